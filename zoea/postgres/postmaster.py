@@ -1,0 +1,113 @@
+"""The running server, as its ``postmaster.pid`` tells."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+FILE = "postmaster.pid"
+_POLL = 0.02
+
+
+@dataclass(frozen=True)
+class Postmaster:
+    """A running server process, the folder of its socket and what it says it does."""
+
+    process: psutil.Process
+    sockets: Path | None
+    status: str
+
+    @property
+    def pid(self) -> int:
+        return int(self.process.pid)
+
+    def is_running(self) -> bool:
+        """Tell whether it still runs; a zombie does not."""
+        try:
+            return bool(
+                self.process.is_running()
+                and self.process.status() != psutil.STATUS_ZOMBIE
+            )
+        except psutil.NoSuchProcess:
+            return False
+
+    def stop(self, timeout: float) -> None:
+        """Stop it: clients are disconnected, running statements rolled back.
+
+        After ``timeout`` seconds it is told to leave at once (the next start
+        then recovers from the write-ahead log), and at last is killed.
+        """
+        for number, patience in (
+            (signal.SIGINT, timeout),
+            (signal.SIGQUIT, 3.0),
+            (signal.SIGKILL, 3.0),
+        ):
+            try:
+                self.process.send_signal(number)
+            except psutil.NoSuchProcess:
+                return
+            if self.wait_until_gone(patience):
+                return
+
+    def wait_until_gone(self, timeout: float) -> bool:
+        """Wait until it has ended, and return whether it has."""
+        until = time.monotonic() + timeout
+        while self.is_running():
+            if time.monotonic() > until:
+                return False
+            time.sleep(_POLL)
+        return True
+
+
+def find(folder: Path) -> Postmaster | None:
+    """Return the server that runs on the data in ``folder``, if one does.
+
+    A pid file that was left by a crash may name a pid that now belongs to some
+    other program; only a server started on this very folder counts.
+    """
+    lines = _read(folder)
+    if not lines or not lines[0].strip().isdigit():
+        return None
+    try:
+        process = psutil.Process(int(lines[0]))
+        ours = _is_server_of(process, folder)
+    except psutil.Error:
+        return None
+    if not ours:
+        return None
+    lines += [""] * (8 - len(lines))
+    sockets, status = lines[4].strip(), lines[7].strip()
+    return Postmaster(process, Path(sockets) if sockets else None, status)
+
+
+def remove_stale_file(folder: Path) -> None:
+    """Remove a pid file that names another program, or nothing.
+
+    One that names a dead pid stays: the server judges it itself, and checks
+    first that no process of the former one still uses its shared memory.
+    """
+    pid = "".join(_read(folder)[:1]).strip()
+    if not pid.isdigit() or psutil.pid_exists(int(pid)):
+        (folder / FILE).unlink(missing_ok=True)
+
+
+def _is_server_of(process: psutil.Process, folder: Path) -> bool:
+    words = process.cmdline()
+    if not words or Path(words[0]).name != "postgres":
+        return False
+    try:
+        # A server works in its data folder, also after that was renamed.
+        return Path(process.cwd()) == folder
+    except psutil.AccessDenied:
+        return str(folder) in words
+
+
+def _read(folder: Path) -> list[str]:
+    try:
+        return (folder / FILE).read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
