@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""The command line of Zoea."""
+"""The command line of Zoea: ``python manage.py help``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 
 
 def main() -> None:
-    """Run one management command."""
+    """Run one management command, with its database."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
-    from django.core.management import execute_from_command_line
+    from zoea.commandline import run
 
-    execute_from_command_line(sys.argv)
+    sys.exit(run(sys.argv))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,81 @@
+"""How ``manage.py`` runs a command: with a database, and without tracebacks.
+
+Settings start nothing, so the command line does: it joins or starts the
+embedded server for the commands that need one, and lets go at the end.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import execute_from_command_line
+from django.db import InterfaceError, OperationalError
+from environs import EnvError
+
+from .database import DatabaseError, database
+
+# Everything else gets a database, so that a new command need not be named here.
+WITHOUT_DATABASE = frozenset(
+    {
+        "assemble",
+        "check",
+        "collectstatic",
+        "compilemessages",
+        "diffsettings",
+        "findstatic",
+        "help",
+        "makemessages",
+        "sandbox",
+        "startapp",
+        "startproject",
+        "up",  # sees to its database itself
+        "version",
+    }
+)
+
+
+def needs_database(argv: Sequence[str]) -> bool:
+    """Tell whether the command of this ``sys.argv`` uses the database."""
+    words = argv[1:]
+    if not words or {"-h", "--help", "--version"} & set(words):
+        return False
+    if "--database" in words:
+        return True
+    return words[0] not in WITHOUT_DATABASE
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command and return the exit status.
+
+    A configuration or a database that cannot be used is one line on standard
+    error and status 2.
+    """
+    try:
+        if not needs_database(argv):
+            execute_from_command_line(list(argv))
+            return 0
+        # Ends by an exception, so that the embedded server is let go.
+        signal.signal(signal.SIGTERM, _end)
+        with database():
+            execute_from_command_line(list(argv))
+    except (DatabaseError, EnvError, ImproperlyConfigured) as error:
+        return _refuse(str(error))
+    except (OperationalError, InterfaceError) as error:
+        return _refuse(f"The database stopped answering: {error}")
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return 0
+
+
+def _refuse(said: str) -> int:
+    line = " ".join(said.split())
+    print(f"manage.py: {line}", file=sys.stderr)  # noqa: T201
+    return 2
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
