@@ -1,0 +1,188 @@
+"""The game without network and without clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from agents.game.sandbox import accounts
+from agents.game.sandbox.actions import ACTIONS
+from agents.game.sandbox.actions.combat import fight
+from agents.game.sandbox.config import Config
+from agents.game.sandbox.dice import dice
+from agents.game.sandbox.errors import GameError, unknown_command
+from agents.game.sandbox.npcs import wander
+from agents.game.sandbox.parameters import check
+from agents.game.sandbox.queries import chart, here, log, own
+from agents.game.sandbox.queries.call import Call
+from agents.game.sandbox.release import RELEASE
+from agents.game.sandbox.resolution import ERAS
+from agents.game.sandbox.sessions import Session
+from agents.game.sandbox.stamps import rfc3339
+from agents.game.sandbox.state import Sources, State
+from agents.game.sandbox.tools import TOOLS, Tool
+
+Json = dict[str, Any]
+Query = Callable[[Call], Json | str]
+
+QUERIES: dict[str, Query] = {
+    "get_status": own.get_status,
+    "get_ship": own.get_ship,
+    "get_cargo": own.get_cargo,
+    "get_skills": own.get_skills,
+    "get_notifications": own.get_notifications,
+    "get_system": here.get_system,
+    "get_poi": here.get_poi,
+    "get_base": here.get_base,
+    "get_nearby": here.get_nearby,
+    "view_market": here.view_market,
+    "get_map": chart.get_map,
+    "search_systems": chart.search_systems,
+    "find_route": chart.find_route,
+    "captains_log_add": log.captains_log_add,
+    "captains_log_list": log.captains_log_list,
+    "captains_log_get": log.captains_log_get,
+}
+_REGROWTH = 5000
+
+
+class Game:
+    """One galaxy with its players; every call is answered at once.
+
+    `answer` is a tool call as players make it, `step` is the passing of a tick.
+    The object is not made for several threads at a time.
+    """
+
+    def __init__(
+        self, config: Config | None = None, sources: Sources | None = None
+    ) -> None:
+        self.config = config or Config()
+        self.state = State(self.config, sources or Sources())
+        self.resolution = ERAS[self.config.era]()
+
+    @property
+    def tick(self) -> int:
+        """The number of the present tick."""
+        return self.state.tick
+
+    def call(self, name: str, arguments: Json | None = None) -> Json:
+        """Call a tool and give its result.
+
+        Raises GameError for whatever the game refuses, `rate_limited` among it when
+        the player has already acted in this tick.
+        """
+        result = self._call(name, arguments or {})
+        if isinstance(result, str):
+            parsed: Json = json.loads(result)
+            return parsed
+        return result
+
+    def answer(self, name: str, arguments: Json | None = None) -> str:
+        """Call a tool and give the text of its result: JSON indented by 2.
+
+        Raises GameError as `call` does.
+        """
+        result = self._call(name, arguments or {})
+        if isinstance(result, str):
+            return result
+        return json.dumps(result, indent=2, ensure_ascii=False)
+
+    def is_mutation(self, name: str) -> bool:
+        """Does this tool take the player's turn? An unknown one does not."""
+        tool = TOOLS.get(name)
+        return tool is not None and tool.mutation
+
+    def must_wait(self, name: str, arguments: Json | None = None) -> bool:
+        """Would this call be refused only because the player has acted this tick?
+
+        Raises GameError for a call that waiting cannot help.
+        """
+        tool = _tool(name)
+        if not tool.mutation:
+            return False
+        given = arguments or {}
+        player = self.state.players[self._session(given).player_id]
+        check(tool.parameters, tool.example, given)
+        return self.resolution.must_wait(self.state, player)
+
+    def player_of(self, session_id: str) -> str:
+        """Give the id of the player behind a session.
+
+        Raises GameError `session_required` or `session_invalid`.
+        """
+        return self.state.sessions.use(session_id).player_id
+
+    def _session(self, arguments: Json) -> Session:
+        return self.state.sessions.use(arguments.get("session_id"))
+
+    def _call(self, name: str, arguments: Json) -> Json | str:
+        tool = _tool(name)
+        if tool.open:
+            return self._open_call(tool, arguments)
+        session = self._session(arguments)
+        player = self.state.players[session.player_id]
+        checked = check(tool.parameters, tool.example, arguments)
+        player.last_active_at = rfc3339(self.state.sources.now_ns())
+        if name == "logout":
+            return accounts.logout(self.state, player, session)
+        if name in QUERIES:
+            return QUERIES[name](Call(self.state, player, session, checked))
+        if self.resolution.must_wait(self.state, player):
+            raise self._rate_limited()
+        return self.resolution.submit(self.state, player, ACTIONS[name], checked)
+
+    def _open_call(self, tool: Tool, arguments: Json) -> Json:
+        checked = check(tool.parameters, tool.example, arguments)
+        if tool.name == "register":
+            return accounts.register(self.state, checked)
+        if tool.name == "login":
+            return accounts.login(self.state, checked)
+        if tool.name == "get_version":
+            return RELEASE
+        return {"commands": [one.command() for one in TOOLS.values()]}
+
+    def _rate_limited(self) -> GameError:
+        wait = self.config.tick_seconds
+        return GameError(
+            "rate_limited",
+            f"One action per tick. Try again in {wait:g} seconds.",
+            wait_seconds=wait,
+        )
+
+    def step(self) -> int:
+        """Let one tick pass and give its number."""
+        state = self.state
+        state.tick += 1
+        self.resolution.resolve(state)
+        fight(state)
+        for player in state.players.values():
+            build = player.ship.build
+            player.ship.shield = min(
+                build.shield, player.ship.shield + build.shield_recharge
+            )
+        self._move_npcs()
+        self._regrow()
+        state.markets.drift()
+        state.sessions.close_idle()
+        return state.tick
+
+    def _move_npcs(self) -> None:
+        rng = dice(self.config.seed, self.tick, "npcs")
+        for npc in self.state.npcs.values():
+            if target := wander(npc, self.state.world, rng):
+                self.state.move_npc(npc, target)
+
+    def _regrow(self) -> None:
+        for place, deposit in list(self.state.mined.items()):
+            growth = max(1, deposit.max_remaining // _REGROWTH)
+            deposit.remaining = min(deposit.max_remaining, deposit.remaining + growth)
+            if deposit.remaining == deposit.max_remaining:
+                del self.state.mined[place]
+
+
+def _tool(name: str) -> Tool:
+    tool = TOOLS.get(name)
+    if tool is None:
+        raise unknown_command(name)
+    return tool

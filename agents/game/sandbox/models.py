@@ -1,0 +1,151 @@
+"""The players and what is theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.game.sandbox.catalogue import ITEMS, MODULES, SHIP_CLASSES, ShipClass
+
+STATS = (
+    "credits_earned",
+    "credits_spent",
+    "ships_destroyed",
+    "ships_lost",
+    "pirates_destroyed",
+    "bases_destroyed",
+    "ore_mined",
+    "items_crafted",
+    "trades_completed",
+    "systems_explored",
+    "distance_traveled",
+    "time_played",
+)
+
+
+@dataclass(slots=True)
+class Module:
+    """A fitted module."""
+
+    id: str
+    type_id: str
+
+    def value(self, name: str) -> int:
+        """Read one figure of its type, 0 where the type has none."""
+        return int(MODULES[self.type_id].get(name, 0))
+
+
+@dataclass(slots=True)
+class Ship:
+    """A ship with its present state; the limits are those of its class."""
+
+    id: str
+    owner_id: str
+    class_id: str
+    created_at: str
+    hull: int
+    shield: int
+    fuel: int
+    cargo: dict[str, int] = field(default_factory=dict)
+    modules: list[Module] = field(default_factory=list)
+
+    @property
+    def build(self) -> ShipClass:
+        return SHIP_CLASSES[self.class_id]
+
+    @property
+    def cargo_used(self) -> int:
+        return sum(ITEMS[item].size * count for item, count in self.cargo.items())
+
+    @property
+    def cargo_free(self) -> int:
+        return self.build.cargo - self.cargo_used
+
+    def total(self, name: str) -> int:
+        """Add up one figure over all fitted modules."""
+        return sum(module.value(name) for module in self.modules)
+
+    def load(self, item_id: str, count: int) -> None:
+        """Put items into the hold; the caller has checked the room."""
+        self.cargo[item_id] = self.cargo.get(item_id, 0) + count
+
+    def unload(self, item_id: str, count: int) -> None:
+        """Take items out of the hold; the caller has checked that they are there."""
+        left = self.cargo[item_id] - count
+        if left:
+            self.cargo[item_id] = left
+        else:
+            del self.cargo[item_id]
+
+
+@dataclass(slots=True)
+class Skill:
+    """A level and what was learned since it was reached."""
+
+    level: int = 0
+    xp: int = 0
+
+
+@dataclass(slots=True)
+class LogEntry:
+    """One entry of a captain's log."""
+
+    entry: str
+    created_at: str
+
+
+@dataclass(slots=True)
+class Pending:
+    """An accepted action whose outcome comes at `due_tick`.
+
+    `arguments` are plain JSON values, so that a saved game can go on with it.
+    `begun` is set at the first tick after the acceptance.
+    """
+
+    tool: str
+    arguments: dict[str, Any]
+    due_tick: int
+    begun: bool = False
+
+
+@dataclass(slots=True)
+class Player:
+    """An account and its captain."""
+
+    id: str
+    username: str
+    empire: str
+    password_hash: str
+    created_at: str
+    home_base: str
+    system_id: str
+    poi_id: str
+    ship: Ship
+    credits: int = 100
+    docked_at: str | None = None
+    last_login_at: str = ""
+    last_active_at: str = ""
+    skills: dict[str, Skill] = field(default_factory=dict)
+    stats: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATS, 0))
+    visited: dict[str, str] = field(default_factory=dict)
+    log: list[LogEntry] = field(default_factory=list)
+    pending: Pending | None = None
+    acted_tick: int = 0
+    target_id: str | None = None
+
+    @property
+    def in_transit(self) -> bool:
+        """Is the ship under way, that is at no place at all?"""
+        pending = self.pending
+        return (
+            pending is not None and pending.begun and pending.tool in ("travel", "jump")
+        )
+
+    def earn(self, amount: int) -> None:
+        self.credits += amount
+        self.stats["credits_earned"] += amount
+
+    def spend(self, amount: int) -> None:
+        """Pay; the caller has checked that the credits are there."""
+        self.credits -= amount
+        self.stats["credits_spent"] += amount

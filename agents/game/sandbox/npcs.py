@@ -1,0 +1,112 @@
+"""Those whom no player steers: captains on their rounds, and pirates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from agents.game.sandbox.dice import dice, hex_id
+from agents.game.sandbox.places import World
+
+_MOVE_CHANCE = 0.04
+_JUMP_SHARE = 0.2
+_MOST = 60
+_NAMES = (
+    "Iron Duke",
+    "Wren",
+    "Pallas",
+    "Odd Socks",
+    "Juniper",
+    "Marrow",
+    "Tin Saint",
+    "Quill",
+    "Bracken",
+    "Halyard",
+    "Vesper",
+    "Copperhand",
+)
+_CLASSES = ("starter_mining", "mining_barge", "freighter_medium", "mining_cruiser")
+_PIRATES = (("Drifter", "small", 60, 20), ("Gaunt", "medium", 110, 40))
+
+
+@dataclass(slots=True)
+class Npc:
+    """A captain without an account, who wanders between places."""
+
+    id: str
+    username: str
+    ship_class: str
+    clan_tag: str
+    color: str
+    poi_id: str
+
+
+@dataclass(slots=True)
+class Pirate:
+    """A hostile ship that keeps to one place; `back_tick` is set while it is gone."""
+
+    id: str
+    name: str
+    tier: str
+    max_hull: int
+    max_shield: int
+    hull: int
+    shield: int
+    poi_id: str
+    back_tick: int = 0
+
+    @property
+    def alive(self) -> bool:
+        return self.hull > 0
+
+
+def make_npcs(world: World, seed: int) -> dict[str, Npc]:
+    """Spread captains over the places of the empires, most of them at the capitals."""
+    rng = dice(seed, "npcs")
+    busy = [
+        poi.id for star in world.systems.values() for poi in star.pois if star.empire
+    ]
+    stations = [base.poi_id for base in world.bases.values()]
+    count = min(_MOST, max(6, len(world.systems) // 8))
+    npcs: dict[str, Npc] = {}
+    for number in range(count):
+        name = _NAMES[number % len(_NAMES)]
+        npc = Npc(
+            id=hex_id(seed, "npc", number),
+            username=name if number < len(_NAMES) else f"{name} {number}",
+            ship_class=rng.choice(_CLASSES),
+            clan_tag=rng.choice(("", "", "ORBK", "DUKE")),
+            color=f"#{rng.getrandbits(24):06X}",
+            poi_id=rng.choice(stations if rng.random() < 0.5 else busy),
+        )
+        npcs[npc.id] = npc
+    return npcs
+
+
+def make_pirates(world: World, seed: int) -> dict[str, Pirate]:
+    """Put two pirates into every stronghold."""
+    pirates: dict[str, Pirate] = {}
+    for star in world.systems.values():
+        if not star.stronghold:
+            continue
+        for index, (name, tier, hull, shield) in enumerate(_PIRATES):
+            pirate_id = f"pirate_{hex_id(seed, star.id, index)[:6]}"
+            poi_id = star.pois[index % len(star.pois)].id
+            pirates[pirate_id] = Pirate(
+                pirate_id, name, tier, hull, shield, hull, shield, poi_id
+            )
+    return pirates
+
+
+def wander(npc: Npc, world: World, rng: Random) -> str | None:
+    """Decide where a captain goes this tick; None means that he stays."""
+    if rng.random() >= _MOVE_CHANCE:
+        return None
+    star = world.systems[world.pois[npc.poi_id].system_id]
+    if rng.random() < _JUMP_SHARE:
+        near = [world.systems[name] for name in star.connections]
+        patrolled = [other for other in near if other.empire]
+        if patrolled:
+            star = rng.choice(patrolled)
+    target = rng.choice(star.pois).id
+    return target if target != npc.poi_id else None

@@ -1,0 +1,95 @@
+"""The game as an MCP server over streamable HTTP, at `/mcp`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from starlette.applications import Starlette
+
+from agents.game.sandbox.errors import GameError
+from agents.game.sandbox.persistence import Keeper
+from agents.game.sandbox.release import VERSION
+from agents.game.sandbox.tools import TOOLS, Tool
+from agents.game.sandbox.turns import Turns
+
+PATH = "/mcp"
+# Six bytes for each sign of the longest log entry, and some room around it.
+MOST_BODY_BYTES = 700_000
+_INSTRUCTIONS = (
+    "You are a player in SpaceMolt, a space game for software agents.\n"
+    "register or login gives you a session_id: pass it to every other tool.\n"
+    "Actions (travel, jump, mine, dock, undock, buy, sell, refuel, repair, scan, "
+    "attack) take your turn, one per tick: the answer says that they are queued, and "
+    "get_notifications says what came of them. Everything else is free.\n"
+    "The usual round: undock, travel to a belt, mine, travel back, dock, sell, refuel."
+)
+
+Context = ServerRequestContext[Any]
+
+
+def make_app(
+    turns: Turns, keeper: Keeper | None, *, host: str, json_response: bool
+) -> Starlette:
+    """Build the web application that answers for a game.
+
+    `json_response`: answer with plain JSON, else with an event stream.
+    """
+
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS.values()])
+
+    async def list_resources(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=[])
+
+    async def call_tool(
+        ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        try:
+            text = await turns.answer(params.name, params.arguments or {})
+        except GameError as error:
+            return _result(error.text, is_error=True)
+        if params.name == "register" and keeper is not None:
+            # Whoever was told a password can log in after any end of the server.
+            await keeper.save()
+        return _result(text)
+
+    server: Server[Any] = Server(
+        "spacemolt-gameserver",
+        version=VERSION,
+        title="SpaceMolt (sandbox)",
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+    )
+    return server.streamable_http_app(
+        streamable_http_path=PATH,
+        json_response=json_response,
+        max_request_body_size=MOST_BODY_BYTES,
+        host=host,
+    )
+
+
+def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], is_error=is_error)
+
+
+def _listed(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.schema(),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.read_only,
+        ),
+    )

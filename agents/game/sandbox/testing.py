@@ -1,0 +1,121 @@
+"""A sandbox game inside a test: real HTTP, ticks by hand.
+
+with SandboxServer(systems=20) as sandbox:
+    ...                     # any MCP client against sandbox.url
+    sandbox.step()          # one tick passes
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import socket
+import threading
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from agents.game.sandbox.config import Config
+from agents.game.sandbox.game import Game
+from agents.game.sandbox.host import Host, HostOptions, bind, url_of
+
+_Result = TypeVar("_Result")
+_PATIENCE = 30.0
+
+
+class SandboxServer:
+    """A context manager that serves a game from a thread of its own.
+
+    `tick`: seconds per tick, or None (the default) for ticks by `step` only.
+    `port`: 0 takes any free one. `state`: a file that keeps the world.
+    `json_response`: False makes the server answer with event streams.
+    """
+
+    def __init__(
+        self,
+        *,
+        tick: float | None = None,
+        seed: int = 1,
+        systems: int = 20,
+        port: int = 0,
+        state: Path | None = None,
+        json_response: bool = True,
+    ) -> None:
+        self.game = Game(Config(seed=seed, systems=systems, tick_seconds=tick or 10.0))
+        self._host = Host(self.game, HostOptions(tick, state, json_response))
+        self._port = port
+        self._listener: socket.socket | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ready: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        if self._host.keeper is not None:
+            self._host.keeper.load()
+        self._listener = bind("127.0.0.1", self._port)
+        self.url = url_of(self._listener)
+        self._thread = threading.Thread(target=self._run, name="sandbox", daemon=True)
+        self._thread.start()
+        self._ready.result(_PATIENCE)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server and wait until it is gone; a second call does nothing."""
+        if self._thread is None or self._loop is None:
+            return
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._host.stop)
+        self._thread.join(_PATIENCE)
+        if self._thread.is_alive():
+            raise TimeoutError("the sandbox did not end")
+
+    def step(self, ticks: int = 1) -> int:
+        """Let ticks pass and give the number of the last one."""
+        for _ in range(ticks):
+            tick = self.run(self._host.step)
+        return tick
+
+    def run(self, function: Callable[[], _Result]) -> _Result:
+        """Call a function in the server's thread, to look at or change the game."""
+
+        async def call() -> _Result:
+            return function()
+
+        return self._in_loop(call())
+
+    def wait_until_held(self, count: int = 1) -> None:
+        """Wait until so many requests are being held for the next tick."""
+
+        async def wait() -> None:
+            await asyncio.wait_for(self._host.turns.until_held(count), _PATIENCE)
+
+        self._in_loop(wait())
+
+    def _in_loop(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("the sandbox is not running")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            if self._ready.done():
+                raise
+            self._ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        assert self._listener is not None  # noqa: S101 - set by __enter__
+        self._loop = asyncio.get_running_loop()
+        await self._host.serve(self._listener, lambda: self._ready.set_result(None))
