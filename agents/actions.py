@@ -1,0 +1,285 @@
+"""Every write that anybody can ask for: atomic, with its events.
+
+Rows of Myses are locked before they are judged, so that a start, a stop and a
+turn that ends at the same moment have one order. ``by`` says who asked:
+"operator:ann", "token:ci", "mysis:Ada", "system".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Max
+
+from memory.models import ContextPolicy, Memory, Origin, Role
+
+from . import events, scheduling
+from .events import Kind
+from .models import Broadcast, Mysis, Pin, Prompt, PromptVersion
+
+MAX_TEXT = 100_000
+OPEN_STATES = (Mysis.State.IDLE, Mysis.State.RUNNING)
+
+
+class ActionError(Exception):
+    """A write that cannot be done: one sentence that names the remedy."""
+
+    def __init__(self, detail: str, *, code: str, status: int = 409) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.code = code
+        self.status = status
+
+
+def clean_text(text: str, field: str) -> str:
+    """Text as it is stored: without NUL, not empty, of a bounded length."""
+    kept = text.replace("\x00", "")
+    if not kept.strip():
+        raise ActionError(
+            f"{field} is empty: write something.", code="empty", status=422
+        )
+    if len(kept) > MAX_TEXT:
+        raise ActionError(
+            f"{field} has {len(kept):,} characters, at most {MAX_TEXT:,} are taken.",
+            code="too_long",
+            status=422,
+        )
+    return kept
+
+
+@transaction.atomic
+def create_mysis(  # noqa: PLR0913 (one keyword for each column)
+    *,
+    name: str,
+    model: str = "pilot",
+    prompt: Prompt | None = None,
+    policy: ContextPolicy | None = None,
+    pins: Sequence[str] = (),
+    max_iterations: int = 10,
+    by: str,
+) -> Mysis:
+    """Create an idle Mysis. Raises ActionError 422 for a bad or taken name."""
+    mysis = Mysis(
+        name=name.replace("\x00", "").strip(),
+        model=model.strip(),
+        prompt=prompt,
+        policy=policy,
+        max_iterations=max_iterations,
+    )
+    _clean(mysis)
+    mysis.save()
+    _replace_pins(mysis, pins, by)
+    _state_event(mysis, by)
+    return mysis
+
+
+@transaction.atomic
+def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
+    """Change name, model, prompt, policy, max_iterations, model_settings, pins."""
+    locked = lock(mysis)
+    pins = changes.pop("pins", None)
+    for field, value in changes.items():
+        setattr(locked, field, value)
+    _clean(locked)
+    locked.save(update_fields=list(changes)) if changes else None
+    if pins is not None:
+        locked.pins.all().delete()
+        _replace_pins(locked, pins, by)
+    _state_event(locked, by)
+    return locked
+
+
+@transaction.atomic
+def delete_mysis(*, mysis: Mysis, by: str) -> None:
+    """Delete a Mysis with its history; its account becomes free."""
+    locked = lock(mysis)
+    events.append(
+        Kind.MYSIS_STATE,
+        mysis_id=locked.pk,
+        data={"name": locked.name, "state": "deleted", "by": by},
+    )
+    locked.delete()
+
+
+@transaction.atomic
+def start_mysis(*, mysis: Mysis, by: str) -> Mysis:
+    """Start an idle, stopped or errored Mysis. Raises ActionError while it runs."""
+    locked = lock(mysis)
+    if locked.state == Mysis.State.RUNNING:
+        raise ActionError(
+            f"{locked.name} is running already: stop it first, or send a message.",
+            code="running",
+        )
+    _run(locked, trigger="start")
+    _state_event(locked, by)
+    return locked
+
+
+@transaction.atomic
+def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
+    """Stop; always wins, and twice is as good as once.
+
+    The new epoch makes every turn in flight void: its worker aborts it.
+    """
+    locked = lock(mysis)
+    if locked.state == Mysis.State.STOPPED:
+        return locked
+    locked.state = Mysis.State.STOPPED
+    locked.epoch += 1
+    locked.activity = ""
+    locked.save(update_fields=["state", "epoch", "activity"])
+    scheduling.unschedule(locked)
+    _state_event(locked, by)
+    return locked
+
+
+@transaction.atomic
+def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
+    """Store a human's message; an idle Mysis wakes.
+
+    Raises ActionError 409 for a stopped or errored one, saying what to do.
+    """
+    kept = clean_text(text, "The message")
+    locked = lock(mysis)
+    if locked.state not in OPEN_STATES:
+        why = f": {locked.last_error}" if locked.last_error else ""
+        raise ActionError(
+            f"{locked.name} is {locked.state}{why}. Start it, then send again.",
+            code=locked.state,
+        )
+    row = Memory.objects.create(
+        mysis=locked, role=Role.USER, origin=Origin.HUMAN, sender=by, content=kept
+    )
+    _added(row)
+    _wake(locked, trigger="message", by=by)
+    return row
+
+
+@transaction.atomic
+def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadcast:
+    """Store a broadcast once and deliver it to every idle and running Mysis.
+
+    Never to its sender; waits for no busy Mysis: it is stored and read when
+    that one's next call is made.
+    """
+    kept = clean_text(text, "The broadcast")
+    broadcast = Broadcast.objects.create(text=kept, sender=by, mysis=sender)
+    targets = Mysis.objects.select_for_update(of=("self",)).filter(
+        state__in=OPEN_STATES
+    )
+    if sender is not None:
+        targets = targets.exclude(pk=sender.pk)
+    recipients = list(targets.order_by("pk"))
+    rows = Memory.objects.bulk_create(_delivery(broadcast, m) for m in recipients)
+    for row, mysis in zip(rows, recipients, strict=True):
+        _added(row)
+        _wake(mysis, trigger="broadcast", by=by)
+    events.append(
+        Kind.BROADCAST_SENT,
+        mysis_id=sender.pk if sender else None,
+        data={"id": broadcast.pk, "text": kept[:500], "recipients": len(rows)},
+    )
+    return broadcast
+
+
+@transaction.atomic
+def save_prompt(*, prompt: Prompt, text: str, by: str, note: str = "") -> PromptVersion:
+    """Add a version; views use it from the next call on (A10)."""
+    Prompt.objects.select_for_update().get(pk=prompt.pk)
+    newest = prompt.versions.aggregate(n=Max("number"))["n"] or 0
+    version = PromptVersion.objects.create(
+        prompt=prompt,
+        number=newest + 1,
+        text=clean_text(text, "The prompt"),
+        author=by,
+        note=note.replace("\x00", "")[:300],
+    )
+    events.append(
+        Kind.PROMPT_CHANGED, data={"prompt": prompt.name, "version": version.number}
+    )
+    return version
+
+
+def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
+    """Make an old version current again, as a new version."""
+    old = prompt.versions.filter(number=number).first()
+    if old is None:
+        raise ActionError(
+            f"{prompt.name} has no version {number}.", code="not_found", status=404
+        )
+    return save_prompt(
+        prompt=prompt, text=old.text, by=by, note=f"rolled back to version {number}"
+    )
+
+
+def lock(mysis: Mysis) -> Mysis:
+    """The row as it is now, locked until the transaction ends."""
+    try:
+        return Mysis.objects.select_for_update(of=("self",)).get(pk=mysis.pk)
+    except Mysis.DoesNotExist:
+        raise ActionError(
+            f"{mysis.name} was deleted.", code="not_found", status=404
+        ) from None
+
+
+def _clean(mysis: Mysis) -> None:
+    try:
+        mysis.full_clean()
+    except ValidationError as error:
+        field, messages = next(iter(error.message_dict.items()))
+        raise ActionError(
+            f"{field}: {messages[0]}", code="invalid", status=422
+        ) from error
+
+
+def _replace_pins(mysis: Mysis, pins: Sequence[str], by: str) -> None:
+    for text in pins:
+        Pin.objects.create(mysis=mysis, text=clean_text(text, "A pin"), author=by)
+
+
+def _run(mysis: Mysis, *, trigger: str) -> None:
+    mysis.state = Mysis.State.RUNNING
+    mysis.epoch += 1
+    mysis.nudges = 0
+    mysis.last_error = ""
+    mysis.save(update_fields=["state", "epoch", "nudges", "last_error"])
+    scheduling.schedule(mysis, trigger=trigger)
+
+
+def _wake(mysis: Mysis, *, trigger: str, by: str) -> None:
+    if mysis.state == Mysis.State.IDLE:
+        _run(mysis, trigger=trigger)
+        _state_event(mysis, by)
+    else:
+        Mysis.objects.filter(pk=mysis.pk).update(nudges=0)
+        scheduling.schedule(mysis, trigger=trigger)
+
+
+def _delivery(broadcast: Broadcast, mysis: Mysis) -> Memory:
+    return Memory(
+        mysis=mysis,
+        broadcast=broadcast,
+        role=Role.USER,
+        origin=Origin.BROADCAST,
+        sender=broadcast.sender,
+        content=broadcast.text,
+    )
+
+
+def _added(row: Memory) -> None:
+    events.append(Kind.MEMORY_ADDED, mysis_id=row.mysis_id, data=memory_line(row))
+
+
+def memory_line(row: Memory) -> dict[str, Any]:
+    """What the memory.added event says of a row; the text stays in the log."""
+    return {"memory_id": row.pk, "role": row.role, "origin": row.origin}
+
+
+def _state_event(mysis: Mysis, by: str) -> None:
+    data = {"name": mysis.name, "state": mysis.state, "by": by}
+    if mysis.last_error:
+        data["error"] = mysis.last_error
+    events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)

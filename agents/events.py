@@ -1,0 +1,168 @@
+"""The event log: append in a transaction, read after a cursor.
+
+Order. Ids are drawn before their transactions commit, so a reader that trusts
+ids alone can step over an event that commits late. Every event therefore also
+carries its transaction id, drawn *before* its own id, and readers follow
+(xid, id) below the oldest transaction still running: whatever turns up later
+sorts after everything already read. A cursor stays a plain event id; its xid
+is looked up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, TypedDict
+
+from django.db import connection, transaction
+
+from . import hints
+
+
+class Kind(StrEnum):
+    """The closed set of event kinds (SURFACES section 3)."""
+
+    MYSIS_STATE = "mysis.state"
+    TURN_STARTED = "turn.started"
+    TURN_FINISHED = "turn.finished"
+    MEMORY_ADDED = "memory.added"
+    TOOL_CALLED = "tool.called"
+    SNAPSHOT_UPDATED = "snapshot.updated"
+    SNAPSHOT_STALE = "snapshot.stale"
+    CONTEXT_COMPACTED = "context.compacted"
+    BROADCAST_SENT = "broadcast.sent"
+    PROMPT_CHANGED = "prompt.changed"
+    ERROR = "error"
+
+
+class Item(TypedDict):
+    """One event as programs see it; ``mysis`` is the number, or null."""
+
+    id: int
+    kind: str
+    at: str
+    mysis: int | None
+    data: dict[str, Any]
+
+
+class Position(NamedTuple):
+    """A place in the stream: all events up to and including (xid, id)."""
+
+    xid: int
+    id: int
+
+
+START = Position(0, 0)
+COLUMNS = "xid, id, kind, created_at, mysis_id, data"
+
+APPEND = """
+WITH stamp AS MATERIALIZED (SELECT txid_current() AS xid)
+INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
+SELECT stamp.xid, line.kind, line.mysis_id, line.data::jsonb, clock_timestamp()
+FROM stamp, unnest(%s::text[], %s::bigint[], %s::text[])
+  WITH ORDINALITY AS line(kind, mysis_id, data, place)
+ORDER BY line.place
+"""
+
+# One statement for every reader, with the filters that a page or a program
+# may add; the watermark is the last condition.
+READ = f"""
+SELECT {COLUMNS} FROM agents_event
+WHERE (xid, id) > (%(xid)s, %(id)s)
+  AND (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
+  AND (%(kinds)s::text[] IS NULL OR kind = ANY(%(kinds)s))
+  AND xid < txid_snapshot_xmin(txid_current_snapshot())
+ORDER BY xid, id LIMIT %(limit)s
+"""  # noqa: S608 (no input in the text)
+
+PLACE = """
+SELECT max(xid) FILTER (WHERE id = %(id)s), max(xid) FROM agents_event
+WHERE id <= %(id)s
+"""
+
+
+def append(
+    kind: Kind, *, mysis_id: int | None = None, data: dict[str, Any] | None = None
+) -> None:
+    """Append one event in the caller's transaction."""
+    append_all([(kind, mysis_id, data or {})])
+
+
+def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None:
+    """Append several events in one statement; the hint goes after commit."""
+    if not lines:
+        return
+    kinds, owners, bodies = zip(*lines, strict=True)
+    texts = [json.dumps(body).replace("\\u0000", "") for body in bodies]
+    with connection.cursor() as cursor:
+        cursor.execute(APPEND, [[str(k) for k in kinds], list(owners), texts])
+    transaction.on_commit(hints.send)
+
+
+def position_of(after: int) -> Position:
+    """The stream position of a cursor; an unknown id stands where it would."""
+    if after <= 0:
+        return START
+    with connection.cursor() as cursor:
+        cursor.execute(PLACE, {"id": min(after, 2**63 - 1)})
+        exact, newest = cursor.fetchone() or (None, None)
+    return Position(exact or newest or 0, after)
+
+
+def read_from(
+    position: Position,
+    *,
+    mysis_id: int | None = None,
+    kinds: Iterable[str] = (),
+    limit: int = 500,
+) -> list[tuple[Position, Item]]:
+    """Settled events after a position, in stream order."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ, parameters(position, mysis_id, kinds, limit))
+        return [item_of(row) for row in cursor.fetchall()]
+
+
+def read_after(
+    after: int,
+    *,
+    mysis_id: int | None = None,
+    kinds: Iterable[str] = (),
+    limit: int = 500,
+) -> list[Item]:
+    """Settled events after the event ``after`` (0: from the beginning)."""
+    rows = read_from(position_of(after), mysis_id=mysis_id, kinds=kinds, limit=limit)
+    return [item for _, item in rows]
+
+
+def parameters(
+    position: Position, mysis_id: int | None, kinds: Iterable[str], limit: int
+) -> dict[str, Any]:
+    """The parameters of ``READ``."""
+    return {
+        "xid": position.xid,
+        "id": position.id,
+        "mysis": mysis_id,
+        "kinds": list(kinds) or None,
+        "limit": limit,
+    }
+
+
+def item_of(row: Sequence[Any]) -> tuple[Position, Item]:
+    """A row of ``READ`` as its position and what programs see."""
+    xid, number, kind, at, mysis_id, data = row
+    item = Item(
+        id=number,
+        kind=kind,
+        at=iso(at),
+        mysis=mysis_id,
+        data=json.loads(data) if isinstance(data, str) else data,
+    )
+    return Position(xid, number), item
+
+
+def iso(moment: datetime) -> str:
+    """A moment in UTC to the millisecond, as all surfaces write it."""
+    utc = moment.astimezone(UTC)
+    return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")

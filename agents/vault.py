@@ -1,0 +1,44 @@
+"""Secrets at rest: Fernet under the installation's keys, newest first.
+
+``settings.ZOEA_KEYS`` holds one or more secrets; the first encrypts, all
+decrypt, so a key is rotated by putting a new one in front.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+
+class SecretUnreadableError(Exception):
+    """A stored secret was encrypted under a key that is no longer configured."""
+
+
+def _fernet() -> MultiFernet:
+    keys: list[str] = settings.ZOEA_KEYS
+    digests = (hashlib.sha256(key.encode()).digest() for key in keys)
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(d)) for d in digests])
+
+
+def seal(text: str) -> str:
+    """Encrypt; an empty text stays empty."""
+    return _fernet().encrypt(text.encode()).decode() if text else ""
+
+
+def unseal(token: str) -> str:
+    """Decrypt what :func:`seal` made.
+
+    Raises SecretUnreadableError when no configured key fits.
+    """
+    if not token:
+        return ""
+    try:
+        return _fernet().decrypt(token.encode()).decode()
+    except InvalidToken as error:
+        raise SecretUnreadableError(
+            "A stored secret cannot be read with the present key: restore the "
+            "old ZOEA_SECRET_KEY (or the key file) behind the new one."
+        ) from error

@@ -1,0 +1,270 @@
+"""What is remembered. The log is append-only: strategies derive, never edit."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from .querysets import MemoryQuerySet
+from .vectors import scoped_vector
+
+
+class Role(models.TextChoices):
+    """Who speaks, in the terms of the chat formats."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class Origin(models.TextChoices):
+    """Where a message came from. Only human and broadcast are intent (A14)."""
+
+    HUMAN = "human"
+    BROADCAST = "broadcast"
+    AGENT = "agent"
+    TOOL = "tool"
+    NUDGE = "nudge"
+    PROMPT = "prompt"
+    SUMMARY = "summary"
+    STATE = "state"
+    FILLER = "filler"
+    WARNING = "warning"
+
+
+class Memory(models.Model):
+    """One stored message of one Mysis."""
+
+    mysis = models.ForeignKey(
+        "agents.Mysis",
+        on_delete=models.CASCADE,
+        related_name="memories",
+        db_index=False,
+    )
+    turn = models.ForeignKey(
+        "agents.Turn", on_delete=models.SET_NULL, null=True, blank=True
+    )
+    broadcast = models.ForeignKey(
+        "agents.Broadcast",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="deliveries",
+    )
+    role = models.CharField(max_length=10, choices=Role.choices)
+    origin = models.CharField(max_length=10, choices=Origin.choices)
+    sender = models.CharField(max_length=200, blank=True)
+    content = models.TextField(blank=True)
+    reasoning = models.TextField(blank=True)
+    signature = models.TextField(blank=True)
+    tool_calls = models.JSONField(default=list, blank=True)
+    tool_call_id = models.CharField(max_length=200, blank=True)
+    tool_name = models.CharField(max_length=200, blank=True)
+    args = models.JSONField(default=dict, blank=True)
+    is_error = models.BooleanField(default=False)
+    pending = models.BooleanField(default=False)
+    tick = models.BigIntegerField(null=True, blank=True)
+    tokens = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    content_vector = models.GeneratedField(
+        expression=scoped_vector("content"),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+    reasoning_vector = models.GeneratedField(
+        expression=scoped_vector("reasoning"),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+
+    objects: ClassVar[MemoryQuerySet] = MemoryQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        verbose_name_plural = "memories"
+        indexes = [
+            models.Index(fields=["mysis", "-id"], name="memory_tail"),
+            models.Index(
+                fields=["mysis", "-id"],
+                name="memory_intent",
+                condition=Q(origin__in=["human", "broadcast"]),
+            ),
+            # fastupdate off: with the pending list an insert can stall 400 ms.
+            GinIndex(
+                fields=["content_vector"], name="memory_content_fts", fastupdate=False
+            ),
+            GinIndex(
+                fields=["reasoning_vector"],
+                name="memory_reasoning_fts",
+                fastupdate=False,
+                condition=~Q(reasoning=""),
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(role__in=Role.values), name="memory_role_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(origin__in=Origin.values), name="memory_origin_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {self.role}"
+
+
+class HistorySummary(models.Model):
+    """A summary that stands for one span of a Mysis's log."""
+
+    class Status(models.TextChoices):
+        """Whether views may use it."""
+
+        ACTIVE = "active"
+        REPLACED = "replaced"
+        REVERTED = "reverted"
+        FAILED = "failed"
+
+    mysis = models.ForeignKey(
+        "agents.Mysis", on_delete=models.CASCADE, related_name="summaries"
+    )
+    first_id = models.BigIntegerField()
+    through_id = models.BigIntegerField()
+    generation = models.PositiveIntegerField()
+    text = models.TextField()
+    tokens_before = models.PositiveIntegerField(default=0)
+    tokens_after = models.PositiveIntegerField(default=0)
+    status = models.CharField(
+        max_length=10, choices=Status.choices, default=Status.ACTIVE
+    )
+    history_hash = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "history summaries"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["mysis", "generation"],
+                condition=Q(status__in=["active", "replaced"]),
+                name="summary_generation_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(first_id__lte=models.F("through_id")),
+                name="summary_span_forward",
+            ),
+        ]
+        indexes = [models.Index(fields=["mysis", "-through_id"], name="summary_newest")]
+
+    def __str__(self) -> str:
+        return f"summary {self.generation} of {self.mysis_id}"
+
+
+class GameSnapshot(models.Model):
+    """The newest good answer of one state tool for one game account (G1)."""
+
+    username = models.CharField(max_length=100)
+    tool_name = models.CharField(max_length=200)
+    args_key = models.CharField(max_length=300, blank=True)
+    args = models.JSONField(default=dict, blank=True)
+    content = models.TextField()
+    # The content with events merged in; ``content`` stays as it was recorded.
+    merged = models.TextField(blank=True)
+    game_tick = models.BigIntegerField(null=True, blank=True)
+    captured_at = models.DateTimeField()
+    stale_reason = models.CharField(max_length=200, blank=True)
+    stale_tick = models.BigIntegerField(null=True, blank=True)
+    stale_fields = models.JSONField(default=list, blank=True)
+    field_ticks = models.JSONField(default=dict, blank=True)
+    logged_out_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["username", "tool_name", "args_key"],
+                name="snapshot_once_per_call",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool_name} of {self.username}"
+
+
+class AccountClock(models.Model):
+    """The newest game tick seen for an account, and when it was seen."""
+
+    username = models.CharField(max_length=100, primary_key=True)
+    tick = models.BigIntegerField()
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.username} at tick {self.tick}"
+
+
+class ContextPolicy(models.Model):
+    """A named way of assembling contexts: strategy, options and budget."""
+
+    name = models.CharField(max_length=100, unique=True)
+    strategy = models.CharField(max_length=100, default="snapshot-window")
+    options = models.JSONField(default=dict, blank=True)
+    budget_tokens = models.PositiveIntegerField(
+        default=128_000, validators=[MinValueValidator(1)]
+    )
+    budget_reserve = models.PositiveIntegerField(default=8_000)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name_plural = "context policies"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(budget_reserve__lt=models.F("budget_tokens")),
+                name="policy_reserve_below_budget",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ContextText(models.Model):
+    """A text that many calls were sent, stored once under its SHA-256."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    text = models.TextField()
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class SentContext(models.Model):
+    """The exact view of one model call, by reference.
+
+    ``view`` names stored memories by id and carries synthetic texts; rendered
+    again it gives the same bytes, which ``digest`` (SHA-256) proves.
+    """
+
+    mysis = models.ForeignKey(
+        "agents.Mysis", on_delete=models.CASCADE, related_name="sent_contexts"
+    )
+    call = models.OneToOneField(
+        "agents.ModelCall", on_delete=models.CASCADE, related_name="sent"
+    )
+    strategy = models.CharField(max_length=100)
+    dialect = models.CharField(max_length=20)
+    view = models.JSONField()
+    ledger = models.JSONField(default=list)
+    stats = models.JSONField(default=dict)
+    facts = models.JSONField(default=dict)
+    username = models.CharField(max_length=100, blank=True)
+    digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["mysis", "-id"], name="sent_newest")]
+
+    def __str__(self) -> str:
+        return f"context of call {self.call_id}"

@@ -1,0 +1,52 @@
+"""The generated full-text columns.
+
+The ``simple`` configuration neither stems nor drops words, so it treats every
+language alike. Only the first 32,000 characters are indexed: above about one
+megabyte of lexemes PostgreSQL refuses the row; exact search covers the rest.
+"""
+
+from __future__ import annotations
+
+from django.contrib.postgres.search import SearchVectorField
+from django.db.models import F, Func, TextField, Value
+from django.db.models.functions import Cast, Concat, Left
+
+INDEXED_CHARACTERS = 32_000
+
+
+def mysis_lexeme(mysis_id: int) -> str:
+    """The lexeme that stands for one Mysis inside a scoped vector."""
+    return f"mysis:{mysis_id}"
+
+
+def plain_vector(field: str) -> Func:
+    """``to_tsvector`` of the head of a text column."""
+    return Func(
+        Left(F(field), INDEXED_CHARACTERS),
+        template="to_tsvector('simple'::regconfig, %(expressions)s)",
+        output_field=SearchVectorField(),
+    )
+
+
+def scoped_vector(field: str) -> Func:
+    """A vector that carries its Mysis as one more lexeme.
+
+    One GIN index then answers "this word, in this Mysis" by intersecting two
+    posting lists, without the btree_gin extension.
+    """
+    owner = Func(
+        Concat(
+            Value("mysis:"),
+            Cast(F("mysis"), TextField()),
+            output_field=TextField(),
+        ),
+        template="array_to_tsvector(ARRAY[%(expressions)s])",
+        output_field=SearchVectorField(),
+    )
+    return Func(
+        plain_vector(field),
+        owner,
+        arg_joiner=" || ",
+        template="(%(expressions)s)",
+        output_field=SearchVectorField(),
+    )

@@ -1,0 +1,43 @@
+"""Rows for tests, by plain functions."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from agents.models import Account, Mysis, Turn
+from memory.models import Memory
+
+_numbers = count(1)
+
+
+def make_mysis(**values: Any) -> Mysis:
+    """A Mysis; its name is unique unless given."""
+    values.setdefault("name", f"Mysis {next(_numbers)}x")
+    return Mysis.objects.create(**values)
+
+
+def make_memory(mysis: Mysis, **values: Any) -> Memory:
+    """A stored message; a human's unless said otherwise."""
+    values.setdefault("role", "user")
+    origins = {"user": "human", "assistant": "agent", "tool": "tool"}
+    values.setdefault("origin", origins.get(values["role"], "prompt"))
+    values.setdefault("content", "hello")
+    return Memory.objects.create(mysis=mysis, **values)
+
+
+def make_account(**values: Any) -> Account:
+    """A game account with a password."""
+    password = values.pop("password", "0" * 64)
+    values.setdefault("username", f"Pilot{next(_numbers)}")
+    account = Account(**values)
+    account.password = password
+    account.save()
+    return account
+
+
+def make_turn(mysis: Mysis, **values: Any) -> Turn:
+    """A turn, the next by number."""
+    values.setdefault("number", mysis.turns.count() + 1)
+    values.setdefault("trigger", "start")
+    return Turn.objects.create(mysis=mysis, **values)

@@ -1,0 +1,63 @@
+"""Who may come in: API tokens and one-time sign-in links."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class ApiToken(models.Model):
+    """A bearer token of a program; only its hash is stored."""
+
+    class Role(models.TextChoices):
+        """Each role includes the ones before it."""
+
+        VIEWER = "viewer"
+        OPERATOR = "operator"
+        ADMIN = "admin"
+
+    name = models.CharField(max_length=100, unique=True)
+    role = models.CharField(max_length=10, choices=Role.choices)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "API token"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SignInLink(models.Model):
+    """A link that signs in once; only its hash is stored."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class IdempotencyRecord(models.Model):
+    """The answer given to a write, for a client that repeats it."""
+
+    actor = models.CharField(max_length=200)
+    key = models.CharField(max_length=200)
+    request_digest = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["actor", "key"], name="idempotency_key_once"
+            )
+        ]
+        indexes = [models.Index("created_at", name="idempotency_age")]
+
+    def __str__(self) -> str:
+        return self.key

@@ -1,0 +1,199 @@
+"""Settings, from the environment (see .env.example). Importing starts nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from environs import Env
+
+from .keys import load_keys
+from .postgres import socket_directory
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = Env()
+env.read_env(str(BASE_DIR / ".env"), recurse=False)
+
+ZOEA_DATA = Path(env.str("ZOEA_DATA", "") or BASE_DIR / ".zoea").expanduser().resolve()
+ZOEA_KEYS, ZOEA_KEYS_KEPT = load_keys(env.str("ZOEA_SECRET_KEY", ""), ZOEA_DATA)
+SECRET_KEY = ZOEA_KEYS[0]
+SECRET_KEY_FALLBACKS = ZOEA_KEYS[1:]
+DEBUG = False
+
+ALLOWED_HOSTS = env.list("ZOEA_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
+# Full origins (scheme, host, port) of reverse proxies in front of the server;
+# the origin that a request itself was made to is always allowed.
+ZOEA_ORIGINS: list[str] = env.list("ZOEA_ORIGINS", [])
+CSRF_TRUSTED_ORIGINS = ZOEA_ORIGINS
+
+INSTALLED_APPS = [
+    "whitenoise.runserver_nostatic",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django.contrib.humanize",
+    "channels",
+    "django_htmx",
+    "procrastinate.contrib.django",
+    "memory",
+    "agents",
+    "zoea",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "zoea.middleware.ContentSecurityPolicyMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "zoea.middleware.SignInRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "zoea.urls"
+ASGI_APPLICATION = "zoea.asgi.application"
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "fleet"
+LOGOUT_REDIRECT_URL = "sign-in"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+
+def _database() -> dict[str, Any]:
+    url = env.str("DATABASE_URL", "")
+    if url:
+        found: dict[str, Any] = env.dj_db_url("DATABASE_URL")
+    else:
+        found = {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": "zoea",
+            "USER": "postgres",
+            "HOST": str(socket_directory(ZOEA_DATA)),
+        }
+    found["CONN_MAX_AGE"] = 0
+    found.setdefault("OPTIONS", {})
+    found["OPTIONS"] |= {
+        "pool": {
+            "min_size": 1,
+            "max_size": env.int("ZOEA_DB_POOL", 20),
+            "timeout": 20,
+            "max_idle": 120,
+        },
+        "connect_timeout": 10,
+    }
+    # Tests use the same server under another name; a server-side pooler in
+    # transaction mode cannot keep a named cursor open between statements.
+    found["DISABLE_SERVER_SIDE_CURSORS"] = env.bool("ZOEA_PGBOUNCER", False)
+    return found
+
+
+ZOEA_EMBEDDED_POSTGRES = not env.str("DATABASE_URL", "")
+DATABASES = {"default": _database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = ZOEA_DATA / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+# Behind a TLS proxy set ZOEA_TLS=1: cookies then travel over HTTPS only.
+ZOEA_TLS = env.bool("ZOEA_TLS", False)
+SESSION_COOKIE_SECURE = ZOEA_TLS
+CSRF_COOKIE_SECURE = ZOEA_TLS
+SECURE_HSTS_SECONDS = 31_536_000 if ZOEA_TLS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = ZOEA_TLS
+SECURE_HSTS_PRELOAD = ZOEA_TLS
+SECURE_SSL_REDIRECT = ZOEA_TLS
+if ZOEA_TLS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# The loopback default has no TLS to insist on.
+SILENCED_SYSTEM_CHECKS = (
+    [] if ZOEA_TLS else [f"security.W{n:03}" for n in (4, 8, 12, 16)]
+)
+
+SECURE_CSP = {
+    "default-src": "'self'",
+    "img-src": "'self' data:",
+    "base-uri": "'none'",
+    "object-src": "'none'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+}
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+FILE_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+# The game. ``manage.py up`` points this at the sandbox that it starts.
+SPACEMOLT_MCP_URL = env.str("SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp")
+SPACEMOLT_REGISTRATION_CODE = env.str("SPACEMOLT_REGISTRATION_CODE", "")
+ZOEA_SECONDS_PER_TICK = env.float("ZOEA_SECONDS_PER_TICK", 10.0)
+ZOEA_STATE_BLOCK_BYTES = env.int("ZOEA_STATE_BLOCK_BYTES", 2048)
+
+# LLM endpoints from the environment; a Provider row of that name wins.
+OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", "")
+OPENAI_API_KEY = env.str("OPENAI_API_KEY", "")
+ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", "")
+OLLAMA_BASE_URL = env.str("OLLAMA_BASE_URL", "")
+METRICS_PUBLIC = env.bool("METRICS_PUBLIC", False)
+
+PROCRASTINATE_WORKER_DEFAULTS = {"concurrency": 16, "delete_jobs": "successful"}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.str("ZOEA_LOG_LEVEL", "WARNING")},
+    "loggers": {
+        "zoea": {"level": "INFO"},
+        "agents": {"level": "INFO"},
+        "memory": {"level": "INFO"},
+    },
+}

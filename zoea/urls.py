@@ -1,0 +1,7 @@
+"""All routes."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+urlpatterns: list = []
