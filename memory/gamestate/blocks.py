@@ -1,0 +1,157 @@
+"""Each snapshot's section of the state block, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memory.gamestate.confidence import (
+    LOGGED_OUT,
+    Confidence,
+    confidence,
+    stale_paths,
+)
+from memory.gamestate.layout import Entry, Line, Section
+from memory.gamestate.paths import lookup, primary
+from memory.gamestate.scene import Scene, call_of, key_of
+from memory.gamestate.sections import CURATED, Fact, View, read
+from memory.gamestate.text import line, title
+from memory.gamestate.types import Snapshot
+
+MAX_FACTS = 25
+
+
+def section(scene: Scene, snapshot: Snapshot) -> Section:
+    """A snapshot's heading and facts, each with its doubts said where it stands."""
+    content = primary(snapshot.current)
+    facts = _read(scene, snapshot, content)[:MAX_FACTS]
+    curated = CURATED.get(snapshot.tool)
+    heading = curated[0] if curated else title(snapshot.tool)
+    notes = [scene.age(snapshot).short]
+    if snapshot.logged_out:
+        notes.append(LOGGED_OUT)
+    entries = [_entry(scene, snapshot, fact) for fact in facts]
+    whole = stale_paths(snapshot) is None
+    return Section(
+        heading=f"{heading} ({call_of(snapshot)} - {', '.join(notes)}",
+        entries=entries,
+        recall=f'zoea_recall("state://{line(snapshot.tool, 40)}")',
+        whole=_mark(scene, snapshot) if whole else "",
+        folded=whole and not any(entry.mark for entry in entries),
+        untrue=whole or any(_is_untrue(scene, snapshot, fact) for fact in facts),
+    )
+
+
+def _read(scene: Scene, snapshot: Snapshot, content: object) -> list[Fact]:
+    view = View(
+        content if isinstance(content, Mapping) else {},
+        scene.names,
+        ship_elsewhere=_ship_elsewhere(scene, snapshot),
+        cargo_elsewhere=_at_least_as_good(scene, scene.plain("get_cargo"), snapshot),
+    )
+    return read(snapshot.tool, view, content)
+
+
+def _ship_elsewhere(scene: Scene, snapshot: Snapshot) -> bool:
+    """Whether the ship's numbers are left to the other snapshot that has them."""
+    if snapshot.tool == "get_status":
+        ship = scene.plain("get_ship")
+        return _has_ship(ship) and _at_least_as_good(scene, ship, snapshot)
+    if snapshot.tool == "get_ship":
+        status = scene.plain("get_status")
+        return _has_ship(status) and not _at_least_as_good(scene, snapshot, status)
+    return False
+
+
+def _has_ship(snapshot: Snapshot | None) -> bool:
+    if snapshot is None:
+        return False
+    content = primary(snapshot.current)
+    inside = lookup(content, "ship.hull") is not None
+    return inside or (
+        snapshot.tool == "get_ship" and lookup(content, "hull") is not None
+    )
+
+
+def _at_least_as_good(
+    scene: Scene, one: Snapshot | None, other: Snapshot | None
+) -> bool:
+    """Whether one snapshot is no older than another and no more doubtful."""
+    if one is None or other is None:
+        return one is not None
+    if one.tick is None or other.tick is None:
+        return scene.age(one).seconds <= scene.age(other).seconds
+    if one.tick != other.tick:
+        return one.tick > other.tick
+    return one.stale is None or other.stale is not None
+
+
+def _entry(scene: Scene, snapshot: Snapshot, fact: Fact) -> Entry:
+    key = f"{key_of(snapshot)}/{fact.label}"
+    start = f"{fact.label}: {fact.value}" if fact.label else fact.value
+    if fact.items:
+        start = f"{start} (" if fact.value else start
+    was = _was(scene, key, fact.value) if fact.label and fact.value else ""
+    children = tuple(_child(scene, key, fact.between, *c) for c in fact.children)
+    return Entry(
+        start=start.rstrip() if not fact.items else start,
+        items=fact.items,
+        children=children,
+        after=(")" if fact.items and fact.value else "") + was,
+        mark=_fact_mark(scene, snapshot, fact),
+        facts=((key, fact.value),) if fact.label and fact.value else (),
+    )
+
+
+def _child(scene: Scene, parent: str, between: str, what: str, amount: str) -> Line:
+    if not amount:
+        return Line(f"  - {what}")
+    key = f"{parent}/{what}"
+    return Line(
+        f"  - {what}{between}{amount}{_was(scene, key, amount)}", ((key, amount),)
+    )
+
+
+def _fact_mark(scene: Scene, snapshot: Snapshot, fact: Fact) -> str:
+    """What is to be said behind a fact that is not simply as old as its section."""
+    if _is_untrue(scene, snapshot, fact):
+        return f" ({_mark(scene, snapshot)})"
+    merged = [
+        snapshot.field_ticks[path]
+        for path in fact.paths
+        if path in snapshot.field_ticks
+    ]
+    return f" (from an event at tick {max(merged)})" if merged else ""
+
+
+def _is_untrue(scene: Scene, snapshot: Snapshot, fact: Fact) -> bool:
+    return any(
+        confidence(snapshot, scene.moment, path) is Confidence.INVALIDATED
+        for path in fact.paths
+    )
+
+
+def _mark(scene: Scene, snapshot: Snapshot) -> str:
+    mark = snapshot.stale
+    now = scene.state.current_tick
+    pending = mark and mark.tick is not None and now is not None and mark.tick > now
+    then = " then" if pending else ""
+    return f"{before(snapshot)}; call {line(snapshot.tool, 40)}{then}"
+
+
+def _was(scene: Scene, key: str, value: str) -> str:
+    """`` (was 72)`` where the value differs from the one last shown."""
+    shown = scene.was.get(key)
+    if shown is None or shown == value or not value:
+        return ""
+    number, slash, limit = shown.partition("/")
+    same_limit = slash and value.endswith(f"/{limit}")
+    return f" (was {line(number if same_limit else shown)})"
+
+
+def before(snapshot: Snapshot) -> str:
+    """``before buy at tick 104``."""
+    mark = snapshot.stale
+    if mark is None:
+        return ""
+    at = "" if mark.tick is None else f" at tick {mark.tick}"
+    return f"before {line(mark.reason, 40) or 'an action'}{at}"

@@ -1,0 +1,168 @@
+"""Ticks, moments and ages, and the words for them (G7, A20, A21).
+
+Tick numbers are not wall time: a server that was down has fewer ticks than the
+clock. So an age is counted in ticks where both ends are known and the counter was
+not reset in between, else by the wall clock.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memory.gamestate.types import SECONDS_PER_TICK
+
+STAMP_WITHIN_TICKS = 2
+"""A result without a tick gets the account's one only if that was seen so lately."""
+
+RESET_AFTER_TICKS = 100
+"""A counter that goes back by more than this was reset by the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """The newest tick seen in any result of an account, and when it was seen."""
+
+    tick: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Recency:
+    """How long ago something was: in words and in numbers.
+
+    ``ticks`` is null where only the wall clock could be asked. ``skew`` is true
+    when the thing claims to come from a later tick than now.
+    """
+
+    long: str
+    short: str
+    ticks: int | None
+    seconds: float
+    skew: bool = False
+
+
+def elapsed_seconds(since: datetime, now: datetime) -> float:
+    """Seconds from ``since`` to ``now``; negative when the clock went backwards.
+
+    A moment without a time zone is read as UTC.
+    """
+    return (_aware(now) - _aware(since)).total_seconds()
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def current_tick(
+    seen: Sighting | None, now: datetime, seconds_per_tick: float = SECONDS_PER_TICK
+) -> int | None:
+    """The account's tick now: the newest seen plus the whole ticks gone by since.
+
+    Rounded down, so it is at most one tick behind the server that keeps its pace.
+    """
+    if seen is None:
+        return None
+    return seen.tick + ticks_in(elapsed_seconds(seen.at, now), seconds_per_tick)
+
+
+def ticks_in(seconds: float, seconds_per_tick: float = SECONDS_PER_TICK) -> int:
+    """Whole ticks in a number of seconds, at least 0."""
+    if seconds_per_tick <= 0 or not math.isfinite(seconds_per_tick):
+        return 0
+    return int(max(0.0, seconds) // seconds_per_tick)
+
+
+def stamp(
+    own: int | None,
+    seen: Sighting | None,
+    now: datetime,
+    seconds_per_tick: float = SECONDS_PER_TICK,
+) -> int | None:
+    """The tick to store with a result: its own, else the account's if lately seen.
+
+    None when the newest sighting is more than two ticks of wall time old, or from
+    the future: such a snapshot ages by the wall clock.
+    """
+    if own is not None:
+        return own
+    if seen is None:
+        return None
+    age = elapsed_seconds(seen.at, now)
+    if age < 0 or age > STAMP_WITHIN_TICKS * seconds_per_tick:
+        return None
+    return current_tick(seen, now, seconds_per_tick)
+
+
+def newest(
+    seen: Sighting | None, tick: int | None, at: datetime, *, is_current: bool = True
+) -> Sighting | None:
+    """The sighting to keep after a result that carried ``tick`` (or none).
+
+    A lower tick replaces a higher one only where the server says it is the
+    current one (``is_current``); the tick of an old event never turns time back.
+    """
+    if tick is None:
+        return seen
+    if seen is None:
+        return Sighting(tick, at)
+    if elapsed_seconds(seen.at, at) < 0:
+        return seen
+    if tick < seen.tick and not is_current:
+        return seen
+    return Sighting(tick, at)
+
+
+def is_reset(previous: int | None, tick: int | None) -> bool:
+    """Whether the counter went back so far that the server must have reset it.
+
+    Ticks stored before a reset say nothing any more: their snapshots should lose
+    them and age by the wall clock.
+    """
+    if previous is None or tick is None:
+        return False
+    return previous - tick > RESET_AFTER_TICKS
+
+
+def recency(
+    tick: int | None,
+    captured_at: datetime,
+    current: int | None,
+    now: datetime,
+    seconds_per_tick: float = SECONDS_PER_TICK,
+) -> Recency:
+    """How long ago a snapshot was taken, in the long and the short form (G7)."""
+    seconds = max(0.0, elapsed_seconds(captured_at, now))
+    ticks = _tick_age(tick, current)
+    if ticks is None:
+        words = wall_clock_words(seconds)
+        return Recency(words, words, None, seconds)
+    if ticks <= 0:
+        return Recency("just now", "just now", 0, seconds, skew=ticks < 0)
+    short = f"{ticks} ticks ago"
+    return Recency(
+        f"{short} ({_plain(ticks * seconds_per_tick)} seconds)", short, ticks, seconds
+    )
+
+
+def _tick_age(tick: int | None, current: int | None) -> int | None:
+    """Ticks between the two, negative for skew; None where ticks cannot tell."""
+    if tick is None or current is None or tick <= 0 or current <= 0:
+        return None
+    return None if is_reset(tick, current) else current - tick
+
+
+def wall_clock_words(seconds: float) -> str:
+    """An age by the wall clock: seconds, then minutes, then hours and minutes."""
+    if seconds < 60:
+        return f"{seconds:.0f} seconds ago"
+    minutes = seconds / 60
+    if minutes < 60:
+        return f"{minutes:.0f} minutes ago"
+    hours, rest = divmod(int(minutes), 60)
+    return f"{hours} h {rest} min ago"
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number == int(number) else f"{number:g}"

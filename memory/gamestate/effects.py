@@ -1,0 +1,260 @@
+"""Which action changes which snapshot: the table of API.md section 3 as data.
+
+Each action names the tools whose snapshots it makes untrue, and where the content
+allows it the fields. An empty tuple of fields means the whole snapshot. Effects
+under a condition carry the name of the question in `conditions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an action does to one tool's snapshot; ``when`` names a condition."""
+
+    fields: tuple[str, ...] = ()
+    when: str = ""
+
+
+Effects = Mapping[str, Effect]
+
+WHOLE = Effect()
+CARGO = ("ship.cargo", "ship.cargo_used", "cargo", "cargo_used")
+CREDITS = ("player.credits", "credits")
+DOCK = (
+    "player.docked_at_base",
+    "docked_at_base",
+    "ship.docked_at_base",
+    "location.docked_at",
+)
+FUEL = ("ship.fuel", "fuel")
+HERE = ("location", "player.current_poi", "current_poi", "nearby", *DOCK)
+HULL = ("ship.hull", "hull")
+MODULES = ("ship.modules", "modules")
+SKILLS = (
+    "player.skills",
+    "player.skill_xp",
+    "player.experience",
+    "player.stats",
+    "skills",
+)
+STATS = ("player.stats",)
+SYSTEM = ("player.current_system", "current_system", "player.discovered_systems")
+ONLINE = ("poi", "system.pois.*.online", "pois.*.online", "in_transit")
+PROGRESS = Effect(("missions.*",))
+
+
+def _status(*fields: str) -> Effects:
+    return {"get_status": Effect(fields), "get_state": WHOLE}
+
+
+def _wholly(*tools: str) -> Effects:
+    return dict.fromkeys(tools, WHOLE)
+
+
+# What is read at the place where the ship is.
+_MARKET = _wholly("view_market", "get_listings", "estimate_purchase", "analyze_market")
+_STATION = {
+    **_wholly("get_base", "view_storage", "get_missions", "view_orders"),
+    **_wholly("get_insurance_quote"),
+    **_MARKET,
+}
+_AROUND = _wholly("get_poi", "get_nearby", "get_wrecks", "get_location", "get_queue")
+_HOLD: Effects = {
+    "get_ship": Effect(CARGO),
+    "get_cargo": WHOLE,
+    "list_ships": Effect(("ships.*.cargo_used",)),
+}
+_MISSIONS: Effects = {
+    "get_active_missions": PROGRESS,
+    "get_location": WHOLE,
+}
+_SKILL_XP = {"get_skills": Effect(when="skill_gain")}
+
+TRAVEL: Effects = {
+    **_status(*HERE, *FUEL, *STATS),
+    "get_ship": Effect((*FUEL, *DOCK)),
+    "get_system": Effect(ONLINE),
+    **_AROUND,
+    **_STATION,
+    "get_skills": Effect(when="answered"),
+    "get_active_missions": PROGRESS,
+    "list_ships": Effect(("ships.*.fuel", "ships.*.location")),
+}
+JUMP: Effects = {
+    **TRAVEL,
+    **_status(*HERE, *SYSTEM, *FUEL, *SKILLS),
+    "get_system": WHOLE,
+    "get_skills": WHOLE,
+    "get_map": Effect(("systems.*.visited", "systems.*.visited_at")),
+    "find_route": WHOLE,
+}
+DOCKING: Effects = {
+    **_status(*DOCK),
+    "get_ship": Effect(DOCK),
+    "get_system": Effect(ONLINE),
+    "get_poi": Effect(("poi.online", "online")),
+    "get_nearby": WHOLE,
+    "get_location": WHOLE,
+    "get_queue": WHOLE,
+    **_STATION,
+}
+MINE: Effects = {
+    **_status(*CARGO, *MODULES, *SKILLS),
+    **_HOLD,
+    "get_ship": Effect((*CARGO, *MODULES)),
+    "get_poi": Effect(("resources", "poi.resources")),
+    "get_skills": WHOLE,
+    **_MISSIONS,
+    "get_queue": WHOLE,
+}
+TRADE: Effects = {
+    **_status(*CREDITS, *CARGO, *SKILLS),
+    **_HOLD,
+    "get_poi": Effect(("base.market",)),
+    "get_base": Effect(("base.market", "market")),
+    **_MARKET,
+    "view_storage": Effect(when="storage"),
+    "view_orders": WHOLE,
+    **_SKILL_XP,
+    **_MISSIONS,
+}
+REFUEL: Effects = {
+    **_status(*CREDITS, *FUEL, *CARGO, *STATS),
+    "get_ship": Effect((*FUEL, *CARGO)),
+    "get_cargo": Effect(when="fuel_cells"),
+    "list_ships": Effect(("ships.*.fuel",)),
+    **_MARKET,
+}
+REPAIR: Effects = {
+    **_status(*CREDITS, *HULL, *CARGO, *STATS),
+    "get_ship": Effect((*HULL, *CARGO)),
+    "get_cargo": Effect(when="repair_kits"),
+    "list_ships": Effect(("ships.*.hull",)),
+}
+CRAFT: Effects = {
+    **_status(*CREDITS, *CARGO, *SKILLS),
+    **_HOLD,
+    **_wholly("view_storage", "get_skills"),
+    **_MISSIONS,
+}
+COMBAT: Effects = {
+    **_wholly("get_status", "get_state", "get_ship", "get_cargo", "list_ships"),
+    **_wholly("get_system", "get_base", "get_battle_status"),
+    **_AROUND,
+    **_MARKET,
+    "get_skills": WHOLE,
+    "get_active_missions": PROGRESS,
+}
+REFIT: Effects = {
+    **_status("ship", "player.credits", "player.stats", "location", *MODULES, *CARGO),
+    **_wholly("get_ship", "get_cargo", "list_ships"),
+}
+SWITCH: Effects = {
+    **_status("ship", "player", *MODULES, *CARGO),
+    **_wholly("get_ship", "get_cargo", "list_ships", "view_storage", "get_nearby"),
+}
+STORAGE: Effects = {
+    **_status(*CREDITS, *CARGO, *STATS),
+    **_HOLD,
+    "view_storage": WHOLE,
+}
+SELL_ORDER: Effects = {
+    **STORAGE,
+    **_MARKET,
+    **_wholly("view_orders", "get_trades"),
+}
+BUY_ORDER: Effects = {
+    **_status(*CREDITS, *STATS),
+    **_MARKET,
+    "view_orders": WHOLE,
+}
+JETTISON: Effects = {**_status(*CARGO), **_HOLD, "get_wrecks": WHOLE}
+SALVAGE: Effects = {
+    **_status("player", *CARGO),
+    **_HOLD,
+    **_wholly("get_skills", "get_wrecks"),
+}
+MISSION: Effects = {
+    **_status("player", "missions", *CARGO),
+    **_HOLD,
+    **_wholly("get_active_missions", "get_missions"),
+}
+COMPLETE: Effects = {
+    **MISSION,
+    "view_storage": Effect(when="mission_items"),
+    **_wholly("get_skills", "completed_missions"),
+}
+SURVEY: Effects = {
+    **_status("player.revealed_pois", "location", *SKILLS),
+    **_wholly("get_system", "get_poi", "get_location", "get_skills"),
+}
+SHIP_ONLY: Effects = {
+    **_status("ship", "player.is_cloaked"),
+    **_wholly("get_ship", "get_nearby", "list_ships"),
+}
+USE_ITEM: Effects = {
+    **_wholly("get_status", "get_state", "get_ship", "get_cargo", "get_system"),
+    **_wholly("get_poi", "get_nearby", "get_location", "list_ships"),
+}
+PLAYER: Effects = _status("player")
+FACILITY: Effects = {
+    **_status("player", *CARGO),
+    **_HOLD,
+    **_wholly("get_base", "view_storage", "get_skills", "facility"),
+}
+
+_FAMILIES: tuple[tuple[Effects, str], ...] = (
+    (TRAVEL, "travel"),
+    (JUMP, "jump"),
+    (DOCKING, "dock undock"),
+    (MINE, "mine"),
+    (TRADE, "buy sell"),
+    (REFUEL, "refuel"),
+    (REPAIR, "repair"),
+    (CRAFT, "craft"),
+    (COMBAT, "attack hunt self_destruct battle"),
+    ({"get_skills": WHOLE}, "scan"),
+    (SURVEY, "survey_system"),
+    (SHIP_ONLY, "cloak name_ship rename_ship"),
+    (USE_ITEM, "use_item"),
+    (REFIT, "install_mod uninstall_mod reload refit repair_module"),
+    (SWITCH, "switch_ship buy_ship buy_listed_ship sell_ship"),
+    (STORAGE, "deposit_items withdraw_items deposit_credits withdraw_credits"),
+    (STORAGE, "send_gift"),
+    (SELL_ORDER, "create_sell_order cancel_order list_item cancel_list buy_listing"),
+    (SELL_ORDER, "trade_offer trade_accept trade_decline trade_cancel"),
+    (BUY_ORDER, "create_buy_order modify_order"),
+    (JETTISON, "jettison loot_wreck"),
+    (SALVAGE, "salvage_wreck scrap_wreck sell_wreck"),
+    (MISSION, "accept_mission abandon_mission decline_mission"),
+    (COMPLETE, "complete_mission"),
+    (PLAYER, "buy_insurance claim_insurance set_home_base tow_wreck release_tow"),
+    (PLAYER, "create_faction join_faction leave_faction"),
+    (FACILITY, "facility"),
+    (_wholly("captains_log_list", "captains_log_get"), "captains_log_add"),
+    (_wholly("captains_log_list", "captains_log_get"), "captains_log_delete"),
+    (_wholly("get_chat_history"), "chat"),
+    (_wholly("get_notes", "read_note"), "create_note write_note"),
+    (_status("player.status_message", "player.clan_tag"), "set_status"),
+    (_status("player.primary_color", "player.secondary_color"), "set_colors"),
+    (_status("player.anonymous"), "set_anonymous"),
+)
+
+ACTIONS: Mapping[str, Effects] = {
+    name: effects for effects, names in _FAMILIES for name in names.split()
+}
+"""Every action of the table, with what it touches."""
+
+PREFIXES: Mapping[str, Effects] = {
+    "faction_": {**PLAYER, **_wholly("faction_info", "faction_list")},
+    "trade_": SELL_ORDER,
+    "forum_": _wholly("forum_list", "forum_get_thread"),
+}
+"""Whole families of actions that grow; asked when the name itself is unknown."""
+
+DOCK_STATE: Effects = {**_status(*DOCK), "get_ship": Effect(DOCK)}
+"""All that a refused action may have changed in era C: docked by itself or not."""

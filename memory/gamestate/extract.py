@@ -1,0 +1,322 @@
+"""What a tool result says beside its content: tick, owner, error, queued or done.
+
+A result of the game server comes as MCP content blocks. They are read one by one
+and leniently; nothing a server sends raises here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from memory.gamestate.parse import clean_text, parse_text, storable
+
+ENVELOPES = ("data", "result", "payload", "response")
+MAX_NODES = 20_000
+MAX_TICK = 2**31 - 1
+
+_ERROR_TEXT = re.compile(
+    r"\s*Error:\s*(?:(?P<code>[a-z][a-z0-9_]*):\s*)?(?P<message>.*)", re.DOTALL
+)
+_WAIT_TEXT = re.compile(r"[Tt]ry again in (\d+(?:\.\d+)?) second")
+_NUMBER = re.compile(r"\s*\d{1,10}(?:\.\d+)?\s*")
+_QUEUED_TEXT = re.compile(r"\b(?:queued|action pending)\b", re.IGNORECASE)
+_STATUS_TEXT = re.compile(r"(?P<name>[^\n|]{1,60}?) \[[a-z]+\] \| [\d,]+cr \| ")
+_WELCOME_TEXT = re.compile(r"Welcome(?: back)?, (?P<name>[^\n!]{1,60})! Session ID: ")
+
+
+@dataclass(frozen=True, slots=True)
+class GameError:
+    """A refusal by the game: its code ("" where none was given) and its text."""
+
+    code: str
+    message: str
+    wait_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One tool result, read.
+
+    ``content`` is the JSON value or text of the only block, or the list of them.
+    ``tick_is_current`` tells a ``current_tick`` from the ``tick`` of some event.
+    ``arrival_tick`` is the tick at which a queued action takes effect; it is
+    never taken as the current one.
+    """
+
+    content: object
+    error: GameError | None = None
+    tick: int | None = None
+    tick_is_current: bool = False
+    username: str | None = None
+    queued: bool = False
+    arrival_tick: int | None = None
+    duration_ticks: int | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the game refused; such a result is never stored (A7, A22)."""
+        return self.error is not None
+
+
+def read_result(blocks: object, *, is_error: bool = False) -> Result:
+    """Read the content of a tool result.
+
+    ``blocks`` is the MCP content list (objects or dictionaries with ``text``), one
+    text, or a value that is JSON already.
+    """
+    values = list(_values(blocks))
+    content = values[0] if len(values) == 1 else values
+    tick = next((found for value in values if (found := find_tick(value))), None)
+    return Result(
+        content=content,
+        error=_find_error(values, flagged=is_error),
+        tick=tick[0] if tick else None,
+        tick_is_current=bool(tick and tick[1]),
+        username=next((name for v in values if (name := find_username(v))), None),
+        queued=any(_is_queued(value) for value in values),
+        arrival_tick=_first_number(values, "arrival_tick"),
+        duration_ticks=_first_number(values, "ticks"),
+    )
+
+
+def _values(blocks: object) -> Iterator[object]:
+    if isinstance(blocks, (list, tuple)) and all(_is_block(b) for b in blocks):
+        for block in blocks:
+            yield _block_value(block)
+    elif isinstance(blocks, (bytes, bytearray)):
+        yield parse_text(blocks.decode("utf-8", errors="replace"))
+    elif isinstance(blocks, str):
+        yield parse_text(blocks)
+    else:
+        yield storable(blocks)
+
+
+def _is_block(block: object) -> bool:
+    if isinstance(block, Mapping):
+        return isinstance(block.get("type"), str) and (
+            "text" in block or block["type"] in {"image", "audio", "resource"}
+        )
+    return isinstance(getattr(block, "type", None), str)
+
+
+def _block_value(block: object) -> object:
+    if isinstance(block, Mapping):
+        text = block.get("text")
+        return parse_text(text) if isinstance(text, str) else storable(block)
+    text = getattr(block, "text", None)
+    return parse_text(text) if isinstance(text, str) else storable(str(block))
+
+
+# -- ticks -----------------------------------------------------------------
+
+
+def find_tick(value: object) -> tuple[int, bool] | None:
+    """The tick in a result, and whether it is called the current one.
+
+    Any ``current_tick`` goes before any ``tick``; each is looked for at the top,
+    then in the usual envelopes, then breadth first.
+    """
+    for key in ("current_tick", "tick"):
+        found = _find_number(value, key)
+        if found is not None:
+            return found, key == "current_tick"
+    return None
+
+
+def _find_number(value: object, key: str) -> int | None:
+    for place in _places(value):
+        found = as_tick(place.get(key))
+        if found is not None:
+            return found
+    for item in _breadth_first(value):
+        found = as_tick(item.get(key))
+        if found is not None:
+            return found
+    return None
+
+
+def _places(value: object) -> Iterator[Mapping[str, object]]:
+    """The result itself, then what the usual envelopes hold."""
+    if not isinstance(value, Mapping):
+        return
+    yield value
+    for name in ENVELOPES:
+        inner = value.get(name)
+        if isinstance(inner, Mapping):
+            yield inner
+
+
+def _breadth_first(value: object) -> Iterator[Mapping[str, object]]:
+    queue: deque[object] = deque([value])
+    for _ in range(MAX_NODES):
+        if not queue:
+            return
+        item = queue.popleft()
+        children: Iterable[object] = ()
+        if isinstance(item, Mapping):
+            yield item
+            children = item.values()
+        elif isinstance(item, (list, tuple)):
+            children = item
+        queue.extend(c for c in children if isinstance(c, (Mapping, list, tuple)))
+
+
+def as_tick(value: object) -> int | None:
+    """A tick number out of an int, a float or a numeric text; None for the rest."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        value = float(value) if _NUMBER.fullmatch(value) else None
+    if isinstance(value, float):
+        value = int(value) if math.isfinite(value) else None
+    if isinstance(value, int) and 0 <= value <= MAX_TICK:
+        return value
+    return None
+
+
+def _first_number(values: list[object], key: str) -> int | None:
+    """A number of an answer's own, at its top or in an envelope."""
+    for value in values:
+        for place in _places(value):
+            found = as_tick(place.get(key))
+            if found is not None:
+                return found
+    return None
+
+
+# -- whose result it is ----------------------------------------------------
+
+
+def find_username(value: object) -> str | None:
+    """The account that a result speaks for, None where it names nobody (A22).
+
+    Names of others inside lists (who is near, who arrived) are not asked.
+    """
+    if isinstance(value, str):
+        found = _STATUS_TEXT.match(value) or _WELCOME_TEXT.match(value)
+        return found.group("name").strip() or None if found else None
+    for place in _places(value):
+        player = place.get("player")
+        named = player.get("username") if isinstance(player, Mapping) else None
+        for name in (named, place.get("username")):
+            if isinstance(name, str) and name.strip():
+                return name.strip()
+    return None
+
+
+def belongs_to(result: Result, username: str) -> bool:
+    """Whether a result may be stored under an account: it names that one or none."""
+    return result.username is None or result.username == username
+
+
+# -- refused, queued -------------------------------------------------------
+
+
+def _find_error(values: list[object], *, flagged: bool) -> GameError | None:
+    for value in values:
+        error = error_of(value)
+        if error is not None:
+            return error
+    if not flagged:
+        return None
+    first = values[0] if values else ""
+    return GameError("", first if isinstance(first, str) else _brief(first))
+
+
+def error_of(value: object) -> GameError | None:
+    """The refusal that a value is, if it is one.
+
+    ``Error: code: message`` texts, an ``error`` key that holds something, and
+    ``throttled: true`` count.
+    """
+    if isinstance(value, str):
+        match = _ERROR_TEXT.match(value)
+        if match is None:
+            return None
+        return _error(match.group("code") or "", match.group("message"))
+    if not isinstance(value, Mapping):
+        return None
+    error = value.get("error")
+    if isinstance(error, Mapping):
+        return _error(
+            _text(error.get("code")), _text(error.get("message")), {**value, **error}
+        )
+    if error:
+        text = _text(error)
+        return _error(text, _text(value.get("message")) or text, value)
+    if value.get("throttled") is True:
+        return _error("throttled", _text(value.get("message")) or "throttled", value)
+    return None
+
+
+def _error(
+    code: str, message: str, source: Mapping[str, object] | None = None
+) -> GameError:
+    """Take the code out of messages that repeat it, and the wait out of either."""
+    code = code if re.fullmatch(r"[a-z][a-z0-9_]*|-?\d+", code) else ""
+    message = message.strip().removeprefix(f"{code}:").strip() if code else message
+    wait: object = None
+    for key in ("wait_seconds", "retry_after"):
+        wait = wait if wait is not None else (source or {}).get(key)
+    if isinstance(wait, bool) or not isinstance(wait, (int, float)):
+        match = _WAIT_TEXT.search(message)
+        wait = float(match.group(1)) if match else None
+    return GameError(code, message, None if wait is None else max(0.0, float(wait)))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else _brief(value)
+
+
+def _brief(value: object) -> str:
+    try:
+        return json.dumps(storable(value), ensure_ascii=False)[:500]
+    except (ValueError, RecursionError):
+        return "unreadable error"
+
+
+def _is_queued(value: object) -> bool:
+    """Whether an action was only accepted for a later tick (eras A and B)."""
+    if isinstance(value, str):
+        return bool(_QUEUED_TEXT.search(value[:500]))
+    return any(
+        place.get("queued") is True or place.get("pending") is True
+        for place in _places(value)
+    )
+
+
+# -- arguments -------------------------------------------------------------
+
+
+def args_key(args: Mapping[str, object] | None) -> str:
+    """Canonical JSON of a call's arguments, "" for none.
+
+    Key order and 2 against 2.0 make no difference; the session id, which the proxy
+    adds to every call, is not part of the key.
+    """
+    own = {k: v for k, v in (args or {}).items() if k != "session_id"}
+    if not own:
+        return ""
+    return json.dumps(
+        _canonical(storable(own)),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )
+
+
+def _canonical(value: object) -> object:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _canonical(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    return clean_text(value) if isinstance(value, str) else value

@@ -1,0 +1,260 @@
+"""What a call made untrue, and how a stale mark lives (G6, API.md section 3).
+
+The table is in `effects`. Here it is asked, for one call and its answer, and the
+marks it leads to are made, joined and taken away again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from memory.gamestate.clock import is_reset
+from memory.gamestate.effects import ACTIONS, DOCK_STATE, PREFIXES, Effects
+from memory.gamestate.extract import Result, read_result
+from memory.gamestate.paths import first, primary
+from memory.gamestate.types import Stale
+
+EVERYTHING = "*"
+"""The tool of an `Invalidation` that touches every snapshot of the account."""
+
+QUEUE_MARGIN_TICKS = 2
+"""A queued action resolves at the next tick, and the tick known of now may be one
+behind: from two later on its outcome is certain."""
+
+# Reads by name, for tools that neither the server nor the table tells about.
+_READS = (
+    "get_",
+    "view_",
+    "list_",
+    "find_",
+    "search_",
+    "estimate_",
+    "analyze_",
+    "browse_",
+    "zoea_",
+    "read_",
+    "forum_list",
+    "forum_get",
+    "faction_info",
+    "faction_list",
+    "faction_get",
+    "captains_log_list",
+    "captains_log_get",
+)
+# The account's life cycle is the store's own matter, not a change of the game.
+_READ_NAMES = frozenset(
+    {"login", "logout", "register", "claim", "help", "catalog", "raid_status"}
+    | {"session", "agentlogs", "completed_missions", "faction_list"}
+)
+# Refused before anything was tried: not even a ship left its dock.
+_NOTHING_HAPPENED = frozenset(
+    {"invalid_payload", "unknown_command", "invalid_json", "invalid_query"}
+    | {"invalid_type", "invalid_item", "empty_entry", "invalid_request_id"}
+    | {"not_authenticated", "session_required", "session_invalid", "session_expired"}
+    | {"auth_failed", "invalid_credentials", "already_authenticated", "throttled"}
+    | {"rate_limited", "queue_full", "action_queued", "action_pending", "in_transit"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidation:
+    """One tool's snapshots (``*``: all tools) that a call made untrue.
+
+    No ``fields`` means the whole snapshot. ``resolve_tick`` is set for a queued
+    action: until that tick even a new snapshot still shows the old truth.
+    """
+
+    tool: str
+    fields: tuple[str, ...] = ()
+    resolve_tick: int | None = None
+
+    def hits(self, tool: str) -> bool:
+        """Whether snapshots of ``tool`` are touched."""
+        return self.tool in (tool, EVERYTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known beside the call itself.
+
+    ``era`` is "A" where actions are queued, "C" where they block, null where
+    nobody knows. ``mutation`` is the server's own word on the tool, if it gave one.
+    """
+
+    current_tick: int | None = None
+    era: str | None = None
+    mutation: bool | None = None
+
+
+def touched(
+    tool: str,
+    arguments: Mapping[str, object] | None,
+    result: object,
+    circumstances: Circumstances | None = None,
+) -> tuple[Invalidation, ...]:
+    """The snapshots that a call with this result made untrue.
+
+    ``result`` is a read `Result` or whatever the tool answered. A refused call
+    touches nothing, save the dock state where actions dock and undock by
+    themselves (era C). An unknown mutation touches everything.
+    """
+    around = circumstances or Circumstances()
+    answer = result if isinstance(result, Result) else read_result(result)
+    name = action_name(tool, arguments)
+    if not is_mutation(name, around.mutation):
+        return ()
+    if answer.error is not None:
+        return _after_refusal(name, answer.error.code, around)
+    effects = _effects(name)
+    resolves = _resolve_tick(answer, around.current_tick)
+    if effects is None:
+        return (Invalidation(EVERYTHING, (), resolves),)
+    return tuple(
+        Invalidation(other, effect.fields, resolves)
+        for other, effect in effects.items()
+        if may_hold(effect.when, answer)
+    )
+
+
+def action_name(tool: str, arguments: Mapping[str, object] | None) -> str:
+    """The action behind a call: grouped tools of API v2 name it in an argument."""
+    action = (arguments or {}).get("action")
+    if tool.startswith("spacemolt") and isinstance(action, str) and action:
+        return action
+    return tool
+
+
+def is_mutation(name: str, told: bool | None = None) -> bool:
+    """Whether a tool changes the game: the table, then the server, then its name."""
+    if name in _READ_NAMES:
+        return False
+    if name in ACTIONS:
+        return True
+    if told is not None:
+        return told
+    return not name.startswith(_READS)
+
+
+def _effects(name: str) -> Effects | None:
+    if name in ACTIONS:
+        return ACTIONS[name]
+    return next((e for prefix, e in PREFIXES.items() if name.startswith(prefix)), None)
+
+
+def _after_refusal(
+    name: str, code: str, around: Circumstances
+) -> tuple[Invalidation, ...]:
+    if around.era == "A" or code in _NOTHING_HAPPENED:
+        return ()
+    known = _effects(name)
+    if known is not None and "get_status" not in known:
+        return ()
+    return tuple(Invalidation(t, e.fields) for t, e in DOCK_STATE.items())
+
+
+def _resolve_tick(answer: Result, current_tick: int | None) -> int | None:
+    """From which tick on a snapshot shows the outcome; None: from now on."""
+    if answer.arrival_tick is not None and answer.arrival_tick > 0:
+        return answer.arrival_tick
+    if not answer.queued or current_tick is None:
+        return None
+    longest = max(0, (answer.duration_ticks or 1) - 1)
+    return current_tick + longest + QUEUE_MARGIN_TICKS
+
+
+# -- the life of a mark ----------------------------------------------------
+
+
+def mark(
+    before: Stale | None,
+    invalidation: Invalidation,
+    tool: str,
+    current_tick: int | None,
+) -> Stale:
+    """The stale mark of a snapshot after ``tool`` touched it.
+
+    Marks add up: all fields of both, or the whole snapshot if either meant that;
+    the one that takes effect later gives reason and tick.
+    """
+    resolves = invalidation.resolve_tick
+    new = Stale(
+        tool, current_tick if resolves is None else resolves, invalidation.fields
+    )
+    if before is None:
+        return new
+    whole = not before.fields or not new.fields
+    fields = () if whole else tuple(dict.fromkeys((*before.fields, *new.fields)))
+    later = before if _tick(before) > _tick(new) else new
+    tick = later.tick if later.tick is not None else before.tick
+    return Stale(later.reason, tick, fields)
+
+
+def _tick(stale: Stale) -> int:
+    return -1 if stale.tick is None else stale.tick
+
+
+def carried(before: Stale | None, tick: int | None) -> Stale | None:
+    """The mark that a new snapshot of ``tick`` inherits, None where it is clean.
+
+    ``tick`` is the tick of the new snapshot, or the account's estimated one where
+    it has none. A mark whose action has not taken effect by then stays.
+    """
+    if before is None or before.tick is None or is_reset(before.tick, tick):
+        return None
+    if tick is not None and tick >= before.tick:
+        return None
+    return before
+
+
+# -- conditions ------------------------------------------------------------
+
+
+def may_hold(condition: str, answer: Result) -> bool:
+    """Whether a conditional effect may have happened; in doubt it has."""
+    return not condition or _CONDITIONS[condition](answer)
+
+
+def _answered(answer: Result) -> bool:
+    return not answer.queued
+
+
+def _skill_gain(answer: Result) -> bool:
+    if _says(answer, "xp_gained", "skill_xp_gained") is not None:
+        return True
+    return _says(answer, "level_up") is not False
+
+
+def _storage(answer: Result) -> bool:
+    if _says(answer, "delivered_to_storage", "auto_listed", "unsold"):
+        return True
+    return _says(answer, "delivered_to_cargo", "total_earned") is None
+
+
+def _fuel_cells(answer: Result) -> bool:
+    return _says(answer, "source") != "station" or bool(_says(answer, "cells_used"))
+
+
+def _repair_kits(answer: Result) -> bool:
+    return bool(_says(answer, "kits_used")) or not _says(answer, "cost")
+
+
+def _mission_items(answer: Result) -> bool:
+    if _says(answer, "items_received"):
+        return True
+    return _says(answer, "credits_earned") is None
+
+
+def _says(answer: Result, *keys: str) -> object:
+    content = primary(answer.content)
+    return first(content, *keys, *(f"result.{key}" for key in keys))
+
+
+_CONDITIONS: Mapping[str, Callable[[Result], bool]] = {
+    "answered": _answered,
+    "skill_gain": _skill_gain,
+    "storage": _storage,
+    "fuel_cells": _fuel_cells,
+    "repair_kits": _repair_kits,
+    "mission_items": _mission_items,
+}

@@ -1,0 +1,197 @@
+"""Sections as lines, and the byte budget that they share (GAME_STATE.md section 3).
+
+Whatever must go goes by whole lines, or by whole items of a list in a line, from
+the largest section first; a line is never cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+LIST_LIMITS = (12, 6, 3, 1)
+"""How many items of a list are shown, step by step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the summary, and the facts that it shows, by their key."""
+
+    text: str
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A fact ready to be written: its line, its list and the lines below it.
+
+    ``after`` is said at the end of the line: what it was before, and what made it
+    untrue.
+    """
+
+    start: str
+    items: tuple[str, ...] = ()
+    children: tuple[Line, ...] = ()
+    after: str = ""
+    mark: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+
+    def lines(self, limit: int, *, marked: bool) -> list[Line]:
+        """The entry with at most ``limit`` items of each of its lists."""
+        text = f"- {self.start}{listed(self.items, limit)}{self.after}"
+        first = Line(text + self.mark if marked else text, self.facts)
+        below = list(self.children[:limit])
+        more = len(self.children) - len(below)
+        if more > 0:
+            below.append(Line(f"  - and {more} more"))
+        return [first, *below]
+
+
+def listed(items: Sequence[str], limit: int) -> str:
+    """``a, b and 3 more``."""
+    if not items:
+        return ""
+    shown = ", ".join(items[:limit])
+    more = len(items) - limit
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+class Block(Protocol):
+    """Something that can be written shorter, as long as `shrink` says so."""
+
+    def lines(self) -> list[Line]: ...
+
+    def shrink(self) -> bool: ...
+
+
+@dataclass(slots=True)
+class Section:
+    """A snapshot's part of the summary.
+
+    ``whole`` is the mark that all its entries share; when room gets short it is
+    said once in the heading. ``untrue`` says that an action changed something that
+    the section shows. ``recall`` says how to get what was left out.
+    """
+
+    heading: str
+    entries: list[Entry]
+    recall: str = ""
+    whole: str = ""
+    folded: bool = False
+    untrue: bool = False
+    step: int = 0
+    kept: int = field(default=-1)
+
+    def __post_init__(self) -> None:
+        if self.kept < 0:
+            self.kept = len(self.entries)
+
+    def lines(self) -> list[Line]:
+        """The section as it stands now."""
+        heading = f"{self.heading}, {self.whole}" if self.folded else self.heading
+        lines = [Line(f"### {heading})")]
+        for entry in self.entries[: self.kept]:
+            lines += entry.lines(LIST_LIMITS[self.step], marked=not self.folded)
+        left_out = len(self.entries) - self.kept
+        if left_out and self.kept:
+            lines.append(Line(f"- {left_out} more: {self.recall}"))
+        return lines
+
+    def shrink(self) -> bool:
+        """One step shorter; False when only the heading is left."""
+        if self.whole and not self.folded:
+            self.folded = True
+        elif (step := self._next_step()) is not None:
+            self.step = step
+        elif self.kept > 0:
+            self.kept -= 1
+        else:
+            return False
+        return True
+
+    def _next_step(self) -> int | None:
+        """The next limit that shortens a list which is still shown."""
+        longest = max(
+            (max(len(e.items), len(e.children)) for e in self.entries[: self.kept]),
+            default=0,
+        )
+        steps = range(self.step + 1, len(LIST_LIMITS))
+        return next((s for s in steps if LIST_LIMITS[s] < longest), None)
+
+
+@dataclass(slots=True)
+class Notes:
+    """The closing lines: what to call, and one line per stale snapshot.
+
+    Where these take too much room, the last of them are joined into one.
+    ``unlisted`` snapshots have no section.
+    """
+
+    note: str
+    stale: list[tuple[str, str]]
+    unlisted: int = 0
+    shown: int = 12
+
+    def lines(self) -> list[Line]:
+        """The notes as they stand now; ``stale`` is (what, whole line)."""
+        lines = [Line(self.note)] if self.note else []
+        lines += [Line(text) for _, text in self.stale[: self.shown]]
+        rest = [what for what, _ in self.stale[self.shown :]]
+        if rest:
+            lines.append(Line(f"**Stale data:** also {listed(rest, 6)}."))
+        if self.unlisted:
+            lines.append(Line(f"**Also cached:** {self.unlisted} more snapshots."))
+        return lines
+
+    def shrink(self) -> bool:
+        """Half as many single lines; False when they are one already."""
+        if self.shown == 0 or len(self.stale) <= 1:
+            return False
+        self.shown = min(self.shown, len(self.stale)) // 2
+        return True
+
+
+def size(lines: Sequence[Line]) -> int:
+    """Bytes of some lines as written, with their line ends."""
+    return sum(len(line.text.encode()) + 1 for line in lines)
+
+
+def fit(
+    header: list[Line], sections: list[Section], notes: Notes, max_bytes: int
+) -> list[Line]:
+    """All lines within ``max_bytes``, the largest sections shortened first."""
+    blocks: list[Block] = [*sections, notes]
+    sizes = [size(block.lines()) for block in blocks]
+    open_blocks = set(range(len(blocks)))
+    fixed = size(header) + len(sections) + 1
+    while fixed + sum(sizes) > max_bytes + 1 and open_blocks:
+        largest = max(open_blocks, key=lambda index: (sizes[index], index))
+        if blocks[largest].shrink():
+            sizes[largest] = size(blocks[largest].lines())
+        else:
+            open_blocks.discard(largest)
+    return _joined(header, sections, notes, max_bytes)
+
+
+def _joined(
+    header: list[Line], sections: list[Section], notes: Notes, max_bytes: int
+) -> list[Line]:
+    """Everything with blank lines between; what still is too much goes at the end."""
+    unlisted = notes.unlisted
+    for count in range(len(sections), -1, -1):
+        lines = list(header)
+        for section in sections[:count]:
+            lines += [Line(""), *section.lines()]
+        notes.unlisted = unlisted + len(sections) - count
+        lines += [Line(""), *notes.lines()]
+        if size(lines) <= max_bytes + 1:
+            return lines
+    return _leading([*header, Line(""), *notes.lines()], max_bytes)
+
+
+def _leading(lines: list[Line], max_bytes: int) -> list[Line]:
+    """As many lines from the start as fit, without a blank one at the end."""
+    while lines and (size(lines) > max_bytes + 1 or not lines[-1].text):
+        lines.pop()
+    return lines

@@ -1,0 +1,115 @@
+"""The state block: what an agent is told of its account (G3, G8).
+
+Made anew whenever it is sent, so that ages are true at that moment. It says how
+old each part is, what the agent's own actions made untrue, what changed since it
+was last shown, and which tool brings the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memory.gamestate.blocks import before, section
+from memory.gamestate.confidence import LOGGED_OUT, Confidence, grade, stale_paths
+from memory.gamestate.layout import Line, Notes, fit, size
+from memory.gamestate.paths import first, primary
+from memory.gamestate.scene import OWNER, Scene, call_of, key_of
+from memory.gamestate.text import empire, line
+from memory.gamestate.types import AccountState, Snapshot
+
+MAX_BYTES = 2048
+MAX_SECTIONS = 40
+NOT_LOGGED_IN = "Not logged in. Use register or login."
+TITLE = "## Current Game State"
+NOTE = "**Note:** Call get_notifications to see events since last update."
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The block, the values it shows, and how many snapshots came from the future.
+
+    ``facts`` go into `AccountState.last_shown` of the next time.
+    """
+
+    text: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    tick_skew: int = 0
+
+
+def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
+    """The state block of an account in at most ``max_bytes`` bytes of UTF-8."""
+    if state.username is None:
+        lines = [Line(NOT_LOGGED_IN)]
+        return Rendered(NOT_LOGGED_IN if size(lines) <= max_bytes + 1 else "")
+    scene = Scene.of(state)
+    sections = [section(scene, snapshot) for snapshot in scene.ordered]
+    untrue = [each.untrue for each in sections]
+    lines = fit(
+        _header(scene),
+        sections[:MAX_SECTIONS],
+        Notes(NOTE, _stale_lines(scene, untrue), len(sections[MAX_SECTIONS:])),
+        max_bytes,
+    )
+    return Rendered(
+        "\n".join(each.text for each in lines),
+        _facts(scene, lines),
+        sum(scene.age(snapshot).skew for snapshot in state.snapshots),
+    )
+
+
+def _header(scene: Scene) -> list[Line]:
+    known = scene.plain("get_status")
+    ruler = first(primary(known.current) if known else None, "player.empire", "empire")
+    name = line(scene.state.username) or "unknown"
+    suffix = f" ({empire(ruler)})" if empire(ruler) else ""
+    ages = [scene.age(snapshot) for snapshot in scene.ordered]
+    newest = min(
+        ages,
+        key=lambda age: (age.ticks is None, age.ticks or 0, age.seconds),
+        default=None,
+    )
+    updated = newest.long if newest else "never; call get_status"
+    return [
+        Line(TITLE),
+        Line(""),
+        Line(f"**Account:** {name}{suffix}"),
+        Line(f"**Last Updated:** {updated}"),
+    ]
+
+
+def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, str]]:
+    """(call, line) for every snapshot that shows something not true any more."""
+    lines = zip(scene.ordered, untrue, strict=True)
+    found = [(each, _stale_line(scene, each, changed)) for each, changed in lines]
+    return [(call_of(each), f"**Stale data:** {text}") for each, text in found if text]
+
+
+def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> str:
+    call, tool = call_of(snapshot), line(snapshot.tool, 40)
+    if snapshot.logged_out:
+        return f"{call} was {LOGGED_OUT} - call {tool}."
+    if untrue:
+        whole = stale_paths(snapshot) is None
+        what = f"{call} is" if whole else f"parts of {call} are"
+        return f"{what} from {before(snapshot)} - call {tool}."
+    if grade(snapshot, scene.moment) is not Confidence.STALE:
+        return ""
+    age = scene.age(snapshot)
+    old = f"{age.ticks} ticks old" if age.ticks else f"from {age.short}"
+    if snapshot.tool == "get_map":
+        return f"{call} is {old} - consider refreshing if planning long journey."
+    return f"{call} is {old} - call {tool}."
+
+
+def _facts(scene: Scene, lines: list[Line]) -> dict[str, str]:
+    """The values shown now, over those of snapshots that found no room this time."""
+    alive = {key_of(snapshot) for snapshot in scene.state.snapshots}
+    shown = {key: value for each in lines for key, value in each.facts}
+    sections = {key.split("/", 1)[0] for key in shown}
+    kept = {
+        key: value
+        for key, value in scene.was.items()
+        if (section := key.split("/", 1)[0]) in alive and section not in sections
+    }
+    return {**kept, **shown, OWNER: scene.state.username or ""}

@@ -1,0 +1,79 @@
+"""What the game-state rules work on: snapshots, stale marks, one account's state.
+
+Everything is frozen. Ticks and moments come in from outside, nothing here asks a
+clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+SECONDS_PER_TICK = 10.0
+"""The nominal length of a game tick (API.md 1.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Why a snapshot, or some of its fields, is no longer true.
+
+    ``reason`` is the tool that changed the game. ``tick`` is when that took, or
+    will take, effect. No ``fields`` means the whole snapshot; otherwise they are
+    JSON paths such as ``player.credits`` (see `paths`).
+    """
+
+    reason: str
+    tick: int | None = None
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Ages in ticks: fresh up to ``fresh``, ageing up to ``ageing``, then stale."""
+
+    fresh: int
+    ageing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The newest good result of one tool with one set of arguments (G1, A23).
+
+    ``content`` is the JSON value the server sent, or its text (A24). ``shown`` is
+    the content after events were merged into it, null where nothing was merged;
+    ``field_ticks`` holds the tick of the last merge for each merged JSON path.
+    """
+
+    tool: str
+    args: Mapping[str, object]
+    content: object
+    tick: int | None
+    captured_at: datetime
+    stale: Stale | None = None
+    field_ticks: Mapping[str, int] = field(default_factory=dict)
+    logged_out: bool = False
+    shown: object = None
+
+    @property
+    def current(self) -> object:
+        """The content to read facts from: merged where events were merged in."""
+        return self.content if self.shown is None else self.shown
+
+
+@dataclass(frozen=True, slots=True)
+class AccountState:
+    """All that is known of one game account at one moment.
+
+    ``username`` is null when nobody is logged in. ``last_shown`` are the facts of
+    the previous `Rendered`; values that differ from it are shown with what they
+    were. ``thresholds`` replace the built-in ones by tool.
+    """
+
+    username: str | None
+    snapshots: tuple[Snapshot, ...]
+    current_tick: int | None
+    now: datetime
+    seconds_per_tick: float = SECONDS_PER_TICK
+    last_shown: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
