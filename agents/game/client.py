@@ -1,0 +1,237 @@
+"""One MCP session with the game server, over streamable HTTP.
+
+`connect` must be left by the task that entered it (the SDK's task groups demand
+it); `sessions` sees to that. Nothing here knows of accounts.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from agents.game import wire
+from agents.game.errors import (
+    GameCallError,
+    GameUnreachableError,
+    ProtocolRefusalError,
+    RateLimitedError,
+    ReplyLostError,
+    SessionLostError,
+)
+
+ResultT = TypeVar("ResultT", bound=types.Result)
+
+CONNECT_SECONDS = 30.0
+CALL_SECONDS = wire.READ_SECONDS + 30.0
+MAX_PAGES = 50
+REMEDY = "check that it runs and that SPACEMOLT_MCP_URL names it."
+
+# The SDK logs whole messages, passwords included, and each failure that comes
+# back as an error here anyway.
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
+logging.getLogger("mcp.shared").setLevel(logging.WARNING)
+
+_SESSION_GONE = (types.INVALID_REQUEST, types.REQUEST_TIMEOUT)
+"""-32600 "Session not initialized" and -32001: both say that nothing was run.
+
+-32001 is also the SDK's own code for a time-out; no time-out of its is used."""
+
+_REPLY_GONE = (types.CONNECTION_CLOSED, types.PARSE_ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class GameTool:
+    """One tool as the server lists it; ``read_only`` is null where it says nothing."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answered: one text per content block."""
+
+    blocks: tuple[str, ...]
+    is_error: bool = False
+
+
+@dataclass(slots=True)
+class Connection:
+    """An MCP session and the tools that it listed last."""
+
+    session: ClientSession
+    tools: tuple[GameTool, ...] = ()
+
+    async def refresh(self) -> tuple[GameTool, ...]:
+        """Ask for the tools again; raises GameCallError."""
+        found: list[GameTool] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await self._ask(
+                types.ListToolsRequest(
+                    params=types.PaginatedRequestParams(cursor=cursor)
+                ),
+                types.ListToolsResult,
+            )
+            found += [_tool(tool) for tool in page.tools]
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        self.tools = tuple(found)
+        return self.tools
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Call one tool; a refusal by the game is an Answer, not an error.
+
+        Raises GameCallError: its subclass tells what may have happened.
+        """
+        params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
+        with anyio.move_on_after(CALL_SECONDS):
+            result = await self._ask(
+                types.CallToolRequest(params=params), types.CallToolResult
+            )
+            return _answer(result)
+        raise ReplyLostError(f"The game server did not finish {name} in time.")
+
+    async def _ask(self, request: Any, result_type: type[ResultT]) -> ResultT:
+        try:
+            return await self.session.send_request(request, result_type)
+        except MCPError as error:
+            raise failure_of(error) from error
+        except ValidationError:
+            # The text of the error would quote the answer, secrets included.
+            raise ReplyLostError(
+                "The game server's answer cannot be read as MCP."
+            ) from None
+
+
+@asynccontextmanager
+async def connect(url: str) -> AsyncIterator[Connection]:
+    """Open a session, list the tools, close it at the end; one task for all of it.
+
+    Raises GameUnreachableError, or RateLimitedError where the server asks to wait.
+    """
+    _check(url)
+    failure: GameCallError | None = None
+    async with (
+        wire.WireClient() as http,
+        streamable_http_client(
+            url, http_client=http, max_sse_event_size=wire.MAX_BYTES
+        ) as (read, write),
+        ClientSession(read, write) as session,
+    ):
+        connection = Connection(session)
+        # Raised inside, it would come out wrapped in groups by the task groups.
+        failure = await _opened(connection, url)
+        if failure is None:
+            yield connection
+    if failure is not None:
+        raise failure
+
+
+async def _opened(connection: Connection, url: str) -> GameCallError | None:
+    """Shake hands and list the tools; what went wrong, None if all is well."""
+    try:
+        with anyio.fail_after(CONNECT_SECONDS):
+            await connection.session.initialize()
+            await connection.refresh()
+    except MCPError as error:
+        found = failure_of(error)
+    except GameCallError as error:
+        found = error
+    except TimeoutError:
+        found = GameUnreachableError("does not answer")
+    except (ValidationError, RuntimeError):
+        found = GameUnreachableError("does not speak MCP as the game does")
+    else:
+        return None
+    if isinstance(found, RateLimitedError):
+        return found
+    return GameUnreachableError(
+        f"The game server at {shown(url)} {_inner(found)}: {REMEDY}"
+    )
+
+
+def failure_of(error: MCPError) -> GameCallError:
+    """What a JSON-RPC error means for the call that it answered."""
+    if error.code == wire.FAILURE and isinstance(error.data, dict):
+        return _wire_failure(error)
+    if error.code in _SESSION_GONE:
+        return SessionLostError(f"The game server lost the session: {error.message}")
+    if error.code in _REPLY_GONE:
+        return ReplyLostError("The game server broke off its answer.")
+    return ProtocolRefusalError(error.code, error.message)
+
+
+def _wire_failure(error: MCPError) -> GameCallError:
+    detail = f"The game server {error.message}."
+    match error.data.get("failure"):
+        case wire.SESSION_LOST:
+            return SessionLostError(detail)
+        case wire.RATE_LIMITED:
+            return RateLimitedError(detail, error.data.get("retry_after"))
+        case wire.REPLY_LOST:
+            return ReplyLostError(detail)
+    return GameUnreachableError(f"The game server {error.message}: {REMEDY}")
+
+
+def _inner(failure: GameCallError) -> str:
+    detail = failure.detail.removeprefix("The game server ")
+    detail = detail.removesuffix(f": {REMEDY}").removesuffix(".")
+    if isinstance(failure, ProtocolRefusalError):
+        return f"refuses a session ({detail})"
+    return detail
+
+
+def shown(url: str) -> str:
+    """An address without what may be secret in it."""
+    parsed = httpx2.URL(url)
+    return str(parsed.copy_with(userinfo=b"", query=None, fragment=None))
+
+
+def _check(url: str) -> None:
+    try:
+        parsed = httpx2.URL(url)
+    except (httpx2.InvalidURL, TypeError):
+        parsed = None
+    if parsed is None or parsed.scheme not in ("http", "https") or not parsed.host:
+        raise GameUnreachableError(
+            "SPACEMOLT_MCP_URL is not an http or https address: set it to the game's "
+            "MCP endpoint, such as https://game.spacemolt.com/mcp."
+        )
+
+
+def _tool(tool: types.Tool) -> GameTool:
+    hint = tool.annotations.read_only_hint if tool.annotations else None
+    return GameTool(tool.name, tool.description or "", tool.input_schema, hint)
+
+
+def _answer(result: types.CallToolResult) -> Answer:
+    blocks = tuple(_text(block) for block in result.content)
+    if not blocks and result.structured_content is not None:
+        blocks = (json.dumps(result.structured_content, ensure_ascii=False),)
+    return Answer(blocks or ("",), bool(result.is_error))
+
+
+def _text(block: types.ContentBlock) -> str:
+    if isinstance(block, types.TextContent):
+        return block.text
+    if isinstance(block, types.EmbeddedResource):
+        inner = block.resource
+        if isinstance(inner, types.TextResourceContents):
+            return inner.text
+    return f"[{block.type}, not shown]"

@@ -1,0 +1,242 @@
+"""MCP sessions that outlive turns: one per Mysis and process, each in its own task.
+
+The SDK wants a session opened, used and closed inside one task, and the game lets
+one address open about 30 in a minute. So each session lives in a task of its own;
+turns hand it calls and wait. A turn that is cancelled gives up its own call only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import anyio
+from django.conf import settings
+
+from agents.game.client import Answer, Connection, GameTool, connect
+from agents.game.errors import (
+    GameCallError,
+    GameUnreachableError,
+    RateLimitedError,
+    ReplyLostError,
+    SessionLostError,
+)
+
+IDLE_SECONDS = 300.0
+CLOSE_SECONDS = 5.0
+CONNECT_TRIES = 4
+LONGEST_WAIT = 30.0
+
+logger = logging.getLogger(__name__)
+
+Work = Callable[[Connection], Awaitable[Any]]
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """A piece of work for the session's task, and where its outcome goes."""
+
+    work: Work
+    outcome: asyncio.Future[Any]
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class GameSession:
+    """A live MCP session. Made by `SessionPool`; use `call` and `tools`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
+        self._running: set[_Job] = set()
+        self._ready: asyncio.Future[tuple[GameTool, ...]]
+        self._ready = asyncio.get_running_loop().create_future()
+        self._closing = False
+        self.open = True
+        self.login_lock = asyncio.Lock()
+        # A fresh context: the task must not keep the opener's database threads.
+        self.task = asyncio.get_running_loop().create_task(
+            self._live(), name="game-session", context=contextvars.Context()
+        )
+
+    async def tools(self) -> tuple[GameTool, ...]:
+        """The tools as listed at the connection; raises GameCallError."""
+        return await asyncio.shield(self._ready)
+
+    async def refresh(self) -> tuple[GameTool, ...]:
+        """The tools as the server lists them now; raises GameCallError."""
+        found: tuple[GameTool, ...] = await self._do(Connection.refresh)
+        return found
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Call one tool; raises GameCallError."""
+        answer: Answer = await self._do(lambda c: c.call(name, arguments))
+        return answer
+
+    async def close(self) -> None:
+        """End the session; calls in flight fail as lost."""
+        self.open = False
+        self._closing = True
+        self._jobs.put_nowait(None)
+        await asyncio.wait([self.task], timeout=CLOSE_SECONDS)
+        if not self.task.done():
+            self.task.cancel()
+            await asyncio.wait([self.task], timeout=CLOSE_SECONDS)
+
+    async def _do(self, work: Work) -> Any:
+        await self.tools()
+        if not self.open:
+            raise SessionLostError("The session with the game server was closed.")
+        job = _Job(work, asyncio.get_running_loop().create_future())
+        self._jobs.put_nowait(job)
+        try:
+            return await job.outcome
+        except asyncio.CancelledError:
+            job.scope.cancel()
+            raise
+
+    async def _live(self) -> None:
+        """The session's task: open, serve until idle or closed, close."""
+        try:
+            async with connect(self._url) as connection:
+                self._ready.set_result(connection.tools)
+                await self._serve_all(connection)
+        except GameCallError as error:
+            self._fail_ready(error)
+        except Exception as error:
+            # Groups out of the SDK's tasks: their texts may quote messages.
+            logger.error("A game session ended by %s.", type(error).__name__)
+            self._fail_ready(GameUnreachableError("The game server cannot be used."))
+        finally:
+            self.open = False
+            self._fail_ready(GameUnreachableError("The game session was closed."))
+            self._fail_jobs()
+
+    async def _serve_all(self, connection: Connection) -> None:
+        async with anyio.create_task_group() as group:
+            while (job := await self._next()) is not None:
+                self._running.add(job)
+                group.start_soon(self._serve, connection, job)
+            if self._closing:
+                group.cancel_scope.cancel()
+
+    async def _next(self) -> _Job | None:
+        """The next job; None when it is time to close."""
+        while self.open:
+            with anyio.move_on_after(IDLE_SECONDS):
+                return await self._jobs.get()
+            if not self._running and self._jobs.empty():
+                break
+        self.open = False
+        return None
+
+    async def _serve(self, connection: Connection, job: _Job) -> None:
+        try:
+            with job.scope:
+                result = await job.work(connection)
+                _settle(job.outcome, result)
+        except GameCallError as error:
+            if isinstance(error, SessionLostError):
+                self._retire()
+            _settle(job.outcome, error)
+        except Exception as error:
+            # Its text may quote the answer.
+            logger.error("A game call ended by %s.", type(error).__name__)
+        finally:
+            self._running.discard(job)
+            _settle(job.outcome, _lost())
+
+    def _retire(self) -> None:
+        """Take no more work; what is in flight may still be answered."""
+        if self.open:
+            self.open = False
+            self._jobs.put_nowait(None)
+
+    def _fail_ready(self, error: GameCallError) -> None:
+        _settle(self._ready, error)
+        if not self._ready.cancelled():
+            self._ready.exception()  # nobody may be waiting any more
+
+    def _fail_jobs(self) -> None:
+        for job in self._running:
+            _settle(job.outcome, _lost())
+        while not self._jobs.empty():
+            job_left = self._jobs.get_nowait()
+            if job_left is not None:
+                closed = SessionLostError("The session with the game was closed.")
+                _settle(job_left.outcome, closed)
+
+
+def _lost() -> ReplyLostError:
+    return ReplyLostError("The session ended before the game server answered.")
+
+
+def _settle(future: asyncio.Future[Any], outcome: object) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
+
+class SessionPool:
+    """The sessions of one event loop, one for each Mysis."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[tuple[str, int], GameSession] = {}
+
+    async def session(self, mysis_id: int) -> GameSession:
+        """The live session of a Mysis, opened where there is none.
+
+        Raises GameUnreachableError.
+        """
+        url: str = settings.SPACEMOLT_MCP_URL
+        for attempt in range(1, CONNECT_TRIES + 1):
+            session = self._sessions.get((url, mysis_id))
+            if session is None or not session.open:
+                session = GameSession(url)
+                self._sessions[url, mysis_id] = session
+                session.task.add_done_callback(lambda _: self._forget())
+            try:
+                await session.tools()
+            except RateLimitedError as error:
+                if attempt == CONNECT_TRIES:
+                    raise GameUnreachableError(
+                        "The game server takes no more sessions from this address: "
+                        "run fewer Myses here, or wait some minutes."
+                    ) from error
+                await asyncio.sleep(
+                    min(error.retry_after or 2.0**attempt, LONGEST_WAIT)
+                )
+            else:
+                return session
+        raise AssertionError("unreachable")
+
+    def _forget(self) -> None:
+        for key, session in list(self._sessions.items()):
+            if session.task.done():
+                del self._sessions[key]
+
+    async def close(self) -> None:
+        """End every session; within some seconds whatever the server does."""
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        await asyncio.gather(*(session.close() for session in sessions))
+
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, SessionPool] = WeakKeyDictionary()
+
+
+def pool() -> SessionPool:
+    """The sessions of the running event loop."""
+    return _pools.setdefault(asyncio.get_running_loop(), SessionPool())
+
+
+async def close_all() -> None:
+    """End the sessions of the running event loop: call it before the loop ends."""
+    await pool().close()
