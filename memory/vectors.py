@@ -12,6 +12,15 @@ from django.db.models import F, Func, TextField, Value
 from django.db.models.functions import Cast, Concat, Left
 
 INDEXED_CHARACTERS = 32_000
+# The parser would take paths, hosts, addresses and tags as one token, or drop
+# them: "Sol/Belt" could not be found by "belt". Texts and queries alike have
+# these signs replaced by spaces, so that words are what stands between them.
+SIGNS = "<>/\\@.:=&?#%~+*|"
+
+
+def words_of(query: str) -> str:
+    """A query as the vectors see texts: signs that glue words become spaces."""
+    return query.translate(str.maketrans(SIGNS, " " * len(SIGNS)))
 
 
 def mysis_lexeme(mysis_id: int) -> str:
@@ -21,8 +30,15 @@ def mysis_lexeme(mysis_id: int) -> str:
 
 def plain_vector(field: str) -> Func:
     """``to_tsvector`` of the head of a text column."""
-    return Func(
+    head = Func(
         Left(F(field), INDEXED_CHARACTERS),
+        Value(SIGNS),
+        Value(" " * len(SIGNS)),
+        function="translate",
+        output_field=TextField(),
+    )
+    return Func(
+        head,
         template="to_tsvector('simple'::regconfig, %(expressions)s)",
         output_field=SearchVectorField(),
     )
