@@ -63,17 +63,18 @@ def run(argv: Sequence[str]) -> int:
         with database():
             execute_from_command_line(list(argv))
     except (DatabaseError, EnvError, ImproperlyConfigured) as error:
-        return _refuse(str(error))
+        return refuse(str(error))
     except (OperationalError, InterfaceError) as error:
-        return _refuse(f"The database stopped answering: {error}")
+        return refuse(f"The database failed: {error}")
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return 0
 
 
-def _refuse(said: str) -> int:
+def refuse(said: str) -> int:
+    """Write one line to standard error; return the status that goes with it."""
     line = " ".join(said.split())
-    print(f"manage.py: {line}", file=sys.stderr)  # noqa: T201
+    sys.stderr.write(f"manage.py: {line}\n")
     return 2
 
 

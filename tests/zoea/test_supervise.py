@@ -1,0 +1,284 @@
+"""Child processes: kept running, given up, ended with their parent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from zoea.supervise import program as programs
+from zoea.supervise.claim import AlreadyRunningError, claim
+from zoea.supervise.keeper import BackOff, GaveUpError, keep_running, run_until
+from zoea.supervise.ports import PortError, listen, remembered_port
+from zoea.supervise.program import Program
+from zoea.supervise.readiness import answers
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = BackOff(first=0.01, longest=0.02, attempts=3)
+# Says who it is through a socket, so that no test needs to wait by the clock.
+BEACON = """
+import os, socket, sys, time
+socket.create_connection(("127.0.0.1", int(sys.argv[1]))).sendall(
+    f"{os.getpid()}\\n".encode())
+%s
+time.sleep(600)
+"""
+
+
+class Beacons:
+    """Receives the process numbers of programs as they come up."""
+
+    def __init__(self, server: asyncio.Server, pids: asyncio.Queue[int]) -> None:
+        self.port = server.sockets[0].getsockname()[1]
+        self.pids = pids
+
+    def program(self, folder: Path, then: str = "") -> Program:
+        argv = (sys.executable, "-c", BEACON % then, str(self.port))
+        return Program("beacon", argv, folder / "beacon.log")
+
+
+@asynccontextmanager
+async def _beacons() -> AsyncIterator[Beacons]:
+    pids: asyncio.Queue[int] = asyncio.Queue()
+
+    async def receive(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        pids.put_nowait(int(await reader.readline()))
+
+    server = await asyncio.start_server(receive, "127.0.0.1", 0)
+    async with server:
+        yield Beacons(server, pids)
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def _ends(process: psutil.Process) -> bool:
+    """Wait until a process that was signalled is gone."""
+    async with asyncio.timeout(20):
+        while not _is_gone(process.pid):
+            await asyncio.sleep(0.02)
+    return True
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_dead_program_is_started_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    async with _beacons() as beacons:
+        task = asyncio.create_task(
+            keep_running(beacons.program(tmp_path), said.append, 5, QUICK)
+        )
+        first = await beacons.pids.get()
+        os.kill(first, signal.SIGKILL)
+        second = await beacons.pids.get()
+        assert second != first
+        await _end(task)
+        assert _is_gone(second)
+    assert said == [
+        "the beacon ended with signal 9, saying nothing; starting it again in 0.01 s"
+    ]
+
+
+async def test_one_that_keeps_dying_is_given_up_with_its_last_words(
+    tmp_path: Path,
+) -> None:
+    argv = (sys.executable, "-c", "raise SystemExit('out of luck')")
+    program = Program("gambler", argv, tmp_path / "gambler.log")
+    said: list[str] = []
+    with pytest.raises(GaveUpError) as caught:
+        await keep_running(program, said.append, 5, QUICK)
+    assert "The gambler ended 3 times in a row" in str(caught.value)
+    assert "exit status 1, saying: out of luck" in str(caught.value)
+    assert len(said) == 2
+
+
+async def test_a_longer_life_forgives(tmp_path: Path) -> None:
+    patient = BackOff(first=0.01, quick=0.0, attempts=2)
+    async with _beacons() as beacons:
+        task = asyncio.create_task(
+            keep_running(beacons.program(tmp_path), lambda _: None, 5, patient)
+        )
+        for _ in range(4):
+            os.kill(await beacons.pids.get(), signal.SIGKILL)
+        last = await beacons.pids.get()
+        await _end(task)
+        assert _is_gone(last)
+
+
+def test_the_first_restart_comes_within_two_seconds_and_later_ones_later() -> None:
+    delays = [BackOff().delay(deaths) for deaths in range(1, 12)]
+    assert delays[0] < 2
+    assert delays == sorted(delays)
+    assert delays[-1] == BackOff().longest
+
+
+async def test_one_that_ignores_the_signal_is_killed_with_its_children(
+    tmp_path: Path,
+) -> None:
+    stubborn = (
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "import subprocess; c = subprocess.Popen(['sleep', '600'])\n"
+        "socket.create_connection(('127.0.0.1', int(sys.argv[1]))).sendall("
+        "f'{c.pid}\\n'.encode())"
+    )
+    async with _beacons() as beacons:
+        program = beacons.program(tmp_path, stubborn)
+        task = asyncio.create_task(keep_running(program, lambda _: None, 0.2))
+        family = [psutil.Process(await beacons.pids.get()) for _ in range(2)]
+        await _end(task)
+        assert [await _ends(process) for process in family] == [True, True]
+
+
+PARENT = """
+import asyncio, sys
+from pathlib import Path
+from zoea.supervise.program import Program
+async def main():
+    argv = (sys.executable, "-c", sys.argv[1], sys.argv[2])
+    process = await Program("child", argv, Path(sys.argv[3])).start()
+    await process.wait()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs prctl")
+async def test_a_killed_parent_takes_its_children_along(tmp_path: Path) -> None:
+    async with _beacons() as beacons:
+        argv = [BEACON % "", str(beacons.port), str(tmp_path / "child.log")]
+        parent = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", PARENT, *argv, cwd=ROOT
+        )
+        child = psutil.Process(await beacons.pids.get())
+        parent.kill()
+        await parent.wait()
+        assert await _ends(child)
+
+
+async def test_stages_end_in_order() -> None:
+    ended: list[str] = []
+
+    async def one(name: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append(name)
+
+    stopped = asyncio.Event()
+    stages = [[asyncio.create_task(one(name))] for name in ("worker", "game")]
+    run = asyncio.create_task(run_until(stopped, stages))
+    await asyncio.sleep(0)
+    stopped.set()
+    await run
+    assert ended == ["worker", "game"]
+
+
+async def test_a_failure_ends_the_others_and_is_told() -> None:
+    async def fail() -> None:
+        raise GaveUpError("no more")
+
+    other = asyncio.create_task(asyncio.Event().wait())
+    waiting: Any = [[asyncio.create_task(fail())], [other]]
+    with pytest.raises(GaveUpError, match="no more"):
+        await run_until(asyncio.Event(), waiting)
+    assert other.cancelled()
+
+
+def test_a_log_stays_within_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "LOG_LIMIT", 10)
+    program = Program("chatty", ("true",), tmp_path / "chatty.log")
+    program.shorten_log()
+    program.log.write_text("one\nand two\n\n")
+    assert program.last_line() == "and two"
+    program.shorten_log()
+    assert program.log.read_text() == ""
+    assert (tmp_path / "chatty.log.1").read_text() == "one\nand two\n\n"
+    assert program.last_line(since=9) == ""
+
+
+def test_one_claim_at_a_time(tmp_path: Path) -> None:
+    held = claim(tmp_path)
+    held.write("http://127.0.0.1:8000")
+    with pytest.raises(AlreadyRunningError) as caught:
+        claim(tmp_path)
+    assert f"http://127.0.0.1:8000 (pid {os.getpid()})" in str(caught.value)
+    held.release()
+    again = claim(tmp_path)
+    assert not again.unclean
+    again.release()
+
+
+def test_a_claim_tells_that_the_former_holder_was_killed(tmp_path: Path) -> None:
+    (tmp_path / "up.lock").write_text('{"pid": 1, "url": "http://x"}')
+    held = claim(tmp_path)
+    assert held.unclean
+    held.release()
+
+
+def test_a_taken_port_is_refused_in_one_line() -> None:
+    with listen(0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortError, match=f"Port {port} is taken"):
+            listen(port)
+
+
+def test_a_port_is_remembered_while_it_is_free(tmp_path: Path) -> None:
+    record = tmp_path / "sandbox.port"
+    port = remembered_port(record)
+    assert remembered_port(record) == port
+    with listen(port):
+        other = remembered_port(record)
+    assert other != port
+    record.write_text("no number")
+    assert remembered_port(record) > 0
+
+
+def _server(status: str) -> Callable[..., Coroutine[Any, Any, None]]:
+    async def answer(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    return answer
+
+
+async def test_any_answer_will_do_where_none_is_named() -> None:
+    server = await asyncio.start_server(_server("406 No"), "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        await answers("127.0.0.1", port, "/mcp", wanted=None)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await answers("127.0.0.1", port, "/readyz")
+
+
+async def test_readiness_waits_for_the_server_to_listen() -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        waiting = asyncio.create_task(answers("127.0.0.1", port, "/readyz"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    async with await asyncio.start_server(_server("200 OK"), "127.0.0.1", port):
+        await waiting

@@ -1,0 +1,92 @@
+"""``manage.py up``: everything in one command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from zoea.commandline import refuse
+from zoea.database import DatabaseError
+from zoea.supervise.claim import AlreadyRunningError
+from zoea.supervise.keeper import GaveUpError
+from zoea.supervise.ports import PortError
+from zoea.supervise.run import Wishes, run
+from zoea.supervise.signals import Interrupted
+
+
+class Command(BaseCommand):
+    """Run a whole fleet: database, game, worker and web server."""
+
+    help = (
+        "Run everything: the embedded PostgreSQL (unless DATABASE_URL is set), "
+        "migrations, the local game (unless SPACEMOLT_MCP_URL is set), the worker "
+        "and the web server. On an empty database a demo fleet is made. Prints the "
+        "dashboard's address with a link that signs in once. Ctrl-C ends it all."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument(
+            "--myses",
+            type=_count,
+            default=6,
+            metavar="N",
+            help="size of the demo fleet made on an empty database (default 6)",
+        )
+        parser.add_argument(
+            "--port",
+            type=_port,
+            default=8000,
+            help="the web server's port on 127.0.0.1 (default 8000; 0: any free one)",
+        )
+        parser.add_argument("--no-demo", action="store_true", help="make no demo fleet")
+        parser.add_argument(
+            "--tick",
+            type=_seconds,
+            metavar="SECONDS",
+            help="length of a tick of the local game",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run until Ctrl-C or SIGTERM; status 0 then, 2 for a bad start."""
+        wishes = Wishes(
+            myses=0 if options["no_demo"] else options["myses"],
+            port=options["port"],
+            tick=options["tick"],
+        )
+        try:
+            run(wishes)
+        except (AlreadyRunningError, DatabaseError, PortError) as error:
+            sys.exit(refuse(str(error)))
+        except GaveUpError as error:
+            refuse(str(error))
+            sys.exit(1)
+        except Interrupted:
+            # Before there was anything to end.
+            return
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and int(text) <= 1000:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1000")
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and int(text) < 65_536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if 0.01 <= seconds <= 3600:
+        return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time of 0.01 to 3600 seconds")

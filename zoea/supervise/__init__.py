@@ -1,0 +1,1 @@
+"""Child processes: kept running while wanted, gone when not."""

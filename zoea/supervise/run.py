@@ -1,0 +1,124 @@
+"""One run of everything, from the first check to the last process gone.
+
+The order: claim the folder and the port (nothing has started when these fail),
+the database and its migrations, the demo fleet, then the child processes. On
+the way down the worker ends before the game that it plays, and the database
+last; the patience for each adds up to less than ten seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.demo import create_demo_fleet
+from django.conf import settings
+from django.core.management import call_command
+
+from agents.models import Mysis
+from zoea.auth import create_sign_in_link
+from zoea.database import DatabaseError, close_connections, database
+from zoea.postgres.errors import from_os_error
+
+from . import programs
+from .claim import Claim, claim
+from .console import Console
+from .fleet import Fleet
+from .ports import HOST, listen, remembered_port
+from .programs import Layout
+from .signals import Signals
+
+DATABASE_PATIENCE = 2.0
+# How long a killed former run may still hold its port.
+UNCLEAN_PATIENCE = 5.0
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the operator asked for; without ``tick`` the setting counts."""
+
+    myses: int = 6
+    port: int = 8000
+    tick: float | None = None
+
+
+def run(wishes: Wishes) -> None:
+    """Run everything until a signal ends it.
+
+    Raises AlreadyRunningError, PortError and DatabaseError before any child has
+    started, GaveUpError when one cannot be kept running, Interrupted when the
+    signal came before they ran.
+    """
+    signals, console = Signals(), Console()
+    with ExitStack() as stack:
+        held = stack.enter_context(_claimed(settings.ZOEA_DATA))
+        listening = stack.enter_context(_listening(wishes.port, held))
+        url = f"http://{HOST}:{listening.getsockname()[1]}"
+        held.write(url)
+        game_port, layout = _layout(wishes)
+        with console.working("Starting the database"):
+            server = stack.enter_context(database(DATABASE_PATIENCE))
+        with console.working("Bringing the database up to date"):
+            call_command("migrate", interactive=False, verbosity=0)
+        _ensure_demo(wishes.myses, console)
+        welcome = f"Dashboard: {url}{create_sign_in_link()}"
+        close_connections()
+        fleet = Fleet(
+            worker=programs.worker(layout),
+            web=programs.web(layout, listening.fileno()),
+            web_port=listening.getsockname()[1],
+            welcome=welcome,
+            game=None if game_port is None else programs.sandbox(layout, game_port),
+            game_port=game_port,
+            server=server,
+            console=console,
+        )
+        asyncio.run(_supervise(fleet, signals))
+        console.say("Stopping ...")
+    console.say("Stopped.")
+
+
+async def _supervise(fleet: Fleet, signals: Signals) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with signals.ask(lambda: loop.call_soon_threadsafe(stopped.set)):
+        await fleet.run(stopped)
+
+
+@contextmanager
+def _claimed(data: Path) -> Iterator[Claim]:
+    try:
+        held = claim(data)
+    except OSError as error:
+        raise DatabaseError(str(from_os_error(error, data))) from error
+    try:
+        yield held
+    finally:
+        held.release()
+
+
+def _listening(port: int, held: Claim) -> socket.socket:
+    return listen(port, UNCLEAN_PATIENCE if held.unclean else 0.0)
+
+
+def _layout(wishes: Wishes) -> tuple[int | None, Layout]:
+    """Return the port of the game to start, if one is to be, and the layout."""
+    data: Path = settings.ZOEA_DATA
+    port = None
+    url = os.environ.get("SPACEMOLT_MCP_URL", "")
+    if not url:
+        port = remembered_port(data / "sandbox.port")
+        url = f"http://{HOST}:{port}/mcp"
+    tick = wishes.tick or settings.ZOEA_SECONDS_PER_TICK
+    return port, Layout(root=settings.BASE_DIR, data=data, tick=tick, game_url=url)
+
+
+def _ensure_demo(myses: int, console: Console) -> None:
+    if myses and not Mysis.objects.exists():
+        create_demo_fleet(myses=myses)
+        console.say(f"Made a demo fleet of {myses}")
