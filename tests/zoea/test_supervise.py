@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -66,11 +67,11 @@ def _is_gone(pid: int) -> bool:
 
 
 async def _ends(process: psutil.Process) -> bool:
-    """Wait until a process that was signalled is gone."""
-    async with asyncio.timeout(20):
-        while not _is_gone(process.pid):
-            await asyncio.sleep(0.02)
-    return True
+    """Wait until a process that was signalled is gone, or has been for long."""
+    until = time.monotonic() + 20
+    while not (gone := _is_gone(process.pid)) and time.monotonic() < until:
+        await asyncio.sleep(0.02)
+    return gone
 
 
 async def _end(task: asyncio.Task[None]) -> None:
