@@ -1,0 +1,100 @@
+"""Arguments of tool calls: JSON text that must be an object when it is sent."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from memory.context.text import clean
+
+REDACTED = "[redacted]"
+
+_ODD_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_NAME_LENGTH = 64
+_ODD_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_INVALID = object()
+
+
+@lru_cache(maxsize=4096)
+def wire_name(name: str) -> str:
+    """The tool name in the alphabet that providers accept."""
+    return _ODD_NAME.sub("_", name)[:_NAME_LENGTH] or "unknown"
+
+
+def as_object(text: str) -> tuple[str, bool]:
+    """The text of a JSON object to send, and whether it still says the same.
+
+    Nothing at all and `null` mean no arguments. What is no object becomes `{}`,
+    since a provider refuses the whole request for it (I8).
+    """
+    if text == "{}":
+        return text, True
+    text = clean(text)
+    value = load(text)
+    if isinstance(value, dict):
+        return _without_odd_escapes(text, value), True
+    return "{}", value is None or not text.strip()
+
+
+def load(text: str) -> Any:
+    """The value of a JSON text; a private mark, never equal to a value, if invalid."""
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return _INVALID
+
+
+def load_object(text: str) -> dict[str, Any]:
+    """The object of a JSON text with every string clean; `{}` where it is none."""
+    value = load(text)
+    return clean_value(value) if isinstance(value, dict) else {}
+
+
+def canonical(text: str) -> str:
+    """One spelling for equal arguments; empty for none (A6)."""
+    if text in ("", "{}"):
+        return ""
+    value = load(text)
+    if value is _INVALID:
+        return text
+    if not value:
+        return ""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def redacted(text: str) -> str:
+    """The same argument names with every value hidden (A11)."""
+    hidden = dict.fromkeys(load_object(text), REDACTED)
+    return json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
+
+
+def clean_value(value: Any) -> Any:
+    """A JSON value whose strings and numbers can all be sent."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(key): clean_value(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [clean_value(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _without_odd_escapes(text: str, value: dict[str, Any]) -> str:
+    if not _ODD_ESCAPE.search(text):
+        return text
+    cleaned = clean_value(value)
+    if cleaned == value:
+        return text
+    return json.dumps(cleaned, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,122 @@
+"""One pipeline around every strategy: from a stored log to a view ready to send.
+
+Units and repair, strategy, pins and anchor, hard budget, state block, validation,
+egress, statistics and ledger. Nothing here calls a model, a clock or a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory.context import registry
+from memory.context.anchor import ensure
+from memory.context.budget import BudgetImpossible, Fitted, fit
+from memory.context.options import CommonOptions
+from memory.context.prepared import Prepared, prepare
+from memory.context.report import Sent, report_sent, report_unsent
+from memory.context.state_block import fit_state
+from memory.context.types import (
+    DIALECTS,
+    FALLBACK_STRATEGY,
+    FILLER_TEXT,
+    Assembly,
+    AssemblyRequest,
+    Kind,
+)
+from memory.context.units import Item, Plan, Unit
+
+
+def assemble(request: AssemblyRequest) -> Assembly:
+    """The view of one call of one Mysis, with ledger, statistics and reasons.
+
+    Whatever the log holds gives a result, `budget_impossible` among them. A request
+    that no form would let through raises ValueError: registry.UnknownStrategy,
+    options.OptionError, or one that names the field.
+    """
+    if request.dialect not in DIALECTS:
+        raise ValueError(f'dialect: "{request.dialect}" is not one of {DIALECTS}')
+    options = registry.validate_options(request.strategy, request.options)
+    prepared = prepare(request, options)
+    if prepared.is_empty():
+        return report_unsent(prepared, None)
+    try:
+        return _with_fallback(prepared, options)
+    except BudgetImpossible as error:
+        return report_unsent(prepared, error.impossible)
+
+
+def _with_fallback(prepared: Prepared, options: CommonOptions) -> Assembly:
+    """The strategy's view, or the window's where the strategy or its view fails."""
+    name = prepared.request.strategy
+    try:
+        return _view(prepared, name, options)
+    except BudgetImpossible:
+        raise
+    except Exception as error:
+        if name == FALLBACK_STRATEGY:
+            raise
+        failure = f"{name} failed ({type(error).__name__}: {error})"[:300]
+    common = {"state_block": options.state_block, "result_cap": options.result_cap}
+    safe = registry.validate_options(FALLBACK_STRATEGY, common)
+    return _view(prepared, FALLBACK_STRATEGY, safe, failure)
+
+
+def _view(
+    prepared: Prepared, name: str, options: CommonOptions, failure: str = ""
+) -> Assembly:
+    plan = registry.resolve(name).run(prepared.history(), options)
+    anchored = ensure(plan, prepared)
+    fitted = fit(
+        anchored.units,
+        anchored.newest,
+        anchored.intent,
+        prepared.frame,
+        prepared.history(),
+    )
+    units = _between_filler_and_nudge(fitted.units, prepared)
+    warnings = [*plan.warnings]
+    if options.state_block:
+        units = _with_state(units, plan, fitted, prepared, warnings)
+    fates = (prepared.capped, plan.fates, anchored.fates, fitted.fates)
+    return report_sent(
+        prepared, Sent(plan, units, fates, fitted.over_budget, warnings, failure)
+    )
+
+
+def _between_filler_and_nudge(units: Sequence[Unit], prepared: Prepared) -> list[Unit]:
+    """The units with a user message before the first and after the last assistant."""
+    framed = list(units)
+    if framed and framed[0].role == "assistant":
+        framed.insert(0, _made_up(FILLER_TEXT, prepared.frame.filler, "filler"))
+    if not framed or framed[-1].items[-1].role == "assistant":
+        framed.append(_made_up(prepared.nudge, prepared.frame.nudge, "nudge"))
+    return framed
+
+
+def _with_state(
+    units: list[Unit],
+    plan: Plan,
+    fitted: Fitted,
+    prepared: Prepared,
+    warnings: list[str],
+) -> list[Unit]:
+    """The state block as the last user-side block, if there is one and room for it."""
+    request = prepared.request
+    if request.render_state is None:
+        return units
+    room = prepared.frame.room() - fitted.used
+    text, cut = fit_state(
+        request.render_state, request.state_bytes, room, prepared.count
+    )
+    if cut:
+        how = "shortened" if text else "left out"
+        warnings.append(f"The state block was {how} to fit the budget.")
+    if not text:
+        return units
+    if plan.attach_state is not None and not fitted.over_budget:
+        return list(plan.attach_state(text))
+    return [*units, _made_up(text, prepared.count(text), "state")]
+
+
+def _made_up(text: str, tokens: int, kind: Kind) -> Unit:
+    return Unit((Item("user", text, tokens, kind=kind),), start=-1)

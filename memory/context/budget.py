@@ -1,0 +1,232 @@
+"""The hard budget: what must be sent is solved first, then units from the newest (I13).
+
+Tools, system, pins, required units, the newest unit and the newest order come first,
+the last two shortened where they must be. Older units follow as one unbroken run, so
+that a larger budget never keeps fewer of them (I15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from memory.context.text import minimal, shorten
+from memory.context.types import Impossible
+from memory.context.units import Fate, History, Item, Unit
+
+_DROPPED = Fate("dropped_for_budget", "budget", "No room was left for it.")
+_TRUNCATED = Fate("truncated", "budget", "Cut to fit the budget; head and tail stay.")
+
+
+class BudgetImpossible(Exception):
+    """What must be sent does not fit; raised before any network call."""
+
+    def __init__(self, component: str, need: int, have: int) -> None:
+        self.impossible = Impossible(component, need, max(0, have))
+        super().__init__(
+            f"{component} needs {need} tokens and {max(0, have)} are left for it"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What surrounds the units, in tokens. `filler` and `nudge` only where needed."""
+
+    tokens: int
+    reserve: int
+    tools: int
+    system: int
+    pins: int
+    filler: int
+    nudge: int
+
+    def room(self) -> int:
+        """What is left for units; BudgetImpossible names what cannot fit."""
+        if self.reserve > self.tokens:
+            raise BudgetImpossible("reserve", self.reserve, self.tokens)
+        left = self.tokens - self.reserve
+        for component in ("tools", "system", "pins"):
+            need: int = getattr(self, component)
+            if need > left:
+                raise BudgetImpossible(component, need, left)
+            left -= need
+        return left
+
+    def around(self, first: Unit, last: Unit) -> int:
+        """What filler and nudge cost for a view from `first` to `last`."""
+        cost = self.filler if first.role == "assistant" else 0
+        if last.items[-1].role == "assistant":
+            cost += self.nudge
+        return cost
+
+
+@dataclass(slots=True)
+class Fitted:
+    """The units that fit, what became of the others, and the tokens in use."""
+
+    units: list[Unit]
+    used: int
+    over_budget: bool = False
+    fates: dict[int, Fate] = field(default_factory=dict)
+
+
+def fit(
+    units: Sequence[Unit],
+    newest: int | None,
+    intent: int | None,
+    frame: Frame,
+    history: History,
+) -> Fitted:
+    """Admit units within the frame's room. `newest`, `intent`: indexes that must stay."""
+    room = frame.room()
+    if not units:
+        if frame.nudge > room:
+            raise BudgetImpossible("nudge", frame.nudge, room)
+        return Fitted([], frame.nudge)
+    used = sum(unit.tokens for unit in units) + frame.around(units[0], units[-1])
+    if used <= room:
+        return Fitted(list(units), used)
+    kept = _must(units, newest, intent, frame, history)
+    best = _admit(units, kept, frame, room)
+    fitted = Fitted([], 0, over_budget=True)
+    for index, unit in enumerate(units):
+        sent = kept.get(index, unit if index >= best else None)
+        if sent is None:
+            fitted.fates.update(dict.fromkeys(unit.rows, _DROPPED))
+            continue
+        fitted.units.append(sent)
+        if sent is not unit:
+            fitted.fates.update(_truncated(unit, sent))
+    fitted.used = sum(unit.tokens for unit in fitted.units)
+    if fitted.units:
+        fitted.used += frame.around(fitted.units[0], fitted.units[-1])
+    return fitted
+
+
+def _must(
+    units: Sequence[Unit],
+    newest: int | None,
+    intent: int | None,
+    frame: Frame,
+    history: History,
+) -> dict[int, Unit]:
+    """The units that stay whatever the budget, shortened to fit, by index."""
+    kept = {index: unit for index, unit in enumerate(units) if unit.required}
+    left = frame.room()
+    for unit in kept.values():
+        if unit.tokens > left:
+            raise BudgetImpossible(unit.items[0].kind or "required", unit.tokens, left)
+        left -= unit.tokens
+    indexes = [*kept, *(i for i in (newest, intent) if i is not None)]
+    if not indexes:
+        return kept
+    left -= frame.around(units[min(indexes)], units[max(indexes)])
+    order = intent if intent != newest and intent not in kept else None
+    floor = least(units[order], history) if order is not None else 0
+    if newest is not None and newest not in kept:
+        kept[newest] = _fitting("newest_unit", units[newest], left - floor, history)
+        left -= kept[newest].tokens
+    if order is not None:
+        kept[order] = _fitting("intent", units[order], left, history)
+    return kept
+
+
+def _fitting(component: str, unit: Unit, limit: int, history: History) -> Unit:
+    shrunk = shrink(unit, limit, history)
+    if shrunk is None:
+        raise BudgetImpossible(component, least(unit, history), limit)
+    return shrunk
+
+
+def _admit(
+    units: Sequence[Unit], kept: dict[int, Unit], frame: Frame, room: int
+) -> int:
+    """The lowest index from which on every unit fits beside those that must stay."""
+    used = sum(unit.tokens for unit in kept.values())
+    best = len(units)
+    lowest = min(kept, default=len(units))
+    highest = max(kept, default=-1)
+    for index in range(len(units) - 1, -1, -1):
+        if index in kept:
+            continue
+        used += units[index].tokens
+        if used > room:
+            break
+        first, last = min(index, lowest), max(highest, len(units) - 1)
+        if used + frame.around(units[first], units[last]) <= room:
+            best = index
+    return best
+
+
+def _truncated(unit: Unit, sent: Unit) -> dict[int, Fate]:
+    return {
+        before.source: _TRUNCATED
+        for before, after in zip(unit.items, sent.items, strict=True)
+        if before is not after and before.source is not None
+    }
+
+
+def least(unit: Unit, history: History) -> int:
+    """The fewest tokens that a unit can be brought down to."""
+    return sum(_floor(item, history) for item in unit.items)
+
+
+def _floor(item: Item, history: History) -> int:
+    if item.source is None:
+        return item.tokens
+    calls = item.tokens - history.count(item.content)
+    handle = history.handle(item.source)
+    return calls + minimal(item.content, history.count, handle)
+
+
+def shrink(unit: Unit, limit: int, history: History) -> Unit | None:
+    """The unit within `limit` tokens: results are cut first, then other text.
+
+    Calls are never cut. None where even the shortest form is too long.
+    """
+    if unit.tokens <= limit:
+        return unit
+    floors = [_floor(item, history) for item in unit.items]
+    if sum(floors) > limit:
+        return None
+    results = {i for i, item in enumerate(unit.items) if item.role == "tool"}
+    whole = [item.tokens for item in unit.items]
+    others = sum(whole[i] for i in range(len(whole)) if i not in results)
+    if results and others + sum(floors[i] for i in results) <= limit:
+        shares = _shares(whole, floors, results, limit - others)
+    else:
+        texts = set(range(len(whole))) - results
+        taken = sum(floors[i] for i in results)
+        shares = _shares(whole, floors, texts, limit - taken)
+        shares.update({i: floors[i] for i in results})
+    items = [
+        _cut(item, shares.get(i, item.tokens), history)
+        for i, item in enumerate(unit.items)
+    ]
+    return replace(unit, items=tuple(items))
+
+
+def _shares(
+    whole: list[int], floors: list[int], indexes: set[int], limit: int
+) -> dict[int, int]:
+    """Tokens for each item: small ones whole, the large ones the same amount."""
+    shares: dict[int, int] = {}
+    left = limit
+    later = sum(floors[i] for i in indexes)
+    for done, i in enumerate(sorted(indexes, key=lambda i: (whole[i], i))):
+        later -= floors[i]
+        fair = min(whole[i], left // (len(indexes) - done))
+        shares[i] = min(max(fair, floors[i]), left - later)
+        left -= shares[i]
+    return shares
+
+
+def _cut(item: Item, limit: int, history: History) -> Item:
+    if item.tokens <= limit or item.source is None:
+        return item
+    calls = item.tokens - history.count(item.content)
+    handle = history.handle(item.source)
+    text = shorten(item.content, limit - calls, history.count, handle)
+    if text is None:
+        return item
+    return replace(item, content=text, tokens=calls + history.count(text))

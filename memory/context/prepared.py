@@ -1,0 +1,122 @@
+"""A request read once: what every strategy, also the fallback, works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory.context.budget import Frame
+from memory.context.caps import cap_results
+from memory.context.options import CommonOptions
+from memory.context.pins import with_pins
+from memory.context.policy import PolicyOf, lookup
+from memory.context.repair import Repaired, Rules, repair
+from memory.context.text import clean
+from memory.context.tokens import Counter, counter_for
+from memory.context.types import FILLER_TEXT, NUDGE_TEXT, AssemblyRequest, Message
+from memory.context.units import Fate, History, Item, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The repaired log with its system message and what surrounds the units."""
+
+    request: AssemblyRequest
+    messages: tuple[Message, ...]
+    repaired: Repaired
+    units: tuple[Unit, ...]
+    capped: dict[int, Fate]
+    system: Item | None
+    frame: Frame
+    count: Counter
+    policy_of: PolicyOf
+    nudge: str
+
+    def history(self) -> History:
+        """What a strategy sees; BudgetImpossible where it could not have a thing."""
+        return History(
+            units=self.units,
+            counted=tuple(self.repaired.counted),
+            window=self.request.budget.tokens - self.request.budget.reserve,
+            room=self.frame.room(),
+            count=self.count,
+            policy_of=self.policy_of,
+            request=self.request,
+        )
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing that a model could be asked to answer."""
+        return not self.units and not self.repaired.pins and self.request.nudge is None
+
+
+def prepare(request: AssemblyRequest, options: CommonOptions) -> Prepared:
+    """Repair the log, cap its results and render the system message."""
+    count = counter_for(request.counter, request.calibration)
+    policy_of = lookup(request.tool_policy)
+    messages = _in_order(request.messages)
+    rules = Rules(count, policy_of, request.dialect, request.system is not None)
+    repaired = repair(messages, rules)
+    units, capped = repaired.units, dict[int, Fate]()
+    if options.result_cap:
+        units, capped = cap_results(units, options.result_cap, count, request.mysis)
+    base = _base_text(request, repaired, rules)
+    system = _system_item(base, request, repaired, count)
+    nudge = clean(request.nudge or "").strip() or NUDGE_TEXT
+    base_tokens = count(base) if base else 0
+    frame = Frame(
+        tokens=request.budget.tokens,
+        reserve=request.budget.reserve,
+        tools=request.tools_tokens,
+        system=base_tokens,
+        pins=system.tokens - base_tokens if system else 0,
+        filler=count(FILLER_TEXT),
+        nudge=count(nudge),
+    )
+    return Prepared(
+        request=request,
+        messages=messages,
+        repaired=repaired,
+        units=tuple(units),
+        capped=capped,
+        system=system,
+        frame=frame,
+        count=count,
+        policy_of=policy_of,
+        nudge=nudge,
+    )
+
+
+def _in_order(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """By id, however the rows came (I30); a log in order is not copied."""
+    last = -1
+    for message in messages:
+        if message.id < last:
+            return tuple(sorted(messages, key=lambda message: message.id))
+        last = message.id
+    return messages
+
+
+def _base_text(
+    request: AssemblyRequest, repaired: Repaired, rules: Rules
+) -> str | None:
+    """The current system prompt: the request's, else the newest stored one."""
+    if request.system is not None:
+        text = clean(request.system)
+    elif repaired.prompt is not None:
+        text = clean(repaired.prompt.content)
+    else:
+        return None
+    return None if rules.is_blank(text) else text
+
+
+def _system_item(
+    base: str | None, request: AssemblyRequest, repaired: Repaired, count: Counter
+) -> Item | None:
+    pinned = (text for _, text in sorted(repaired.pins.items()))
+    text = with_pins(base, (*request.pins, *pinned))
+    if text is None:
+        return None
+    source = repaired.prompt.id if repaired.prompt and base else None
+    kind = None if source is not None else "prompt"
+    if kind is None:
+        return Item("system", text, count(text), source)
+    return Item("system", text, count(text), kind="prompt")

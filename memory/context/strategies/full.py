@@ -1,0 +1,15 @@
+"""`full`: everything that fits; the baseline for comparisons."""
+
+from __future__ import annotations
+
+from memory.context.options import CommonOptions
+from memory.context.strategy import Strategy
+from memory.context.units import History, Plan
+
+
+def full(history: History, options: CommonOptions) -> Plan:
+    """Identity; only the result cap and the hard budget apply."""
+    return Plan(history.units)
+
+
+STRATEGY = Strategy("full", full, CommonOptions)

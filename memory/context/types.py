@@ -1,0 +1,239 @@
+"""The values that go into and come out of the context core.
+
+Everything here is frozen: the stored log is never changed, only a view is derived.
+Token counts are those of the request's counter, ids are those of the stored rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+Role = Literal["system", "user", "assistant", "tool"]
+Origin = Literal[
+    "human",
+    "broadcast",
+    "agent",
+    "tool",
+    "nudge",
+    "prompt",
+    "summary",
+    "state",
+    "filler",
+    "warning",
+]
+Policy = Literal["snapshot", "query", "mutation", "drain", "secret", "print"]
+Dialect = Literal["openai", "anthropic"]
+CounterName = Literal["estimate", "chars"]
+Kind = Literal["prompt", "nudge", "filler", "stub", "summary", "state", "coalesced"]
+Disposition = Literal[
+    "kept",
+    "pinned",
+    "superseded",
+    "masked",
+    "truncated",
+    "summarized",
+    "out_of_window",
+    "orphan",
+    "displaced",
+    "coalesced",
+    "dropped_for_budget",
+    "empty",
+]
+Status = Literal[
+    "unchanged",
+    "reduced",
+    "compacted",
+    "disabled",
+    "nothing_to_send",
+    "nothing_to_fold",
+    "not_worth_it",
+    "already_compacted",
+    "cooling_down",
+    "breaker_open",
+    "summary_failed",
+    "fallback_used",
+    "budget_impossible",
+]
+
+ROLES: tuple[Role, ...] = get_args(Role)
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
+COUNTERS: tuple[CounterName, ...] = get_args(CounterName)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+DISPOSITIONS: tuple[Disposition, ...] = get_args(Disposition)
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+DEFAULT_ORIGINS: Mapping[Role, Origin] = {
+    "system": "prompt",
+    "user": "human",
+    "assistant": "agent",
+    "tool": "tool",
+}
+#: Only these origins are somebody's intent (A14).
+INTENT_ORIGINS = frozenset({"human", "broadcast"})
+#: Origins of rows that a program made up; they never count toward a window.
+MADE_UP_ORIGINS = frozenset({"nudge", "filler", "state", "summary"})
+
+#: The strategy of a request that names none. The one place to change it.
+DEFAULT_STRATEGY = "snapshot-window"
+#: The strategy that stands in for one that failed.
+FALLBACK_STRATEGY = "window"
+
+NUDGE_TEXT = "What's your next move?"
+FILLER_TEXT = "(Earlier messages are not shown. Continue from here.)"
+NO_RESPONSE_TEXT = "Tool no response"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of an assistant message; `id` is the provider's own, not unique."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One stored row. `signed` or a `signature` forbids edits of the row (I12)."""
+
+    id: int
+    role: Role
+    origin: Origin
+    content: str
+    reasoning: str | None = None
+    signature: str | None = None
+    signed: bool = False
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    is_error: bool = False
+    pending: bool = False
+    created_at: str | None = None
+    tick: int | None = None
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The model's window and what of it is kept free for the answer, in tokens."""
+
+    tokens: int = 128_000
+    reserve: int = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A stored summary of every message up to and including `through_id`."""
+
+    through_id: int
+    text: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryWanted:
+    """What the runtime is asked to have summarised; the core calls no model."""
+
+    first_id: int
+    last_id: int
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyRequest:
+    """Everything one assembly depends on.
+
+    `render_state(max_bytes)` returns the game-state block within that many bytes, or
+    an empty string. `calibration` multiplies the estimate (A30). `tools_tokens` is
+    what the tool schemas cost beside the messages. `nudge` replaces the default text
+    used where a view would end with an assistant message; giving one also allows a
+    view without any stored message. `previous` is the view of the call before.
+    """
+
+    messages: tuple[Message, ...]
+    system: str | None = None
+    pins: tuple[str, ...] = ()
+    summary: Summary | None = None
+    render_state: Callable[[int], str] | None = None
+    state_bytes: int = 2_048
+    tick_skew: int = 0
+    tool_policy: Mapping[str, str] = field(default_factory=dict)
+    strategy: str = DEFAULT_STRATEGY
+    options: Mapping[str, object] = field(default_factory=dict)
+    budget: Budget = Budget()
+    dialect: Dialect = "openai"
+    counter: CounterName = "estimate"
+    calibration: float = 1.0
+    tools_tokens: int = 0
+    mysis: str = "self"
+    previous: Sequence[Mapping[str, Any]] | None = None
+    nudge: str | None = None
+    mission: str | None = None
+    turns_left: int | None = None
+    max_turns: int | None = None
+    data: Mapping[str, object] = field(default_factory=dict)
+    tools: Mapping[str, object] = field(default_factory=dict)
+    definitions: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Synthetic:
+    """A message of the view that stands for no stored row."""
+
+    position: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """What became of one stored message, by which rule or stored id, and why."""
+
+    id: int
+    disposition: Disposition
+    by: int | str | None
+    reason: str
+    tokens_in: int
+    tokens_out: int
+    handle: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """The component that cannot fit, what it needs and what is left, in tokens."""
+
+    component: str
+    need: int
+    have: int
+
+
+Source = int | list[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """One derived view, ready to send, with the account of how it came about.
+
+    `system` is set in the anthropic dialect only, where the system text is no
+    message. `impossible` is set with status `budget_impossible` only.
+    """
+
+    status: Status
+    reason: str
+    messages: list[dict[str, Any]]
+    sources: list[Source]
+    synthetic: list[Synthetic]
+    ledger: list[LedgerLine]
+    stats: dict[str, Any]
+    warnings: list[str]
+    summary_wanted: SummaryWanted | None = None
+    system: str | None = None
+    impossible: Impossible | None = None
+    dialect: Dialect = "openai"
+
+
+def handle_of(mysis: str, message_id: int) -> str:
+    """The handle that gets the stored bytes of a message back (I21)."""
+    return f"ctx://{mysis}/{message_id}"

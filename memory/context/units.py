@@ -1,0 +1,152 @@
+"""Units: what a strategy may keep or leave, but never tear apart.
+
+A unit is one user message, one plain assistant message, or one assistant message
+with tool calls and all its results. A call is known by its place (assistant message,
+index), never by the provider's id, which repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from memory.context.policy import PolicyOf
+from memory.context.tokens import Counter
+from memory.context.types import (
+    AssemblyRequest,
+    Disposition,
+    Kind,
+    Status,
+    Summary,
+    SummaryWanted,
+    ToolCall,
+    handle_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One message of a view. `source` is the stored id; `kind` marks made-up ones.
+
+    `call` is, for a tool result, the index of its call in the unit's assistant item.
+    """
+
+    role: str
+    content: str
+    tokens: int
+    source: int | None = None
+    kind: Kind | None = None
+    calls: tuple[ToolCall, ...] = ()
+    call: int = -1
+    is_error: bool = False
+    pending: bool = False
+    reasoning: str | None = None
+    signature: str | None = None
+
+    @property
+    def filled(self) -> bool:
+        """Whether this stands for a result that never came."""
+        return self.kind == "filler"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Items that stay together. `start` is the row index at which the unit begins.
+
+    `rows` are the stored ids that belong to it, also those of interim results that
+    are not shown. `required` units are sent or the budget is impossible.
+    """
+
+    items: tuple[Item, ...]
+    start: int
+    rows: tuple[int, ...] = ()
+    signed: bool = False
+    pending: bool = False
+    intent: bool = False
+    required: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all items together."""
+        return sum(item.tokens for item in self.items)
+
+    @property
+    def role(self) -> str:
+        """The role of the first item: user or assistant."""
+        return self.items[0].role
+
+    def with_items(self, items: tuple[Item, ...]) -> Unit:
+        """The same unit with other items."""
+        return replace(self, items=items)
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of one stored row, by which rule or stored id, and why."""
+
+    disposition: Disposition
+    by: int | str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a strategy sees: the repaired log and what it may spend.
+
+    `counted` holds the row indexes that count toward a window, ascending. `window`
+    is the budget without the output reserve, `room` what remains of it for units.
+    """
+
+    units: tuple[Unit, ...]
+    counted: tuple[int, ...]
+    window: int
+    room: int
+    count: Counter
+    policy_of: PolicyOf
+    request: AssemblyRequest
+
+    @property
+    def summary(self) -> Summary | None:
+        """The newest stored summary, if there is one."""
+        return self.request.summary
+
+    def handle(self, message_id: int) -> str:
+        """The handle of a stored message of this Mysis."""
+        return handle_of(self.request.mysis, message_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A strategy's answer: the units of the view in order, and why others are gone.
+
+    A stored row that is neither in `units` nor in `fates` is taken as left out by
+    the strategy. `covers_intent` and `exempt_newest` say that the newest order or
+    the newest unit is represented by the plan's own units. `attach_state` takes the
+    state block's text and returns the units with it, where it is to stand inside
+    one of them instead of behind all.
+    """
+
+    units: tuple[Unit, ...]
+    fates: Mapping[int, Fate] = field(default_factory=dict)
+    status: Status | None = None
+    reason: str = ""
+    summary_wanted: SummaryWanted | None = None
+    window_exceeded: bool = False
+    covers_intent: bool = False
+    exempt_newest: bool = False
+    attach_state: Callable[[str], tuple[Unit, ...]] | None = None
+    compression: Mapping[str, object] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def recount(item: Item, count: Counter) -> Item:
+    """The item with its tokens counted again, after an edit."""
+    return replace(item, tokens=item_tokens(item.content, item.calls, count))
+
+
+def item_tokens(content: str, calls: tuple[ToolCall, ...], count: Counter) -> int:
+    """Tokens of a message: content, call names and arguments, without overhead."""
+    tokens = count(content)
+    for call in calls:
+        tokens += count(call.name) + count(call.arguments)
+    return tokens
