@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents import hints
 from agents.demo import create_demo_fleet
 from django.conf import settings
 from django.core.management import call_command
@@ -34,6 +35,8 @@ from .programs import Layout
 from .signals import Signals
 
 DATABASE_PATIENCE = 2.0
+# The local game is livelier than the real one, unless told otherwise.
+SANDBOX_TICK = 2.0
 # How long a killed former run may still hold its port.
 UNCLEAN_PATIENCE = 5.0
 
@@ -67,6 +70,7 @@ def run(wishes: Wishes) -> None:
             call_command("migrate", interactive=False, verbosity=0)
         _ensure_demo(wishes.myses, console)
         welcome = f"Dashboard: {url}{create_sign_in_link()}"
+        hints.close()
         close_connections()
         fleet = Fleet(
             worker=programs.worker(layout),
@@ -114,7 +118,10 @@ def _layout(wishes: Wishes) -> tuple[int | None, Layout]:
     if not url:
         port = remembered_port(data / "sandbox.port")
         url = f"http://{HOST}:{port}/mcp"
-    tick = wishes.tick or settings.ZOEA_SECONDS_PER_TICK
+    tick = settings.ZOEA_SECONDS_PER_TICK
+    if port is not None and not os.environ.get("ZOEA_SECONDS_PER_TICK"):
+        tick = SANDBOX_TICK
+    tick = wishes.tick or tick
     return port, Layout(root=settings.BASE_DIR, data=data, tick=tick, game_url=url)
 
 

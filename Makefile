@@ -1,0 +1,54 @@
+# All of Zoea's errands. Each makes or updates .venv first, as far as needed.
+SHELL := /bin/sh
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet
+RUN := $(VENV)/.run
+DEV := $(VENV)/.dev
+CHECKED := zoea agents memory tests
+
+.DEFAULT_GOAL := help
+.PHONY: help up test lint bench
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+
+up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --myses 12")
+	@exec $(PYTHON) manage.py up $(ARGS)
+
+test: lint ## lint, then all tests (ARGS="-k search")
+	@$(PYTHON) -m pytest $(ARGS)
+
+lint: $(DEV) ## style, types, layers, migrations and deployment checks
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy --strict $(CHECKED)
+	@PYTHONPATH=. $(VENV)/bin/lint-imports
+	@ZOEA_DATA=$$(mktemp -d) && export ZOEA_DATA && trap 'rm -rf "$$ZOEA_DATA"' EXIT && \
+	$(PYTHON) manage.py makemigrations --check --dry-run && \
+	$(PYTHON) manage.py check --deploy --fail-level WARNING
+
+bench: $(DEV) ## measure start, memory and page weight
+	@$(PYTHON) -m tests.load.bench $(ARGS)
+
+$(RUN): requirements.txt | $(PYTHON)
+	@echo "Installing requirements ..."
+	@$(PIP) install -r requirements.txt
+	@touch $@
+
+$(DEV): requirements-dev.txt $(RUN)
+	@echo "Installing requirements for development ..."
+	@$(PIP) install -r requirements-dev.txt
+	@touch $@
+
+# The first Python that is new enough; name another with WITH=/path/to/python3.12.
+$(PYTHON):
+	@for python in $(WITH) python3.11 python3 python3.12 python3.13 python3.14 python; do \
+		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+		"$$python" -m venv $(VENV) && exit 0; \
+		rm -rf $(VENV); \
+		echo "$$python cannot make a virtual environment: install its venv module" \
+			"(on Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; \
+	done; \
+	echo "Zoea needs Python 3.11 or newer, and none was found: install it, or name" \
+		"one with make WITH=/path/to/python3.12 up." >&2; exit 1
