@@ -210,7 +210,8 @@ FACILITY: Effects = {
 _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (TRAVEL, "travel"),
     (JUMP, "jump"),
-    (DOCKING, "dock undock"),
+    ({**DOCKING, "get_active_missions": PROGRESS}, "dock"),
+    (DOCKING, "undock"),
     (MINE, "mine"),
     (TRADE, "buy sell"),
     (REFUEL, "refuel"),

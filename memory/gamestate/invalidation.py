@@ -6,11 +6,11 @@ marks it leads to are made, joined and taken away again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from memory.gamestate.clock import is_reset
-from memory.gamestate.effects import ACTIONS, DOCK_STATE, PREFIXES, Effects
+from memory.gamestate.effects import ACTIONS, DOCK_STATE, DOCKING, PREFIXES, Effects
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.paths import first, primary
 from memory.gamestate.types import Stale
@@ -50,6 +50,7 @@ _READ_NAMES = frozenset(
 # Refused before anything was tried: not even a ship left its dock.
 _NOTHING_HAPPENED = frozenset(
     {"invalid_payload", "unknown_command", "invalid_json", "invalid_query"}
+    | {"not_docked", "docked", "already_docked", "no_base"}
     | {"invalid_type", "invalid_item", "empty_entry", "invalid_request_id"}
     | {"not_authenticated", "session_required", "session_invalid", "session_expired"}
     | {"auth_failed", "invalid_credentials", "already_authenticated", "throttled"}
@@ -106,13 +107,14 @@ def touched(
         return ()
     if answer.error is not None:
         return _after_refusal(name, answer.error.code, around)
-    effects = _effects(name)
     resolves = _resolve_tick(answer, around.current_tick)
+    effects = _effects(name)
     if effects is None:
         return (Invalidation(EVERYTHING, (), resolves),)
+    also = DOCKING if _says(answer, "auto_docked", "auto_undocked") else {}
     return tuple(
         Invalidation(other, effect.fields, resolves)
-        for other, effect in effects.items()
+        for other, effect in (*effects.items(), *also.items())
         if may_hold(effect.when, answer)
     )
 
@@ -205,6 +207,31 @@ def carried(before: Stale | None, tick: int | None) -> Stale | None:
     if tick is not None and tick >= before.tick:
         return None
     return before
+
+
+def inherited(
+    pending: Iterable[Stale], tool: str, args: Mapping[str, object], tick: int | None
+) -> Stale | None:
+    """The mark of a tool's first snapshot while actions are still under way.
+
+    ``pending`` are the marks of the account's other snapshots. An action that has
+    not taken effect by ``tick`` will make this new snapshot untrue as well.
+    """
+    found: Stale | None = None
+    for other in pending:
+        if carried(other, tick) is None or other.tick is None:
+            continue
+        for hit in _by_action(other.reason, other.tick):
+            if hit.hits(action_name(tool, args)):
+                found = mark(found, hit, other.reason, tick)
+    return found
+
+
+def _by_action(action: str, resolves: int) -> tuple[Invalidation, ...]:
+    effects = _effects(action)
+    if effects is None:
+        return (Invalidation(EVERYTHING, (), resolves),)
+    return tuple(Invalidation(t, e.fields, resolves) for t, e in effects.items())
 
 
 # -- conditions ------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -78,10 +77,7 @@ def call_of(snapshot: Snapshot) -> str:
 
 
 def _argument(value: object) -> str:
-    shown = line(value, 30)
-    if shown or value == "":
-        return shown
-    return line(json.dumps(value, default=str)[:100], 30)
+    return "..." if isinstance(value, (Mapping, list)) else line(value, 30)
 
 
 def key_of(snapshot: Snapshot) -> str:

@@ -8,6 +8,7 @@ Shapes of several server versions are read; what is missing is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 
 from memory.gamestate.sections.account import cargo, missions, ship, skills, status
 from memory.gamestate.sections.fact import Fact, View, fact
@@ -15,6 +16,7 @@ from memory.gamestate.sections.place import base, galaxy, market, nearby, poi, s
 from memory.gamestate.text import line, quantity
 
 __all__ = ["CURATED", "Fact", "View", "generic", "read"]
+MAX_SCALARS = 50
 
 Builder = Callable[[View], Iterable[Fact]]
 
@@ -47,7 +49,7 @@ def generic(content: object) -> Iterator[Fact]:
     if not isinstance(content, Mapping):
         yield from fact("Value", line(content))
         return
-    for key, value in content.items():
+    for key, value in islice(content.items(), MAX_SCALARS):
         label = line(str(key).replace("_", " "), 40).capitalize()
         if isinstance(value, (list, Mapping)):
             yield Fact(label, f"{quantity(len(value))} entries", (str(key),))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from memory.gamestate.names import Names, name_of
 from memory.gamestate.paths import first
 from memory.gamestate.text import line
+
+MAX_ITEMS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,18 @@ class View:
 
 
 def items_of(value: object) -> list[object]:
-    """A list, also where the server says null (or an object keyed by id)."""
+    """The entries of a list, of null, or of an object keyed by id.
+
+    The first thousand: nobody reads on, and a hostile answer may have millions.
+    """
     if isinstance(value, Mapping):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+        return list(islice(value.values(), MAX_ITEMS))
+    return value[:MAX_ITEMS] if isinstance(value, list) else []
+
+
+def count_of(value: object) -> int:
+    """How many entries there are, however many."""
+    return len(value) if isinstance(value, (Mapping, list)) else 0
 
 
 def dicts_of(value: object) -> Iterator[Mapping[str, object]]:

@@ -8,6 +8,7 @@ from memory.gamestate.paths import first
 from memory.gamestate.sections.fact import (
     Fact,
     View,
+    count_of,
     dicts_of,
     fact,
     items_of,
@@ -92,21 +93,21 @@ def nearby(view: View) -> Iterator[Fact]:
         ("Players", ("nearby", "players"), ("count", "player_count")),
         ("Pirates", ("pirates",), ("pirate_count",)),
     ):
-        there = items_of(view.get(*places))
+        there = view.get(*places)
         count = view.get(*counts)
-        shown = count if is_number(count) else len(there)
-        names = tuple(n for n in map(view.name, there) if n)
+        shown = count if is_number(count) else count_of(there)
+        names = tuple(n for n in map(view.name, items_of(there)) if n)
         yield Fact(label, quantity(shown), (*places, *counts), items=names)
 
 
 def market(view: View) -> Iterator[Fact]:
     """view_market: prices, best first known."""
     yield from fact("At", view.name(view.get("base")), "base")
-    offers = list(dicts_of(view.get("items", "listings")))
-    lines = tuple((_item(view, offer), _prices(offer)) for offer in offers)
+    offers = view.get("items", "listings")
+    lines = ((_item(view, offer), _prices(offer)) for offer in dicts_of(offers))
     yield Fact(
         "Items",
-        quantity(len(offers)),
+        quantity(count_of(offers)),
         ("items", "listings"),
         children=tuple(pair for pair in lines if all(pair)),
     )
@@ -132,6 +133,6 @@ def _prices(offer: Mapping[str, object]) -> str:
 
 def galaxy(view: View) -> Iterator[Fact]:
     """get_map: only how much of it is known; it is too big to show."""
-    count = len(items_of(view.get("systems")))
+    count = count_of(view.get("systems"))
     yield Fact("", f"{quantity(count)} systems cached", ("systems.*.name",))
     yield Fact("", "Use get_map to refresh full galaxy data")

@@ -1,0 +1,119 @@
+"""An account's state out of JSON: the ``state`` of CONTEXT.md section 2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from memory.gamestate.extract import as_tick
+from memory.gamestate.parse import clean_text, parse_text, storable
+from memory.gamestate.text import is_number
+from memory.gamestate.types import SECONDS_PER_TICK, AccountState, Snapshot, Stale
+
+MAX_PACE = 86_400
+
+_STATE_KEYS = frozenset(
+    {"username", "current_tick", "now", "seconds_per_tick", "snapshots"}
+)
+_SNAPSHOT_KEYS = frozenset({"tool", "args", "content", "tick", "captured_at", "stale"})
+_STALE_KEYS = frozenset({"reason", "tick", "fields"})
+
+
+def read_state(document: object) -> AccountState:
+    """The state that a JSON document describes.
+
+    Raises ValueError with one sentence that names the field and the remedy.
+    Unknown keys are refused; what may be left out is all but ``now``.
+    """
+    state = _object(document, "state", _STATE_KEYS)
+    username = state.get("username")
+    if username is not None and not (isinstance(username, str) and username):
+        raise ValueError("state.username: give the account's name, or null.")
+    snapshots = state.get("snapshots") or []
+    if not isinstance(snapshots, list):
+        raise ValueError("state.snapshots: give a list of snapshots.")
+    return AccountState(
+        username=clean_text(username) if username else None,
+        snapshots=tuple(_snapshot(s, index) for index, s in enumerate(snapshots)),
+        current_tick=_tick(state.get("current_tick"), "state.current_tick"),
+        now=_moment(state.get("now"), "state.now"),
+        seconds_per_tick=_pace(state.get("seconds_per_tick")),
+    )
+
+
+def _snapshot(document: object, index: int) -> Snapshot:
+    where = f"state.snapshots[{index}]"
+    given = _object(document, where, _SNAPSHOT_KEYS)
+    tool = given.get("tool")
+    if not isinstance(tool, str) or not tool:
+        raise ValueError(f"{where}.tool: give the name of the tool.")
+    args = given.get("args") or {}
+    if not isinstance(args, Mapping):
+        raise ValueError(f"{where}.args: give an object, {{}} for no arguments.")
+    content = given.get("content")
+    return Snapshot(
+        tool=clean_text(tool),
+        args={str(key): value for key, value in args.items()},
+        content=parse_text(content) if isinstance(content, str) else storable(content),
+        tick=_tick(given.get("tick"), f"{where}.tick"),
+        captured_at=_moment(given.get("captured_at"), f"{where}.captured_at"),
+        stale=_stale(given.get("stale"), f"{where}.stale"),
+    )
+
+
+def _stale(document: object, where: str) -> Stale | None:
+    if document is None:
+        return None
+    given = _object(document, where, _STALE_KEYS)
+    reason = given.get("reason")
+    if not isinstance(reason, str) or not reason:
+        raise ValueError(f"{where}.reason: give the tool that made it untrue.")
+    fields = given.get("fields") or []
+    if not isinstance(fields, list) or not all(isinstance(f, str) for f in fields):
+        raise ValueError(f"{where}.fields: give a list of JSON paths, or null.")
+    return Stale(reason, _tick(given.get("tick"), f"{where}.tick"), tuple(fields))
+
+
+def _object(
+    document: object, where: str, allowed: frozenset[str]
+) -> Mapping[str, object]:
+    if not isinstance(document, Mapping):
+        raise ValueError(f"{where}: give an object.")
+    unknown = sorted(
+        clean_text(str(key))[:40] for key in document if key not in allowed
+    )
+    if unknown:
+        known = ", ".join(sorted(allowed))
+        raise ValueError(f"{where}: unknown key {unknown[0]!r}; known are {known}.")
+    return document
+
+
+def _tick(value: object, where: str) -> int | None:
+    if value is None:
+        return None
+    tick = as_tick(value)
+    if tick is None:
+        raise ValueError(f"{where}: give a tick number of 0 or more, or null.")
+    return tick
+
+
+def _moment(value: object, where: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError(
+            f"{where}: give a moment such as 2026-02-05T00:01:10Z."
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _pace(value: object) -> float:
+    if value is None:
+        return SECONDS_PER_TICK
+    if is_number(value) and isinstance(value, (int, float)):
+        pace = float(value) if abs(value) < MAX_PACE else 0.0
+        if pace > 0:
+            return pace
+    raise ValueError(
+        "state.seconds_per_tick: give the seconds of a tick, above 0 and below 86400."
+    )

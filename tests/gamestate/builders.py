@@ -1,0 +1,39 @@
+"""Snapshots and states for the tests of this folder."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from memory.gamestate.types import AccountState, Snapshot
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "gamestate"
+NOW = datetime(2026, 2, 5, 0, 1, 10, tzinfo=UTC)
+TICK = 107
+PACE = 10.0
+
+
+def payload(name):
+    """A recorded answer of the game, by the name of its file."""
+    return json.loads((GOLDEN / "payloads" / f"{name}.json").read_text())
+
+
+def snapshot(tool, content=None, *, age=2, args=None, **kwargs):
+    """A snapshot that is ``age`` ticks old by its tick and by the clock."""
+    kwargs.setdefault("tick", TICK - age)
+    return Snapshot(
+        tool=tool,
+        args=args or {},
+        content=payload(tool) if content is None else content,
+        captured_at=NOW - timedelta(seconds=age * PACE),
+        **kwargs,
+    )
+
+
+def state(*snapshots, **kwargs):
+    """The state of VoidWanderer at tick 107."""
+    kwargs.setdefault("username", "VoidWanderer")
+    kwargs.setdefault("current_tick", TICK)
+    kwargs.setdefault("now", NOW)
+    return AccountState(snapshots=tuple(snapshots), **kwargs)
