@@ -75,9 +75,11 @@ def _check_username(state: State, username: str) -> None:
 
 
 def _allowed(sign: str) -> bool:
-    # Letters and their marks, decimal digits, and symbols (where emoji are).
+    if sign.isascii():
+        return sign.isalnum() or sign in " _-'.!"
+    # Letters and their marks, decimal digits, and emoji with what joins them.
     kind = unicodedata.category(sign)
-    return sign in " _-'.!\u200d" or kind[0] in "LM" or kind in ("Nd", "So", "Sk")
+    return kind[0] in "LM" or kind in ("Nd", "So", "Sk") or sign == "\u200d"
 
 
 def _new_player(state: State, username: str, empire: str, password: str) -> Player:

@@ -44,7 +44,7 @@ QUERIES: dict[str, Query] = {
     "captains_log_list": log.captains_log_list,
     "captains_log_get": log.captains_log_get,
 }
-_REGROWTH = 5000
+_REGROWTH = 500
 
 
 class Game:
@@ -174,11 +174,13 @@ class Game:
                 self.state.move_npc(npc, target)
 
     def _regrow(self) -> None:
-        for place, deposit in list(self.state.mined.items()):
-            growth = max(1, deposit.max_remaining // _REGROWTH)
-            deposit.remaining = min(deposit.max_remaining, deposit.remaining + growth)
-            if deposit.remaining == deposit.max_remaining:
-                del self.state.mined[place]
+        """Let deposits grow the faster the emptier they are.
+
+        One ship leaves a lasting trace, and a whole fleet finds its level.
+        """
+        for deposit in self.state.mined.values():
+            missing = deposit.max_remaining - deposit.remaining
+            deposit.remaining += missing // _REGROWTH
 
 
 def _tool(name: str) -> Tool:

@@ -31,7 +31,10 @@ _PIRATES = (("Drifter", "small", 60, 20), ("Gaunt", "medium", 110, 40))
 
 @dataclass(slots=True)
 class Npc:
-    """A captain without an account, who wanders between places."""
+    """A captain without an account, who wanders between places.
+
+    `local` ones keep to their capital's system, so that it is never empty.
+    """
 
     id: str
     username: str
@@ -39,6 +42,7 @@ class Npc:
     clan_tag: str
     color: str
     poi_id: str
+    local: bool
 
 
 @dataclass(slots=True)
@@ -61,12 +65,10 @@ class Pirate:
 
 
 def make_npcs(world: World, seed: int) -> dict[str, Npc]:
-    """Spread captains over the places of the empires, most of them at the capitals."""
+    """Put half of the captains to the capitals, the rest anywhere in the empires."""
     rng = dice(seed, "npcs")
-    busy = [
-        poi.id for star in world.systems.values() for poi in star.pois if star.empire
-    ]
-    stations = [base.poi_id for base in world.bases.values()]
+    capitals = _places(world, least_police=100)
+    empires = _places(world, least_police=1)
     count = min(_MOST, max(6, len(world.systems) // 8))
     npcs: dict[str, Npc] = {}
     for number in range(count):
@@ -77,10 +79,20 @@ def make_npcs(world: World, seed: int) -> dict[str, Npc]:
             ship_class=rng.choice(_CLASSES),
             clan_tag=rng.choice(("", "", "ORBK", "DUKE")),
             color=f"#{rng.getrandbits(24):06X}",
-            poi_id=rng.choice(stations if rng.random() < 0.5 else busy),
+            poi_id=rng.choice(capitals if number % 2 else empires),
+            local=bool(number % 2),
         )
         npcs[npc.id] = npc
     return npcs
+
+
+def _places(world: World, least_police: int) -> list[str]:
+    return [
+        poi.id
+        for star in world.systems.values()
+        if star.police_level >= least_police
+        for poi in star.pois
+    ]
 
 
 def make_pirates(world: World, seed: int) -> dict[str, Pirate]:
@@ -103,10 +115,11 @@ def wander(npc: Npc, world: World, rng: Random) -> str | None:
     if rng.random() >= _MOVE_CHANCE:
         return None
     star = world.systems[world.pois[npc.poi_id].system_id]
-    if rng.random() < _JUMP_SHARE:
+    if not npc.local and rng.random() < _JUMP_SHARE:
         near = [world.systems[name] for name in star.connections]
         patrolled = [other for other in near if other.empire]
         if patrolled:
             star = rng.choice(patrolled)
-    target = rng.choice(star.pois).id
+    stations = [poi for poi in star.pois if poi.base]
+    target = rng.choice(stations if stations and rng.random() < 0.5 else star.pois).id
     return target if target != npc.poi_id else None

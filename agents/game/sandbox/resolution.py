@@ -6,6 +6,7 @@ arrives as a notification at a later tick. One action per player and tick.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from agents.game.sandbox.actions import ACTIONS
@@ -99,4 +100,4 @@ def _finish(
         return [Event(data, "action_error")]
 
 
-ERAS: dict[str, type[Queued]] = {"A": Queued}
+ERAS: dict[str, Callable[[], Resolution]] = {"A": Queued}

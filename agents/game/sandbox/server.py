@@ -7,7 +7,11 @@ from typing import Any
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agents.game.sandbox.errors import GameError
 from agents.game.sandbox.persistence import Keeper
@@ -69,12 +73,36 @@ def make_app(
         on_call_tool=call_tool,
         on_list_resources=list_resources,
     )
-    return server.streamable_http_app(
+    app = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=json_response,
         max_request_body_size=MOST_BODY_BYTES,
         host=host,
     )
+    app.add_middleware(HandshakeOnly)
+    return app
+
+
+class HandshakeOnly:
+    """Refuses protocol revisions without a handshake, which the real game has not.
+
+    The library would serve them too, and a client that was only ever tried against
+    them would meet sessions for the first time in the real game.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        version = None
+        if scope["type"] == "http":
+            version = Headers(scope=scope).get("mcp-protocol-version")
+        if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+            await self._app(scope, receive, send)
+            return
+        error = {"code": types.INVALID_REQUEST, "message": "Session not initialized"}
+        body = {"jsonrpc": "2.0", "id": None, "error": error}
+        await JSONResponse(body, status_code=400)(scope, receive, send)
 
 
 def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:

@@ -71,7 +71,7 @@ def _text(name: str, description: str, **more: Any) -> Parameter:
 _USERNAME = _text("username", "Your captain's name", own_error=True)
 _ITEM = _text("item_id", "The item's ID or full name", own_error=True)
 _QUANTITY = Parameter(
-    "quantity", "integer", "How many", own_error=True, least=0, most=MOST_QUANTITY
+    "quantity", "integer", "How many", own_error=True, least=1, most=MOST_QUANTITY
 )
 _TARGET = _text("target_id", "The ID of a ship at your location, from get_nearby")
 

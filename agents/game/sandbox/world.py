@@ -105,7 +105,8 @@ def _join(stars: list[System], rng: Random) -> None:
 
 def _mark_strongholds(stars: list[System], rng: Random) -> None:
     wild = [star for star in stars if not star.empire]
-    for star in rng.sample(wild, min(_STRONGHOLDS, max(1, len(wild) // 10))):
+    count = min(_STRONGHOLDS, len(wild), max(1, len(wild) // 10))
+    for star in rng.sample(wild, count):
         star.stronghold = True
 
 

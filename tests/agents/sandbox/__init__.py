@@ -1,0 +1,3 @@
+"""The local game server."""
+
+from __future__ import annotations

@@ -1,0 +1,121 @@
+"""`manage.py sandbox` as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.agents.sandbox.test_http import connected
+
+ROOT = Path(__file__).parents[3]
+COMMAND = [sys.executable, str(ROOT / "manage.py"), "sandbox"]
+SMALL = ["--port", "0", "--systems", "20"]
+READY = re.compile(
+    r"sandbox game ready at (http://127\.0\.0\.1:\d+/mcp) "
+    r"\(tick (\S+) s, era A, 20 systems, seed 1\)\n"
+)
+
+
+@contextmanager
+def started(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start the sandbox and give the process with the address it has printed."""
+    process = subprocess.Popen(
+        [*COMMAND, *SMALL, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        ready = READY.fullmatch(line)
+        assert ready is not None, line
+        yield process, ready[1]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+    """Send a signal and give the exit status and the standard error."""
+    process.send_signal(number)
+    _, complaints = process.communicate(timeout=20)
+    return process.returncode, complaints
+
+
+async def test_it_serves_and_ends_well_with_a_request_held(tmp_path: Path) -> None:
+    path = tmp_path / "world.json"
+    with started("--tick", "600", "--state", str(path)) as (process, url):
+        async with connected(url) as captain:
+            await captain.register("Waiting")
+            await captain.call("undock")
+            early = asyncio.create_task(captain.text("dock"))
+            # The request is held from when another one has been answered after it.
+            await captain.call("get_status")
+            status, complaints = await asyncio.to_thread(end, process, signal.SIGTERM)
+            assert (await early).startswith("Error: server_closing: ")
+    assert (status, complaints) == (0, "")
+    assert b"Waiting" in path.read_bytes()
+
+
+def test_an_interrupt_ends_it_too() -> None:
+    with started("--tick", "0.5") as (process, _):
+        assert end(process, signal.SIGINT) == (0, "")
+
+
+def refused(*options: str) -> str:
+    """Run the command, expect exit status 2, and give its last line of complaint."""
+    done = subprocess.run(
+        [*COMMAND, *options],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_a_taken_port_is_one_clear_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        complaint = refused("--port", port, "--systems", "20")
+    assert f"Cannot listen on 127.0.0.1 port {port}" in complaint
+    assert "--port" in complaint
+
+
+def test_a_state_file_of_another_world_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "world.json"
+    path.write_text("{}")
+    complaint = refused(*SMALL, "--state", str(path))
+    assert str(path) in complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--era", "C"], "'C' is not offered; choose A"),
+        (["--faults", "lost"], "unrecognized arguments: --faults"),
+        (["--tick", "0"], "0 is not from 0.01 to 3600"),
+        (["--tick", "nan"], "nan is not from 0.01 to 3600"),
+        (["--systems", "9"], "9 is not from 10 to 2000"),
+        (["--port", "70000"], "70000 is not from 0 to 65535"),
+        (["--port", "http"], "'http' is not a whole number"),
+        (["--host", "256.0.0.1", "--port", "0"], "Cannot listen on 256.0.0.1"),
+    ],
+)
+def test_bad_options_are_refused(options: list[str], complaint: str) -> None:
+    assert complaint in refused(*options)
