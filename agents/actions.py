@@ -18,9 +18,11 @@ from memory.models import ContextPolicy, Memory, Origin, Role
 
 from . import events, scheduling
 from .events import Kind
+from .llm.prompts import DEFAULT_PROMPT
 from .models import Broadcast, Mysis, Pin, Prompt, PromptVersion
 
 MAX_TEXT = 100_000
+DEFAULT_PROMPT_NAME = "captain"
 OPEN_STATES = (Mysis.State.IDLE, Mysis.State.RUNNING)
 
 
@@ -61,11 +63,14 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
     max_iterations: int = 10,
     by: str,
 ) -> Mysis:
-    """Create an idle Mysis. Raises ActionError 422 for a bad or taken name."""
+    """Create an idle Mysis; without a prompt it gets the default one.
+
+    Raises ActionError 422 for a bad or taken name.
+    """
     mysis = Mysis(
         name=name.replace("\x00", "").strip(),
         model=model.strip(),
-        prompt=prompt,
+        prompt=prompt or default_prompt(),
         policy=policy,
         max_iterations=max_iterations,
     )
@@ -213,6 +218,15 @@ def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
     return save_prompt(
         prompt=prompt, text=old.text, by=by, note=f"rolled back to version {number}"
     )
+
+
+@transaction.atomic
+def default_prompt() -> Prompt:
+    """The prompt of a Mysis that names none; made when it is first needed."""
+    prompt, made = Prompt.objects.get_or_create(name=DEFAULT_PROMPT_NAME)
+    if made:
+        save_prompt(prompt=prompt, text=DEFAULT_PROMPT, by="system", note="installed")
+    return prompt
 
 
 def lock(mysis: Mysis) -> Mysis:

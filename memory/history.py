@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from memory.context.types import Message, ToolCall
 
@@ -39,3 +40,13 @@ def _calls(row: Memory) -> Iterable[ToolCall]:
 def messages_of(rows: Iterable[Memory]) -> tuple[Message, ...]:
     """Stored rows, in their order."""
     return tuple(message_of(row) for row in rows)
+
+
+def wire_of(row: Memory) -> dict[str, Any]:
+    """A stored row as an OpenAI chat message, unchanged by any strategy."""
+    message: dict[str, Any] = {"role": row.role, "content": row.content}
+    if row.tool_calls:
+        message["tool_calls"] = row.tool_calls
+    if row.role == "tool":
+        message["tool_call_id"] = row.tool_call_id
+    return message

@@ -1,0 +1,139 @@
+"""A Mysis's next context: its prompt, pins, policy and tools put together.
+
+``preview`` is what the pages and the API show; ``subject_of`` is what the turn
+takes, so both come from one place.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.conf import settings
+
+from memory.context import registry
+from memory.context.tokens import estimate
+from memory.context.types import Budget
+from memory.models import ContextPolicy
+from memory.preview import Prepared, Subject, prepare
+
+from .actions import ActionError
+from .llm.endpoints import resolve
+from .llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
+from .llm.types import ModelError
+from .models import Broadcast, Mysis, ToolCatalogue
+
+LARGEST_BUDGET = Budget().tokens
+RESERVE = Budget().reserve
+RESERVE_SHARE = 4
+
+logger = logging.getLogger(__name__)
+
+
+def preview(
+    mysis: Mysis,
+    *,
+    strategy: str | None = None,
+    options: Mapping[str, object] | None = None,
+    budget: Budget | None = None,
+) -> Prepared:
+    """What the next call would be sent; writes nothing.
+
+    Raises ActionError 422 for an unknown strategy or a bad option.
+    """
+    subject = subject_of(mysis, strategy=strategy, options=options, budget=budget)
+    check_policy(subject.strategy, subject.options)
+    return prepare(subject)
+
+
+def check_policy(strategy: str, options: Mapping[str, object]) -> None:
+    """Refuse what a turn could not use, with the field and the remedy."""
+    try:
+        registry.validate_options(strategy or registry.DEFAULT, options)
+    except (ValueError, TypeError) as error:
+        raise ActionError(str(error), code="invalid", status=422) from error
+
+
+def subject_of(
+    mysis: Mysis,
+    *,
+    strategy: str | None = None,
+    options: Mapping[str, object] | None = None,
+    budget: Budget | None = None,
+) -> Subject:
+    """Everything about a Mysis that its context depends on, beside the log."""
+    policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
+    # Options belong to a strategy: another strategy starts from its defaults.
+    same = strategy is None or strategy == policy.strategy
+    tools = known_tools()
+    username = mysis.account.username if mysis.account else None
+    return Subject(
+        mysis_id=mysis.pk,
+        name=mysis.name,
+        system=system_prompt(mysis, username),
+        pins=tuple(mysis.pins.order_by("pk").values_list("text", flat=True)),
+        username=username,
+        strategy=strategy or policy.strategy,
+        options=options if options is not None else (policy.options if same else {}),
+        budget=budget or budget_of(mysis, policy),
+        dialect=_dialect(mysis),
+        tool_policy={tool["name"]: tool["policy"] for tool in tools},
+        tools_tokens=tokens_of(tools),
+        nudge=nudge(mysis.nudges + 1),
+    )
+
+
+def system_prompt(mysis: Mysis, username: str | None) -> str:
+    """The current version of the prompt with its placeholders filled (A10)."""
+    version = mysis.prompt.current if mysis.prompt else None
+    newest = Broadcast.objects.filter(mysis=None).order_by("-pk").first()
+    return render_prompt(
+        version.text if version else DEFAULT_PROMPT,
+        name=mysis.name,
+        account=username,
+        broadcast=newest.text if newest else None,
+    )
+
+
+def budget_of(mysis: Mysis, policy: ContextPolicy) -> Budget:
+    """The policy's budget, never more than the window of the model."""
+    try:
+        window = resolve(mysis.model).window
+    except ModelError:
+        # The turn will say so; a preview is still worth showing.
+        window = LARGEST_BUDGET
+    tokens = min(policy.budget_tokens, window)
+    return Budget(tokens, min(policy.budget_reserve, tokens // RESERVE_SHARE))
+
+
+def known_tools() -> list[dict[str, Any]]:
+    """The tools that the game server offered last; none before the first turn."""
+    row = ToolCatalogue.objects.filter(pk=settings.SPACEMOLT_MCP_URL).first()
+    return list(row.tools) if row else []
+
+
+def remember_tools(tools: Iterable[Mapping[str, Any]]) -> None:
+    """Keep the tools of the game server where they have changed."""
+    found = [dict(tool) for tool in tools]
+    if found != known_tools():
+        ToolCatalogue.objects.update_or_create(
+            url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
+        )
+
+
+def tokens_of(tools: Iterable[Mapping[str, Any]]) -> int:
+    """What the tool schemas cost, as they go over the wire."""
+    shown = [
+        {key: tool[key] for key in ("name", "description", "parameters")}
+        for tool in tools
+    ]
+    return estimate(json.dumps(shown)) if shown else 0
+
+
+def _dialect(mysis: Mysis) -> Any:
+    try:
+        return resolve(mysis.model).dialect
+    except ModelError:
+        return "openai"

@@ -1,0 +1,108 @@
+"""The end of a turn: its outcome, and the decision about the next one."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from agents import events, scheduling
+from agents.events import Kind
+from agents.models import Mysis, Turn
+from memory.models import Memory
+from memory.state import tick_of
+
+from .pacing import Ending, Plan, plan
+from .records import Begun, answer_open_calls, finish_turn
+
+
+@transaction.atomic
+def finish(begun: Begun, ending: Ending, *, seen: int) -> None:
+    """Record the outcome and schedule what follows, in one transaction.
+
+    A message that came while the turn ran, and that none of its calls showed,
+    is answered at once. After a stop only the outcome is written.
+    """
+    mysis = (
+        Mysis.objects.select_for_update(of=("self",)).filter(pk=begun.mysis_id).first()
+    )
+    turn = Turn.objects.filter(pk=begun.turn_id, outcome__isnull=True).first()
+    if mysis is None or turn is None:
+        return
+    current = mysis.epoch == begun.epoch and mysis.state == Mysis.State.RUNNING
+    outcome = ending.outcome if current else Turn.Outcome.STOPPED
+    answer_open_calls(mysis)
+    finish_turn(turn, outcome=outcome, error=ending.error)
+    if current:
+        _go_on(mysis, ending, seen)
+
+
+def _go_on(mysis: Mysis, ending: Ending, seen: int) -> None:
+    username = mysis.account.username if mysis.account else None
+    ending = _at_tick(ending, tick_of(username))
+    chosen = plan(
+        ending,
+        now=timezone.now(),
+        seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
+        nudges=mysis.nudges,
+        failures=mysis.failures,
+    )
+    mysis.failures = chosen.failures
+    mysis.nudges = chosen.nudges
+    mysis.last_error = ending.error
+    mysis.activity = _activity(ending, chosen)
+    fields = ["failures", "nudges", "last_error", "activity"]
+    mysis.save(update_fields=fields)
+    if chosen.errored:
+        _rest(mysis, Mysis.State.ERRORED, ending.error)
+    elif mysis.next_job is None:
+        _schedule(mysis, chosen, seen)
+
+
+def _schedule(mysis: Mysis, chosen: Plan, seen: int) -> None:
+    if chosen.trigger != "retry" and _unseen(mysis, seen):
+        scheduling.schedule(mysis, trigger="message")
+    elif chosen.trigger is None:
+        _rest(mysis, Mysis.State.IDLE)
+    else:
+        scheduling.schedule(mysis, trigger=chosen.trigger, at=chosen.at)
+
+
+def _at_tick(ending: Ending, tick: int | None) -> Ending:
+    return Ending(
+        ending.outcome,
+        ending.acted,
+        tick if tick is not None else ending.tick,
+        ending.resolve_tick,
+        ending.error,
+        ending.fatal,
+        ending.retry_after,
+    )
+
+
+def _unseen(mysis: Mysis, seen: int) -> bool:
+    newest = Memory.objects.newest_intent(mysis.pk)
+    return newest is not None and newest.pk > seen
+
+
+def _rest(mysis: Mysis, state: Mysis.State, error: str = "") -> None:
+    mysis.state = state
+    mysis.activity = ""
+    mysis.nudges = 0
+    mysis.save(update_fields=["state", "activity", "nudges"])
+    scheduling.unschedule(mysis)
+    data = {"name": mysis.name, "state": str(state), "by": "runtime"}
+    if error:
+        data["error"] = error
+        events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": error})
+    events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
+
+
+def _activity(ending: Ending, chosen: Plan) -> str:
+    if chosen.errored or chosen.trigger is None:
+        return ""
+    if chosen.trigger == "retry":
+        return "waiting to try again"
+    if ending.resolve_tick is not None and chosen.at is not None:
+        return f"waiting for tick {ending.resolve_tick}"
+    return "between turns"

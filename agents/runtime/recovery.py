@@ -1,0 +1,63 @@
+"""Takes up what dead workers left: their turns end as interrupted and go on.
+
+A job whose worker sends no heartbeat is finished; a running Mysis without a job
+that waits or runs gets one. Nothing that may have happened is repeated: open
+calls are answered with "outcome unknown".
+"""
+
+from __future__ import annotations
+
+import logging
+
+from channels.db import database_sync_to_async
+from django.db import transaction
+from procrastinate.contrib.django import app
+from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.jobs import Status
+
+from agents import scheduling
+from agents.models import Mysis, Turn
+
+from .records import close_open_turns
+
+# Workers send a heartbeat every 5 s; three missed ones mean it is gone.
+STALLED_SECONDS = 15.0
+LIVE = ("todo", "doing")
+
+logger = logging.getLogger(__name__)
+
+
+async def reconcile() -> None:
+    """One pass; safe to run in several processes at once."""
+    stalled = await app.job_manager.get_stalled_jobs(
+        seconds_since_heartbeat=STALLED_SECONDS
+    )
+    for job in stalled:
+        logger.warning("Job %s of a worker that is gone is taken up.", job.id)
+        await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
+    await database_sync_to_async(reschedule_lost)()
+
+
+def reschedule_lost() -> int:
+    """Schedule every running Mysis that has no live job; returns how many."""
+    running = Mysis.objects.filter(state=Mysis.State.RUNNING).values_list("pk")
+    return sum(_take_up(pk) for (pk,) in running)
+
+
+@transaction.atomic
+def _take_up(mysis_id: int) -> bool:
+    locked = Mysis.objects.select_for_update(of=("self",), skip_locked=True)
+    mysis = locked.filter(pk=mysis_id, state=Mysis.State.RUNNING).first()
+    if mysis is None or _has_live_job(mysis):
+        return False
+    close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
+    scheduling.schedule(mysis, trigger="interrupted")
+    return True
+
+
+def _has_live_job(mysis: Mysis) -> bool:
+    open_jobs = mysis.turns.filter(outcome__isnull=True).values_list("job_id")
+    ids = [job for (job,) in open_jobs if job is not None]
+    if mysis.next_job is not None:
+        ids.append(mysis.next_job)
+    return ProcrastinateJob.objects.filter(pk__in=ids, status__in=LIVE).exists()

@@ -1,0 +1,167 @@
+"""One turn: assemble, ask the model, run its tools, until it is done.
+
+The event loop crosses into the database once per step. Every turn has a
+thread of its own for that, else all turns of a worker would share one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from asgiref.sync import ThreadSensitiveContext
+from channels.db import database_sync_to_async
+
+from agents.context import remember_tools
+from agents.llm.endpoints import resolve
+from agents.llm.model import complete
+from agents.llm.types import Completion, ModelError
+from agents.models import Turn
+from agents.tools.chain import Toolbox, open_toolbox
+from agents.tools.types import GameUnreachableError
+
+from . import ending as endings
+from . import records
+from .pacing import Ending
+from .records import Begun, PendingCall, VoidedError
+from .stopping import Guarded, watch
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+
+class BudgetError(Exception):
+    """The context cannot be made to fit, whatever is left out."""
+
+
+@dataclass
+class Progress:
+    """What a turn has come to so far."""
+
+    seen: int = 0
+    acted: bool = False
+    resolve_tick: int | None = None
+
+
+async def step(work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """One crossing into the database; the connection goes back to the pool."""
+    result: T = await database_sync_to_async(work)(*args, **kwargs)
+    return result
+
+
+async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
+    """Take one turn, if it is due; whatever happens, its end is recorded."""
+    async with ThreadSensitiveContext():
+        begun = await step(records.begin, mysis_id, job_id=job_id, trigger=trigger)
+        if begun is None:
+            return
+        with watch.guard(begun) as guarded:
+            await _take(begun, guarded)
+
+
+async def _take(begun: Begun, guarded: Guarded) -> None:
+    progress = Progress()
+    try:
+        ending = await _play(begun, progress)
+    except asyncio.CancelledError:
+        await _shielded(begun, _cut_short(guarded), progress)
+        if guarded.voided:
+            return
+        raise
+    except Exception as error:
+        ending = failure(error)
+    await _shielded(begun, ending, progress)
+
+
+async def _shielded(begun: Begun, ending: Ending, progress: Progress) -> None:
+    # A worker that is told to end must not leave the turn open.
+    work = step(endings.finish, begun, ending, seen=progress.seen)
+    await asyncio.shield(asyncio.ensure_future(work))
+
+
+def _cut_short(guarded: Guarded) -> Ending:
+    stopped = Turn.Outcome.STOPPED
+    return Ending(stopped if guarded.voided else Turn.Outcome.INTERRUPTED)
+
+
+async def _play(begun: Begun, progress: Progress) -> Ending:
+    endpoint = await step(resolve, begun.model)
+    toolbox = await open_toolbox(begun.mysis_id)
+    await step(remember_tools, [_described(spec) for spec in toolbox.specs])
+    for number in range(1, begun.max_iterations + 1):
+        prepared = await step(records.prepare_call, begun, number)
+        progress.seen = max(progress.seen, prepared.seen)
+        if not prepared.assembly.messages:
+            raise BudgetError(prepared.assembly.reason)
+        started = time.monotonic()
+        answer: Completion = await complete(
+            endpoint,
+            messages=prepared.assembly.messages,
+            system=prepared.assembly.system,
+            tools=toolbox.specs,
+            settings=begun.model_settings,
+        )
+        latency = round((time.monotonic() - started) * 1000)
+        calls = await step(
+            records.record_answer, begun, prepared.call_id, answer, latency
+        )
+        if not calls:
+            return _ended(Turn.Outcome.DONE, progress)
+        await _run_tools(begun, toolbox, calls, progress)
+    return _ended(Turn.Outcome.ITERATION_LIMIT, progress)
+
+
+async def _run_tools(
+    begun: Begun, toolbox: Toolbox, calls: list[PendingCall], progress: Progress
+) -> None:
+    for place, call in enumerate(calls):
+        if place:
+            await step(records.doing, begun, f"calling {call.name}")
+        result = await toolbox.call(call.name, call.arguments)
+        await step(records.record_result, begun, call, result)
+        progress.acted = progress.acted or not result.is_error
+        if result.resolve_tick is not None:
+            progress.resolve_tick = max(
+                result.resolve_tick, progress.resolve_tick or result.resolve_tick
+            )
+
+
+def _ended(outcome: Turn.Outcome, progress: Progress) -> Ending:
+    return Ending(outcome, acted=progress.acted, resolve_tick=progress.resolve_tick)
+
+
+def _described(spec: Any) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+        "policy": spec.policy,
+        "read_only": spec.read_only,
+    }
+
+
+def failure(error: Exception) -> Ending:
+    """A failed turn: what the operator reads, and whether to try again."""
+    errored = Turn.Outcome.ERRORED
+    if isinstance(error, VoidedError):
+        return Ending(Turn.Outcome.STOPPED)
+    if isinstance(error, ModelError):
+        return Ending(
+            errored,
+            error=str(error),
+            fatal=not error.retryable,
+            retry_after=error.retry_after,
+        )
+    if isinstance(error, GameUnreachableError):
+        return Ending(errored, error=str(error))
+    if isinstance(error, BudgetError):
+        return Ending(errored, error=str(error), fatal=True)
+    logger.exception("A turn failed", exc_info=error)
+    return Ending(
+        errored,
+        error=f"Internal error ({type(error).__name__}). The worker's log has more.",
+    )
