@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,7 +58,6 @@ class GameSession:
         self._ready = asyncio.get_running_loop().create_future()
         self._closing = False
         self.open = True
-        self.login_lock = asyncio.Lock()
         # A fresh context: the task must not keep the opener's database threads.
         self.task = asyncio.get_running_loop().create_task(
             self._live(), name="game-session", context=contextvars.Context()
@@ -189,6 +189,7 @@ class SessionPool:
 
     def __init__(self) -> None:
         self._sessions: dict[tuple[str, int], GameSession] = {}
+        self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def session(self, mysis_id: int) -> GameSession:
         """The live session of a Mysis, opened where there is none.
@@ -216,6 +217,10 @@ class SessionPool:
             else:
                 return session
         raise AssertionError("unreachable")
+
+    def lock(self, mysis_id: int) -> asyncio.Lock:
+        """Held while the account of a Mysis is logged in, out or changed."""
+        return self._locks[mysis_id]
 
     def _forget(self) -> None:
         for key, session in list(self._sessions.items()):

@@ -1,0 +1,264 @@
+"""The pool of game accounts: who owns which, who plays as whom.
+
+An account is claimed by one statement and freed only when its Mysis is deleted.
+Passwords and session ids leave this module only toward the game server.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Q
+
+from agents.models import Account, Mysis
+from agents.vault import SecretUnreadableError
+from memory import state
+
+CLAIM = """
+UPDATE agents_account SET assigned_to_id = %(mysis)s
+WHERE id = (
+  SELECT id FROM agents_account
+  WHERE assigned_to_id IS NULL AND sealed_password <> '' AND NOT id = ANY(%(passed)s)
+  ORDER BY lower(username) = lower(%(username)s) DESC,
+           lower(empire) = lower(%(empire)s) DESC, id
+  LIMIT 1 FOR UPDATE SKIP LOCKED
+)
+RETURNING id, username
+"""
+
+_SESSION = re.compile(r"\bsession[ _-]?id\b\W{1,4}([0-9a-zA-Z_-]{8,})", re.IGNORECASE)
+_PASSWORD = re.compile(r"\bpassword\b(?: is)?\W{1,4}([0-9a-zA-Z]{16,})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An account as the tool chain holds it. ``session`` is "" when not logged in."""
+
+    pk: int
+    username: str
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What the answer to a login or registration holds for us alone."""
+
+    session: str = ""
+    password: str = ""
+    username: str = ""
+    player_id: str = ""
+
+
+class AccountRefusedError(Exception):
+    """An account may not be used; the text says what to do instead."""
+
+
+# -- who owns what ---------------------------------------------------------
+
+
+def active(mysis_id: int) -> Card | None:
+    """The account that a Mysis plays as."""
+    account = Account.objects.filter(active_mysis=mysis_id).first()
+    return _card(account) if account else None
+
+
+def owned(mysis_id: int) -> list[str]:
+    """The names of the accounts that a Mysis owns, oldest first."""
+    rows = Account.objects.filter(assigned_to=mysis_id).order_by("pk")
+    return list(rows.values_list("username", flat=True))
+
+
+def claim_free(
+    mysis_id: int, *, username: str = "", empire: str = "", passed: Collection[int] = ()
+) -> Card | None:
+    """Give a Mysis a free account, by one statement; None when there is none.
+
+    An account of the wanted name goes first, then one of the wanted empire.
+    ``passed`` are accounts not to take.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            CLAIM,
+            {
+                "mysis": mysis_id,
+                "username": username,
+                "empire": empire,
+                "passed": list(passed),
+            },
+        )
+        row = cursor.fetchone()
+    return Card(*row) if row else None
+
+
+def take(mysis_id: int, username: str) -> tuple[Card, bool]:
+    """An account by its name, for its owner or, if it is free, for a new one.
+
+    Returns the account and whether it was claimed just now. Raises
+    AccountRefusedError for an unknown one and for another Mysis's.
+    """
+    account = _find(username)
+    if account is None:
+        raise AccountRefusedError(
+            f"No account named {username} is known here. {_advice(mysis_id)}"
+        )
+    if account.assigned_to_id == mysis_id:
+        return _card(account), False
+    free = Account.objects.filter(pk=account.pk, assigned_to=None)
+    if not free.update(assigned_to=mysis_id):
+        raise AccountRefusedError(
+            f"The account {account.username} belongs to another Mysis. "
+            f"{_advice(mysis_id)}"
+        )
+    return _card(account), True
+
+
+def release(mysis_id: int, account_id: int) -> None:
+    """Undo a claim whose login was refused."""
+    with transaction.atomic():
+        Mysis.objects.filter(pk=mysis_id, account=account_id).update(account=None)
+        Account.objects.filter(pk=account_id, assigned_to=mysis_id).update(
+            assigned_to=None
+        )
+
+
+def _find(username: str) -> Account | None:
+    name = username.strip()
+    rows = Account.objects.filter(Q(username=name) | Q(username__iexact=name))
+    return min(rows, key=lambda row: row.username != name, default=None)
+
+
+def _advice(mysis_id: int) -> str:
+    names = owned(mysis_id)
+    if names:
+        return f"Call login with username {' or '.join(names)}."
+    return "Call register to get an account."
+
+
+def _card(account: Account) -> Card:
+    try:
+        session = account.game_session
+    except SecretUnreadableError:
+        session = ""  # a login makes a new one
+    return Card(account.pk, account.username, session)
+
+
+# -- secrets ---------------------------------------------------------------
+
+
+def password_of(account_id: int) -> str:
+    """The stored password, "" where there is none; raises SecretUnreadableError."""
+    return Account.objects.get(pk=account_id).password
+
+
+def session_of(account_id: int) -> str:
+    """The game session as any process stored it last."""
+    return _card(Account.objects.get(pk=account_id)).session
+
+
+def keep_session(account_id: int, session: str) -> None:
+    """Store a game session, sealed, for every process; "" forgets it."""
+    account = Account(pk=account_id)
+    account.game_session = session
+    account.save(update_fields=["sealed_session"])
+
+
+def credentials(blocks: Iterable[str]) -> Credentials:
+    """Read what a login or registration answered, JSON or text (API.md 2.2)."""
+    found = Credentials()
+    for block in blocks:
+        read = _from_json(block)
+        if read is None:
+            read = Credentials(_first(_SESSION, block), _first(_PASSWORD, block))
+        found = Credentials(
+            found.session or read.session,
+            found.password or read.password,
+            found.username or read.username,
+            found.player_id or read.player_id,
+        )
+    return found
+
+
+def _from_json(block: str) -> Credentials | None:
+    try:
+        value = json.loads(block)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, Mapping):
+        return None
+    for key in ("result", "data", "payload"):
+        inner = value.get(key)
+        if isinstance(inner, Mapping):
+            value = {**value, **inner}
+    player = _mapping(value.get("player"))
+    return Credentials(
+        session=_word(
+            value.get("session_id"), _mapping(value.get("session")).get("id")
+        ),
+        password=_word(value.get("password"), value.get("token")),
+        username=_word(player.get("username"), value.get("username")),
+        player_id=_word(value.get("player_id"), player.get("id")),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _word(*values: object) -> str:
+    return next((v for v in values if isinstance(v, str) and v), "")
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found.group(1) if found else ""
+
+
+# -- playing as ------------------------------------------------------------
+
+
+@transaction.atomic
+def play_as(mysis_id: int, card: Card, session: str) -> Card:
+    """Make an account the active one after its login; its old rows show again.
+
+    The account played before keeps its snapshots, unseen until its next login.
+    """
+    state.revive(card.username)
+    return _activate(mysis_id, card, session)
+
+
+@transaction.atomic
+def add_registered(
+    mysis_id: int, *, username: str, empire: str, found: Credentials
+) -> Card:
+    """Store a new account of a Mysis, its password sealed, and play as it."""
+    name = found.username or username
+    account = Account.objects.filter(username=name).first() or Account(username=name)
+    account.password = found.password
+    account.empire = empire
+    account.player_id = found.player_id
+    # A name registered anew after a reset of the server is its new owner's.
+    account.assigned_to_id = mysis_id
+    account.save()
+    # The account's entry begins, empty: rows of that name are another life's.
+    state.logout(name)
+    return _activate(mysis_id, Card(account.pk, name), found.session)
+
+
+def _activate(mysis_id: int, card: Card, session: str) -> Card:
+    keep_session(card.pk, session)
+    Mysis.objects.filter(account=card.pk).exclude(pk=mysis_id).update(account=None)
+    Mysis.objects.filter(pk=mysis_id).update(account=card.pk)
+    return Card(card.pk, card.username, session)
+
+
+@transaction.atomic
+def leave(mysis_id: int, card: Card) -> None:
+    """After a logout: nobody is played, and the account's list is empty at once."""
+    keep_session(card.pk, "")
+    Mysis.objects.filter(pk=mysis_id, account=card.pk).update(account=None)
+    state.logout(card.username)

@@ -1,0 +1,130 @@
+"""From the server's list of tools to the tools that a Mysis may call."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from referencing import Registry
+
+from agents.game.accounts import Card
+from agents.game.client import GameTool
+from agents.game.errors import GameCallError, GameUnreachableError
+from agents.game.sessions import GameSession
+from agents.tools.request import FILLED_IN, Tool
+from agents.tools.types import ToolSpec
+from memory.context.policy import ToolFacts, build_policy
+
+COMMANDS = "get_commands"
+
+logger = logging.getLogger(__name__)
+
+# The newest table of each server; made again when a connection lists other tools.
+_tables: dict[str, tuple[Sequence[GameTool], Mapping[str, Tool]]] = {}
+
+
+async def game_tools(session: GameSession, card: Card | None) -> Mapping[str, Tool]:
+    """The game's tools by name, as listed when the session was opened.
+
+    Raises GameUnreachableError.
+    """
+    listed = await session.tools()
+    url: str = settings.SPACEMOLT_MCP_URL
+    known = _tables.get(url)
+    if known is not None and known[0] == listed:
+        return known[1]
+    marks: Mapping[str, bool] | None = {}
+    if any(tool.read_only is None for tool in listed):
+        marks = await _marks(session, listed, card)
+    table = build_tools(listed, marks or {})
+    if marks is not None:
+        _tables[url] = (listed, table)
+    return table
+
+
+def build_tools(
+    listed: Sequence[GameTool], marks: Mapping[str, bool]
+) -> dict[str, Tool]:
+    """The table for a list of tools and the server's marks of mutations (A1)."""
+    facts = [ToolFacts(t.name, t.read_only, marks.get(t.name)) for t in listed]
+    policies = build_policy(facts)
+    return {tool.name: _tool(tool, policies[tool.name]) for tool in listed}
+
+
+def _tool(tool: GameTool, policy: str) -> Tool:
+    schema = copy.deepcopy(dict(tool.schema))
+    properties = schema.get("properties")
+    properties = properties if isinstance(properties, dict) else {}
+    required = [name for name in schema.get("required") or [] if name in properties]
+    hidden = FILLED_IN & set(properties)
+    schema["type"] = "object"
+    schema["properties"] = {k: v for k, v in properties.items() if k not in hidden}
+    schema["required"] = [name for name in required if name not in hidden]
+    spec = ToolSpec(
+        name=tool.name,
+        description=tool.description,
+        parameters=schema,
+        policy=policy,
+        read_only=policy != "mutation" and tool.read_only is not False,
+    )
+    return Tool(spec, hidden, hidden & set(required), _validator(schema))
+
+
+def _validator(schema: dict[str, Any]) -> Validator | None:
+    kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except SchemaError:
+        return None
+    # An empty registry: a reference to elsewhere is never fetched.
+    return kind(schema, registry=Registry())
+
+
+async def _marks(
+    session: GameSession, listed: Sequence[GameTool], card: Card | None
+) -> Mapping[str, bool] | None:
+    """What get_commands says of mutations; None where it could not be asked."""
+    tool = next((tool for tool in listed if tool.name == COMMANDS), None)
+    if tool is None:
+        return {}
+    arguments: dict[str, str] = {}
+    if "session_id" in tool.schema.get("required", []):
+        if card is None or not card.session:
+            return None
+        arguments = {"session_id": card.session}
+    try:
+        answer = await session.call(COMMANDS, arguments)
+    except GameUnreachableError:
+        raise
+    except GameCallError as error:
+        logger.info("The game's list of commands was not read: %s", error.detail)
+        return None
+    return None if answer.is_error else read_marks("\n".join(answer.blocks))
+
+
+def read_marks(text: str) -> dict[str, bool]:
+    """``is_mutation`` by command name, out of a get_commands answer of any shape."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    marks: dict[str, bool] = {}
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            name, mark = item.get("name"), item.get("is_mutation")
+            if isinstance(name, str) and isinstance(mark, bool):
+                marks[name] = mark
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+    return marks

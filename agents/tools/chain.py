@@ -1,0 +1,88 @@
+"""What happens around every tool call, one behaviour a step, the outermost first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from asgiref.sync import sync_to_async
+
+from agents.game import accounts
+from agents.game.sessions import pool
+from agents.tools.account import account
+from agents.tools.catalogue import game_tools
+from agents.tools.guard import guard
+from agents.tools.local import LOCAL_TOOLS, local
+from agents.tools.record import record
+from agents.tools.redact import redact
+from agents.tools.request import CallNext, Outcome, Request, Seat, Step
+from agents.tools.retry import retry
+from agents.tools.send import send
+from agents.tools.snapshot import snapshot
+from agents.tools.types import GameUnreachableError, ToolResult, ToolSpec
+
+__all__ = ["STEPS", "GameUnreachableError", "Toolbox", "compose", "open_toolbox"]
+
+STEPS: Sequence[Step] = (record, redact, guard, local, retry, account, snapshot)
+"""The order matters: secrets are taken out before anything is recorded, arguments
+are checked before anything is sent, and what is sent again passes the account and
+snapshot steps again."""
+
+
+class Toolbox:
+    """The tools of one Mysis for one turn."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self._call = compose(STEPS, send)
+        self.specs: tuple[ToolSpec, ...]
+        self.specs = tuple(tool.spec for tool in seat.tools.values())
+        self.policies: Mapping[str, str]
+        self.policies = {spec.name: spec.policy for spec in self.specs}
+
+    @property
+    def username(self) -> str | None:
+        """The game account that the Mysis plays as now."""
+        return self._seat.card.username if self._seat.card else None
+
+    async def call(self, name: str, arguments: str) -> ToolResult:
+        """Call a tool with a model's JSON text.
+
+        Errors of the game and of the arguments are results. Raises
+        GameUnreachableError when the game server cannot be reached.
+        """
+        outcome = await self._call(Request(self._seat, name, arguments))
+        return ToolResult(
+            text=outcome.text,
+            is_error=outcome.is_error,
+            tick=outcome.tick,
+            resolve_tick=outcome.resolve_tick,
+        )
+
+
+def compose(steps: Sequence[Step], last: CallNext) -> CallNext:
+    """Put the steps around ``last``, the first one outermost."""
+    call = last
+    for step in reversed(steps):
+        call = _around(step, call)
+    return call
+
+
+def _around(step: Step, call_next: CallNext) -> CallNext:
+    async def call(request: Request) -> Outcome:
+        return await step(request, call_next)
+
+    return call
+
+
+async def open_toolbox(mysis_id: int) -> Toolbox:
+    """The tools that a Mysis has now: the game's and ours.
+
+    Raises GameUnreachableError when the game server cannot be reached.
+    """
+    session = await pool().session(mysis_id)
+    card = await sync_to_async(accounts.active)(mysis_id)
+    tools = await game_tools(session, card)
+    seat = Seat(mysis_id, {**tools, **LOCAL_TOOLS}, card)
+    if card is not None and card.session:
+        seat.secrets.add(card.session)
+    return Toolbox(seat)

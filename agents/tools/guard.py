@@ -1,0 +1,164 @@
+"""Lets a call through only if the tool is allowed and its arguments fit.
+
+Models invent tools and arguments; the answer names what is wrong and what would
+be right, so that the next try succeeds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from jsonschema.exceptions import ValidationError, best_match
+from referencing.exceptions import Unresolvable
+
+from agents.tools.request import FILLED_IN, CallNext, Outcome, Request, Tool, refusal
+
+LONGEST_VALUE = 80
+MOST_NAMES = 40
+OPEN = ("additionalProperties", "patternProperties", "anyOf", "oneOf", "allOf", "$ref")
+"""With one of these a schema may allow arguments beside its properties."""
+
+
+class ArgumentsError(Exception):
+    """Arguments that do not fit; the text names the argument and the remedy."""
+
+
+async def guard(request: Request, call_next: CallNext) -> Outcome:
+    """Check the call; a bad one becomes an error result and goes nowhere."""
+    tool = request.tool
+    if tool is None:
+        return refusal("unknown_tool", _unknown_tool(request))
+    try:
+        arguments = read_arguments(request.raw, tool)
+        check_arguments(arguments, tool)
+    except ArgumentsError as error:
+        return refusal("invalid_arguments", str(error))
+    return await call_next(replace(request, arguments=arguments))
+
+
+def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
+    """The arguments in a model's JSON text; none at all is an empty object.
+
+    What the account step fills in is dropped wherever a model put it, and so is
+    null for an optional argument.
+    """
+    try:
+        value = json.loads(raw, parse_constant=_no_constant) if raw.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise ArgumentsError(
+            f"The arguments of {tool.spec.name} are not valid JSON "
+            f"({_reason(error)}). Send one object, such as {_example(tool)}."
+        ) from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ArgumentsError(
+            f"The arguments of {tool.spec.name} must be one JSON object, such as "
+            f"{_example(tool)}."
+        )
+    required = tool.spec.parameters.get("required", [])
+    return {
+        key: item
+        for key, item in value.items()
+        if (tool.local or key not in FILLED_IN)
+        and (item is not None or key in required)
+    }
+
+
+def check_arguments(arguments: Mapping[str, Any], tool: Tool) -> None:
+    """Raise ArgumentsError for the first argument that does not fit the schema."""
+    properties = tool.spec.parameters.get("properties", {})
+    for name in tool.spec.parameters.get("required", []):
+        if name not in arguments:
+            raise ArgumentsError(
+                f"Argument '{name}' is missing. Call {tool.spec.name} with "
+                f"{_example(tool)}."
+            )
+    if not any(tool.spec.parameters.get(key) for key in OPEN):
+        for name in arguments:
+            if name not in properties:
+                raise ArgumentsError(_unknown_argument(name, tool))
+    if tool.validator is not None:
+        _check_schema(arguments, tool)
+
+
+def _check_schema(arguments: Mapping[str, Any], tool: Tool) -> None:
+    assert tool.validator is not None  # noqa: S101 - the caller asked
+    try:
+        error = best_match(tool.validator.iter_errors(dict(arguments)))
+    except Unresolvable:
+        return  # the server's schema points nowhere: the server will check
+    if error is not None:
+        raise ArgumentsError(_unfit(error, tool))
+
+
+def _unfit(error: ValidationError, tool: Tool) -> str:
+    path = ".".join(str(step) for step in error.absolute_path)
+    value = _brief(error.instance)
+    where = f"Argument '{path}'" if path else "The arguments"
+    wanted = f"{error.validator}: {_brief(error.validator_value)}"
+    return (
+        f"{where} of {tool.spec.name} cannot be {value} ({wanted}). "
+        f"Call it with {_example(tool)}."
+    )
+
+
+def _unknown_argument(name: str, tool: Tool) -> str:
+    known = list(tool.spec.parameters.get("properties", {}))
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    meant = f" Did you mean '{near[0]}'?" if near else ""
+    takes = f"takes {_example(tool)}" if known else "takes no arguments"
+    return (
+        f"Unknown argument '{name[:LONGEST_VALUE]}'.{meant} {tool.spec.name} {takes}."
+    )
+
+
+def _unknown_tool(request: Request) -> str:
+    names = sorted(request.seat.tools)
+    near = get_close_matches(request.name, names, n=3, cutoff=0.5)
+    shown = near or names[:MOST_NAMES]
+    lead = "Did you mean" if near else "There are"
+    end = "?" if near else "."
+    return f"There is no tool '{request.name[:LONGEST_VALUE]}'. {lead} {', '.join(shown)}{end}"
+
+
+def _example(tool: Tool) -> str:
+    """The arguments of a tool in words, the required ones first."""
+    properties = tool.spec.parameters.get("properties", {})
+    required = tool.spec.parameters.get("required", [])
+    if not properties:
+        return "{}"
+    ordered = sorted(properties, key=lambda name: name not in required)
+    parts = [
+        f'"{name}": <{_kind(properties[name])}{"" if name in required else ", optional"}>'
+        for name in ordered
+    ]
+    return "{" + ", ".join(parts) + "}"
+
+
+def _kind(schema: object) -> str:
+    if not isinstance(schema, Mapping):
+        return "any"
+    if "enum" in schema:
+        return "one of " + _brief(schema["enum"])
+    kind = schema.get("type", "any")
+    return kind if isinstance(kind, str) else _brief(kind)
+
+
+def _brief(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at character {error.pos + 1}"
+    return str(error) if isinstance(error, ValueError) else "nested too deep"
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")

@@ -1,0 +1,79 @@
+"""Every call becomes one event: which tool, with what, how it went, how long."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from agents import events
+from agents.game.errors import GameCallError
+from agents.tools.redact import HIDDEN, clean_text, clean_value
+from agents.tools.request import CallNext, Outcome, Request
+
+LONGEST_TEXT = 500
+LONGEST_ARGUMENTS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    request: Request
+    ok: bool
+    ms: int
+    tick: int | None = None
+
+
+async def record(request: Request, call_next: CallNext) -> Outcome:
+    """Append a ``tool.called`` event, also for a call that could not be made."""
+    started = time.perf_counter()
+    try:
+        outcome = await call_next(request)
+    except GameCallError:
+        await _append(_Entry(request, ok=False, ms=_since(started)))
+        raise
+    ok = not outcome.is_error
+    await _append(_Entry(request, ok=ok, ms=_since(started), tick=outcome.tick))
+    return outcome
+
+
+@sync_to_async
+def _append(entry: _Entry) -> None:
+    request = entry.request
+    data = {
+        "tool": request.name[:200],
+        "arguments": HIDDEN
+        if request.policy == "secret"
+        else shown_arguments(request.raw, request.seat.secrets),
+        "ok": entry.ok,
+        "ms": entry.ms,
+        "tick": entry.tick,
+    }
+    events.append(events.Kind.TOOL_CALLED, mysis_id=request.seat.mysis_id, data=data)
+
+
+def shown_arguments(raw: str, secrets: set[str]) -> Any:
+    """Arguments for a log: secrets masked, long texts cut, bad JSON as text."""
+    try:
+        value = json.loads(raw or "{}", parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return clean_text(raw, secrets)[:LONGEST_TEXT]
+    cleaned = _cut(clean_value(value, secrets))
+    text = json.dumps(cleaned, ensure_ascii=False)
+    return cleaned if len(text) <= LONGEST_ARGUMENTS else text[:LONGEST_TEXT]
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _cut(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return value[:LONGEST_TEXT] + "…"
+    return value
+
+
+def _since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

@@ -1,0 +1,91 @@
+"""What travels along the tool chain: who calls, the call, and its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jsonschema.protocols import Validator
+
+from agents.game.accounts import Card
+from agents.tools.types import ToolSpec
+from memory.gamestate.extract import Result, read_result
+
+FILLED_IN = frozenset({"session_id", "password", "registration_code"})
+"""Arguments that the account step knows and no model may see or set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that may be called: as models see it, and what the server wants more.
+
+    ``wants`` and ``needs`` are the arguments out of `FILLED_IN` that the server
+    lists and requires. ``validator`` is None for a schema that is none. ``local``
+    tools are our own and never reach the game.
+    """
+
+    spec: ToolSpec
+    wants: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    validator: Validator | None = None
+    local: bool = False
+
+
+@dataclass(slots=True)
+class Seat:
+    """One Mysis at the game: its tools, its account, what nobody may read."""
+
+    mysis_id: int
+    tools: Mapping[str, Tool]
+    card: Card | None = None
+    secrets: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call. ``raw`` is the model's JSON text; the guard reads ``arguments``."""
+
+    seat: Seat
+    name: str
+    raw: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tool(self) -> Tool | None:
+        """The tool, None for an unknown one."""
+        return self.seat.tools.get(self.name)
+
+    @property
+    def policy(self) -> str:
+        """The tool's policy; an unknown tool counts as a mutation."""
+        return self.tool.spec.policy if self.tool else "mutation"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call, one text per content block."""
+
+    blocks: tuple[str, ...]
+    is_error: bool = False
+    tick: int | None = None
+    resolve_tick: int | None = None
+
+    @property
+    def text(self) -> str:
+        """All blocks as one text."""
+        return "\n".join(self.blocks)
+
+    def read(self) -> Result:
+        """What the answer says beside its content."""
+        blocks = [{"type": "text", "text": block} for block in self.blocks]
+        return read_result(blocks, is_error=self.is_error)
+
+
+CallNext = Callable[[Request], Awaitable[Outcome]]
+Step = Callable[[Request, CallNext], Awaitable[Outcome]]
+
+
+def refusal(code: str, message: str) -> Outcome:
+    """An error result in the game's own form."""
+    return Outcome((f"Error: {code}: {message}",), is_error=True)

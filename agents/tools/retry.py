@@ -1,0 +1,77 @@
+"""Repeats what may be repeated; a lost reply to an action is said, not guessed."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agents.game.errors import (
+    GameCallError,
+    GameUnreachableError,
+    RateLimitedError,
+    ReplyLostError,
+)
+from agents.tools.request import CallNext, Outcome, Request, refusal
+from memory.context.policy import policy_by_name
+
+PAUSES = (0.3, 1.2)
+"""Seconds before the first and the second repetition."""
+
+LONGEST_WAIT = 20.0
+REPEATABLE = frozenset({"login", "logout"})
+"""They write, yet a second time changes nothing more."""
+
+
+async def retry(request: Request, call_next: CallNext) -> Outcome:
+    """Call, and call again after a transport failure where that does no harm.
+
+    Whatever was surely not executed is repeated; what may have been executed only
+    if it is a read. Raises GameUnreachableError when the server stays away.
+    """
+    for pause in (*PAUSES, None):
+        try:
+            return await call_next(request)
+        except ReplyLostError as error:
+            failure: GameCallError = error
+            if not may_repeat(request):
+                return _unknown(request)
+        except GameCallError as error:
+            failure = error
+        if pause is not None:
+            await asyncio.sleep(_wait(failure, pause))
+    if isinstance(failure, RateLimitedError):
+        return refusal("rate_limited", _later(failure))
+    raise GameUnreachableError(failure.detail) from failure
+
+
+def may_repeat(request: Request) -> bool:
+    """Whether a second execution does no harm.
+
+    The server's marks are not enough: what it calls a query may still write
+    (captains_log_add, API.md 1.8), so the name must look like a read too.
+    """
+    if request.name in REPEATABLE:
+        return True
+    if request.policy == "mutation":
+        return False
+    told = request.tool is not None and request.tool.spec.read_only
+    return told or policy_by_name(request.name) != "mutation"
+
+
+def _wait(failure: GameCallError, pause: float) -> float:
+    if isinstance(failure, RateLimitedError) and failure.retry_after is not None:
+        return min(failure.retry_after, LONGEST_WAIT)
+    return pause
+
+
+def _later(failure: RateLimitedError) -> str:
+    seconds = failure.retry_after
+    when = f"in {seconds:.0f} seconds" if seconds else "a little later"
+    return f"The game server takes no more calls now. Try again {when}."
+
+
+def _unknown(request: Request) -> Outcome:
+    if request.name == "register":
+        remedy = "Call register again; if the name is taken by now, use another one."
+    else:
+        remedy = "It may have been executed: check get_status before you repeat it."
+    return refusal("outcome_unknown", f"The reply to {request.name} was lost. {remedy}")

@@ -1,0 +1,42 @@
+"""The end of the chain: the call itself, over the Mysis's MCP session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agents.game.errors import (
+    GameUnreachableError,
+    ProtocolRefusalError,
+    SessionLostError,
+)
+from agents.game.sessions import pool
+from agents.tools.request import Outcome, Request
+
+
+async def send(request: Request) -> Outcome:
+    """Call the server; a lost MCP session is opened anew and the call sent once more.
+
+    Nothing was executed in the lost one, so that is right for actions too. Raises
+    GameCallError, never SessionLostError.
+    """
+    try:
+        return await _send(request)
+    except SessionLostError:
+        pass
+    try:
+        return await _send(request)
+    except SessionLostError as error:
+        raise GameUnreachableError(
+            "The game server loses every session at once: try again later."
+        ) from error
+
+
+async def _send(request: Request) -> Outcome:
+    session = await pool().session(request.seat.mysis_id)
+    try:
+        answer = await session.call(request.name, request.arguments)
+    except ProtocolRefusalError as error:
+        return Outcome((f"Error: {error.detail}",), is_error=True)
+    outcome = Outcome(answer.blocks, answer.is_error)
+    read = outcome.read()
+    return replace(outcome, is_error=read.is_error, tick=read.tick)

@@ -1,0 +1,131 @@
+"""Feeds the game-state cache: stores what a read shows, marks what an action changes.
+
+The rules are in ``memory.gamestate``; logins and logouts are the account step's.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import transaction
+
+from agents import events
+from agents.tools.account import AUTH
+from agents.tools.redact import clean_text
+from agents.tools.request import FILLED_IN, CallNext, Outcome, Request
+from memory import state
+from memory.gamestate import invalidation
+from memory.gamestate.extract import Result, belongs_to
+from memory.gamestate.parse import parse_text
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One answer about one account, and the call that it answers."""
+
+    request: Request
+    outcome: Outcome
+    result: Result
+    username: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments without what the account step filled in."""
+        given = self.request.arguments
+        return {key: value for key, value in given.items() if key not in FILLED_IN}
+
+
+async def snapshot(request: Request, call_next: CallNext) -> Outcome:
+    """Call; then note the tick, and capture or invalidate, in one transaction."""
+    card = request.seat.card
+    outcome = await call_next(request)
+    if card is None or request.name in AUTH:
+        return outcome
+    seen = _Seen(request, outcome, outcome.read(), card.username)
+    return replace(outcome, resolve_tick=await sync_to_async(_remember)(seen))
+
+
+@transaction.atomic
+def _remember(seen: _Seen) -> int | None:
+    """Store what the answer tells; the tick at which a queued action takes effect."""
+    if seen.request.policy == "mutation":
+        return _mutated(seen)
+    if seen.request.policy == "snapshot" and not seen.result.is_error:
+        _captured(seen)
+    elif belongs_to(seen.result, seen.username):
+        state.note_tick(username=seen.username, result=seen.result)
+    return None
+
+
+def _captured(seen: _Seen) -> None:
+    row = state.capture(
+        username=seen.username,
+        tool=seen.request.name,
+        args=seen.arguments,
+        text=_text(seen),
+        result=seen.result,
+    )
+    if row is None:
+        return
+    events.append(
+        events.Kind.SNAPSHOT_UPDATED,
+        mysis_id=seen.request.seat.mysis_id,
+        data={
+            "account": seen.username,
+            "tool": seen.request.name,
+            "args": seen.arguments,
+            "tick": row.game_tick,
+        },
+    )
+
+
+def _mutated(seen: _Seen) -> int | None:
+    touched = state.invalidate(
+        username=seen.username,
+        tool=seen.request.name,
+        args=seen.arguments,
+        result=seen.result,
+        mutation=True,
+    )
+    events.append_all(
+        [
+            (events.Kind.SNAPSHOT_STALE, seen.request.seat.mysis_id, _stale(seen, one))
+            for one in touched
+        ]
+    )
+    return None if seen.result.is_error else _resolve_tick(seen)
+
+
+def _stale(seen: _Seen, touched: state.Touched) -> dict[str, Any]:
+    return {
+        "account": seen.username,
+        "tool": touched.tool,
+        "args": dict(touched.args),
+        "fields": list(touched.fields),
+        "reason": touched.reason,
+        "tick": touched.tick,
+    }
+
+
+def _resolve_tick(seen: _Seen) -> int | None:
+    """From which tick on the outcome of a queued action shows (era A)."""
+    if not seen.result.queued:
+        return None
+    around = invalidation.Circumstances(
+        current_tick=state.tick_of(seen.username), mutation=True
+    )
+    hits = invalidation.touched(seen.request.name, seen.arguments, seen.result, around)
+    return max(
+        (h.resolve_tick for h in hits if h.resolve_tick is not None), default=None
+    )
+
+
+def _text(seen: _Seen) -> str:
+    """The content to store: without secrets, several blocks as one JSON list."""
+    blocks = [clean_text(b, seen.request.seat.secrets) for b in seen.outcome.blocks]
+    if len(blocks) == 1:
+        return blocks[0]
+    return json.dumps([parse_text(block) for block in blocks], ensure_ascii=False)
