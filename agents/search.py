@@ -47,11 +47,6 @@ def search_broadcasts(
     if mysis_id is not None:
         got = Memory.objects.filter(mysis_id=mysis_id, broadcast=OuterRef("pk"))
         found = found.filter(Q(mysis_id=mysis_id) | Exists(got))
-    if mysis_id is not None:
-        received = Exists(
-            Memory.objects.filter(broadcast=OuterRef("pk"), mysis=mysis_id)
-        )
-        found = found.filter(Q(mysis=mysis_id) | received)
     if mode == "exact":
         at = StrIndex(F("text"), Value(query), output_field=IntegerField())
         found = found.annotate(at=at).filter(at__gt=0)
