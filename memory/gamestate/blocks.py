@@ -131,11 +131,14 @@ def _is_untrue(scene: Scene, snapshot: Snapshot, fact: Fact) -> bool:
 
 
 def _mark(scene: Scene, snapshot: Snapshot) -> str:
-    mark = snapshot.stale
-    now = scene.state.current_tick
+    return f"{before(snapshot)}; {remedy(scene, snapshot)}"
+
+
+def remedy(scene: Scene, snapshot: Snapshot) -> str:
+    """``call get_status``, or when to, where the action is still under way."""
+    mark, now = snapshot.stale, scene.state.current_tick
     pending = mark and mark.tick is not None and now is not None and mark.tick > now
-    then = " then" if pending else ""
-    return f"{before(snapshot)}; call {line(snapshot.tool, 40)}{then}"
+    return f"call {line(snapshot.tool, 40)}{' then' if pending else ''}"
 
 
 def _was(scene: Scene, key: str, value: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory.gamestate.blocks import before, section
+from memory.gamestate.blocks import before, remedy, section
 from memory.gamestate.confidence import LOGGED_OUT, Confidence, grade, stale_paths
 from memory.gamestate.layout import Line, Notes, fit, size
 from memory.gamestate.paths import first, primary
@@ -92,7 +92,7 @@ def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> str:
     if untrue:
         whole = stale_paths(snapshot) is None
         what = f"{call} is" if whole else f"parts of {call} are"
-        return f"{what} from {before(snapshot)} - call {tool}."
+        return f"{what} from {before(snapshot)} - {remedy(scene, snapshot)}."
     if grade(snapshot, scene.moment) is not Confidence.STALE:
         return ""
     age = scene.age(snapshot)

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from memory.gamestate.paths import first
-from memory.gamestate.sections.fact import Fact, View, dicts_of, fact, transit
+from memory.gamestate.sections.fact import (
+    MAX_ITEMS,
+    Fact,
+    View,
+    dicts_of,
+    fact,
+    transit,
+)
 from memory.gamestate.text import is_number, line, quantity, ratio
 
 
@@ -106,15 +114,18 @@ def skills(view: View) -> Iterator[Fact]:
     place = "skills" if listed is None else "player_skills"
     known = view.get(place)
     if isinstance(known, Mapping):
-        pairs = [(view.name(key), value) for key, value in known.items()]
+        found = islice(known.items(), MAX_ITEMS)
+        pairs = [(_skill(view, value) or view.name(key), value) for key, value in found]
     else:
         pairs = [(_skill(view, item), item) for item in dicts_of(known)]
     shown = tuple(f"{name} {_level(value)}" for name, value in pairs if name)
     yield Fact("Levels", "" if shown else "none", (place,), items=shown)
 
 
-def _skill(view: View, item: Mapping[str, object]) -> str:
-    return line(item.get("name")) or view.name(item.get("skill_id"))
+def _skill(view: View, value: object) -> str:
+    if not isinstance(value, Mapping):
+        return ""
+    return line(value.get("name")) or view.name(value.get("skill_id"))
 
 
 def _level(value: object) -> str:

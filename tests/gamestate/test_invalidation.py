@@ -1,0 +1,237 @@
+"""What each action makes untrue, and the life of a mark (G6, API.md section 3)."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.gamestate.effects import ACTIONS
+from memory.gamestate.invalidation import (
+    EVERYTHING,
+    Circumstances,
+    Invalidation,
+    action_name,
+    carried,
+    inherited,
+    is_mutation,
+    mark,
+    touched,
+)
+from memory.gamestate.types import Stale
+from tests.gamestate.builders import GOLDEN, payload
+
+COLUMNS = {
+    "St": "get_status", "Sh": "get_ship", "Cg": "get_cargo", "Sy": "get_system",
+    "Po": "get_poi", "Nb": "get_nearby", "Ba": "get_base", "Mk": "view_market",
+    "Sg": "view_storage", "Sk": "get_skills", "Ms": "get_active_missions",
+    "Wr": "get_wrecks", "Mp": "get_map", "Lg": "captains_log_list",
+}  # fmt: skip
+# What the table leaves blank although the hold's other snapshot changes.
+BEYOND = {("salvage_wreck", "Sh"), ("scrap_wreck", "Sh"), ("sell_wreck", "Sh")}
+
+
+def matrix():
+    with (GOLDEN / "matrix.csv").open() as file:
+        for row in csv.DictReader(file):
+            for action in row.pop("actions").split():
+                for column, sign in row.items():
+                    yield action, column, sign
+
+
+def hits(action, result=None, **around):
+    found = touched(action, {}, result or {"done": 1}, Circumstances(**around))
+    return {hit.tool: hit for hit in found}
+
+
+@pytest.mark.parametrize(("action", "column", "sign"), list(matrix()))
+def test_the_table(action, column, sign):
+    """X, x and + are touched while nothing says otherwise; a blank never is."""
+    is_touched = COLUMNS[column] in hits(action)
+    if (action, column) not in BEYOND:
+        assert is_touched == bool(sign)
+
+
+def test_the_seeds_own_examples_name_their_fields():
+    travel, mine, buy = hits("travel"), hits("mine"), hits("buy")
+    assert "player.current_poi" in travel["get_status"].fields
+    assert "player.credits" not in travel["get_status"].fields
+    assert "ship.cargo" in mine["get_ship"].fields
+    assert "ship.hull" not in mine["get_ship"].fields
+    assert "player.credits" in buy["get_status"].fields
+    assert "ship.fuel" not in buy["get_status"].fields
+
+
+@pytest.mark.parametrize(
+    ("action", "result", "tool", "expected"),
+    [
+        ("refuel", {"source": "station", "fuel": 7}, "get_cargo", False),
+        ("refuel", {"source": "fuel_cells", "cells_used": 2}, "get_cargo", True),
+        ("refuel", {"queued": True}, "get_cargo", True),
+        ("repair", {"repaired": 40, "cost": 80}, "get_cargo", False),
+        ("repair", {"repaired": 40, "cost": 0, "kits_used": 1}, "get_cargo", True),
+        ("buy", payload("buy"), "view_storage", False),
+        ("buy", {"delivered_to_storage": 3}, "view_storage", True),
+        ("buy", payload("buy"), "get_skills", False),
+        ("sell", payload("sell"), "view_storage", True),
+        ("sell", {"total_earned": 9, "level_up": False, "xp_gained": 2}, "get_skills", True),
+        ("travel", payload("travel.feb_queued"), "get_skills", False),
+        ("travel", payload("travel"), "get_skills", True),
+        ("complete_mission", {"credits_earned": 9}, "view_storage", False),
+        ("mine", {"auto_undocked": True}, "get_base", True),
+        ("mine", {"kind": "yield"}, "get_base", False),
+    ],
+)  # fmt: skip
+def test_conditions_hold_unless_the_answer_says_otherwise(
+    action, result, tool, expected
+):
+    assert (tool in hits(action, result)) is expected
+
+
+@pytest.mark.parametrize(
+    "tool",
+    ["get_status", "view_market", "find_route", "captains_log_list", "help",
+     "get_notifications", "zoea_recall", "login", "logout", "register"],
+)  # fmt: skip
+def test_reads_and_the_account_itself_touch_nothing(tool):
+    assert hits(tool) == {}
+
+
+def test_an_unknown_mutation_touches_everything():
+    assert hits("terraform") == {EVERYTHING: Invalidation(EVERYTHING)}
+    assert hits("get_rich_quick", mutation=True).keys() == {EVERYTHING}
+    assert hits("terraform", mutation=False) == {}
+    assert Invalidation(EVERYTHING).hits("get_version")
+
+
+def test_the_servers_word_does_not_free_an_action_of_the_table():
+    assert is_mutation("captains_log_add", told=False)
+
+
+def test_grouped_tools_are_known_by_their_action():
+    assert action_name("spacemolt", {"action": "mine"}) == "mine"
+    assert action_name("facility", {"action": "build"}) == "facility"
+    found = touched("spacemolt", {"action": "get_status"}, {"ok": 1})
+    assert found == ()
+
+
+# -- queued answers --------------------------------------------------------
+
+
+def test_a_queued_action_resolves_later():
+    travel = touched("travel", {}, payload("travel.feb_queued"), Circumstances(41_700))
+    assert {hit.resolve_tick for hit in travel} == {41_708}
+    mine = touched("mine", {}, payload("mine.feb_queued"), Circumstances(100))
+    assert {hit.resolve_tick for hit in mine} == {102}
+    jump = touched("jump", {}, {"queued": True, "ticks": 2}, Circumstances(100))
+    assert {hit.resolve_tick for hit in jump} == {103}
+
+
+def test_an_answered_action_has_happened():
+    for name in ("travel", "buy", "sell", "refuel"):
+        found = touched(name, {}, payload(name), Circumstances(100))
+        assert {hit.resolve_tick for hit in found} == {None}
+
+
+# -- refusals --------------------------------------------------------------
+
+
+def refused(code):
+    return {"error": {"code": code, "message": "no"}}
+
+
+def test_a_refusal_changes_the_dock_state_at_most():
+    found = hits("mine", refused("no_resources"), era="C")
+    assert set(found) == {"get_status", "get_ship", "get_state"}
+    assert "player.docked_at_base" in found["get_status"].fields
+    assert "ship.cargo" not in found["get_ship"].fields
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "era"),
+    [
+        ("mine", "no_resources", "A"),
+        ("mine", "session_invalid", "C"),
+        ("travel", "invalid_payload", None),
+        ("captains_log_add", "internal", "C"),
+        ("get_base", "not_docked", "C"),
+    ],
+)
+def test_a_refusal_before_anything_was_tried_changes_nothing(tool, code, era):
+    assert hits(tool, refused(code), era=era) == {}
+
+
+# -- marks -----------------------------------------------------------------
+
+
+def test_marks_add_up():
+    first = mark(None, Invalidation("get_status", ("ship.cargo",)), "mine", 100)
+    assert first == Stale("mine", 100, ("ship.cargo",))
+    second = mark(first, Invalidation("get_status", ("player.credits",)), "buy", 104)
+    assert second == Stale("buy", 104, ("ship.cargo", "player.credits"))
+    third = mark(second, Invalidation("get_status"), "self_destruct", 105)
+    assert third == Stale("self_destruct", 105, ())
+
+
+def test_a_mark_that_takes_effect_later_keeps_its_tick():
+    under_way = Stale("travel", 110, ("location",))
+    found = mark(under_way, Invalidation("get_status", ("ship.cargo",)), "mine", 101)
+    assert found == Stale("travel", 110, ("location", "ship.cargo"))
+
+
+@pytest.mark.parametrize(
+    ("before", "tick", "stays"),
+    [
+        (None, 5, False),
+        (Stale("buy"), 5, False),
+        (Stale("buy", 104), 104, False),
+        (Stale("travel", 110), 109, True),
+        (Stale("travel", 110), None, True),
+        (Stale("travel", 5000), 12, False),
+    ],
+)
+def test_a_new_snapshot_carries_a_mark_that_is_still_to_come(before, tick, stays):
+    assert carried(before, tick) == (before if stays else None)
+
+
+def test_a_first_snapshot_inherits_what_is_under_way():
+    pending = [Stale("travel", 110, ("location",)), Stale("mine", 101)]
+    found = inherited(pending, "get_poi", {}, 104)
+    assert found == Stale("travel", 110, ())
+    assert inherited(pending, "get_cargo", {}, 104) is None
+    assert inherited(pending, "get_poi", {}, 110) is None
+    assert inherited([Stale("terraform", 110)], "get_version", {}, 104) is not None
+
+
+fields = st.lists(st.sampled_from(["a", "b.c", "d"]), max_size=3).map(tuple)
+ticks = st.none() | st.integers(0, 300)
+
+
+@given(
+    st.builds(Stale, st.just("old"), ticks, fields),
+    st.builds(Invalidation, st.just("get_ship"), fields, ticks),
+    ticks,
+)
+def test_a_second_mark_never_takes_doubt_away(before, hit, tick):
+    found = mark(before, hit, "new", tick)
+    for one in (before.fields, hit.fields):
+        assert not found.fields or (one and set(one) <= set(found.fields))
+    for known in (before.tick, hit.resolve_tick):
+        assert known is None or (found.tick is not None and found.tick >= known)
+
+
+@given(st.sampled_from([*ACTIONS, "terraform", "get_x", "forum_reply"]), st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["queued", "ticks", "arrival_tick", "source", "error", "x"]),
+        inner, max_size=4,
+    ),
+    max_leaves=10,
+))  # fmt: skip
+def test_any_answer_is_judged(action, answer):
+    for hit in touched(action, {}, answer, Circumstances(5)):
+        assert hit.tool
+        assert hit.resolve_tick is None or hit.resolve_tick > 0
