@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 
 from . import events
 from .events import Item, Position
@@ -168,7 +168,7 @@ async def stream_after(
     position, the queue holds the rest. Raises ViewerOverflowError when the
     consumer of this iterator was too slow for the live part.
     """
-    start = await sync_to_async(events.position_of)(after)
+    start = await database_sync_to_async(events.position_of)(after)
     async for item in _backlog(start, viewer.position, mysis_id, kinds):
         yield item
     while True:
@@ -182,7 +182,7 @@ async def _backlog(
     position: Position, end: Position, mysis_id: int | None, kinds: frozenset[str]
 ) -> AsyncIterator[Item]:
     while position < end:
-        rows = await sync_to_async(events.read_from)(
+        rows = await database_sync_to_async(events.read_from)(
             position, mysis_id=mysis_id, kinds=kinds, limit=BATCH
         )
         for position, item in rows:

@@ -21,7 +21,8 @@ from . import vault
 
 NAME = RegexValidator(
     r"^(?!\d+$)[^\s/?#%\x00-\x1f][^/?#%\x00-\x1f]*$",
-    "A name may not be a bare number, start with a space, or contain / ? # %.",
+    "A name may not be a bare number, start with a space, or hold a control "
+    "character, a slash, a question mark, a hash or a percent sign.",
 )
 
 
@@ -185,6 +186,8 @@ class Mysis(models.Model):
         default=10, validators=[MinValueValidator(1), MaxValueValidator(1000)]
     )
     nudges = models.PositiveIntegerField(default=0, editable=False)
+    # Turns in a row that the model or the game failed; back-off grows with it.
+    failures = models.PositiveIntegerField(default=0, editable=False)
     activity = models.CharField(max_length=200, blank=True, editable=False)
     tick = models.BigIntegerField(null=True, blank=True, editable=False)
     wake_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -245,6 +248,20 @@ class Broadcast(models.Model):
 
     def __str__(self) -> str:
         return self.text[:60]
+
+
+class ToolCatalogue(models.Model):
+    """The tools that a game server offered last, as models are shown them.
+
+    Kept so that a preview counts the same tool schemas as the next call sends.
+    """
+
+    url = models.CharField(max_length=500, primary_key=True)
+    tools = models.JSONField(default=list)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return self.url
 
 
 class Turn(models.Model):

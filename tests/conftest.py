@@ -20,8 +20,8 @@ def django_db_modify_db_settings() -> None:
     postgres.start()
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _close_hints(django_db_modify_db_settings: None) -> Iterator[None]:
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Let go of the test database before it is dropped."""
     yield
     hints.close()

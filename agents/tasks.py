@@ -1,0 +1,29 @@
+"""What the queue runs; thin, the work is in ``agents.runtime``."""
+
+from __future__ import annotations
+
+from procrastinate import JobContext
+from procrastinate.contrib.django import app
+
+from .runtime import recovery, turn
+from .scheduling import TURN_QUEUE, TURN_TASK
+
+
+@app.task(name=TURN_TASK, queue=TURN_QUEUE, pass_context=True)
+async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None:
+    """One turn of one Mysis, under its lock."""
+    job_id = context.job.id
+    if job_id is not None:
+        await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
+
+
+@app.periodic(cron="* * * * * */5")
+@app.task(
+    name="agents.tasks.reconcile",
+    queue="upkeep",
+    queueing_lock="reconcile",
+    lock="reconcile",
+)
+async def reconcile(timestamp: int) -> None:
+    """Take up the turns of workers that died, and Myses that nobody scheduled."""
+    await recovery.reconcile()

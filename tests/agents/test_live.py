@@ -1,0 +1,101 @@
+"""The hub: one listener, many viewers, nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from channels.db import database_sync_to_async
+
+from agents import events
+from agents.events import Item, Kind
+from agents.live import Hub, Viewer, ViewerOverflowError, stream_after
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+async def hub():
+    hub = Hub()
+    yield hub
+    await hub.close()
+
+
+async def append(number: int, mysis_id: int | None = None) -> None:
+    await database_sync_to_async(events.append)(
+        Kind.ERROR, mysis_id=mysis_id, data={"n": number}
+    )
+
+
+async def take(stream: AsyncIterator[Item], count: int) -> list[int]:
+    async with asyncio.timeout(10):
+        return [(await anext(stream))["data"]["n"] for _ in range(count)]
+
+
+async def test_the_backlog_then_live_without_gap(hub):
+    for n in range(3):
+        await append(n)
+    viewer = await hub.subscribe()
+    stream = stream_after(0, viewer)
+    assert await take(stream, 3) == [0, 1, 2]
+    await append(3)
+    assert await take(stream, 1) == [3]
+    await append(4)
+    await append(5)
+    assert await take(stream, 2) == [4, 5]
+
+
+async def test_a_client_that_comes_back_gets_the_rest_once(hub):
+    for n in range(4):
+        await append(n)
+    first = await hub.subscribe()
+    stream = stream_after(0, first)
+    async with asyncio.timeout(10):
+        seen = [await anext(stream) for _ in range(2)]
+    hub.unsubscribe(first)
+    await append(4)
+    again = await hub.subscribe()
+    rest = stream_after(seen[-1]["id"], again)
+    assert await take(rest, 3) == [2, 3, 4]
+
+
+async def test_filters(hub):
+    viewer = await hub.subscribe()
+    stream = stream_after(0, viewer, mysis_id=2)
+    for n in range(4):
+        await append(n, mysis_id=n % 2 + 1)
+    assert await take(stream, 2) == [1, 3]
+
+
+async def test_events_written_by_many_at_once_arrive_once_each(hub):
+    viewer = await hub.subscribe()
+    stream = stream_after(0, viewer)
+    await asyncio.gather(*(append(n) for n in range(40)))
+    assert sorted(await take(stream, 40)) == list(range(40))
+
+
+async def test_a_slow_viewer_is_told_and_does_not_grow(hub):
+    viewer = await hub.subscribe(maxsize=2)
+    other = await hub.subscribe()
+    for n in range(5):
+        await append(n)
+    async with asyncio.timeout(10):
+        while other.queue.qsize() < 5:
+            await asyncio.wait_for(other.queue.get(), 5)
+            if viewer.overflowed:
+                break
+    assert viewer.queue.qsize() == 2
+    await viewer.next()
+    await viewer.next()
+    with pytest.raises(ViewerOverflowError):
+        await viewer.next()
+
+
+def test_an_overflowed_viewer_takes_no_more():
+    viewer = Viewer(events.START, 1)
+    item = events.Item(id=1, kind="error", at="", mysis=None, data={})
+    for n in range(3):
+        viewer.offer((events.Position(n, n), item))
+    assert viewer.overflowed
+    assert viewer.queue.qsize() == 1
