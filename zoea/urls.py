@@ -1,7 +1,19 @@
-"""All routes."""
+"""All routes. The probes /healthz and /readyz are in ``zoea.health``."""
 
 from __future__ import annotations
 
-from django.urls import path
+from django.contrib import admin
+from django.urls import include, path
 
-urlpatterns: list = []
+from . import views
+from .api import api
+from .auth.roles import API_ROOT
+
+urlpatterns = [
+    path(f"{API_ROOT.lstrip('/')}/", api.urls),
+    path("sign-in/", views.sign_in, name="sign-in"),
+    path("sign-in/<str:secret>/", views.sign_in_link, name="sign-in-link"),
+    path("sign-out/", views.sign_out, name="sign-out"),
+    path("admin/", admin.site.urls),
+    path("", include("agents.urls")),
+]

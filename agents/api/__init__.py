@@ -1,0 +1,15 @@
+"""The REST routes of the fleet; mounted by ``zoea.api``."""
+
+from __future__ import annotations
+
+from . import broadcasts, events, fleet, myses, prompts, providers, turns
+
+routers = [
+    myses.router,
+    turns.router,
+    fleet.router,
+    broadcasts.router,
+    providers.router,
+    prompts.router,
+    events.router,
+]

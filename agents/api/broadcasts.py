@@ -1,0 +1,112 @@
+"""/broadcasts, and the search in them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Max, Min
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+
+from agents import actions, search
+from agents.models import Broadcast
+from agents.search import BroadcastHit
+from memory.api.fields import Body, Text
+from memory.api.pages import Page, Rows, Window, page_of
+from memory.api.search import HitOut, Question, page_of_hits, words
+from memory.models import Memory, Origin, Role
+
+from . import lookup
+
+router = Router(tags=["broadcasts"])
+
+
+class BroadcastOut(Schema):
+    """One message to the fleet; ``mysis`` is the number of one that sent it."""
+
+    id: int
+    text: str
+    sender: str
+    mysis: int | None
+    recipients: int
+    created_at: datetime
+
+    @staticmethod
+    def resolve_mysis(row: Broadcast) -> int | None:
+        """Null for a human's broadcast."""
+        return row.mysis_id
+
+    @staticmethod
+    def resolve_recipients(row: Broadcast) -> int:
+        """How many it was delivered to and still have it."""
+        return row.deliveries.count()
+
+
+class BroadcastIn(Body):
+    """A message to every idle and running Mysis."""
+
+    text: Text
+
+
+class BroadcastHitOut(HitOut):
+    """As other hits; the memory is the first delivery, if there was any."""
+
+    memory_id: int | None  # type: ignore[assignment]
+    mysis: int | None  # type: ignore[assignment]
+
+
+@router.get("/broadcasts", response=Page[BroadcastOut])
+def list_broadcasts(request: HttpRequest, window: Query[Window]) -> Rows:
+    """All broadcasts, oldest first."""
+    return page_of(Broadcast.objects.defer("vector"), window)
+
+
+@router.post("/broadcasts", response={201: BroadcastOut})
+def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]:
+    """Send one; stopped and errored Myses get none."""
+    return Status(201, actions.send_broadcast(text=body.text, by=lookup.by(request)))
+
+
+@router.get("/search/broadcasts", response=Page[BroadcastHitOut], tags=["search"])
+def search_broadcasts(request: HttpRequest, asked: Query[Question]) -> Rows:
+    """Matches in broadcasts, newest first; ``mysis`` is one that sent or got it."""
+    query = words(asked)
+    hits = search.search_broadcasts(
+        query=query,
+        mode=asked.mode,
+        limit=asked.limit,
+        before=_broadcast_before(asked.before),
+        mysis_id=None if asked.mysis is None else lookup.mysis_of(asked.mysis).pk,
+    )
+    rows = Broadcast.objects.in_bulk([hit.id for hit in hits])
+    places = _first_deliveries(list(rows))
+    items: Any = [_hit(hit, rows[hit.id], places.get(hit.id)) for hit in hits]
+    return page_of_hits(items, asked.limit, [i["memory_id"] for i in items])
+
+
+def _broadcast_before(memory_id: int | None) -> int | None:
+    """The cursor of broadcasts for one of memories: they rise together."""
+    if memory_id is None:
+        return None
+    earlier = Memory.objects.filter(pk__lt=memory_id, broadcast__isnull=False)
+    newest: int | None = earlier.aggregate(newest=Max("broadcast_id"))["newest"]
+    return (newest or 0) + 1
+
+
+def _first_deliveries(ids: list[int]) -> dict[int, int]:
+    rows = Memory.objects.filter(broadcast__in=ids).values_list("broadcast_id")
+    return dict(rows.annotate(first=Min("id")).order_by())
+
+
+def _hit(hit: BroadcastHit, row: Broadcast, memory_id: int | None) -> dict[str, Any]:
+    return {
+        "memory_id": memory_id,
+        "mysis": row.mysis_id,
+        "role": Role.USER.value,
+        "origin": Origin.BROADCAST.value,
+        "content": hit.content,
+        "reasoning": "",
+        "snippet": hit.snippet,
+        "timestamp": hit.timestamp,
+    }

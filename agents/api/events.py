@@ -1,0 +1,63 @@
+"""GET /events: the event log, the same items as on the WebSocket."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from agents import events
+from agents.events import Kind
+from memory.api.fields import After
+from memory.api.pages import Page, Rows, Window
+from memory.problems import invalid
+
+from . import lookup
+
+router = Router(tags=["events"])
+
+
+class EventOut(Schema):
+    """One event; ``mysis`` is a number, or null."""
+
+    id: int
+    kind: str
+    at: str
+    mysis: int | None
+    data: dict[str, Any]
+
+
+class EventFilter(Window):
+    """What of the log is wanted."""
+
+    after: Annotated[After | None, Field(description="An event id.")] = None
+    kind: Annotated[str | None, Field(description="Kinds, with commas between.")] = None
+    mysis: Annotated[str | None, Field(description="Number or name.")] = None
+
+
+@router.get("/events", response=Page[EventOut])
+def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
+    """Events in the order of the stream; the cursor is the last event's id."""
+    found = events.read_after(
+        wanted.cursor or wanted.after or 0,
+        mysis_id=None if wanted.mysis is None else lookup.mysis_of(wanted.mysis).pk,
+        kinds=kinds_of(wanted.kind),
+        limit=wanted.limit + 1,
+    )
+    shown = found[: wanted.limit]
+    more = len(found) > wanted.limit
+    return Rows(items=list(shown), next=str(shown[-1]["id"]) if more else None)
+
+
+def kinds_of(text: str | None) -> frozenset[str]:
+    """The kinds of a comma-separated list; raises a 422 Problem for others."""
+    kinds = frozenset(filter(None, (part.strip() for part in (text or "").split(","))))
+    unknown = sorted(kinds - {str(kind) for kind in Kind})
+    if unknown:
+        raise invalid(
+            "kind",
+            f"there is no kind {unknown[0][:50]!r}; there are {', '.join(Kind)}.",
+        )
+    return kinds

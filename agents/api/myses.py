@@ -1,0 +1,168 @@
+"""/myses: list, make, read, change, delete, start, stop, message."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from agents import actions
+from agents.models import Mysis, Prompt
+from memory.api.fields import Body, Name, Text, Whole
+from memory.api.memories import MemoryOut
+from memory.api.pages import Page, Rows, Window, page_of
+from memory.models import ContextPolicy, Memory
+from memory.problems import invalid
+
+from . import lookup
+from .lookup import M
+
+router = Router(tags=["myses"])
+
+MaxIterations = Annotated[Whole, Field(ge=1, le=1000)]
+
+
+class MysisOut(Schema):
+    """One agent. ``policy``, ``prompt`` and ``account`` are names, or null."""
+
+    id: int
+    name: str
+    state: str
+    model: str
+    policy: str | None
+    prompt: str | None
+    account: str | None
+    activity: str
+    tick: int | None
+    last_error: str | None
+    nudges: int
+    created_at: datetime
+
+    @staticmethod
+    def resolve_policy(row: Mysis) -> str | None:
+        """The name of the context policy."""
+        return row.policy.name if row.policy else None
+
+    @staticmethod
+    def resolve_prompt(row: Mysis) -> str | None:
+        """The name of the prompt."""
+        return row.prompt.name if row.prompt else None
+
+    @staticmethod
+    def resolve_account(row: Mysis) -> str | None:
+        """The name of the game account."""
+        return row.account.username if row.account else None
+
+    @staticmethod
+    def resolve_last_error(row: Mysis) -> str | None:
+        """Null where nothing went wrong."""
+        return row.last_error or None
+
+
+class MysisChange(Body):
+    """What may change; ``policy`` and ``prompt`` are names, null for none."""
+
+    name: Name | None = None
+    model: Annotated[str, Field(min_length=1, max_length=300)] | None = None
+    policy: str | None = None
+    prompt: str | None = None
+    pins: Annotated[list[Text], Field(max_length=100)] | None = None
+    max_iterations: MaxIterations | None = None
+
+
+class MysisIn(MysisChange):
+    """A new Mysis."""
+
+    name: Name
+    model: Annotated[str, Field(min_length=1, max_length=300)]
+
+
+class MessageIn(Body):
+    """A message of the operator."""
+
+    text: Text
+
+
+def rows() -> Any:
+    """Myses with what their items name."""
+    return Mysis.objects.select_related("policy", "prompt", "account")
+
+
+@router.get("/myses", response=Page[MysisOut])
+def list_myses(request: HttpRequest, window: Query[Window]) -> Rows:
+    """All Myses."""
+    return page_of(rows(), window)
+
+
+@router.post("/myses", response={201: MysisOut})
+def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
+    """Make an idle Mysis; 422 for a name that is taken or an unknown provider."""
+    values = changes_of(body)
+    return Status(201, actions.create_mysis(**values, by=lookup.by(request)))
+
+
+@router.get("/myses/{reference}", response=MysisOut)
+def read_mysis(request: HttpRequest, reference: str) -> Mysis:
+    """One Mysis, by number or name."""
+    return lookup.mysis_of(reference)
+
+
+@router.patch("/myses/{reference}", response=MysisOut)
+def update_mysis(request: HttpRequest, reference: str, body: MysisChange) -> Mysis:
+    """Change what is given; it counts from the next call on."""
+    mysis = lookup.mysis_of(reference)
+    return actions.update_mysis(mysis=mysis, by=lookup.by(request), **changes_of(body))
+
+
+@router.delete("/myses/{reference}", response={204: None})
+def delete_mysis(request: HttpRequest, reference: str) -> Status[None]:
+    """Delete a Mysis with its history; its game account becomes free."""
+    actions.delete_mysis(mysis=lookup.mysis_of(reference), by=lookup.by(request))
+    return Status(204, None)
+
+
+@router.post("/myses/{reference}/start", response=MysisOut)
+def start_mysis(request: HttpRequest, reference: str) -> Mysis:
+    """Start one that is idle, stopped or errored; 409 while it runs."""
+    return actions.start_mysis(mysis=lookup.mysis_of(reference), by=lookup.by(request))
+
+
+@router.post("/myses/{reference}/stop", response=MysisOut)
+def stop_mysis(request: HttpRequest, reference: str) -> Mysis:
+    """Stop; aborts the call in flight. Twice is as good as once."""
+    return actions.stop_mysis(mysis=lookup.mysis_of(reference), by=lookup.by(request))
+
+
+@router.post("/myses/{reference}/message", response=MemoryOut)
+def send_message(request: HttpRequest, reference: str, body: MessageIn) -> Memory:
+    """Tell it something; wakes an idle one, 409 for a stopped or errored one."""
+    return actions.send_message(
+        mysis=lookup.mysis_of(reference), text=body.text, by=lookup.by(request)
+    )
+
+
+def changes_of(body: MysisChange) -> dict[str, Any]:
+    """The given fields, with rows in place of names; raises a 422 Problem."""
+    values = body.model_dump(exclude_unset=True)
+    for field in ("name", "model", "pins", "max_iterations"):
+        if field in values and values[field] is None:
+            raise invalid(field, "cannot be null; leave it out to keep it.")
+    if "prompt" in values:
+        values["prompt"] = _named(Prompt.objects.all(), values["prompt"], "prompt")
+    if "policy" in values:
+        policies = ContextPolicy.objects.all()
+        values["policy"] = _named(policies, values["policy"], "policy")
+    return values
+
+
+def _named(rows: QuerySet[M], name: str | None, field: str) -> M | None:
+    if name is None:
+        return None
+    found = lookup.find(rows, name)
+    if found is None:
+        raise invalid(field, f"there is no {field} {name[:100]!r}; make it first.")
+    return found

@@ -1,0 +1,72 @@
+"""GET /myses/{id}/memories: the log of one Mysis."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from memory.models import Memory, Origin, Role
+from memory.owners import owner_of
+
+from .fields import After
+from .pages import Page, Rows, Window, page_of
+
+router = Router(tags=["memory"])
+
+
+class MemoryOut(Schema):
+    """One stored message; ``turn`` is the id of the turn it belongs to."""
+
+    id: int
+    turn: int | None = Field(None, validation_alias="turn_id")
+    role: str
+    origin: str
+    sender: str | None
+    content: str
+    reasoning: str
+    tool_calls: list[Any]
+    tool_call_id: str | None
+    tool_name: str | None
+    is_error: bool
+    tick: int | None
+    created_at: datetime
+
+    @staticmethod
+    def resolve_sender(row: Memory) -> str | None:
+        """Null where nobody is named."""
+        return row.sender or None
+
+    @staticmethod
+    def resolve_tool_call_id(row: Memory) -> str | None:
+        """Null for anything but a result."""
+        return row.tool_call_id or None
+
+    @staticmethod
+    def resolve_tool_name(row: Memory) -> str | None:
+        """Null for anything but a result."""
+        return row.tool_name or None
+
+
+class MemoryFilter(Window):
+    """What of the log is wanted."""
+
+    after: Annotated[After | None, Field(description="A memory id.")] = None
+    role: Role | None = None
+    origin: Origin | None = None
+
+
+@router.get("/myses/{reference}/memories", response=Page[MemoryOut])
+def list_memories(
+    request: HttpRequest, reference: str, wanted: Query[MemoryFilter]
+) -> Rows:
+    """The stored messages of a Mysis, oldest first."""
+    rows = Memory.objects.filter(mysis_id=owner_of(reference).pk)
+    if wanted.role:
+        rows = rows.filter(role=wanted.role)
+    if wanted.origin:
+        rows = rows.filter(origin=wanted.origin)
+    return page_of(rows, wanted, after=wanted.after)

@@ -1,0 +1,141 @@
+"""GET, POST and PATCH /policies: named ways of assembling contexts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+
+from memory.models import ContextPolicy
+from memory.owners import number_of
+from memory.problems import Problem, invalid, missing
+
+from .fields import Body, Name, Whole
+from .pages import Page, Rows, Window, page_of
+
+router = Router(tags=["policies"])
+
+
+class BudgetOut(Schema):
+    """A model's window and what of it is kept free, in tokens."""
+
+    tokens: int
+    reserve: int
+
+
+class PolicyOut(Schema):
+    """A named context policy."""
+
+    name: str
+    strategy: str
+    options: dict[str, Any]
+    budget: BudgetOut
+
+    @staticmethod
+    def resolve_budget(row: ContextPolicy) -> dict[str, int]:
+        """The two columns as one object."""
+        return {"tokens": row.budget_tokens, "reserve": row.budget_reserve}
+
+
+class BudgetIn(Body):
+    """As BudgetOut; what is left out stays as it is."""
+
+    tokens: Whole | None = None
+    reserve: Whole | None = None
+
+
+class PolicyChange(Body):
+    """What may change of a policy."""
+
+    name: Name | None = None
+    strategy: str | None = None
+    options: dict[str, Any] | None = None
+    budget: BudgetIn | None = None
+
+
+class PolicyIn(PolicyChange):
+    """A new policy."""
+
+    name: Name
+
+
+@router.get("/policies", response=Page[PolicyOut])
+def list_policies(request: HttpRequest, window: Query[Window]) -> Rows:
+    """All context policies."""
+    return page_of(ContextPolicy.objects.all(), window)
+
+
+@router.post("/policies", response={201: PolicyOut})
+def create_policy(request: HttpRequest, body: PolicyIn) -> Status[ContextPolicy]:
+    """Make a policy; its strategy and options are checked now, not in a turn."""
+    return Status(201, change(ContextPolicy(), body))
+
+
+@router.get("/policies/{reference}", response=PolicyOut)
+def read_policy(request: HttpRequest, reference: str) -> ContextPolicy:
+    """One policy, by name or number."""
+    return policy_of(reference)
+
+
+@router.patch("/policies/{reference}", response=PolicyOut)
+def update_policy(
+    request: HttpRequest, reference: str, body: PolicyChange
+) -> ContextPolicy:
+    """Change what is given; the next call of every Mysis with it is made so."""
+    return change(policy_of(reference), body)
+
+
+def policy_of(reference: str) -> ContextPolicy:
+    """The policy of a name or number; raises a 404 Problem."""
+    found = find_policy(reference)
+    if found is None:
+        raise missing(f"There is no policy {reference[:100]!r}.")
+    return found
+
+
+def find_policy(reference: str) -> ContextPolicy | None:
+    """The policy of a name, or else of a number."""
+    if "\x00" in reference:
+        return None
+    named = ContextPolicy.objects.filter(name=reference).first()
+    number = number_of(reference)
+    if named is not None or number is None:
+        return named
+    return ContextPolicy.objects.filter(pk=number).first()
+
+
+@transaction.atomic
+def change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
+    """Apply a body to a policy and store it; raises a 422 Problem."""
+    for field in ("name", "strategy", "options"):
+        value = getattr(body, field)
+        if value is not None:
+            setattr(policy, field, value)
+    if body.budget is not None:
+        _set_budget(policy, body.budget)
+    try:
+        policy.full_clean()
+    except ValidationError as error:
+        raise refusal(error) from error
+    policy.save()
+    return policy
+
+
+def _set_budget(policy: ContextPolicy, budget: BudgetIn) -> None:
+    if budget.tokens is not None:
+        policy.budget_tokens = budget.tokens
+    if budget.reserve is not None:
+        policy.budget_reserve = budget.reserve
+    if not 0 <= policy.budget_reserve < policy.budget_tokens <= 2**31 - 1:
+        raise invalid(
+            "budget", "tokens must be from 1 to 2147483647, and reserve below tokens."
+        )
+
+
+def refusal(error: ValidationError) -> Problem:
+    """What a model's own checks say, as one sentence with its field."""
+    field, texts = next(iter(error.message_dict.items()))
+    return invalid("body" if field == "__all__" else field, texts[0])

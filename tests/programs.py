@@ -1,0 +1,50 @@
+"""Programs that talk to the REST API in tests: one per role."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.http import HttpResponse
+from django.test import Client
+
+from zoea.auth.tokens import create_token
+
+ROOT = "/api/v1"
+
+
+class Program:
+    """A client with a bearer token; paths are below ``/api/v1``."""
+
+    def __init__(self, role: str = "admin", name: str = "") -> None:
+        _, self.secret = create_token(name=name or f"test {role}", role=role)
+        self.client = Client(raise_request_exception=False)
+
+    def call(
+        self, method: str, path: str, body: Any = None, **headers: str
+    ) -> HttpResponse:
+        """One request; a body is sent as JSON unless it is bytes."""
+        raw = body if isinstance(body, bytes) else json.dumps(body)
+        return self.client.generic(
+            method,
+            ROOT + path,
+            b"" if body is None else raw,
+            content_type="application/json",
+            headers={"Authorization": f"Bearer {self.secret}"} | headers,
+        )
+
+    def get(self, path: str, **headers: str) -> HttpResponse:
+        """GET."""
+        return self.call("GET", path, **headers)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
+        """POST."""
+        return self.call("POST", path, body, **headers)
+
+    def patch(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
+        """PATCH."""
+        return self.call("PATCH", path, body, **headers)
+
+    def delete(self, path: str, **headers: str) -> HttpResponse:
+        """DELETE."""
+        return self.call("DELETE", path, **headers)

@@ -1,0 +1,227 @@
+"""Coming in and going out with a browser, and the probes."""
+
+from __future__ import annotations
+
+import io
+
+import psycopg
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.programs import ROOT
+from zoea import health, limits
+from zoea.auth import create_sign_in_link
+from zoea.auth.links import is_loopback
+from zoea.auth.roles import Role, required_role
+from zoea.auth.tokens import digest_of
+from zoea.limits import Limiter
+from zoea.models import ApiToken, SignInLink
+
+in_database = pytest.mark.django_db
+
+
+@in_database
+def test_a_link_signs_in_once_as_the_local_admin() -> None:
+    path = create_sign_in_link()
+    assert path.startswith("/sign-in/")
+    first = Client()
+    response = first.get(path)
+    assert (response.status_code, response["Location"]) in [(302, "fleet"), (302, "/")]
+    assert first.get(f"{ROOT}/myses").status_code == 200
+    admin = User.objects.get()
+    assert admin.username == "admin"
+    assert admin.is_superuser
+    assert not admin.has_usable_password()
+    second = Client()
+    again = second.get(path)
+    assert again.status_code == 410
+    assert b"make up" in again.content
+    assert second.get(f"{ROOT}/myses").status_code == 401
+
+
+@in_database
+def test_a_link_is_stored_as_a_hash_only() -> None:
+    secret = create_sign_in_link().rstrip("/").rsplit("/", 1)[1]
+    assert SignInLink.objects.get().digest == digest_of(secret) != secret
+
+
+@in_database
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"REMOTE_ADDR": "192.0.2.7"},
+        {"REMOTE_ADDR": "2001:db8::1"},
+        {"HTTP_X_FORWARDED_FOR": "127.0.0.1"},
+        {"HTTP_FORWARDED": "for=192.0.2.7"},
+    ],
+)
+def test_a_link_works_from_loopback_only_and_is_not_used_up(extra: dict) -> None:
+    path = create_sign_in_link()
+    assert Client().get(path, **extra).status_code == 403
+    assert Client().get(path).status_code == 302
+
+
+@in_database
+def test_a_preview_does_not_use_a_link_up() -> None:
+    path = create_sign_in_link()
+    assert Client().head(path).status_code == 204
+    preview = Client().get(path, headers={"Sec-Purpose": "prefetch;prerender"})
+    assert preview.status_code == 204
+    assert Client().get(path).status_code == 302
+
+
+@in_database
+def test_sign_in_with_a_password_goes_where_one_was_going() -> None:
+    User.objects.create_user("ann", password="correct horse")
+    client = Client()
+    sent = client.get("/turns/1/")
+    assert sent["Location"] == "/sign-in/?next=/turns/1/"
+    body = {"username": "ann", "password": "correct horse", "next": "/turns/1/"}
+    assert client.post("/sign-in/", body)["Location"] == "/turns/1/"
+    assert client.get("/sign-in/").status_code == 302
+    client.post("/sign-out/")
+    assert client.get("/").status_code == 302
+
+
+@in_database
+@pytest.mark.parametrize(
+    "elsewhere", ["https://evil.example/", "//evil.example", "javascript:x"]
+)
+def test_sign_in_never_leads_elsewhere(elsewhere: str) -> None:
+    User.objects.create_user("ann", password="correct horse")
+    body = {"username": "ann", "password": "correct horse", "next": elsewhere}
+    assert Client().post("/sign-in/", body)["Location"] == "/"
+
+
+@in_database
+def test_guessing_passwords_is_slowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "wrong_passwords", Limiter(rate=0.01, burst=3))
+    monkeypatch.setattr(limits, "wrong_names", Limiter(rate=0.01, burst=5))
+    User.objects.create_user("ann", password="correct horse")
+    User.objects.create_user("bob", password="correct horse")
+
+    def attempt(name: str, password: str) -> int:
+        body = {"username": name, "password": password}
+        return Client().post("/sign-in/", body).status_code
+
+    assert [attempt("ann", "wrong") for _ in range(4)] == [422, 422, 422, 429]
+    assert attempt("ANN", "correct horse") == 429
+    assert attempt("bob", "correct horse") == 302
+    assert [attempt(name, "wrong") for name in "xyz"] == [422, 422, 429]
+
+
+@in_database
+def test_pages_send_strangers_to_the_sign_in_page_and_htmx_whole() -> None:
+    assert Client().get("/").status_code == 302
+    answer = Client().get("/", headers={"HX-Request": "true"})
+    assert answer["HX-Redirect"].startswith("/sign-in/")
+
+
+def test_the_sign_in_form_needs_its_csrf_token() -> None:
+    client = Client(enforce_csrf_checks=True)
+    assert client.post("/sign-in/", {"username": "a"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("192.168.0.1", False),
+        ("::ffff:192.168.0.1", False),
+        ("", False),
+        (None, False),
+        ("localhost", False),
+    ],
+)
+def test_loopback_addresses(address: str | None, local: bool) -> None:
+    assert is_loopback(address) is local
+
+
+def test_healthz_is_always_200_also_for_unknown_hosts() -> None:
+    response = Client().get("/healthz", headers={"Host": "10.1.2.3"})
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+@in_database
+def test_readyz_tells_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Client().get("/readyz").status_code == 200
+    monkeypatch.setattr(health, "pending_migrations", lambda: 2)
+    waiting = Client().get("/readyz")
+    assert waiting.status_code == 503
+    assert "2 migrations" in waiting.json()["detail"]
+
+    def down(**kwargs: object) -> None:
+        raise psycopg.OperationalError("password=secret")
+
+    monkeypatch.setattr(psycopg, "connect", down)
+    lost = Client().get("/readyz")
+    assert lost.status_code == 503
+    assert b"secret" not in lost.content
+
+
+@in_database
+def test_create_token_prints_the_token_and_nothing_else() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("create_token", "ci", role="operator", stdout=out, stderr=err)
+    secret = out.getvalue().strip()
+    token = ApiToken.objects.get()
+    assert (token.name, token.role, token.digest) == (
+        "ci",
+        "operator",
+        digest_of(secret),
+    )
+    good = {"Authorization": f"Bearer {secret}"}
+    assert Client().get(f"{ROOT}/myses", headers=good).status_code == 200
+    with pytest.raises(CommandError, match="already") as refused:
+        call_command("create_token", "ci", role="viewer", stdout=out, stderr=err)
+    assert refused.value.returncode == 2
+    with pytest.raises(CommandError, match="name"):
+        call_command("create_token", " ", role="viewer", stdout=out, stderr=err)
+
+
+@given(
+    st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "post", "TRACE"]),
+    st.text(max_size=40),
+)
+def test_only_named_writes_need_less_than_an_admin(method: str, tail: str) -> None:
+    role = required_role(method, f"/api/v1/{tail}")
+    if method == "GET":
+        assert role is Role.VIEWER
+    elif method.upper() != "POST":
+        assert role is Role.ADMIN
+    elif role is not Role.ADMIN:
+        named = ("start", "stop", "message", "command", "broadcasts", "assemble")
+        assert tail.rstrip("/").endswith(named)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=50), st.integers(1, 9))
+def test_a_limiter_never_gives_more_than_its_rate(
+    gaps: list[float], burst: int
+) -> None:
+    now = 0.0
+    limiter = Limiter(rate=0.5, burst=burst, clock=lambda: now)
+    given_out = 0
+    for gap in gaps:
+        now += gap
+        wait = limiter.take("x")
+        given_out += wait == 0
+        assert given_out <= burst + now * 0.5 + 1e-6
+        if wait:
+            assert limiter.wait("x") == pytest.approx(wait)
+            now += wait + 1e-6
+            assert limiter.take("x") == 0
+            given_out += 1
+
+
+def test_a_limiter_forgets_the_oldest_key() -> None:
+    limiter = Limiter(rate=0.01, burst=1, size=2)
+    assert [limiter.take(key) == 0 for key in "abab"] == [True, True, False, False]
+    assert limiter.take("c") == 0
+    assert limiter.take("a") == 0

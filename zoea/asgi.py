@@ -1,0 +1,38 @@
+"""The ASGI application: pages and REST over HTTP, two WebSockets.
+
+Run it under Daphne with ``--websocket_timeout -1``: sockets stay open for days,
+and Daphne's default would close them after one. Daphne's own ``--ping-interval``
+(20 s unless said otherwise) sends the WebSocket pings.
+"""
+
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
+pages = get_asgi_application()
+
+# Only now are the models there that these modules import.
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+
+from agents.routing import websocket_urlpatterns  # noqa: E402
+
+from . import sockets, wire  # noqa: E402
+
+wire.install()
+
+application = ProtocolTypeRouter(
+    {
+        "http": pages,
+        "websocket": wire.with_flow(
+            sockets.same_origin(
+                AuthMiddlewareStack(
+                    sockets.with_caller(URLRouter(websocket_urlpatterns))
+                )
+            )
+        ),
+    }
+)

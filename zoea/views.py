@@ -1,0 +1,125 @@
+"""The way in and out: sign-in page, one-time link, sign-out."""
+
+from __future__ import annotations
+
+import math
+from django.conf import settings
+from django.contrib.auth import login, logout
+from django.contrib.auth.forms import AuthenticationForm
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render, resolve_url
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from . import limits
+from .auth.links import is_loopback, use_link
+
+PAGE = "zoea/sign_in.html"
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+# What a proxy adds: behind one, a loopback address says nothing of the visitor.
+PROXIED = ("Forwarded", "X-Forwarded-For", "X-Real-IP")
+NEW_LINK = (
+    "Start the program again (make up) for a new one, or sign in below with a name "
+    "and password."
+)
+
+
+@sensitive_post_parameters("password")
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponseBase:
+    """Sign in with name and password; wrong ones are slowed down."""
+    if request.method != "POST":
+        if request.user.is_authenticated:
+            return redirect(target(request))
+        return page(request, AuthenticationForm(request))
+    address = str(request.META.get("REMOTE_ADDR", ""))
+    name = request.POST.get("username", "").strip()[:150].lower()
+    wait = max(
+        limits.wrong_passwords.wait(f"{address} {name}"),
+        limits.wrong_names.wait(address),
+    )
+    if wait:
+        return refuse_for(request, wait)
+    form = AuthenticationForm(request, data=request.POST)
+    if not form.is_valid():
+        limits.wrong_passwords.take(f"{address} {name}")
+        limits.wrong_names.take(address)
+        return page(request, form, status=422)
+    limits.wrong_passwords.forget(f"{address} {name}")
+    login(request, form.get_user())
+    return redirect(target(request))
+
+
+def refuse_for(request: HttpRequest, wait: float) -> HttpResponse:
+    """Too many wrong passwords: say how long to wait."""
+    seconds = math.ceil(wait)
+    said = f"Too many wrong passwords. Try again in {seconds} seconds."
+    answer = page(request, AuthenticationForm(request), said, status=429)
+    answer["Retry-After"] = str(seconds)
+    return answer
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD"])
+def sign_in_link(request: HttpRequest, secret: str) -> HttpResponseBase:
+    """Sign in by a one-time link, from this machine only.
+
+    A HEAD or a prefetch looks at the link without using it up.
+    """
+    if not is_local(request):
+        said = "This link works only on the machine that runs the program."
+        return page(request, AuthenticationForm(request), said, status=403)
+    if request.method == "HEAD" or "prefetch" in purpose(request):
+        return HttpResponse(status=204)
+    user = use_link(secret)
+    if user is None:
+        said = f"This link was used already, or never was one. {NEW_LINK}"
+        return page(request, AuthenticationForm(request), said, status=410)
+    login(request, user, backend=BACKEND)
+    return redirect(settings.LOGIN_REDIRECT_URL)
+
+
+def is_local(request: HttpRequest) -> bool:
+    """Whether the visitor sits at this machine, as far as can be known."""
+    if any(name in request.headers for name in PROXIED):
+        return False
+    return is_loopback(request.META.get("REMOTE_ADDR"))
+
+
+def purpose(request: HttpRequest) -> str:
+    """What a browser says it loads a page for, when not to show it."""
+    names = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
+    return " ".join(request.headers.get(name, "") for name in names).lower()
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponseBase:
+    """End the session."""
+    logout(request)
+    return redirect(settings.LOGOUT_REDIRECT_URL)
+
+
+def page(
+    request: HttpRequest, form: AuthenticationForm, said: str = "", *, status: int = 200
+) -> HttpResponse:
+    """The sign-in page."""
+    context = {"form": form, "said": said, "next": wanted(request)}
+    return render(request, PAGE, context, status=status)
+
+
+def wanted(request: HttpRequest) -> str:
+    """Where the visitor was going."""
+    return request.POST.get("next", request.GET.get("next", ""))
+
+
+def target(request: HttpRequest) -> str:
+    """Where to go now: back there, if it is a page of this site."""
+    url = wanted(request)
+    safe = url_has_allowed_host_and_scheme(
+        url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return url if safe else resolve_url(settings.LOGIN_REDIRECT_URL)
