@@ -4,15 +4,25 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from typing import NoReturn
 
 
 def main() -> None:
     """Run one management command, with its database."""
+    if sys.argv[1:2] == ["up"]:
+        # It ends with status 0 when asked to, from its first moment on.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _leave)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
     from zoea.commandline import run
 
     sys.exit(run(sys.argv))
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from django.core.management import execute_from_command_line
 from django.db import InterfaceError, OperationalError
 from environs import EnvError
 
-from .database import DatabaseError, database
+from .database import DatabaseError, check_kind, database
 
 # Everything else gets a database, so that a new command need not be named here.
 WITHOUT_DATABASE = frozenset(
@@ -55,6 +55,7 @@ def run(argv: Sequence[str]) -> int:
     error and status 2.
     """
     try:
+        check_kind()
         if not needs_database(argv):
             execute_from_command_line(list(argv))
             return 0

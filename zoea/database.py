@@ -41,15 +41,22 @@ def database(stop_seconds: float = 20.0) -> Iterator[EmbeddedPostgres | None]:
         server.release(stop_seconds)
 
 
-def check_outside_server() -> None:
-    """Connect once to the server of DATABASE_URL. Raises DatabaseError.
+def check_kind() -> None:
+    """Check that DATABASE_URL names a PostgreSQL. Raises DatabaseError.
 
-    Without the pool, which would keep trying and hide the reason.
+    Before the models are loaded: they know nothing else.
     """
     if settings.DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
         raise DatabaseError(
             "DATABASE_URL must begin with postgresql://: Zoea runs on PostgreSQL only."
         )
+
+
+def check_outside_server() -> None:
+    """Connect once to the server of DATABASE_URL. Raises DatabaseError.
+
+    Without the pool, which would keep trying and hide the reason.
+    """
     parameters = connections["default"].get_connection_params()
     parameters.pop("pool", None)
     parameters["connect_timeout"] = _CONNECT_SECONDS

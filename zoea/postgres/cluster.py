@@ -240,6 +240,7 @@ class Cluster:
 
     def _wait_until_ready(self) -> None:
         until = time.monotonic() + START_SECONDS
+        pause = _POLL
         while True:
             try:
                 self._connect("postgres").close()
@@ -247,7 +248,8 @@ class Cluster:
                 self._check_still_starting(str(error), until)
             else:
                 return
-            time.sleep(_POLL)
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.5)
 
     def _check_still_starting(self, said: str, until: float) -> None:
         if self.running() is None:

@@ -105,6 +105,6 @@ def _silent(program: Program, seconds: float) -> GaveUpError:
     line = program.last_line()
     said = f"its last line: {line}" if line else "it wrote nothing"
     return GaveUpError(
-        f"The {program.name} did not answer within {seconds:.0f} s; {said} "
+        f"The {program.name} process did not answer within {seconds:.0f} s; {said} "
         f"(log: {program.log})."
     )

@@ -61,11 +61,13 @@ async def keep_running(
         how = _describe(status, program.last_line(place))
         if deaths >= back_off.attempts:
             raise GaveUpError(
-                f"The {program.name} ended {deaths} times in a row soon after its "
+                f"The {program.name} process ended {deaths} times in a row soon after its "
                 f"start, the last time with {how} (log: {program.log})."
             )
         delay = back_off.delay(deaths)
-        say(f"the {program.name} ended with {how}; starting it again in {delay:g} s")
+        say(
+            f"the {program.name} process ended with {how}; starting it again in {delay:g} s"
+        )
         await asyncio.sleep(delay)
 
 

@@ -59,12 +59,17 @@ def sandbox(layout: Layout, port: int) -> Program:
 
 
 def worker(layout: Layout) -> Program:
-    """The worker that takes the turns."""
+    """The worker that takes the turns.
+
+    It looks for jobs every second besides being told of them: after the database
+    was away nobody tells it any more.
+    """
     return layout.manage(
         "worker",
         "procrastinate",
         "worker",
         f"--concurrency={WORKER_TURNS}",
+        "--fetch-job-polling-interval=1",
         f"--shutdown-graceful-timeout={WORKER_GRACE:g}",
     )
 

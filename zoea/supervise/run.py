@@ -9,6 +9,7 @@ last; the patience for each adds up to less than ten seconds.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -16,11 +17,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents import hints
-from agents.demo import create_demo_fleet
 from django.conf import settings
 from django.core.management import call_command
 
+from agents import hints
+from agents.demo import create_demo_fleet
 from agents.models import Mysis
 from zoea.auth import create_sign_in_link
 from zoea.database import DatabaseError, close_connections, database
@@ -58,6 +59,8 @@ def run(wishes: Wishes) -> None:
     signal came before they ran.
     """
     signals, console = Signals(), Console()
+    # An interrupted migration leaves a connection that the pool would mourn.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     with ExitStack() as stack:
         held = stack.enter_context(_claimed(settings.ZOEA_DATA))
         listening = stack.enter_context(_listening(wishes.port, held))
