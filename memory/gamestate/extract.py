@@ -158,12 +158,12 @@ def _breadth_first(value: object) -> Iterator[Mapping[str, object]]:
             return
         item = queue.popleft()
         children: Iterable[object] = ()
-        if isinstance(item, Mapping):
+        if isinstance(item, dict):
             yield item
             children = item.values()
-        elif isinstance(item, (list, tuple)):
+        elif isinstance(item, list):
             children = item
-        queue.extend(c for c in children if isinstance(c, (Mapping, list, tuple)))
+        queue.extend(c for c in children if isinstance(c, (dict, list)))
 
 
 def as_tick(value: object) -> int | None:

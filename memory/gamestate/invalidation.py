@@ -22,6 +22,10 @@ QUEUE_MARGIN_TICKS = 2
 """A queued action resolves at the next tick, and the tick known of now may be one
 behind: from two later on its outcome is certain."""
 
+AND = ", "
+SEVERAL = "several actions"
+MAX_REASON = 120
+
 # Reads by name, for tools that neither the server nor the table tells about.
 _READS = (
     "get_",
@@ -177,7 +181,8 @@ def mark(
     """The stale mark of a snapshot after ``tool`` touched it.
 
     Marks add up: all fields of both, or the whole snapshot if either meant that;
-    the one that takes effect later gives reason and tick.
+    the tick is the later one. The reason is the newest action, together with
+    those that have still to take effect.
     """
     resolves = invalidation.resolve_tick
     new = Stale(
@@ -187,13 +192,16 @@ def mark(
         return new
     whole = not before.fields or not new.fields
     fields = () if whole else tuple(dict.fromkeys((*before.fields, *new.fields)))
-    later = before if _tick(before) > _tick(new) else new
-    tick = later.tick if later.tick is not None else before.tick
-    return Stale(later.reason, tick, fields)
+    ticks = [stale.tick for stale in (before, new) if stale.tick is not None]
+    under_way = before.tick is not None and before.tick > (current_tick or 0)
+    reason = _joined(before.reason, tool) if under_way else tool
+    return Stale(reason, max(ticks, default=None), fields)
 
 
-def _tick(stale: Stale) -> int:
-    return -1 if stale.tick is None else stale.tick
+def _joined(before: str, tool: str) -> str:
+    """``travel, mine``; actions too many to name are an unknown one."""
+    names = AND.join(dict.fromkeys((*before.split(AND), tool)))
+    return SEVERAL if before == SEVERAL or len(names) > MAX_REASON else names
 
 
 def carried(before: Stale | None, tick: int | None) -> Stale | None:
@@ -221,9 +229,10 @@ def inherited(
     for other in pending:
         if carried(other, tick) is None or other.tick is None:
             continue
-        for hit in _by_action(other.reason, other.tick):
-            if hit.hits(action_name(tool, args)):
-                found = mark(found, hit, other.reason, tick)
+        for action in other.reason.split(AND):
+            for hit in _by_action(action, other.tick):
+                if hit.hits(action_name(tool, args)):
+                    found = mark(found, hit, action, tick)
     return found
 
 

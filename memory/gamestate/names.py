@@ -65,11 +65,11 @@ def _objects(content: object) -> Iterator[Mapping[str, object]]:
         if not queue:
             return
         item = queue.popleft()
-        if isinstance(item, Mapping):
+        if isinstance(item, dict):
             yield item
-            queue.extend(v for v in item.values() if isinstance(v, (Mapping, list)))
+            queue.extend(v for v in item.values() if isinstance(v, (dict, list)))
         elif isinstance(item, list):
-            queue.extend(v for v in item if isinstance(v, (Mapping, list)))
+            queue.extend(v for v in item if isinstance(v, (dict, list)))
 
 
 def name_of(names: Names, value: object) -> str:

@@ -44,24 +44,18 @@ def clean_text(text: str) -> str:
 
 
 def is_deep(value: object, limit: int = MAX_DEPTH) -> bool:
-    """Whether a value nests deeper than ``limit`` levels."""
-    level = [value]
+    """Whether a parsed JSON value nests deeper than ``limit`` levels."""
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(limit):
+        if not level:
+            return False
         level = [
             child
             for item in level
-            for child in _nested(item)
-            if isinstance(child, (Mapping, list, tuple))
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, (dict, list))
         ]
-        if not level:
-            return False
-    return True
-
-
-def _nested(value: object) -> list[object]:
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return list(value) if isinstance(value, (list, tuple)) else []
+    return bool(level)
 
 
 def storable(value: object, depth: int = MAX_DEPTH) -> object:

@@ -43,14 +43,12 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
         lines = [Line(NOT_LOGGED_IN)]
         return Rendered(NOT_LOGGED_IN if size(lines) <= max_bytes + 1 else "")
     scene = Scene.of(state)
-    sections = [section(scene, snapshot) for snapshot in scene.ordered]
+    unlisted = scene.ordered[MAX_SECTIONS:]
+    sections = [section(scene, each) for each in scene.ordered[:MAX_SECTIONS]]
     untrue = [each.untrue for each in sections]
-    lines = fit(
-        _header(scene),
-        sections[:MAX_SECTIONS],
-        Notes(NOTE, _stale_lines(scene, untrue), len(sections[MAX_SECTIONS:])),
-        max_bytes,
-    )
+    untrue += [stale_paths(each) is None for each in unlisted]
+    notes = Notes(NOTE, _stale_lines(scene, untrue), len(unlisted))
+    lines = fit(_header(scene), sections, notes, max_bytes)
     return Rendered(
         "\n".join(each.text for each in lines),
         _facts(scene, lines),

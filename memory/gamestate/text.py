@@ -38,6 +38,8 @@ def line(value: object, limit: int = MAX_VALUE) -> str:
 
 def _printable(text: str) -> str:
     """White space as single blanks, control and surrogate characters gone."""
+    if text.isprintable() and "  " not in text:
+        return text.strip()
     spaced = _SPACE.sub(" ", _HIDDEN.sub(" ", text))
     kept = (c for c in spaced if unicodedata.category(c) not in ("Cc", "Cs"))
     return "".join(kept).strip()

@@ -178,7 +178,17 @@ def test_marks_add_up():
 def test_a_mark_that_takes_effect_later_keeps_its_tick():
     under_way = Stale("travel", 110, ("location",))
     found = mark(under_way, Invalidation("get_status", ("ship.cargo",)), "mine", 101)
-    assert found == Stale("travel", 110, ("location", "ship.cargo"))
+    assert found == Stale("travel, mine", 110, ("location", "ship.cargo"))
+    again = mark(found, Invalidation("get_status", ("ship.cargo",)), "mine", 112)
+    assert again.reason == "mine"
+
+
+def test_many_actions_under_way_are_one_unknown_action():
+    found = Stale("travel", 500)
+    for number in range(30):
+        found = mark(found, Invalidation("x"), f"action_{number}", 100)
+    assert (found.reason, found.tick) == ("several actions", 500)
+    assert inherited([found], "get_version", {}, 100) is not None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import copy
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate import clock, invalidation
@@ -161,6 +161,11 @@ steps = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from("AC"), st.floats(0, 9.99), steps)
+@example(
+    "A",
+    0,
+    [(0, "warp_drive_v9", 1), (0, "buy", 1), (0, "get_ship", 1), (10, "poll", 1)],
+)
 def test_what_is_not_called_untrue_is_true(era, phase, story):
     world = World(era, phase)
     store = Store(clock.Sighting(world.tick, NOW))
