@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from memory.gamestate.clock import is_reset
 from memory.gamestate.effects import ACTIONS, DOCK_STATE, DOCKING, PREFIXES, Effects
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.paths import first, primary
@@ -21,6 +20,9 @@ EVERYTHING = "*"
 QUEUE_MARGIN_TICKS = 2
 """A queued action resolves at the next tick, and the tick known of now may be one
 behind: from two later on its outcome is certain."""
+
+LONGEST_WAIT_TICKS = 1000
+"""No action takes so long: a later mark is from before a reset of the counter."""
 
 AND = ", "
 SEVERAL = "several actions"
@@ -210,9 +212,9 @@ def carried(before: Stale | None, tick: int | None) -> Stale | None:
     ``tick`` is the tick of the new snapshot, or the account's estimated one where
     it has none. A mark whose action has not taken effect by then stays.
     """
-    if before is None or before.tick is None or is_reset(before.tick, tick):
+    if before is None or before.tick is None:
         return None
-    if tick is not None and tick >= before.tick:
+    if tick is not None and not tick < before.tick <= tick + LONGEST_WAIT_TICKS:
         return None
     return before
 
