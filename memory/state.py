@@ -61,7 +61,11 @@ def capture(
     ).first() or GameSnapshot(username=username, tool_name=tool, args_key=key)
     stamped = clock.stamp(result.tick, seen, now, settings.ZOEA_SECONDS_PER_TICK)
     present = stamped if stamped is not None else tick_now(seen, now)
-    _mark(row, invalidation.carried(_stale_of(row), present))
+    _mark(
+        row,
+        invalidation.carried(_stale_of(row), present)
+        or invalidation.inherited(_under_way(username, present), tool, args, present),
+    )
     row.args = dict(args)
     row.content = text.replace("\x00", "")
     row.merged = ""
@@ -199,6 +203,16 @@ def _stale_of(row: GameSnapshot) -> Stale | None:
     if not row.stale_reason or row.stale_reason == BEFORE_LOGOUT:
         return None
     return Stale(row.stale_reason, row.stale_tick, tuple(row.stale_fields))
+
+
+def _under_way(username: str, tick: int | None) -> list[Stale]:
+    """Marks of actions that have still to take effect."""
+    if tick is None:
+        return []
+    rows = GameSnapshot.objects.filter(username=username, stale_tick__gt=tick)
+    return [
+        stale for row in rows.defer("content", "merged") if (stale := _stale_of(row))
+    ]
 
 
 def _mark(row: GameSnapshot, stale: Stale | None) -> None:
