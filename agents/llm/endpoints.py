@@ -1,0 +1,125 @@
+"""From a model's name to where it is reached.
+
+A name is ``pilot``, ``<provider>:<model>`` or ``<provider>`` for its default
+model. Providers are the rows of the admin; where there is no row of that name,
+``openai``, ``anthropic``, ``ollama`` and ``pilot`` come from the environment.
+What a row leaves empty is the kind's own default, and its key is never used for
+an address that it was not given for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from agents.llm.types import Endpoint, Kind, ModelError, UnknownProviderError
+from agents.llm.windows import context_window
+from agents.models import Provider
+from agents.vault import SecretUnreadableError
+
+LOCAL_OLLAMA = "http://127.0.0.1:11434/v1"
+PILOT = "pilot"
+_KINDS: tuple[Kind, ...] = ("openai", "anthropic", "ollama", "pilot")
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """A provider's access, from a row or from the environment."""
+
+    kind: Kind
+    base_url: str = ""
+    key: str = ""
+    default_model: str = ""
+    window: int | None = None
+
+
+def resolve(model: str) -> Endpoint:
+    """Find the endpoint of a model's name.
+
+    Raises UnknownProviderError for a provider that is not configured, ModelError
+    where the model's name or the key is missing.
+    """
+    name = model.strip()
+    account, wanted = _find(name)
+    if account.kind == "pilot":
+        return Endpoint(
+            name, "pilot", PILOT, context_window("pilot", PILOT, account.window)
+        )
+    wanted = wanted or account.default_model
+    if not wanted:
+        raise ModelError(
+            f'"{name}" names a provider but no model.',
+            f'Write "{name}:<model>", or give the provider a default model.',
+        )
+    _check_key(name, account)
+    window = context_window(account.kind, wanted, account.window)
+    return Endpoint(name, account.kind, wanted, window, account.base_url, account.key)
+
+
+def _find(name: str) -> tuple[_Account, str]:
+    """The provider that a name begins with, and the rest of the name."""
+    rows = {row.name: row for row in Provider.objects.filter(name__in=_heads(name))}
+    for head in _heads(name):
+        rest = name[len(head) + 1 :].strip()
+        if head in rows:
+            return _from_row(rows[head]), rest
+        if head in _KINDS:
+            return _from_environment(head), rest
+    known = sorted({*_KINDS, *Provider.objects.values_list("name", flat=True)})
+    head = name.partition(":")[0]
+    raise UnknownProviderError(
+        f'No provider is named "{head}".',
+        f'Write "<provider>:<model>" with one of: {", ".join(known)}.',
+    )
+
+
+def _heads(name: str) -> list[str]:
+    """What may be a provider's name, longest first: both parts may hold colons."""
+    cuts = [index for index, sign in enumerate(name) if sign == ":"]
+    return [name, *(name[:cut] for cut in reversed(cuts))]
+
+
+def _from_row(row: Provider) -> _Account:
+    kind: Kind = next(kind for kind in _KINDS if kind == row.kind)
+    try:
+        key = row.api_key
+    except SecretUnreadableError as error:
+        raise ModelError(
+            f'The key of provider "{row.name}" is lost.', str(error)
+        ) from None
+    defaults = _from_environment(kind)
+    base_url = _address(kind, row.base_url)
+    if not base_url or base_url == defaults.base_url:
+        base_url, key = defaults.base_url, key or defaults.key
+    return _Account(kind, base_url, key, row.default_model, row.window)
+
+
+def _from_environment(kind: Kind) -> _Account:
+    if kind == "openai":
+        return _Account(kind, settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY)
+    if kind == "anthropic":
+        return _Account(kind, key=settings.ANTHROPIC_API_KEY)
+    if kind == "ollama":
+        return _Account(kind, _address(kind, settings.OLLAMA_BASE_URL) or LOCAL_OLLAMA)
+    return _Account(kind)
+
+
+def _address(kind: Kind, base_url: str) -> str:
+    """Ollama's own address has no path; its OpenAI-compatible API is at /v1."""
+    url = base_url.strip().rstrip("/")
+    if kind == "ollama" and url and not urlsplit(url).path:
+        return f"{url}/v1"
+    return url
+
+
+def _check_key(name: str, account: _Account) -> None:
+    """A provider's public address needs a key; a server of one's own may not."""
+    if account.key or account.base_url:
+        return
+    variable = f"{account.kind.upper()}_API_KEY"
+    raise ModelError(
+        f'There is no API key for "{name}".',
+        f"Set {variable}, or add the provider with its key in the admin.",
+    )

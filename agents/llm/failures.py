@@ -1,0 +1,122 @@
+"""What a provider's refusals mean for us."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelRequestTimeout,
+    UserError,
+)
+
+from agents.llm.types import Endpoint, ModelError
+
+LONGEST = 500
+"""Characters of a provider's own words that are kept."""
+
+# Providers repeat a refused key, mostly shortened by stars.
+_KEY = re.compile(r"\b(?:sk|key|pk)-[\w*.…-]{4,}")
+
+_REMEDIES = {
+    400: "Look at the request that was sent, in the turn's context.",
+    401: "Check the API key of the provider.",
+    402: "Check the balance of the provider's account.",
+    403: "Check what the API key of the provider is allowed to do.",
+    404: "Check the name of the model and the base URL of the provider.",
+    413: "Choose a smaller budget in the context policy.",
+    429: "The provider limits its callers; it is tried again later.",
+}
+_SERVER = "The provider has a fault; it is tried again later."
+
+
+def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
+    """Turn whatever a call raised into a ModelError without any key in it."""
+    if isinstance(error, ModelHTTPError):
+        return _refused(endpoint, error)
+    said = _clean(endpoint, str(error) or type(error).__name__)
+    if isinstance(error, (ModelConnectionError, ModelRequestTimeout)):
+        return ModelError(
+            f"{endpoint.name} could not be reached: {said}.",
+            "Check that the provider is up and its base URL is right.",
+            retryable=True,
+        )
+    if isinstance(error, UserError):
+        return ModelError(
+            f"The call of {endpoint.name} could not be made: {said}.",
+            "Check the model settings of the Mysis and the provider.",
+        )
+    if isinstance(error, ModelAPIError) and not _is_undecoded(error):
+        return ModelError(f"{endpoint.name} failed: {said}.", _SERVER, retryable=True)
+    return ModelError(
+        f"{endpoint.name} answered something that is no completion: {said}.",
+        "Check that the base URL is that of its API (it mostly ends in /v1).",
+        retryable=True,
+    )
+
+
+def _is_undecoded(error: ModelAPIError) -> bool:
+    """Whether the answer came, but was not JSON."""
+    return isinstance(error.__cause__, ValueError)
+
+
+def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
+    status = error.status_code
+    said = _clean(endpoint, provider_text(error.body))
+    retryable = status in (408, 409, 425, 429) or status >= 500
+    return ModelError(
+        f"{endpoint.name} answered {status}{f': {said}' if said else ''}.",
+        _SERVER if status >= 500 else _REMEDIES.get(status, _REMEDIES[400]),
+        retryable=retryable,
+        retry_after=retry_after(error.headers or {}) if retryable else None,
+    )
+
+
+def provider_text(body: object) -> str:
+    """The provider's own sentence in the body of an error, however it is wrapped."""
+    if isinstance(body, str):
+        return body
+    if not isinstance(body, Mapping):
+        return ""
+    for key in ("error", "message", "detail"):
+        if found := provider_text(body.get(key)):
+            return found
+    return ""
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that a provider asks to wait, None where it does not."""
+    try:
+        return max(0.0, float(headers["retry-after-ms"]) / 1000)
+    except (KeyError, ValueError):
+        pass
+    value = headers.get("retry-after", "")
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        return _until(value)
+
+
+def _until(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def _clean(endpoint: Endpoint, text: str) -> str:
+    """One bounded line without the key, without a full stop at its end."""
+    if endpoint.key:
+        text = text.replace(endpoint.key, "[key]")
+    text = " ".join(_KEY.sub("[key]", text).split())
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST - 1]}…"
+    return text.rstrip(". ")

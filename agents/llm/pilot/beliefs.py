@@ -1,0 +1,176 @@
+"""What the pilot takes for true, and when it asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+LIMITS: Mapping[str, int] = {
+    "place": 30,
+    "system": 30,
+    "docked": 30,
+    "hold": 30,
+    "fuel": 60,
+    "hull": 60,
+    "credits": 60,
+}
+"""Ticks after which a fact is too old to act on. Places and ways do not move."""
+
+ASKS: Mapping[str, str] = {"hold": "get_cargo"}
+"""The tool that tells a fact, where it is another than get_status."""
+
+
+@dataclass(slots=True)
+class Fact(Generic[T]):
+    """A value, whether it counts as known, and what to call where it does not.
+
+    The rule of asking again, the same under every context policy:
+
+    A fact is *known* when
+    1. the state block shows it, without a mark of an action ("before mine at tick
+       104"), without a **Stale data** line for its snapshot, and not older than
+       `LIMITS`; or
+    2. the answer of a query in view shows it, no own action that changes it was
+       accepted after that answer, and it is not older than `LIMITS`, where every
+       accepted own action counts as a tick; or
+    3. it is what an own accepted action in view leads to (travel: the place; dock,
+       undock: the dock; sell: less in the hold; refuel: a full tank), or what an
+       error or an event in view says; a refusal takes the expectation back.
+
+    Where the block shows a fact without doubt, the block counts. A rule that needs
+    a fact which is not known asks for it, with the tool that the mark names, else
+    with the fact's own tool; it never asks for one that is known, nor twice in a
+    turn. Facts that only need to be comfortable (fuel, hull, credits) are used
+    with the value last shown, known or not.
+    """
+
+    value: T | None = None
+    known: bool = False
+    ask: str = ""
+    pending: bool = False
+
+    def learn(self, value: T) -> None:
+        """Take a value for true."""
+        self.value, self.known, self.ask, self.pending = value, True, "", False
+
+    def doubt(self) -> None:
+        """Keep the value, but no longer rely on it."""
+        self.known = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A point of interest of a system."""
+
+    id: str
+    name: str
+    kind: str = ""
+    base: bool = False
+
+    def is_called(self, name: str | None) -> bool:
+        """Whether an id or a name means this place."""
+        return name is not None and name.casefold() in (
+            self.id.casefold(),
+            self.name.casefold(),
+        )
+
+    @property
+    def minable(self) -> bool:
+        """Whether there is something to mine, by its kind."""
+        return any(word in self.kind for word in ("asteroid", "gas", "ice"))
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What get_system tells of the system where the ship is."""
+
+    system: str
+    name: str
+    places: tuple[Place, ...] = ()
+    ways: tuple[str, ...] = ()
+
+    def find(self, name: str | None) -> Place | None:
+        """A place by its id or its name."""
+        return next((place for place in self.places if place.is_called(name)), None)
+
+    def covers(self, system: str | None) -> bool:
+        """Whether it is the chart of that system (id or name)."""
+        return system is None or system.casefold() in (
+            self.system.casefold(),
+            self.name.casefold(),
+        )
+
+
+@dataclass(slots=True)
+class Beliefs:
+    """Everything the rules decide by.
+
+    ``hold`` is by item (id or name); ``full``, ``digging`` and ``barren`` are
+    what errors, figures and accepted calls say of the hold and of this place. ``chart`` is None where no answer in
+    view holds it; ``charted`` says that the block shows a get_system snapshot.
+    ``route`` are the systems to go through, ``power`` what one mine call brings.
+    """
+
+    logged_in: bool | None = None
+    account: str = ""
+    tick: int | None = None
+    place: Fact[str] = field(default_factory=Fact)
+    system: Fact[str] = field(default_factory=Fact)
+    docked: Fact[bool] = field(default_factory=Fact)
+    hold: Fact[dict[str, int]] = field(default_factory=Fact)
+    fuel: Fact[int] = field(default_factory=Fact)
+    hull: Fact[int] = field(default_factory=Fact)
+    credits: Fact[int] = field(default_factory=Fact)
+    used: int | None = None
+    capacity: int | None = None
+    tank: int | None = None
+    frame: int | None = None
+    full: bool = False
+    digging: bool = False
+    barren: bool = False
+    no_base: bool = False
+    on_the_way: str = ""
+    arrival: int | None = None
+    chart: Chart | None = None
+    charted: bool = False
+    came_from: str = ""
+    home_base: str = ""
+    route: tuple[str, ...] = ()
+    found_systems: Mapping[str, str] = field(default_factory=dict)
+    unsellable: set[str] = field(default_factory=set)
+
+    def facts(
+        self,
+    ) -> dict[str, Fact[str] | Fact[bool] | Fact[int] | Fact[dict[str, int]]]:
+        """The facts that age, by name."""
+        return {
+            "place": self.place,
+            "system": self.system,
+            "docked": self.docked,
+            "hold": self.hold,
+            "fuel": self.fuel,
+            "hull": self.hull,
+            "credits": self.credits,
+        }
+
+    def share(self, fact: Fact[int], most: int | None) -> float:
+        """A level as a share of its limit; 1 where it is not known at all."""
+        if fact.value is None or not most:
+            return 1.0
+        return fact.value / most
+
+    @property
+    def here(self) -> Place | None:
+        """The place on the chart, where both are known."""
+        if self.chart is None or not self.chart.covers(self.system.value):
+            return None
+        return self.chart.find(self.place.value)
+
+    @property
+    def chart_here(self) -> Chart | None:
+        """The chart, if it is that of the present system."""
+        chart = self.chart
+        return chart if chart and chart.covers(self.system.value) else None

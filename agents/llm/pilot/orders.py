@@ -1,0 +1,99 @@
+"""What people ask for, in plain words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from agents.llm.pilot.transcript import Called, Heard, Transcript
+from agents.llm.prompts import is_nudge
+
+LONGEST = 500
+"""A longer text is a summary or a report, not an order."""
+
+PATIENCE = 12
+"""Own calls after which a passing order (sell, explore, refuel) is left behind."""
+
+PASSING = frozenset({"sell", "explore", "refuel"})
+ONCE = frozenset({"report", "search", "note"})
+
+_BROADCAST = re.compile(r"Latest word from your commander:\s*(.+)")
+
+_PATTERNS: tuple[tuple[str, str], ...] = (
+    ("search", r"\b(?:search|look up|recall|remember)\b.*?\b(?:for|about)?\s+(.+)"),
+    ("search", r"\bwhat (?:did|do|have) (?:you|we|i)\b.*?\b(?:about|on|of)\s+(.+)"),
+    ("note", r"\b(?:log|note|write down|remember)(?: this| that)?\s*:\s*(.+)"),
+    ("hold", r"\b(?:stop|halt|hold|wait|pause|stand down|stay|cease)\b"),
+    ("goto", r"\b(?:go|travel|fly|head|move|jump|proceed) (?:back )?to\s+(.+)"),
+    ("dock", r"\b(?:dock|return to (?:the )?(?:base|station|port)|come home)\b"),
+    ("sell", r"\bsell\b"),
+    ("refuel", r"\brefuel\b"),
+    ("report", r"\b(?:report|status|where are you|how are you|sitrep)\b"),
+    ("explore", r"\b(?:explore|scout)\b"),
+    ("mine", r"\b(?:mine|mining|resume|continue|carry on|undock|go on)\b"),
+)
+_ORDERS = tuple((kind, re.compile(words, re.I)) for kind, words in _PATTERNS)
+_NOT = re.compile(r"\b(?:don'?t|do not|never|no longer)\s+(?:\w+\s+){0,2}?$", re.I)
+_STATION = re.compile(r"^(?:the |a |your |nearest )*(?:station|base|port|home|dock)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Something to do; ``fresh`` where it was heard in this turn and not answered."""
+
+    kind: str
+    target: str = ""
+    text: str = ""
+    fresh: bool = False
+    calls_since: tuple[Called, ...] = ()
+
+    def done(self, *tools: str) -> bool:
+        """Whether one of these calls was accepted since it was given."""
+        return any(
+            call.name in tools and not call.answer.is_error for call in self.calls_since
+        )
+
+
+def parse(text: str) -> tuple[str, str] | None:
+    """The kind and target of the order in a text, None where there is none."""
+    words = " ".join(text.split())
+    if not words or len(words) > LONGEST:
+        return None
+    for kind, pattern in _ORDERS:
+        found = pattern.search(words)
+        if not found or _NOT.search(words[: found.start()]):
+            continue
+        target = _target(found[1]) if found.groups() else ""
+        if kind == "goto" and _STATION.match(target.casefold()):
+            return "dock", ""
+        return kind, target
+    return None
+
+
+def _target(words: str) -> str:
+    """The object of an order without what follows it."""
+    first = re.split(r"[.!?;\n]|,| and | then ", words)[0]
+    return re.sub(r"^(?:the|system|planet)\s+", "", first.strip().strip("\"'"))
+
+
+def current_order(transcript: Transcript) -> Order | None:
+    """The newest order in view, else the broadcast that the prompt carries."""
+    entries = transcript.entries
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if not isinstance(entry, Heard) or is_nudge(entry.text):
+            continue
+        if found := parse(entry.text):
+            since = tuple(e for e in entries[index + 1 :] if isinstance(e, Called))
+            return Order(*found, entry.text, index + 1 == len(entries), since)
+    said = _BROADCAST.search(transcript.system)
+    found = parse(said[1]) if said else None
+    return Order(*found, said[1] if said else "") if found else None
+
+
+def heard_now(transcript: Transcript) -> str:
+    """What somebody said just now and was not answered yet, nudges left out."""
+    last = transcript.entries[-1] if transcript.entries else None
+    if isinstance(last, Heard) and not is_nudge(last.text):
+        return last.text if len(last.text) <= LONGEST else ""
+    return ""

@@ -1,0 +1,78 @@
+"""What is done while docked: sell, refuel, repair, write the log, leave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agents.llm.pilot.situation import Call, Decision, Situation
+
+KEEP = ("fuel cell", "repair kit", "mining laser", "weapon")
+REFUEL_BELOW = 0.7
+REPAIR_BELOW = 0.6
+
+
+def at_station(s: Situation) -> Decision | None:
+    """Everything while docked, one action a tick."""
+    asked = s.ask("What I can do depends on where I am.", "docked")
+    if asked:
+        return asked
+    if s.beliefs.docked.value is not True:
+        return None
+    return sell(s) or maintain(s) or leave(s)
+
+
+def sell(s: Situation) -> Decision | None:
+    """Sell the next item of the hold; the exact number has to be known."""
+    asked = s.ask("To sell I need to know exactly what I have.", "hold")
+    if asked:
+        return asked
+    for item, count in sorted((s.beliefs.hold.value or {}).items()):
+        if count > 0 and not is_kept(item) and item not in s.beliefs.unsellable:
+            thought = f"I am docked with {count} {item}: sell them."
+            if done := s.act(thought, "sell", item_id=item, quantity=count):
+                return done
+    return None
+
+
+def is_kept(item: str) -> bool:
+    """Whether an item (id or name) is part of the ship's equipment."""
+    words = item.replace("_", " ").casefold()
+    return words.startswith(KEEP)
+
+
+def maintain(s: Situation) -> Decision | None:
+    """Fill the tank and mend the hull while there is money for it."""
+    b = s.beliefs
+    if b.credits.value == 0:
+        return None
+    if b.share(b.fuel, b.tank) < REFUEL_BELOW:
+        thought = f"Fuel {b.fuel.value}/{b.tank} is low and I am docked."
+        if done := s.act(thought, "refuel"):
+            return with_log(s, done)
+    if b.share(b.hull, b.frame) < REPAIR_BELOW:
+        return s.act(f"The hull is down to {b.hull.value}/{b.frame}.", "repair")
+    return None
+
+
+def leave(s: Situation) -> Decision | None:
+    """Undock, with a line in the log when something was sold."""
+    done = s.act("Nothing more to do at this station: back to work.", "undock")
+    return with_log(s, done) if done else None
+
+
+def with_log(s: Situation, decision: Decision) -> Decision:
+    """Add a line to the captain's log beside an action, once per visit."""
+    sold = 0
+    for call in s.transcript.calls():
+        if call.name == "captains_log_add":
+            sold = 0
+        elif call.name == "sell" and not call.answer.is_error:
+            sold += 1
+    if not sold or "captains_log_add" not in s.tools:
+        return decision
+    where = s.beliefs.place.value or "the station"
+    money = s.beliefs.credits.value
+    now = f" About {money:,} credits." if money is not None else ""
+    entry = f"Sold {sold} kinds of cargo at {where}.{now} Next: mine again."
+    log = Call("captains_log_add", {"entry": entry})
+    return replace(decision, calls=(log, *decision.calls))

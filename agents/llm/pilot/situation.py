@@ -1,0 +1,127 @@
+"""What the rules decide on and what they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.pilot.answers import WAIT
+from agents.llm.pilot.beliefs import ASKS, Beliefs
+from agents.llm.pilot.orders import Order
+from agents.llm.pilot.replay import ACTIONS
+from agents.llm.pilot.transcript import Transcript, key_of
+
+WORN_OUT = 2
+"""Refusals of one and the same call after which it is not tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool to call."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The next message: calls, or the text that ends the turn; and why."""
+
+    calls: tuple[Call, ...] = ()
+    text: str = ""
+    thought: str = ""
+
+    @property
+    def acts(self) -> bool:
+        """Whether it takes a tick."""
+        return any(call.name in ACTIONS for call in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Beliefs, the view they come from, the order to obey, and the tools.
+
+    ``tools`` maps each tool to the names of its arguments.
+    """
+
+    name: str
+    beliefs: Beliefs
+    transcript: Transcript
+    tools: Mapping[str, frozenset[str]]
+    order: Order | None = None
+
+    def asked(self, tool: str) -> bool:
+        """Whether a tool was called in this turn, answered well or not."""
+        return any(call.name == tool for call in self.transcript.calls_of_turn())
+
+    def can_ask(self, tool: str) -> bool:
+        """Whether a query is offered and was not made in this turn yet."""
+        return tool in self.tools and not self.asked(tool)
+
+    def act(self, thought: str, tool: str, **arguments: Any) -> Decision | None:
+        """Call a tool for its effect; None where it is missing or was refused.
+
+        Refused means: in this turn, or the last two times in view with no other
+        action accepted in between.
+        """
+        if tool not in self.tools:
+            return None
+        key = key_of(tool, arguments)
+        now = self.transcript.calls_of_turn()
+        if any(call.key == key and call.answer.is_error for call in now):
+            return None
+        if self._refusals(key) >= WORN_OUT:
+            return None
+        return Decision((Call(tool, arguments),), thought=thought)
+
+    def _refusals(self, key: tuple[str, str]) -> int:
+        count = 0
+        for call in self.transcript.calls():
+            if call.name not in ACTIONS:
+                continue
+            if not call.answer.is_error:
+                count = 0
+            elif call.key == key and call.answer.code not in WAIT:
+                count += 1
+        return count
+
+    def ask(self, thought: str, *facts: str) -> Decision | None:
+        """Ask for those of the facts that are not known; None where nothing helps."""
+        every = self.beliefs.facts()
+        unknown = [name for name in facts if not every[name].known]
+        wanted = [
+            tool
+            for name in unknown
+            if not every[name].pending and (tool := self._teller(name))
+        ]
+        if not wanted:
+            return None
+        calls = tuple(Call(tool, {}) for tool in dict.fromkeys(wanted))
+        names = ", ".join(unknown)
+        return Decision(calls, thought=f"{thought} I do not know for sure: {names}.")
+
+    def _teller(self, name: str) -> str:
+        """The tool to ask for a fact: the named one, its own, or the general one."""
+        named = self.beliefs.facts()[name].ask
+        for tool in (named, ASKS.get(name, "get_status"), "get_status"):
+            if self.can_ask(tool):
+                return tool
+        return ""
+
+    def ask_chart(self, thought: str) -> Decision | None:
+        """Get the chart of this system: from the cache where it is, else anew."""
+        if self.beliefs.chart_here:
+            return None
+        handle = "state://get_system"
+        if self.beliefs.charted and self.can_ask("zoea_recall"):
+            return Decision(
+                (Call("zoea_recall", {"handle": handle}),),
+                thought=f"{thought} The cached chart has the ids.",
+            )
+        if self.can_ask("get_system"):
+            return Decision(
+                (Call("get_system", {}),),
+                thought=f"{thought} I have no chart of this system in view.",
+            )
+        return None

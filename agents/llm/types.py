@@ -1,0 +1,104 @@
+"""What a model call takes and gives, without a word about any provider's format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+from memory.context.types import ToolCall
+
+Kind = Literal["openai", "anthropic", "ollama", "pilot"]
+Dialect = Literal["openai", "anthropic"]
+ChatMessage = Mapping[str, Any]
+"""One message in the OpenAI chat form (anthropic dialect: in Anthropic's)."""
+
+
+class ModelError(Exception):
+    """A model call that cannot be made or was refused.
+
+    ``detail`` is one sentence, ``remedy`` what to do about it. ``retryable`` says
+    whether the same call may succeed later, ``retry_after`` how many seconds the
+    provider asks to wait. Never holds a key.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        remedy: str = "",
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(f"{detail} {remedy}".strip())
+        self.detail = detail
+        self.remedy = remedy
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class UnknownProviderError(ModelError):
+    """No provider of that name is configured."""
+
+
+class Tool(Protocol):
+    """A tool as a model is told of it; ``parameters`` is a JSON schema."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call; ``cached`` is the part of ``input`` read from a cache."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model answered.
+
+    ``tool_calls`` hold their arguments as the model wrote them, valid JSON or not.
+    ``signature`` belongs to a signed reasoning and is opaque. ``cost`` is in US
+    dollars, 0 where no price is known.
+    """
+
+    text: str
+    reasoning: str = ""
+    signature: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    cost: Decimal = Decimal(0)
+    finish_reason: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is reached; ``name`` is how the Mysis names it.
+
+    ``window`` is the model's context in tokens. An empty ``base_url`` is the
+    provider's own address. The key is in no representation of the object.
+    """
+
+    name: str
+    kind: Kind
+    model: str
+    window: int
+    base_url: str = ""
+    key: str = field(default="", repr=False)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The form that its messages must have."""
+        return "anthropic" if self.kind == "anthropic" else "openai"
