@@ -29,20 +29,31 @@ from memory.context.units import Item, Plan, Unit
 def assemble(request: AssemblyRequest) -> Assembly:
     """The view of one call of one Mysis, with ledger, statistics and reasons.
 
-    Whatever the log holds gives a result, `budget_impossible` among them. A request
-    that no form would let through raises ValueError: registry.UnknownStrategy,
-    options.OptionError, or one that names the field.
+    Whatever the log holds gives a result, `budget_impossible` among them. A strategy
+    that is gone, misconfigured or failing is replaced by the window and the result
+    says so; whoever takes strategy and options from somebody checks them first by
+    registry.validate_options. Another bad field raises ValueError naming it.
     """
     if request.dialect not in DIALECTS:
         raise ValueError(f'dialect: "{request.dialect}" is not one of {DIALECTS}')
-    options = registry.validate_options(request.strategy, request.options)
+    options, failure = _options(request)
     prepared = prepare(request, options)
     if prepared.is_empty():
         return report_unsent(prepared, None)
     try:
+        if failure:
+            return _fallback(prepared, options, failure)
         return _with_fallback(prepared, options)
     except BudgetImpossible as error:
         return report_unsent(prepared, error.impossible)
+
+
+def _options(request: AssemblyRequest) -> tuple[CommonOptions, str]:
+    """The strategy's options, or the common ones and why it cannot be used."""
+    try:
+        return registry.validate_options(request.strategy, request.options), ""
+    except ValueError as error:
+        return CommonOptions(), str(error)
 
 
 def _with_fallback(prepared: Prepared, options: CommonOptions) -> Assembly:
@@ -55,10 +66,14 @@ def _with_fallback(prepared: Prepared, options: CommonOptions) -> Assembly:
     except Exception as error:
         if name == FALLBACK_STRATEGY:
             raise
-        failure = f"{name} failed ({type(error).__name__}: {error})"[:300]
+        failure = f"{name} failed ({type(error).__name__}: {error})"
+    return _fallback(prepared, options, failure)
+
+
+def _fallback(prepared: Prepared, options: CommonOptions, failure: str) -> Assembly:
     common = {"state_block": options.state_block, "result_cap": options.result_cap}
     safe = registry.validate_options(FALLBACK_STRATEGY, common)
-    return _view(prepared, FALLBACK_STRATEGY, safe, failure)
+    return _view(prepared, FALLBACK_STRATEGY, safe, prepared.sanitize(failure)[:300])
 
 
 def _view(
@@ -101,12 +116,13 @@ def _with_state(
     warnings: list[str],
 ) -> list[Unit]:
     """The state block as the last user-side block, if there is one and room for it."""
-    request = prepared.request
-    if request.render_state is None:
+    render = prepared.request.render_state
+    if render is None:
         return units
+    size = prepared.request.state_bytes
     room = prepared.frame.room() - fitted.used
     text, cut = fit_state(
-        request.render_state, request.state_bytes, room, prepared.count
+        lambda limit: prepared.sanitize(render(limit)), size, room, prepared.count
     )
     if cut:
         how = "shortened" if text else "left out"

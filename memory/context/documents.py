@@ -10,6 +10,7 @@ from memory.context import registry
 from memory.context.fields import DocumentError, Fields, checked_object
 from memory.context.message_documents import parse_messages
 from memory.context.policy import check_policy
+from memory.context.text import clean
 from memory.context.types import (
     COUNTERS,
     DIALECTS,
@@ -82,7 +83,7 @@ def parse_request(
         budget=_budget(fields),
         dialect=fields.choice("dialect", DIALECTS, "openai"),
         counter=fields.choice("counter", COUNTERS, "estimate"),
-        mysis=fields.text("mysis", "self"),
+        mysis=clean(fields.text("mysis", "self")),
         previous=_previous(fields),
         mission=fields.optional_text("mission"),
         turns_left=fields.optional_whole("turns_left"),
@@ -148,6 +149,8 @@ def _budget(fields: Fields) -> Budget:
 
 def _previous(fields: Fields) -> list[Mapping[str, Any]] | None:
     given = fields.values.get("previous")
+    if isinstance(given, dict):
+        given = given.get("messages")
     if given is None:
         return None
     if not isinstance(given, list):

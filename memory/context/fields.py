@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, TypeVar
 
+from memory.context.text import clean
+
 _Choice = TypeVar("_Choice", bound=str)
+_LONGEST = 600
 
 
 class DocumentError(ValueError):
-    """A document that is not of the form; one line that names the key."""
+    """A document that is not of the form; one printable line that names the key."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(" ".join(clean(text)[:_LONGEST].split()))
 
 
 def checked_object(value: object, where: str) -> dict[str, Any]:

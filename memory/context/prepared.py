@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memory.context.blocks import Rules
 from memory.context.budget import Frame
 from memory.context.caps import cap_results
 from memory.context.options import CommonOptions
 from memory.context.pins import with_pins
 from memory.context.policy import PolicyOf, lookup
-from memory.context.repair import Repaired, Rules, repair
-from memory.context.text import clean
+from memory.context.repair import repair
+from memory.context.secrets import Sanitizer, sanitizer
 from memory.context.tokens import Counter, counter_for
 from memory.context.types import FILLER_TEXT, NUDGE_TEXT, AssemblyRequest, Message
-from memory.context.units import Fate, History, Item, Unit
+from memory.context.units import Fate, History, Item, Repaired, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Prepared:
     frame: Frame
     count: Counter
     policy_of: PolicyOf
+    sanitize: Sanitizer
     nudge: str
 
     def history(self) -> History:
@@ -53,14 +55,16 @@ def prepare(request: AssemblyRequest, options: CommonOptions) -> Prepared:
     count = counter_for(request.counter, request.calibration)
     policy_of = lookup(request.tool_policy)
     messages = _in_order(request.messages)
-    rules = Rules(count, policy_of, request.dialect, request.system is not None)
+    sanitize = sanitizer(messages, policy_of)
+    given = request.system is not None
+    rules = Rules(count, policy_of, request.dialect, given, sanitize)
     repaired = repair(messages, rules)
     units, capped = repaired.units, dict[int, Fate]()
     if options.result_cap:
         units, capped = cap_results(units, options.result_cap, count, request.mysis)
     base = _base_text(request, repaired, rules)
-    system = _system_item(base, request, repaired, count)
-    nudge = clean(request.nudge or "").strip() or NUDGE_TEXT
+    system = _system_item(base, request, repaired, rules)
+    nudge = sanitize(request.nudge or "").strip() or NUDGE_TEXT
     base_tokens = count(base) if base else 0
     frame = Frame(
         tokens=request.budget.tokens,
@@ -81,6 +85,7 @@ def prepare(request: AssemblyRequest, options: CommonOptions) -> Prepared:
         frame=frame,
         count=count,
         policy_of=policy_of,
+        sanitize=sanitize,
         nudge=nudge,
     )
 
@@ -100,23 +105,23 @@ def _base_text(
 ) -> str | None:
     """The current system prompt: the request's, else the newest stored one."""
     if request.system is not None:
-        text = clean(request.system)
+        text = rules.sanitize(request.system)
     elif repaired.prompt is not None:
-        text = clean(repaired.prompt.content)
+        text = rules.sanitize(repaired.prompt.content)
     else:
         return None
     return None if rules.is_blank(text) else text
 
 
 def _system_item(
-    base: str | None, request: AssemblyRequest, repaired: Repaired, count: Counter
+    base: str | None, request: AssemblyRequest, repaired: Repaired, rules: Rules
 ) -> Item | None:
+    """The one system message: the prompt, then the pins; made up unless stored."""
     pinned = (text for _, text in sorted(repaired.pins.items()))
-    text = with_pins(base, (*request.pins, *pinned))
+    text = with_pins(base, (*map(rules.sanitize, request.pins), *pinned))
     if text is None:
         return None
-    source = repaired.prompt.id if repaired.prompt and base else None
-    kind = None if source is not None else "prompt"
-    if kind is None:
-        return Item("system", text, count(text), source)
-    return Item("system", text, count(text), kind="prompt")
+    tokens = rules.count(text)
+    if repaired.prompt is not None and base:
+        return Item("system", text, tokens, repaired.prompt.id)
+    return Item("system", text, tokens, kind="prompt")

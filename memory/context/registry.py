@@ -21,7 +21,7 @@ DEFAULT = DEFAULT_STRATEGY
 
 
 class UnknownStrategy(ValueError):
-    """No strategy has this name; the text lists those that exist."""
+    """No strategy has this name, or its plug-in is broken; the text says which."""
 
 
 def names() -> tuple[str, ...]:
@@ -31,15 +31,14 @@ def names() -> tuple[str, ...]:
 
 @cache
 def resolve(name: str) -> Strategy:
-    """The strategy of that name; UnknownStrategy or TypeError for a bad plug-in."""
+    """The strategy of that name; UnknownStrategy where there is none that works."""
     if name in BUILT_IN:
-        return _strategy(name, import_module(BUILT_IN[name]).STRATEGY)
-    plugins = _plugins()
-    if name not in plugins:
+        built_in: Strategy = import_module(BUILT_IN[name]).STRATEGY
+        return built_in
+    if name not in _plugins():
         known = ", ".join(names())
         raise UnknownStrategy(f'strategy: "{name}" is unknown; use one of {known}')
-    (found,) = entry_points(group=ENTRY_POINTS, name=name)
-    return _strategy(name, found.load())
+    return _load(name)
 
 
 def validate_options(strategy: str, options: Mapping[str, object]) -> CommonOptions:
@@ -63,9 +62,19 @@ def _plugins() -> tuple[str, ...]:
     return tuple(point.name for point in entry_points(group=ENTRY_POINTS))
 
 
-def _strategy(name: str, found: object) -> Strategy:
+def _load(name: str) -> Strategy:
+    point = next(iter(entry_points(group=ENTRY_POINTS, name=name)))
+    try:
+        found = point.load()
+    except Exception as error:
+        raise UnknownStrategy(
+            f'strategy: the plug-in "{name}" cannot be loaded '
+            f"({type(error).__name__}: {error})"
+        ) from error
     if not isinstance(found, Strategy):
-        raise TypeError(f'strategy: "{name}" is no memory.context.strategy.Strategy')
+        raise UnknownStrategy(
+            f'strategy: the plug-in "{name}" is no memory.context.strategy.Strategy'
+        )
     return found
 
 

@@ -44,8 +44,8 @@ def compact(
 
 
 def is_good(item: Item) -> bool:
-    """Whether a result shows state: no error, no filler, not interim (A7)."""
-    if item.is_error or item.filled or item.pending:
+    """Whether a result shows state: no error and not interim (A7)."""
+    if item.is_error or item.pending:
         return False
     text = item.content
     if text.startswith("Error:"):
@@ -70,13 +70,13 @@ def _superseded(
     old: dict[int, int] = {}
     for item in sorted(unit.items[1:], key=lambda item: -item.call):
         call = calls[item.call]
-        if item.source is None or history.policy_of(call.name) != "snapshot":
+        if item.filled or history.policy_of(call.name) != "snapshot":
             continue
         key = call.name, canonical(call.arguments)
         found = newest.get(key)
         if found is not None:
             old[item.call] = found[0]
-        elif is_good(item):
+        elif item.source is not None and is_good(item):
             newest[key] = (item.source, item.call)
     return old
 

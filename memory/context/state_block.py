@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memory.context.text import clean
 from memory.context.tokens import Counter
 
 #: Below this many bytes a state block says nothing worth sending.
@@ -19,7 +18,7 @@ def fit_state(
 
     The text is empty where there is no state or no room for one.
     """
-    text = clean(render(size)).strip()
+    text = render(size).strip()
     if not text:
         return "", False
     tokens = count(text)
@@ -29,7 +28,7 @@ def fit_state(
         size = min(size - 1, size * max(0, room) // tokens)
         if size < SMALLEST:
             break
-        text = clean(render(size)).strip()
+        text = render(size).strip()
         tokens = count(text)
         if text and tokens <= room:
             return text, True

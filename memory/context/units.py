@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from memory.context.policy import PolicyOf
 from memory.context.tokens import Counter
 from memory.context.types import (
+    NO_RESPONSE_TEXT,
     AssemblyRequest,
     Disposition,
     Kind,
+    Message,
     Status,
     Summary,
     SummaryWanted,
@@ -45,8 +47,8 @@ class Item:
 
     @property
     def filled(self) -> bool:
-        """Whether this stands for a result that never came."""
-        return self.kind == "filler"
+        """Whether this stands for a result that never came, also as a stored row."""
+        return self.role == "tool" and self.content == NO_RESPONSE_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,24 @@ class Fate:
     disposition: Disposition
     by: int | str | None
     reason: str
+
+
+@dataclass(slots=True)
+class Repaired:
+    """The log as units, and what is known of every row.
+
+    `counted` holds the row indexes that count toward a window, `prompt` the stored
+    system prompt to send, `pins` the texts of pinned rows by id, `intent` the id of
+    the newest order, `tokens_in` the tokens of each stored row.
+    """
+
+    units: list[Unit] = field(default_factory=list)
+    fates: dict[int, Fate] = field(default_factory=dict)
+    counted: list[int] = field(default_factory=list)
+    pins: dict[int, str] = field(default_factory=dict)
+    tokens_in: dict[int, int] = field(default_factory=dict)
+    prompt: Message | None = None
+    intent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,169 @@
+"""A tool block: one assistant message with its calls, and one result for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory.context.arguments import REDACTED, as_object, redacted, wire_name
+from memory.context.matching import Draft, Slot
+from memory.context.policy import PolicyOf
+from memory.context.secrets import Sanitizer
+from memory.context.tokens import Counter
+from memory.context.types import NO_RESPONSE_TEXT, Dialect, Message, ToolCall
+from memory.context.units import Fate, Item, Repaired, Unit, item_tokens
+
+PINNED_STUB = "[pinned: see the standing orders]"
+
+PINNED = Fate("pinned", "pins", "Shown with the standing orders instead of in place.")
+_BAD_ARGUMENTS = Fate(
+    "truncated", "repair", "Arguments that are no JSON object were sent as {}."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What repair needs to know of the request."""
+
+    count: Counter
+    policy_of: PolicyOf
+    dialect: Dialect
+    system_given: bool
+    sanitize: Sanitizer
+
+    def is_blank(self, text: str) -> bool:
+        """Whether the dialect refuses this as the text of a message."""
+        return not text or (self.dialect == "anthropic" and not text.strip())
+
+    def thinking(self, message: Message) -> tuple[str | None, str | None]:
+        """Signed reasoning as it was, or none of it: an edited one is refused (I12)."""
+        text = message.reasoning
+        if message.signature and text and text.strip() and self.sanitize(text) is text:
+            return text, message.signature
+        return None, None
+
+    def measure(self, message: Message, out: Repaired) -> tuple[str, int]:
+        """The text to send and its tokens; the stored row's tokens are noted."""
+        text = self.sanitize(message.content)
+        stored = self.count(message.content)
+        out.tokens_in[message.id] = stored
+        return text, stored if text is message.content else self.count(text)
+
+
+def block_of(draft: Draft, rules: Rules, out: Repaired) -> Unit:
+    """The whole block: the calls, their results as stored, fillers at the end (A17)."""
+    message = draft.message
+    winners = [slot.winner() for slot in draft.slots]
+    items = [_call_item(message, rules, out)]
+    pending = False
+    for result, index in draft.results:
+        winner = winners[index]
+        if winner is result:
+            pending = pending or result.pending
+            name = message.tool_calls[index].name
+            items.append(_result_item(result, index, name, rules, out))
+        elif winner is not None:
+            _supersede(result, winner, rules, out)
+    items.extend(_fillers(draft.slots, rules))
+    rows = (message.id, *(result.id for result, _ in draft.results))
+    return Unit(tuple(items), draft.start, rows, is_signed(message), pending)
+
+
+def is_signed(message: Message) -> bool:
+    """Whether the row may not be edited (I12)."""
+    return message.signed or message.signature is not None
+
+
+def _supersede(result: Message, winner: Message, rules: Rules, out: Repaired) -> None:
+    out.tokens_in[result.id] = rules.count(result.content)
+    out.fates[result.id] = Fate(
+        "superseded", winner.id, "A later result came for the same call."
+    )
+
+
+def _call_item(message: Message, rules: Rules, out: Repaired) -> Item:
+    count = rules.count
+    text, tokens = rules.measure(message, out)
+    calls = []
+    for call in message.tool_calls:
+        cost = count(call.name) + count(call.arguments)
+        out.tokens_in[message.id] += cost
+        sent = _sendable(call, message.id, rules, out)
+        if sent is not call:
+            cost = count(sent.name) + count(sent.arguments)
+        tokens += cost
+        calls.append(sent)
+    reasoning, signature = rules.thinking(message)
+    item = Item(
+        role="assistant",
+        content=text,
+        tokens=tokens,
+        source=message.id,
+        calls=tuple(calls),
+        reasoning=reasoning,
+        signature=signature,
+    )
+    if message.pinned and not rules.is_blank(text):
+        return _pinned_calls(message, item, rules, out)
+    return item
+
+
+def _pinned_calls(message: Message, item: Item, rules: Rules, out: Repaired) -> Item:
+    """The text goes to the standing orders, the calls stay (signed: all stays)."""
+    out.pins[message.id] = item.content
+    out.fates[message.id] = PINNED
+    if is_signed(message):
+        return item
+    tokens = item_tokens("", item.calls, rules.count)
+    return Item("assistant", "", tokens, message.id, calls=item.calls)
+
+
+def _sendable(call: ToolCall, row: int, rules: Rules, out: Repaired) -> ToolCall:
+    name = wire_name(call.name)
+    if rules.policy_of(call.name) == "secret":
+        return ToolCall(call.id, name, redacted(call.arguments))
+    text = rules.sanitize(call.arguments)
+    arguments, same = as_object(text)
+    if not same:
+        out.fates.setdefault(row, _BAD_ARGUMENTS)
+    if arguments == call.arguments and name == call.name:
+        return call
+    return ToolCall(call.id, name, arguments)
+
+
+def _result_item(
+    result: Message, index: int, name: str, rules: Rules, out: Repaired
+) -> Item:
+    text, tokens = rules.measure(result, out)
+    replaced: str | None = None
+    if rules.policy_of(name) == "secret":
+        replaced = REDACTED if text else ""
+    elif result.pinned and not rules.is_blank(text):
+        out.pins[result.id] = text
+        out.fates[result.id] = PINNED
+        replaced = PINNED_STUB
+    if replaced is not None:
+        text, tokens = replaced, rules.count(replaced)
+    return Item(
+        role="tool",
+        content=text,
+        tokens=tokens,
+        source=result.id,
+        call=index,
+        is_error=result.is_error,
+        pending=result.pending,
+    )
+
+
+def _fillers(slots: list[Slot], rules: Rules) -> list[Item]:
+    return [
+        Item(
+            role="tool",
+            content=NO_RESPONSE_TEXT,
+            tokens=rules.count(NO_RESPONSE_TEXT),
+            kind="filler",
+            call=index,
+            is_error=True,
+        )
+        for index, slot in enumerate(slots)
+        if not slot.results
+    ]

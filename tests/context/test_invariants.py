@@ -1,0 +1,443 @@
+"""The invariants of the contract over nasty logs, for every registered strategy."""
+
+from __future__ import annotations
+
+import json
+import os
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from memory.context import registry
+from memory.context.assemble import assemble
+from memory.context.documents import parse_request, result_document
+from memory.context.text import clean
+from memory.context.types import Assembly, AssemblyRequest, Budget, Message
+from tests.context import checks
+from tests.context.histories import (
+    HUGE,
+    SECRET,
+    TEXTS,
+    Log,
+    histories,
+    renamed,
+    shuffled,
+    valid_histories,
+)
+
+STRATEGIES = registry.names()
+PINS = ("never attack miners", "report to Ada-7")
+ROOMY = Budget(10_000_000, 0)
+STATE = "## Current Game State\n\n" + "- Fuel: 60/100\n" * 40
+
+#: More for a long run: CONTEXT_EXAMPLES=2000 pytest tests/context/test_invariants.py
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "50"))
+
+fast = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+slow = settings(fast, max_examples=EXAMPLES // 5)
+every_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
+every_dialect = pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+
+
+def render_state(max_bytes: int) -> str:
+    lines, size = [], 0
+    for line in STATE.splitlines(keepends=True):
+        size += len(line)
+        if size > max_bytes:
+            break
+        lines.append(line)
+    return "".join(lines)
+
+
+budgets = st.one_of(
+    st.just(ROOMY),
+    st.builds(Budget, st.integers(0, 900), st.integers(0, 60)),
+    st.builds(Budget, st.integers(300, 4_000), st.just(100)),
+)
+requests = st.fixed_dictionaries(
+    {
+        "system": st.sampled_from([None, None, "You are Ada.", "", " ", "odd \ud800"]),
+        "pins": st.sampled_from([(), (), PINS]),
+        "budget": budgets,
+        "counter": st.sampled_from(["estimate", "chars"]),
+        "render_state": st.sampled_from([None, render_state]),
+        "tools_tokens": st.sampled_from([0, 0, 25]),
+        "tool_policy": st.just({"login": "secret"}),
+    }
+)
+
+
+def window_options(strategy: str, size: int) -> dict[str, object]:
+    names = {spec.name for spec in registry.option_specs(strategy)}
+    return {"window": size} if "window" in names else {}
+
+
+def build(log: Log, strategy: str, **more: Any) -> tuple[AssemblyRequest, Assembly]:
+    request = AssemblyRequest(log.done(), strategy=strategy, **more)
+    return request, assemble(request)
+
+
+@every_dialect
+@every_strategy
+@fast
+@given(histories(), requests, st.integers(1, 12))
+def test_every_view_is_valid_and_accounted_for(
+    strategy: str, dialect: Any, log: Log, more: dict[str, Any], size: int
+) -> None:
+    """I4 to I10, I20, I28: whatever the log, the view is valid and the books agree."""
+    request, result = build(
+        log,
+        strategy,
+        dialect=dialect,
+        options=window_options(strategy, size),
+        **more,
+    )
+    assert result.status != "fallback_used", result.reason
+    checks.check_wire(request, result)
+    checks.check_shape(result)
+    checks.check_ledger(request, result)
+    checks.check_sources(request, result)
+
+
+@every_dialect
+@every_strategy
+@fast
+@given(histories(), requests)
+def test_the_budget_holds(
+    strategy: str, dialect: Any, log: Log, more: dict[str, Any]
+) -> None:
+    """I13: never a silent overrun, and what is impossible says which part and why."""
+    request, result = build(log, strategy, dialect=dialect, **more)
+    if result.status == "budget_impossible":
+        assert result.impossible is not None
+        assert result.impossible.need > result.impossible.have >= 0
+        assert result.impossible.component
+        return
+    spent = result.stats["tokens_out"] + request.tools_tokens + request.budget.reserve
+    if result.messages:
+        assert spent <= request.budget.tokens
+    by_category = dict(result.stats["tokens_by_category"])
+    if result.messages:
+        assert by_category.pop("tools") == request.tools_tokens
+        assert sum(by_category.values()) == result.stats["tokens_out"]
+    if dialect == "openai":
+        assert result.stats["tokens_out"] == checks.tokens_of(request, result)
+
+
+@every_dialect
+@every_strategy
+@slow
+@given(histories(st.one_of(TEXTS, HUGE)), st.integers(200, 60_000))
+def test_huge_texts_fit_or_are_refused(
+    strategy: str, dialect: Any, log: Log, tokens: int
+) -> None:
+    """I13 and I29 with texts of up to a megabyte."""
+    budget = Budget(tokens, 0)
+    request, result = build(log, strategy, dialect=dialect, budget=budget)
+    checks.check_wire(request, result)
+    assert result.stats["tokens_out"] <= tokens
+    json.dumps(result_document(result), ensure_ascii=False).encode("utf-8")
+
+
+@every_strategy
+@fast
+@given(histories(), requests)
+def test_it_is_pure_and_deterministic(
+    strategy: str, log: Log, more: dict[str, Any]
+) -> None:
+    """I1, I2: the input is unchanged and the same input gives the same bytes."""
+    request = AssemblyRequest(log.done(), strategy=strategy, **more)
+    before = deepcopy(request.messages)
+    first = json.dumps(result_document(assemble(request)))
+    assert request.messages == before
+    assert hash(request.messages) == hash(before)
+    assert json.dumps(result_document(assemble(request))) == first
+
+
+@every_strategy
+@fast
+@given(histories(), st.integers(1, 12), st.sampled_from([(), PINS]))
+def test_a_view_fed_back_stays_as_it_is(
+    strategy: str, log: Log, size: int, pins: tuple[str, ...]
+) -> None:
+    """I3: assembling a view changes nothing any more."""
+    options = window_options(strategy, size)
+    request, once = build(log, strategy, budget=ROOMY, pins=pins, options=options)
+    assume(once.messages)
+    rows = {row.id: row for row in request.messages}
+    document = {
+        "messages": [
+            {**message, **marks(rows[source])} if isinstance(source, int) else message
+            for message, source in zip(once.messages, once.sources, strict=True)
+        ],
+        "strategy": strategy,
+        "options": options,
+        "pins": list(pins),
+        "budget": {"tokens": ROOMY.tokens, "reserve": 0},
+    }
+    assert assemble(parse_request(document)).messages == once.messages
+
+
+def marks(row: Message) -> dict[str, object]:
+    """What a store knows of a row beside what goes over the wire."""
+    return {
+        "is_error": row.is_error,
+        "pending": row.pending,
+        "signed": row.signed,
+        "signature": row.signature,
+        "origin": row.origin,
+    }
+
+
+@every_dialect
+@every_strategy
+@fast
+@given(histories(), requests)
+def test_orders_and_the_newest_unit_are_never_lost(
+    strategy: str, dialect: Any, log: Log, more: dict[str, Any]
+) -> None:
+    """I16 to I18: pins once and verbatim, the newest order, the newest unit."""
+    request, result = build(log, strategy, dialect=dialect, **more)
+    assume(result.messages)
+    texts = checks.texts_of(result)
+    for pin in request.pins:
+        assert sum(text.count(pin) for text in texts) == 1
+    order = newest_order(request.messages, dialect)
+    if order is not None:
+        handle = f"ctx://{request.mysis}/{order.id}]"
+        whole = any(clean(order.content) in text for text in texts)
+        assert whole or any(handle in text for text in texts)
+    newest = newest_head(request.messages, dialect)
+    lines = {line.id: line for line in result.ledger}
+    if newest is not None:
+        assert lines[newest.id].disposition in (
+            "kept",
+            "pinned",
+            "displaced",
+            "truncated",
+        )
+
+
+def sendable(message: Message, dialect: str) -> bool:
+    text = clean(message.content)
+    return bool(text.strip() if dialect == "anthropic" else text)
+
+
+def newest_order(messages: tuple[Message, ...], dialect: str) -> Message | None:
+    orders = [
+        message
+        for message in messages
+        if message.role in ("user", "system")
+        and message.origin in ("human", "broadcast")
+        and sendable(message, dialect)
+    ]
+    return orders[-1] if orders else None
+
+
+def newest_head(messages: tuple[Message, ...], dialect: str) -> Message | None:
+    heads = [
+        message
+        for message in messages
+        if message.role != "tool"
+        and message.origin != "prompt"
+        and (message.tool_calls or sendable(message, dialect))
+        and (message.tool_calls or not message.pinned)
+    ]
+    return heads[-1] if heads else None
+
+
+@every_strategy
+@fast
+@given(histories())
+def test_surviving_calls_and_signed_messages_are_untouched(
+    strategy: str, log: Log
+) -> None:
+    """I11, I12: siblings of a pruned call and signed messages keep every byte."""
+    request, result = build(log, strategy, budget=ROOMY)
+    stored = {message.id: message for message in request.messages}
+    for message, source in zip(result.messages, result.sources, strict=True):
+        row = stored.get(source) if isinstance(source, int) else None
+        if row is None or row.role != "assistant":
+            continue
+        signed = row.signed or row.signature is not None
+        if signed or not row.pinned:
+            assert (message["content"] or "") == clean(row.content)
+        if signed:
+            assert len(message.get("tool_calls", [])) == len(row.tool_calls)
+        originals = [call.arguments for call in row.tool_calls]
+        for call in message.get("tool_calls", []):
+            arguments = call["function"]["arguments"]
+            assert (
+                arguments == "{}" or "\\u" in str(originals) or arguments in originals
+            )
+
+
+@every_strategy
+@fast
+@given(histories(), st.sampled_from([0, 40]))
+def test_nothing_is_inflated(strategy: str, log: Log, cap: int) -> None:
+    """I14: a view is larger than its log only by what was put in beside it."""
+    request, result = build(
+        log, strategy, budget=ROOMY, counter="chars", options={"result_cap": cap}
+    )
+    added = sum(
+        len(result.messages[entry.position]["content"]) for entry in result.synthetic
+    )
+    header = result.stats["tokens_by_category"]["pins"] + 100 * len(
+        [line for line in result.ledger if line.disposition == "pinned"]
+    )
+    header += 2 * sum(len(message.tool_calls) for message in request.messages)
+    assert result.stats["tokens_out"] <= result.stats["tokens_in"] + added + header
+    for line in result.ledger:
+        if line.disposition in ("superseded", "masked"):
+            assert line.tokens_out < max(1, line.tokens_in)
+
+
+@pytest.mark.parametrize(
+    "strategy", [name for name in STRATEGIES if window_options(name, 1)]
+)
+@fast
+@given(histories(), st.integers(1, 10), st.integers(1, 6))
+def test_a_larger_window_never_keeps_less(
+    strategy: str, log: Log, size: int, more: int
+) -> None:
+    """I15 for the window."""
+    smaller = window_options(strategy, size)
+    larger = window_options(strategy, size + more)
+    _, small = build(log, strategy, budget=ROOMY, options=smaller)
+    _, large = build(log, strategy, budget=ROOMY, options=larger)
+    assert real(small) <= real(large)
+
+
+@every_strategy
+@fast
+@given(histories(), st.integers(0, 3_000), st.integers(1, 600))
+def test_a_larger_budget_never_keeps_less(
+    strategy: str, log: Log, tokens: int, more: int
+) -> None:
+    """I15 for the budget, where nothing had to be cut."""
+    assume(strategy in ("full", "window", "snapshot-window"))
+    options = {"result_cap": 0}
+    _, small = build(log, strategy, budget=Budget(tokens, 0), options=options)
+    _, large = build(log, strategy, budget=Budget(tokens + more, 0), options=options)
+    for result in (small, large):
+        cut = any(
+            line.by == "budget" and line.disposition == "truncated"
+            for line in result.ledger
+        )
+        assume(not cut)
+    assert len(real(small)) <= len(real(large))
+
+
+def real(result: Assembly) -> set[int]:
+    return {source for source in result.sources if isinstance(source, int)}
+
+
+@every_strategy
+@fast
+@given(histories(), requests)
+def test_secrets_are_nowhere(strategy: str, log: Log, more: dict[str, Any]) -> None:
+    """I27: neither in messages nor in ledger, reasons or statistics."""
+    log.calls(("s", "login", json.dumps({"password": SECRET})))
+    log.result("s", json.dumps({"session_id": SECRET, "player": "Ada"}))
+    log.says(f"I use {SECRET} from now on.")
+    log.user(f"Is {SECRET} right?")
+    _, result = build(log, strategy, **more)
+    assert SECRET not in json.dumps(result_document(result))
+
+
+@every_dialect
+@every_strategy
+@fast
+@given(histories(), requests)
+def test_the_output_is_clean_utf8(
+    strategy: str, dialect: Any, log: Log, more: dict[str, Any]
+) -> None:
+    """I29: encodes as UTF-8 JSON, and holds no NUL."""
+    _, result = build(log, strategy, dialect=dialect, **more)
+    document = result_document(result)
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    text.encode("utf-8")
+    for content in checks.texts_of(result):
+        assert "\x00" not in content
+
+
+@every_strategy
+@fast
+@given(histories(), requests)
+def test_the_order_of_rows_does_not_matter(
+    strategy: str, log: Log, more: dict[str, Any]
+) -> None:
+    """I30: rows in whatever order the store hands them out."""
+    request, result = build(log, strategy, **more)
+    mixed = assemble(replace(request, messages=shuffled(request.messages)))
+    assert result_document(mixed) == result_document(result)
+
+
+@every_strategy
+@fast
+@given(histories(), st.data())
+def test_appending_keeps_the_prefix(
+    strategy: str, log: Log, data: st.DataObject
+) -> None:
+    """I25: without a compaction, a longer log begins as the shorter one did."""
+    options = window_options(strategy, 10_000)
+    _, before = build(log, strategy, budget=ROOMY, options=options)
+    assume(before.messages)
+    log.user(data.draw(st.sampled_from(["Go on.", "次"])))
+    _, after = build(log, strategy, budget=ROOMY, options=options)
+    tail = {entry.position for entry in before.synthetic if entry.kind == "nudge"}
+    stable = [m for i, m in enumerate(before.messages) if i not in tail]
+    assert after.messages[: len(stable)] == stable
+
+
+@every_strategy
+@fast
+@given(histories(), requests)
+def test_names_and_clocks_do_not_matter(
+    strategy: str, log: Log, more: dict[str, Any]
+) -> None:
+    """Renaming all call ids or shifting all times changes no kept message."""
+    request, result = build(log, strategy, **more)
+    other = assemble(replace(request, messages=renamed(request.messages, "p")))
+    assert other.sources == result.sources
+    assert other.stats == result.stats
+    later = tuple(
+        replace(message, created_at="2026-02-05T00:00:00Z", tick=9)
+        for message in request.messages
+    )
+    moved = assemble(replace(request, messages=later))
+    assert result_document(moved) == result_document(result)
+
+
+@fast
+@given(valid_histories(), st.sampled_from([None, "You are Ada."]))
+def test_full_is_the_identity_on_a_valid_log(log: Log, system: str | None) -> None:
+    """repair(valid) = valid, and nothing is left out."""
+    request, result = build(log, "full", budget=ROOMY, system=system)
+    expected = [{"role": "system", "content": system}] if system else []
+    for message in request.messages:
+        wire: dict[str, Any] = {"role": message.role, "content": message.content}
+        if message.tool_calls:
+            wire["content"] = message.content or None
+            wire["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in message.tool_calls
+            ]
+        if message.role == "tool":
+            wire["tool_call_id"] = message.tool_call_id
+        expected.append(wire)
+    assert result.messages == expected
+    assert result.status == "unchanged"
