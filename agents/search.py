@@ -8,6 +8,7 @@ from datetime import datetime
 from django.contrib.postgres.search import SearchQuery
 from django.db.models import Exists, F, IntegerField, OuterRef, Q, Value
 from django.db.models.functions import StrIndex
+from django.utils.safestring import SafeString
 
 from memory.models import Memory
 from memory.querysets import Mode
@@ -24,7 +25,7 @@ class BroadcastHit:
     id: int
     content: str
     sender: str
-    snippet: str
+    snippet: SafeString
     timestamp: datetime
 
 

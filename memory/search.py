@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils.html import escape
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from .models import Memory
 from .querysets import Field, Mode, matching_ids
@@ -25,7 +26,7 @@ class Hit:
     origin: str
     content: str
     reasoning: str
-    snippet: str
+    snippet: SafeString
     timestamp: datetime
 
 
@@ -53,7 +54,7 @@ def search_messages(
     return [_hit(row, query, mode, field) for row in rows.order_by("-pk")]
 
 
-def snippet(text: str, query: str, mode: Mode) -> str:
+def snippet(text: str, query: str, mode: Mode) -> SafeString:
     """The surroundings of the first hit as safe HTML, all hits in it marked.
 
     Made here and not by ``ts_headline``, which drops everything between tags.
@@ -61,15 +62,16 @@ def snippet(text: str, query: str, mode: Mode) -> str:
     pattern = _pattern(query, mode)
     first = pattern.search(text) if pattern else None
     if pattern is None or first is None:
-        return str(escape(text[:SNIPPET_CHARACTERS]))
+        return format_html("{}", text[:SNIPPET_CHARACTERS])
     start = max(0, first.start() - SNIPPET_CHARACTERS // 3)
     end = max(first.end(), start + SNIPPET_CHARACTERS)
-    pieces, at = ["… " if start else ""], start
+    pieces: list[str] = ["… " if start else ""]
+    at = start
     for hit in pattern.finditer(text, start, end):
-        pieces += [escape(text[at : hit.start()]), f"<mark>{escape(hit[0])}</mark>"]
+        pieces += [text[at : hit.start()], format_html("<mark>{}</mark>", hit[0])]
         at = hit.end()
-    pieces += [escape(text[at:end]), " …" if end < len(text) else ""]
-    return "".join(pieces)
+    pieces += [text[at:end], " …" if end < len(text) else ""]
+    return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
 def _pattern(query: str, mode: Mode) -> re.Pattern[str] | None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import django_stubs_ext
 from environs import Env
 
 from .keys import load_keys
 from .postgres import socket_directory
+
+# Lets ModelAdmin[Row] and other typed generics be subscripted at run time.
+django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 

@@ -29,6 +29,11 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
+def new_secret() -> str:
+    """A token as its holder keeps it."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
 def create_token(
     *, name: str, role: Role | str, expires_at: datetime | None = None
 ) -> tuple[ApiToken, str]:
@@ -36,7 +41,7 @@ def create_token(
 
     Raises TokenError for a name that is taken or unusable, or an unknown role.
     """
-    secret = PREFIX + secrets.token_urlsafe(32)
+    secret = new_secret()
     label = role.label if isinstance(role, Role) else role
     token = ApiToken(
         name=name.strip(), role=label, digest=digest_of(secret), expires_at=expires_at

@@ -1,0 +1,128 @@
+"""Myses in the admin: edit, start, stop, and preview the next context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import AbstractUser
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import URLPattern, path
+
+from agents import actions
+from agents.actions import ActionError
+from agents.models import Mysis, Pin
+
+from .preview import preview_view
+
+EDITABLE = (
+    "name",
+    "model",
+    "model_settings",
+    "prompt",
+    "policy",
+    "max_iterations",
+)
+
+
+def asker(request: HttpRequest) -> str:
+    """Who asks, as actions and events name people."""
+    assert isinstance(request.user, AbstractUser)  # noqa: S101 (for types)
+    return f"operator:{request.user.get_username()}"
+
+
+class PinInline(admin.TabularInline[Pin, Mysis]):
+    """The standing orders of one Mysis."""
+
+    model = Pin
+    extra = 0
+    fields = ("text",)
+
+
+@admin.register(Mysis)
+class MysisAdmin(admin.ModelAdmin[Mysis]):
+    """The fleet, through the same actions as the dashboard."""
+
+    list_display = (
+        "name",
+        "state",
+        "model",
+        "policy",
+        "account",
+        "turn_count",
+        "input_tokens",
+        "cost",
+        "last_memory_at",
+    )
+    list_filter = ("state", "policy", "prompt")
+    list_select_related = ("policy", "account", "prompt")
+    search_fields = ("name", "model")
+    fields = (*EDITABLE, "state", "account", "activity", "last_error", "nudges")
+    readonly_fields = ("state", "account", "activity", "last_error", "nudges")
+    inlines = (PinInline,)
+    actions = ("start_selected", "stop_selected")
+    ordering = ("name",)
+
+    def get_urls(self) -> list[URLPattern]:
+        """The stock addresses, and that of the preview."""
+        view = self.admin_site.admin_view(self.preview)
+        own = path("<int:pk>/preview/", view, name="agents_mysis_preview")
+        return [own, *super().get_urls()]
+
+    def preview(self, request: HttpRequest, pk: int) -> Any:
+        """What the next call of this Mysis would be sent."""
+        return preview_view(self, request, pk)
+
+    def save_model(
+        self, request: HttpRequest, obj: Mysis, form: Any, change: bool
+    ) -> None:
+        """Create or change through the actions, so that events are written."""
+        values = {field: form.cleaned_data[field] for field in EDITABLE}
+        by = asker(request)
+        if change:
+            actions.update_mysis(mysis=obj, by=by, **values)
+            return
+        settings = values.pop("model_settings")
+        made = actions.create_mysis(by=by, **values)
+        obj.pk = made.pk
+        if settings:
+            actions.update_mysis(mysis=made, by=by, model_settings=settings)
+
+    def delete_model(self, request: HttpRequest, obj: Mysis) -> None:
+        """Delete through the action."""
+        actions.delete_mysis(mysis=obj, by=asker(request))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
+        """Delete each through the action."""
+        for mysis in queryset:
+            actions.delete_mysis(mysis=mysis, by=asker(request))
+
+    @admin.action(description="Start the selected Myses")
+    def start_selected(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
+        """Start each; say which could not be."""
+        self._each(request, queryset, actions.start_mysis, "Started")
+
+    @admin.action(description="Stop the selected Myses")
+    def stop_selected(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
+        """Stop each."""
+        self._each(request, queryset, actions.stop_mysis, "Stopped")
+
+    def _each(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Mysis],
+        action: Callable[..., Mysis],
+        verb: str,
+    ) -> None:
+        done = 0
+        for mysis in queryset:
+            try:
+                action(mysis=mysis, by=asker(request))
+            except ActionError as error:
+                self.message_user(request, error.detail, messages.WARNING)
+            else:
+                done += 1
+        if done:
+            self.message_user(request, f"{verb} {done}.", messages.SUCCESS)

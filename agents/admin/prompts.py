@@ -1,0 +1,162 @@
+"""Prompts with versions: every edit is a new one, and any can come back."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+
+from agents import actions
+from agents.models import Prompt, PromptVersion
+from memory.admin.readonly import ReadOnlyAdmin
+
+from .myses import asker
+
+CLASSES = {"+": "added", "-": "removed", "@": "place"}
+
+
+class PromptForm(forms.ModelForm[Prompt]):
+    """The name, and the text of the next version."""
+
+    text = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 24, "cols": 100}),
+        help_text="{{ name }}, {{ account }} and {{ broadcast }} are filled in "
+        "when a call is made.",
+    )
+    note = forms.CharField(
+        required=False, max_length=300, help_text="What changed, and why."
+    )
+
+    class Meta:
+        model = Prompt
+        fields = ("name",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        current = self.instance.current if self.instance.pk else None
+        if current is not None:
+            self.fields["text"].initial = current.text
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line of a comparison; ``kind`` is added, removed, place or empty."""
+
+    kind: str
+    text: str
+
+
+@admin.register(Prompt)
+class PromptAdmin(admin.ModelAdmin[Prompt]):
+    """System prompts. The newest version is what every next call is sent (A10)."""
+
+    form = PromptForm
+    list_display = ("name", "version", "users", "created_at")
+    search_fields = ("name", "versions__text")
+
+    @admin.display(description="version")
+    def version(self, row: Prompt) -> int:
+        """The number of the current version."""
+        current = row.current
+        return current.number if current else 0
+
+    @admin.display(description="used by")
+    def users(self, row: Prompt) -> str:
+        """The Myses that are sent it."""
+        names = list(row.myses.order_by("name").values_list("name", flat=True)[:6])
+        return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+
+    def get_urls(self) -> list[URLPattern]:
+        """The stock addresses, and those of comparing and rolling back."""
+        site = self.admin_site
+        own = [
+            path(
+                "<int:pk>/diff/<int:number>/",
+                site.admin_view(self.diff_view),
+                name="agents_prompt_diff",
+            ),
+            path(
+                "<int:pk>/rollback/<int:number>/",
+                site.admin_view(self.rollback_view),
+                name="agents_prompt_rollback",
+            ),
+        ]
+        return [*own, *super().get_urls()]
+
+    def save_model(
+        self, request: HttpRequest, obj: Prompt, form: Any, change: bool
+    ) -> None:
+        """Save the name, and a new version where the text is another."""
+        super().save_model(request, obj, form, change)
+        text = form.cleaned_data["text"]
+        current = obj.current
+        if current is None or text != current.text:
+            actions.save_prompt(
+                prompt=obj,
+                text=text,
+                by=asker(request),
+                note=form.cleaned_data["note"],
+            )
+
+    def diff_view(self, request: HttpRequest, pk: int, number: int) -> HttpResponse:
+        """A version beside the one before it, and beside the current one."""
+        prompt = get_object_or_404(Prompt, pk=pk)
+        if not self.has_view_permission(request, prompt):
+            raise PermissionDenied
+        version = get_object_or_404(PromptVersion, prompt=prompt, number=number)
+        before = prompt.versions.filter(number=number - 1).first()
+        current = prompt.current
+        page = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"{prompt.name}, version {number}",
+            "prompt": prompt,
+            "version": version,
+            "current": current,
+            "since_before": diff(before.text if before else "", version.text),
+            "to_current": diff(version.text, current.text) if current else [],
+            "may_change": self.has_change_permission(request, prompt),
+        }
+        return TemplateResponse(request, "admin/agents/prompt/diff.html", page)
+
+    def rollback_view(self, request: HttpRequest, pk: int, number: int) -> HttpResponse:
+        """Make an old version current again, as a new one."""
+        prompt = get_object_or_404(Prompt, pk=pk)
+        if not self.has_change_permission(request, prompt):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        get_object_or_404(PromptVersion, prompt=prompt, number=number)
+        made = actions.rollback_prompt(prompt=prompt, number=number, by=asker(request))
+        self.message_user(
+            request,
+            f"Version {number} is current again, as version {made.number}.",
+            messages.SUCCESS,
+        )
+        return redirect("admin:agents_prompt_change", pk)
+
+
+def diff(old: str, new: str) -> list[DiffLine]:
+    """A unified comparison, line by line; empty where nothing differs."""
+    lines = difflib.unified_diff(
+        old.splitlines(), new.splitlines(), "before", "after", lineterm=""
+    )
+    return [DiffLine(CLASSES.get(line[:1], ""), line) for line in list(lines)[2:]]
+
+
+@admin.register(PromptVersion)
+class VersionAdmin(ReadOnlyAdmin[PromptVersion]):
+    """Every edit of every prompt."""
+
+    list_display = ("prompt", "number", "author", "note", "created_at")
+    list_filter = ("prompt",)
+    list_select_related = ("prompt",)
+    search_fields = ("text", "note")

@@ -1,0 +1,90 @@
+"""Turns, calls, events and deliveries: shown, never edited."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from agents.models import Broadcast, Event, ModelCall, Pin, ToolCatalogue, Turn
+from memory.admin.readonly import ReadOnlyAdmin
+
+
+@admin.register(Turn)
+class TurnAdmin(ReadOnlyAdmin[Turn]):
+    """What each turn came to."""
+
+    list_display = (
+        "id",
+        "mysis",
+        "number",
+        "trigger",
+        "outcome",
+        "iterations",
+        "input_tokens",
+        "output_tokens",
+        "cost",
+        "latency_ms",
+        "started_at",
+    )
+    list_filter = ("outcome", "trigger")
+    list_select_related = ("mysis",)
+    ordering = ("-id",)
+
+
+@admin.register(ModelCall)
+class CallAdmin(ReadOnlyAdmin[ModelCall]):
+    """Each request to a model."""
+
+    list_display = (
+        "id",
+        "turn",
+        "number",
+        "model",
+        "input_tokens",
+        "output_tokens",
+        "cached_tokens",
+        "latency_ms",
+        "finish_reason",
+        "created_at",
+    )
+    list_filter = ("finish_reason",)
+    list_select_related = ("turn",)
+    ordering = ("-id",)
+
+
+@admin.register(Event)
+class EventAdmin(ReadOnlyAdmin[Event]):
+    """The event log."""
+
+    list_display = ("id", "kind", "mysis_id", "data", "created_at")
+    list_filter = ("kind",)
+    ordering = ("-id",)
+
+
+@admin.register(Broadcast)
+class BroadcastAdmin(ReadOnlyAdmin[Broadcast]):
+    """Messages to the fleet."""
+
+    list_display = ("id", "text", "sender", "created_at")
+    search_fields = ("text",)
+    ordering = ("-id",)
+
+
+@admin.register(ToolCatalogue)
+class ToolsAdmin(ReadOnlyAdmin[ToolCatalogue]):
+    """The tools that each game server offered last."""
+
+    list_display = ("url", "count", "updated_at")
+
+    @admin.display(description="tools")
+    def count(self, row: ToolCatalogue) -> int:
+        """How many tools."""
+        return len(row.tools)
+
+
+@admin.register(Pin)
+class PinAdmin(admin.ModelAdmin[Pin]):
+    """Standing orders that no strategy may lose."""
+
+    list_display = ("text", "mysis", "author", "created_at")
+    list_select_related = ("mysis",)
+    search_fields = ("text", "mysis__name")

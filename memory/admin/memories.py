@@ -1,0 +1,128 @@
+"""Memories in the admin: read-only, with full-text search of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+
+from memory.models import Memory
+from memory.querysets import matching_ids
+from memory.search import Hit, search_messages
+
+from .readonly import ReadOnlyAdmin
+
+PAGE = 50
+LISTED_MATCHES = 500
+CLIPPED = 120
+
+
+class SearchForm(forms.Form):
+    """What to look for, and where."""
+
+    q = forms.CharField(label="Search for", max_length=500, strip=True)
+    mysis: forms.ModelChoiceField[Any] = forms.ModelChoiceField(
+        queryset=None, required=False, empty_label="The whole fleet"
+    )
+    field = forms.ChoiceField(
+        label="In",
+        required=False,
+        choices=[("content", "what was said"), ("reasoning", "reasoning")],
+    )
+    mode = forms.ChoiceField(
+        label="Match",
+        required=False,
+        choices=[("fts", "words, in any order"), ("exact", "exactly this text")],
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        myses = Memory._meta.get_field("mysis").related_model
+        chooser = self.fields["mysis"]
+        assert isinstance(chooser, forms.ModelChoiceField)  # noqa: S101 (for types)
+        chooser.queryset = myses._default_manager.order_by("name")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A hit and the name of its Mysis."""
+
+    hit: Hit
+    mysis: str
+
+
+@admin.register(Memory)
+class MemoryAdmin(ReadOnlyAdmin[Memory]):
+    """The log. The search box searches by the full-text index."""
+
+    list_display = ("id", "mysis", "role", "origin", "line", "tick", "created_at")
+    list_filter = ("role", "origin", "is_error")
+    list_select_related = ("mysis",)
+    search_fields = ("content",)
+    search_help_text = 'Words in any order, "a phrase", -without. Newest 500 matches.'
+    exclude = ("content_vector", "reasoning_vector")
+    ordering = ("-id",)
+
+    @admin.display(description="text")
+    def line(self, row: Memory) -> str:
+        """The beginning of the text, or the calls."""
+        names = ", ".join(call["function"]["name"] for call in row.tool_calls)
+        text = row.content or (f"calls {names}" if names else row.reasoning)
+        return text[:CLIPPED] + ("…" if len(text) > CLIPPED else "")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
+        """Without the vectors, which nobody reads."""
+        rows = super().get_queryset(request)
+        return rows.defer("content_vector", "reasoning_vector")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by the index instead of by LIKE."""
+        if not search_term.strip():
+            return queryset, False
+        ids = matching_ids(query=search_term, mode="fts", limit=LISTED_MATCHES)
+        return queryset.filter(pk__in=ids), False
+
+    def get_urls(self) -> list[URLPattern]:
+        """The list's addresses, and that of the search page."""
+        search = self.admin_site.admin_view(self.search_view)
+        own = path("search/", search, name="memory_memory_search")
+        return [own, *super().get_urls()]
+
+    def search_view(self, request: HttpRequest) -> TemplateResponse:
+        """Search messages or reasoning, in one Mysis or in the whole fleet."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        form = SearchForm(request.GET if "q" in request.GET else None)
+        found = _found(form.cleaned_data) if form.is_valid() else None
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Search the memory",
+            "form": form,
+            "found": found,
+            "page": PAGE,
+        }
+        return TemplateResponse(request, "admin/memory/memory/search.html", context)
+
+
+def _found(wanted: dict[str, Any]) -> list[Found]:
+    mysis = wanted["mysis"]
+    hits = search_messages(
+        query=wanted["q"],
+        mysis_id=mysis.pk if mysis else None,
+        mode="exact" if wanted["mode"] == "exact" else "fts",
+        reasoning=wanted["field"] == "reasoning",
+        limit=PAGE,
+    )
+    rows = Memory.objects.filter(pk__in=[hit.memory_id for hit in hits])
+    names = dict(rows.values_list("pk", "mysis__name"))
+    return [Found(hit, names.get(hit.memory_id, "")) for hit in hits]

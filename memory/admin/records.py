@@ -1,0 +1,88 @@
+"""Snapshots, summaries and sent contexts: shown, never edited."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from memory.models import (
+    AccountClock,
+    ContextText,
+    GameSnapshot,
+    HistorySummary,
+    SentContext,
+)
+
+from .readonly import ReadOnlyAdmin
+
+
+@admin.register(GameSnapshot)
+class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
+    """The newest answer of each state tool, with what made it untrue."""
+
+    list_display = (
+        "username",
+        "tool_name",
+        "args_key",
+        "size",
+        "game_tick",
+        "captured_at",
+        "stale_reason",
+        "stale_tick",
+        "logged_out_at",
+    )
+    list_filter = ("tool_name", "stale_reason")
+    search_fields = ("username", "tool_name")
+    ordering = ("username", "tool_name")
+
+    @admin.display(description="bytes")
+    def size(self, row: GameSnapshot) -> int:
+        """The size of the answer."""
+        return len(row.content.encode())
+
+
+@admin.register(AccountClock)
+class ClockAdmin(ReadOnlyAdmin[AccountClock]):
+    """The newest tick seen for each account."""
+
+    list_display = ("username", "tick", "seen_at")
+    search_fields = ("username",)
+
+
+@admin.register(HistorySummary)
+class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
+    """What stands for folded parts of a history."""
+
+    list_display = (
+        "mysis",
+        "generation",
+        "first_id",
+        "through_id",
+        "tokens_before",
+        "tokens_after",
+        "status",
+        "created_at",
+    )
+    list_filter = ("status",)
+    list_select_related = ("mysis",)
+
+
+@admin.register(SentContext)
+class SentAdmin(ReadOnlyAdmin[SentContext]):
+    """What each call was sent, by reference."""
+
+    list_display = ("id", "mysis", "call", "strategy", "username", "created_at")
+    list_filter = ("strategy", "dialect")
+    list_select_related = ("mysis", "call")
+    ordering = ("-id",)
+
+
+@admin.register(ContextText)
+class TextAdmin(ReadOnlyAdmin[ContextText]):
+    """Texts that many calls were sent, stored once."""
+
+    list_display = ("digest", "beginning")
+
+    @admin.display(description="text")
+    def beginning(self, row: ContextText) -> str:
+        """The first words."""
+        return row.text[:120]

@@ -1,0 +1,180 @@
+"""The admin: every model is there, secrets are not, previews change nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from agents import actions, events
+from agents.models import Account, Mysis, Prompt, Provider
+from memory.models import ContextPolicy, Memory
+from tests.factories import make_account, make_memory, make_mysis, make_turn
+from zoea.models import ApiToken
+
+pytestmark = pytest.mark.django_db
+OURS = ("zoea", "agents", "memory")
+
+
+@pytest.fixture
+def staff(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("ann", password="x"))
+    return client
+
+
+def page(client: Client, url: str, **data: Any) -> str:
+    answer = client.get(url, data)
+    assert answer.status_code == 200, url
+    return answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [m for label in OURS for m in apps.get_app_config(label).get_models()],
+    ids=lambda model: model.__name__,
+)
+def test_every_model_has_a_list(staff: Client, model: Any):
+    assert admin.site.is_registered(model)
+    page(
+        staff, reverse(f"admin:{model._meta.label_lower.replace('.', '_')}_changelist")
+    )
+
+
+def test_a_mysis_is_made_and_changed_through_the_actions(staff: Client):
+    form = {
+        "name": "Ada",
+        "model": "pilot",
+        "model_settings": "{}",
+        "max_iterations": 5,
+        "pins-TOTAL_FORMS": 1,
+        "pins-INITIAL_FORMS": 0,
+        "pins-0-text": "never attack miners",
+    }
+    staff.post(reverse("admin:agents_mysis_add"), form)
+    ada = Mysis.objects.get(name="Ada")
+    assert [pin.text for pin in ada.pins.all()] == ["never attack miners"]
+    assert ada.prompt is not None
+    url = reverse("admin:agents_mysis_change", args=[ada.pk])
+    assert "Preview the next context" in page(staff, url)
+
+
+def test_an_edit_of_a_prompt_is_a_new_version_and_can_be_rolled_back(staff: Client):
+    prompt = actions.default_prompt()
+    first = prompt.current
+    assert first is not None
+    url = reverse("admin:agents_prompt_change", args=[prompt.pk])
+    staff.post(url, {"name": prompt.name, "text": "Second.", "note": "shorter"})
+    assert prompt.current is not None
+    assert (prompt.current.number, prompt.current.author) == (2, "operator:ann")
+    staff.post(url, {"name": prompt.name, "text": "Second.", "note": "same text"})
+    assert prompt.current.number == 2
+    assert "What this version changed" in page(
+        staff, reverse("admin:agents_prompt_diff", args=[prompt.pk, 1])
+    )
+    back = reverse("admin:agents_prompt_rollback", args=[prompt.pk, 1])
+    assert staff.get(back).status_code == 405
+    staff.post(back)
+    assert prompt.current.number == 3
+    assert prompt.current.text == first.text
+
+
+def test_secrets_are_written_and_never_shown(staff: Client):
+    staff.post(
+        reverse("admin:agents_provider_add"),
+        {"name": "zen", "kind": "openai", "new_key": "sk-very-secret"},
+    )
+    provider = Provider.objects.get()
+    assert provider.api_key == "sk-very-secret"
+    assert "sk-very-secret" not in provider.sealed_key
+    url = reverse("admin:agents_provider_change", args=[provider.pk])
+    assert "sk-very-secret" not in page(staff, url)
+    staff.post(url, {"name": "zen2", "kind": "openai"})
+    provider.refresh_from_db()
+    assert (provider.name, provider.api_key) == ("zen2", "sk-very-secret")
+    account = make_account(password="hunter22hunter22")
+    shown = page(staff, reverse("admin:agents_account_change", args=[account.pk]))
+    assert "hunter22" not in shown
+    assert account.sealed_password not in shown
+    assert Account.objects.get().password == "hunter22hunter22"
+
+
+def test_a_token_is_shown_once(staff: Client):
+    answer = staff.post(
+        reverse("admin:zoea_apitoken_add"),
+        {"name": "ci", "role": "viewer"},
+        follow=True,
+    )
+    assert b"zoea_" in answer.content
+    token = ApiToken.objects.get()
+    url = reverse("admin:zoea_apitoken_change", args=[token.pk])
+    assert token.digest not in page(staff, url)
+    assert "The token is" not in page(staff, url)
+
+
+def test_policies_are_checked_when_saved(staff: Client):
+    form = {"name": "p", "strategy": "window", "budget_tokens": 1000}
+    url = reverse("admin:memory_contextpolicy_add")
+    for options, reserve in (('{"widnow": 3}', 10), ("[]", 10), ("{}", 1000)):
+        answer = staff.post(url, form | {"options": options, "budget_reserve": reserve})
+        assert answer.status_code == 200, options
+    assert not ContextPolicy.objects.exists()
+    staff.post(url, form | {"options": '{"window": 3}', "budget_reserve": 10})
+    assert ContextPolicy.objects.get().options == {"window": 3}
+
+
+def test_memory_search_highlights_and_escapes(staff: Client):
+    ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
+    make_memory(ada, content="<img src=x onerror=alert(1)> iron ore")
+    make_memory(bob, content="iron elsewhere")
+    url = reverse("admin:memory_memory_search")
+    fleet = page(staff, url, q="iron")
+    assert fleet.count("<mark>iron</mark>") == 2
+    assert "<img src=x" not in fleet
+    assert "&lt;img src=x" in fleet
+    one = page(staff, url, q="iron", mysis=bob.pk)
+    assert one.count("<mark>") == 1
+    assert "No match" in page(staff, url, q="titanium")
+    assert "Words in any order" in page(staff, url)
+    listed = page(staff, reverse("admin:memory_memory_changelist"), q="elsewhere")
+    assert "iron elsewhere" in listed
+    assert "onerror" not in listed
+
+
+def test_the_preview_gives_every_message_its_reason_and_writes_nothing(staff: Client):
+    ada = actions.create_mysis(name="Ada", by="x")
+    make_memory(ada, content="hello <b>there</b>")
+    make_memory(ada, role="assistant", content="aye")
+    for number in range(40):
+        make_memory(ada, content=f"old {number}")
+    before = (Memory.objects.count(), len(events.read_after(0)))
+    url = reverse("admin:agents_mysis_preview", args=[ada.pk])
+    shown = page(staff, url)
+    assert "out_of_window" in shown
+    assert "Not logged in" in shown
+    small = page(staff, url, strategy="window", options='{"window": 3}')
+    assert small.count("kept:") < shown.count("kept:")
+    assert "no such" not in small
+    bad = page(staff, url, options='{"nonsense": 1}')
+    assert "errornote" in bad
+    assert "nonsense" in bad
+    impossible = page(staff, url, budget=100)
+    assert "budget_impossible" in impossible
+    assert before == (Memory.objects.count(), len(events.read_after(0)))
+
+
+def test_strangers_and_viewers_get_nothing(client: Client):
+    ada = make_mysis()
+    make_turn(ada)
+    urls = [
+        reverse("admin:memory_memory_search"),
+        reverse("admin:agents_mysis_preview", args=[ada.pk]),
+    ]
+    assert all(client.get(url).status_code == 302 for url in urls)
+    client.force_login(User.objects.create_user("staff", is_staff=True))
+    assert all(client.get(url).status_code == 403 for url in urls)
+    assert not Prompt.objects.exists()
