@@ -75,12 +75,12 @@ _MISSIONS: Effects = {
 _SKILL_XP = {"get_skills": Effect(when="skill_gain")}
 
 TRAVEL: Effects = {
-    **_status(*HERE, *FUEL, *STATS),
+    **_status(*HERE, *FUEL, *SKILLS),
     "get_ship": Effect((*FUEL, *DOCK)),
     "get_system": Effect(ONLINE),
     **_AROUND,
     **_STATION,
-    "get_skills": Effect(when="answered"),
+    "get_skills": WHOLE,
     "get_active_missions": PROGRESS,
     "list_ships": Effect(("ships.*.fuel", "ships.*.location")),
 }
@@ -88,7 +88,6 @@ JUMP: Effects = {
     **TRAVEL,
     **_status(*HERE, *SYSTEM, *FUEL, *SKILLS),
     "get_system": WHOLE,
-    "get_skills": WHOLE,
     "get_map": Effect(("systems.*.visited", "systems.*.visited_at")),
     "find_route": WHOLE,
 }

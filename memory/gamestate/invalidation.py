@@ -253,10 +253,6 @@ def may_hold(condition: str, answer: Result) -> bool:
     return not condition or _CONDITIONS[condition](answer)
 
 
-def _answered(answer: Result) -> bool:
-    return not answer.queued
-
-
 def _skill_gain(answer: Result) -> bool:
     if _says(answer, "xp_gained", "skill_xp_gained") is not None:
         return True
@@ -289,7 +285,6 @@ def _says(answer: Result, *keys: str) -> object:
 
 
 _CONDITIONS: Mapping[str, Callable[[Result], bool]] = {
-    "answered": _answered,
     "skill_gain": _skill_gain,
     "storage": _storage,
     "fuel_cells": _fuel_cells,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 LIST_LIMITS = (12, 6, 3, 1)
 """How many items of a list are shown, step by step."""
+
+NOTES_SHARE = 0.3
+"""The part of the budget that the closing lines may take while sections shrink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,6 @@ def listed(items: Sequence[str], limit: int) -> str:
     shown = ", ".join(items[:limit])
     more = len(items) - limit
     return f"{shown} and {more} more" if more > 0 else shown
-
-
-class Block(Protocol):
-    """Something that can be written shorter, as long as `shrink` says so."""
-
-    def lines(self) -> list[Line]: ...
-
-    def shrink(self) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -161,17 +155,24 @@ def fit(
     header: list[Line], sections: list[Section], notes: Notes, max_bytes: int
 ) -> list[Line]:
     """All lines within ``max_bytes``, the largest sections shortened first."""
-    blocks: list[Block] = [*sections, notes]
-    sizes = [size(block.lines()) for block in blocks]
-    open_blocks = set(range(len(blocks)))
-    fixed = size(header) + len(sections) + 1
-    while fixed + sum(sizes) > max_bytes + 1 and open_blocks:
-        largest = max(open_blocks, key=lambda index: (sizes[index], index))
-        if blocks[largest].shrink():
-            sizes[largest] = size(blocks[largest].lines())
-        else:
-            open_blocks.discard(largest)
+    room = max_bytes + 1 - size(header) - len(sections) - 1
+    closing = size(notes.lines())
+    # The warnings matter most: they give way only beyond their share.
+    while closing > max_bytes * NOTES_SHARE and notes.shrink():
+        closing = size(notes.lines())
+    _shorten(sections, room - closing)
     return _joined(header, sections, notes, max_bytes)
+
+
+def _shorten(sections: list[Section], room: int) -> None:
+    sizes = [size(section.lines()) for section in sections]
+    shrinkable = set(range(len(sections)))
+    while sum(sizes) > room and shrinkable:
+        largest = max(shrinkable, key=lambda index: (sizes[index], index))
+        if sections[largest].shrink():
+            sizes[largest] = size(sections[largest].lines())
+        else:
+            shrinkable.discard(largest)
 
 
 def _joined(

@@ -77,7 +77,7 @@ def test_the_seeds_own_examples_name_their_fields():
         ("buy", payload("buy"), "get_skills", False),
         ("sell", payload("sell"), "view_storage", True),
         ("sell", {"total_earned": 9, "level_up": False, "xp_gained": 2}, "get_skills", True),
-        ("travel", payload("travel.feb_queued"), "get_skills", False),
+        ("travel", payload("travel.feb_queued"), "get_skills", True),
         ("travel", payload("travel"), "get_skills", True),
         ("complete_mission", {"credits_earned": 9}, "view_storage", False),
         ("mine", {"auto_undocked": True}, "get_base", True),
