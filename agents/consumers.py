@@ -1,0 +1,167 @@
+"""The dashboard's socket: HTML fragments to the browser, nothing back.
+
+Commands are posted as forms; a frame from a client is ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from importlib import import_module
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from .dashboard import fleet, fragments
+from .dashboard.dirty import Dirty
+from .dashboard.pages import PENDING, FleetPage, LivePage, MysisPage
+from .live import Viewer, ViewerOverflowError, hub
+from .models import Mysis
+
+FLUSH = 0.25
+BEAT = 10.0
+RECHECK = 30.0
+CAP = 60
+
+SIGNED_OUT = 4401
+NOT_FOUND = 4404
+
+logger = logging.getLogger(__name__)
+
+
+class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """``?page=fleet`` with the page's filters, or ``?page=mysis&mysis=<id>``."""
+
+    page: LivePage
+    viewer: Viewer
+    task: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        """Accept, then judge: a browser cannot read why a handshake failed."""
+        await self.accept()
+        user = self.scope.get("user")
+        if user is None or not user.is_authenticated:
+            await self.close(code=SIGNED_OUT)
+            return
+        page = await database_sync_to_async(page_of)(self.scope["query_string"])
+        if page is None:
+            await self.close(code=NOT_FOUND)
+            return
+        self.page = page
+        self.task = asyncio.create_task(self._run(), name="dashboard")
+
+    async def disconnect(self, code: int) -> None:
+        """Stop the flow."""
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+    async def receive(
+        self, text_data: str | None = None, bytes_data: bytes | None = None
+    ) -> None:
+        """The socket is one-way."""
+
+    async def _run(self) -> None:
+        # Subscribed before the snapshot is read, so nothing falls in between.
+        self.viewer = await hub.subscribe()
+        try:
+            await self._send(self.page.snapshot)
+            await self._follow(Dirty())
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            logger.exception("The dashboard's socket failed.")
+            await self.close(code=1011)
+        finally:
+            hub.unsubscribe(self.viewer)
+
+    async def _follow(self, dirty: Dirty) -> None:
+        flushed = checked = beaten = time.monotonic()
+        while True:
+            now = time.monotonic()
+            if now - checked >= RECHECK:
+                checked = now
+                if not await database_sync_to_async(still_signed_in)(self.scope):
+                    await self.close(code=SIGNED_OUT)
+                    return
+                dirty.everything = True
+            if (dirty and now - flushed >= FLUSH) or now - beaten >= BEAT:
+                await self._flush(dirty)
+                flushed = beaten = time.monotonic()
+            due = flushed + FLUSH if dirty else min(checked + RECHECK, beaten + BEAT)
+            await self._gather(dirty, due - time.monotonic())
+
+    async def _gather(self, dirty: Dirty, seconds: float) -> None:
+        """Take in events until some time has passed, or the first one came."""
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                _, item = await self.viewer.next()
+                dirty.add(item)
+        except TimeoutError:
+            return
+        except ViewerOverflowError:
+            # Some events were missed: the database knows how things stand.
+            hub.unsubscribe(self.viewer)
+            self.viewer = await hub.subscribe()
+            dirty.everything = True
+            return
+        while not self.viewer.queue.empty():
+            dirty.add(self.viewer.queue.get_nowait()[1])
+
+    async def _flush(self, dirty: Dirty) -> None:
+        taken = dirty.take(CAP)
+        try:
+            await self._send(lambda: self.page.changes(taken))
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            # Closing here would make every open tab blink and reconnect.
+            logger.exception("A dashboard flush failed; the next one repairs it.")
+            dirty.everything = True
+
+    async def _send(self, make: Any) -> None:
+        frame = await database_sync_to_async(_frame)(make)
+        await self.send(text_data=frame)
+
+
+def _frame(make: Any) -> str:
+    swaps: list[SafeString] = make()
+    return fragments.joined([*swaps, fragments.swapped(fragments.as_of(timezone.now()))])
+
+
+def page_of(query: bytes) -> LivePage | None:
+    """The page that a socket's address asks for; None for one that is not there."""
+    parsed = parse_qs(query.decode("utf-8", "replace"))
+    params = {key: values[-1] for key, values in parsed.items()}
+    if params.get("page", "fleet") == "fleet":
+        return FleetPage(fleet.View.of(params))
+    number = _number(params.get("mysis", ""))
+    mysis = Mysis.objects.filter(pk=number).first() if number is not None else None
+    if mysis is None or params["page"] != "mysis":
+        return None
+    waiting = [_number(part) for part in params.get("pending", "").split(",")[:PENDING]]
+    return MysisPage(
+        mysis,
+        _number(params.get("after", "")),
+        [number for number in waiting if number is not None],
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+def still_signed_in(scope: dict[str, Any]) -> bool:
+    """Whether the session of the handshake is good now: not ended, not changed."""
+    engine = import_module(settings.SESSION_ENGINE)
+    request = HttpRequest()
+    request.session = engine.SessionStore(scope["session"].session_key)
+    return bool(get_user(request).is_authenticated)

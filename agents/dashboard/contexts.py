@@ -1,0 +1,209 @@
+"""A context message by message, each beside what the ledger says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from memory.models import SentContext
+from memory.preview import Prepared
+from memory.sent import show
+
+from . import charts
+from .lines import Call, calls
+
+SHOWN = 12_000
+EXCERPT = 140
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What became of one stored message, and why."""
+
+    id: int
+    disposition: str
+    by: str
+    reason: str
+    tokens_in: int
+    tokens_out: int
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One message as it goes over the wire. ``kind`` is set for synthetic ones."""
+
+    position: int
+    role: str
+    kind: str
+    category: str
+    ids: tuple[int, ...]
+    text: str
+    size: int
+    calls: tuple[Call, ...]
+    entry: Entry | None
+
+    @property
+    def excerpt(self) -> str:
+        """The first words, in one line."""
+        if not self.text and self.calls:
+            return ", ".join(f"{call.name}({call.args})" for call in self.calls)
+        return " ".join(self.text[:EXCERPT].split())
+
+    @property
+    def clipped(self) -> bool:
+        """Whether the text goes on after what is shown."""
+        return self.size > len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A whole context, next or past. ``intact`` is None for one not sent yet."""
+
+    blocks: tuple[Block, ...]
+    ledger: tuple[Entry, ...]
+    counts: tuple[tuple[str, int], ...]
+    stats: Mapping[str, Any]
+    gauge: charts.Gauge | None
+    digest: str
+    dialect: str
+    intact: bool | None
+
+
+def of_preview(prepared: Prepared) -> Shown:
+    """The context that the next call would be sent."""
+    assembly = prepared.assembly
+    return _shown(
+        assembly.system,
+        assembly.messages,
+        Origins(
+            assembly.sources, {s.position: s.kind for s in assembly.synthetic}
+        ),
+        Account(
+            [asdict(line) for line in assembly.ledger],
+            assembly.stats,
+            prepared.digest,
+            assembly.dialect,
+            None,
+        ),
+    )
+
+
+def of_sent(sent: SentContext) -> Shown:
+    """The context that a past call was sent, rendered from what was kept."""
+    found = show(sent)
+    kinds = {s["position"]: s["kind"] for s in sent.view.get("synthetic", [])}
+    account = Account(
+        found.ledger, sent.stats, sent.digest, sent.dialect, found.intact
+    )
+    return _shown(
+        found.system, found.messages, Origins(found.sources, kinds), account
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where each message of a view comes from, by position."""
+
+    sources: Sequence[Any]
+    kinds: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an assembly says of itself."""
+
+    ledger: Sequence[Mapping[str, Any]]
+    stats: Mapping[str, Any]
+    digest: str
+    dialect: str
+    intact: bool | None
+
+
+def _shown(
+    system: str | None,
+    messages: Sequence[Mapping[str, Any]],
+    origins: Origins,
+    account: Account,
+) -> Shown:
+    entries = tuple(_entry(line) for line in account.ledger)
+    known = {entry.id: entry for entry in entries}
+    blocks = [
+        _block(place, message, origins, known)
+        for place, message in enumerate(messages)
+    ]
+    if system is not None:
+        top = {"role": "system", "content": system}
+        blocks.insert(0, _block(-1, top, Origins((), {-1: "prompt"}), known))
+    return Shown(
+        blocks=tuple(blocks),
+        ledger=entries,
+        counts=_counts(entries),
+        stats=account.stats,
+        gauge=charts.gauge(account.stats),
+        digest=account.digest,
+        dialect=account.dialect,
+        intact=account.intact,
+    )
+
+
+def _entry(line: Mapping[str, Any]) -> Entry:
+    return Entry(
+        id=line["id"],
+        disposition=line["disposition"],
+        by="" if line["by"] is None else str(line["by"]),
+        reason=line["reason"],
+        tokens_in=line["tokens_in"],
+        tokens_out=line["tokens_out"],
+        handle=line["handle"] or "",
+    )
+
+
+def _counts(entries: Iterable[Entry]) -> tuple[tuple[str, int], ...]:
+    counts: dict[str, int] = {}
+    for entry in entries:
+        counts[entry.disposition] = counts.get(entry.disposition, 0) + 1
+    return tuple(counts.items())
+
+
+def _block(
+    place: int,
+    message: Mapping[str, Any],
+    origins: Origins,
+    known: Mapping[int, Entry],
+) -> Block:
+    sources = origins.sources
+    source = sources[place] if 0 <= place < len(sources) else None
+    ids = tuple(source) if isinstance(source, list) else (source,)
+    ids = tuple(number for number in ids if isinstance(number, int))
+    text = text_of(message.get("content"))
+    kind = origins.kinds.get(place, "")
+    role = str(message.get("role", ""))
+    return Block(
+        position=place,
+        role=role,
+        kind=kind,
+        category=_category(role, kind),
+        ids=ids,
+        text=text[:SHOWN],
+        size=len(text),
+        calls=tuple(calls(message.get("tool_calls"))),
+        entry=known.get(ids[0]) if len(ids) == 1 else None,
+    )
+
+
+def _category(role: str, kind: str) -> str:
+    if kind in ("state", "summary"):
+        return kind
+    return role if role in charts.CATEGORIES else "user"
+
+
+def text_of(content: Any) -> str:
+    """A message's content as text; blocks of other dialects as JSON."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return json.dumps(content, indent=2, ensure_ascii=False)

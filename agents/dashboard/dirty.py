@@ -1,0 +1,47 @@
+"""What has changed since the last flush, bounded by its nature."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from agents.events import Item, Kind
+
+FEED = 60
+# These change who is in the fleet or how it fares as a whole.
+WIDE = frozenset({Kind.MYSIS_STATE, Kind.ERROR, Kind.TURN_FINISHED})
+
+
+@dataclass(slots=True)
+class Dirty:
+    """Myses to draw again, with the newest event that says so, and feed lines."""
+
+    myses: dict[int, int] = field(default_factory=dict)
+    feed: deque[Item] = field(default_factory=lambda: deque(maxlen=FEED))
+    wide: int = 0
+    everything: bool = False
+
+    def add(self, item: Item) -> None:
+        """Note one event."""
+        owner = item["mysis"]
+        if owner is not None:
+            self.myses[owner] = max(item["id"], self.myses.get(owner, 0))
+        if item["kind"] in WIDE:
+            self.wide = max(self.wide, item["id"])
+        self.feed.append(item)
+
+    def __bool__(self) -> bool:
+        return bool(self.everything or self.myses or self.feed or self.wide)
+
+    def take(self, most: int) -> Dirty:
+        """Hand out at most ``most`` Myses and all else; the rest stays."""
+        chosen = list(self.myses)[:most]
+        taken = Dirty(
+            myses={number: self.myses.pop(number) for number in chosen},
+            feed=self.feed,
+            wide=self.wide,
+            everything=self.everything,
+        )
+        self.feed = deque(maxlen=FEED)
+        self.wide, self.everything = 0, False
+        return taken

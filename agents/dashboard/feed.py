@@ -1,0 +1,236 @@
+"""The event log in words: one line an event, the noise left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from agents.events import Item, Kind
+from agents.models import Event, Mysis
+
+from .addresses import RESERVED
+from .lines import arguments, clip, person
+
+# What an operator wants to read by default; the events page has the rest.
+NEWSWORTHY = frozenset(
+    {
+        Kind.MYSIS_STATE,
+        Kind.TOOL_CALLED,
+        Kind.SNAPSHOT_STALE,
+        Kind.CONTEXT_COMPACTED,
+        Kind.BROADCAST_SENT,
+        Kind.PROMPT_CHANGED,
+        Kind.ERROR,
+    }
+)
+SHOWN = 40
+TEXT = 300
+
+ICONS: Mapping[str, str] = {
+    Kind.MYSIS_STATE: "flag",
+    Kind.TURN_STARTED: "turn",
+    Kind.TURN_FINISHED: "turn",
+    Kind.MEMORY_ADDED: "message",
+    Kind.TOOL_CALLED: "tool",
+    Kind.SNAPSHOT_UPDATED: "refresh",
+    Kind.SNAPSHOT_STALE: "stale",
+    Kind.CONTEXT_COMPACTED: "fold",
+    Kind.BROADCAST_SENT: "broadcast",
+    Kind.PROMPT_CHANGED: "prompt",
+    Kind.ERROR: "alert",
+}
+
+Data = Mapping[str, Any]
+UNNAMED = frozenset({"", "system", "runtime"})
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLine:
+    """One event as a line."""
+
+    id: int
+    kind: str
+    icon: str
+    at: datetime
+    name: str
+    key: str
+    subject: str
+    after: str
+    bad: bool
+
+    @property
+    def text(self) -> str:
+        """The words: what it is about, and what happened to it."""
+        return f"{self.subject} {self.after}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A Mysis as the feed links it; both empty for one that is gone."""
+
+    name: str = ""
+    key: str = ""
+
+
+def names(ids: Iterable[int]) -> dict[int, Named]:
+    """How to name and link these Myses."""
+    rows = Mysis.objects.filter(pk__in=set(ids)).values_list("pk", "name")
+    return {
+        pk: Named(name, str(pk) if name.lower() in RESERVED else name)
+        for pk, name in rows
+    }
+
+
+def newest(limit: int = SHOWN, kinds: Iterable[str] = NEWSWORTHY) -> list[FeedLine]:
+    """The newest events of some kinds, newest first."""
+    # Each kind has an index of its own; one scan of all would read much noise.
+    found: list[Event] = []
+    for kind in kinds:
+        found += Event.objects.filter(kind=kind).order_by("-xid", "-id")[:limit]
+    found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
+    return told(found[:limit])
+
+
+def told(found: Iterable[Event]) -> list[FeedLine]:
+    """Event rows as lines."""
+    kept = list(found)
+    known = names(e.mysis_id for e in kept if e.mysis_id is not None)
+    return _joined_stale(
+        line(e.pk, e.kind, e.created_at, e.data, known.get(e.mysis_id or 0))
+        for e in kept
+    )
+
+
+def of_items(items: Iterable[Item]) -> list[FeedLine]:
+    """Items of the hub as lines, newest first."""
+    kept = [item for item in items if item["kind"] in NEWSWORTHY]
+    known = names(item["mysis"] for item in kept if item["mysis"] is not None)
+    return _joined_stale(
+        line(
+            item["id"],
+            item["kind"],
+            datetime.fromisoformat(item["at"]),
+            item["data"],
+            known.get(item["mysis"] or 0),
+        )
+        for item in reversed(kept)
+    )
+
+
+def _joined_stale(found: Iterable[FeedLine]) -> list[FeedLine]:
+    """One action makes several snapshots stale: they share one line."""
+    joined: list[FeedLine] = []
+    for one in found:
+        last = joined[-1] if joined else None
+        if last is not None and one.kind == Kind.SNAPSHOT_STALE and (
+            (last.kind, last.key, last.after) == (one.kind, one.key, one.after)
+        ):
+            subject = f"{last.subject}, {one.subject}"
+            joined[-1] = replace(last, subject=clip(subject, TEXT))
+        else:
+            joined.append(one)
+    return joined
+
+
+def line(
+    number: int, kind: str, at: datetime, data: Data, named: Named | None
+) -> FeedLine:
+    """One event in words."""
+    named = named or Named(str(data.get("name") or ""))
+    subject, after = WORDS.get(kind, _plain)(data), ""
+    if kind == Kind.SNAPSHOT_STALE:
+        subject, after = _text(data, "tool"), _stale(data)
+    bad = kind == Kind.ERROR or _is_bad(data)
+    icon = ICONS.get(kind, "flag")
+    return FeedLine(
+        number, kind, icon, at, named.name, named.key, subject, after, bad
+    )
+
+
+def _is_bad(data: Data) -> bool:
+    return data.get("ok") is False or "errored" in (data.get("state"), data.get("outcome"))
+
+
+def _text(data: Data, *keys: str) -> str:
+    for key in keys:
+        value = data.get(key)
+        if value not in (None, "", [], {}):
+            return clip(str(value), TEXT)
+    return ""
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)
+
+
+def _state(data: Data) -> str:
+    by = person(_text(data, "by"))
+    state = _text(data, "state")
+    words = state if by in UNNAMED else f"{state} (by {by})"
+    return _joined(words, _text(data, "error"))
+
+
+def _tool(data: Data) -> str:
+    words = f"{_text(data, 'tool') or 'a tool'}({arguments(data.get('arguments'))})"
+    return _joined(clip(words, TEXT), "refused" if data.get("ok") is False else "")
+
+
+def _stale(data: Data) -> str:
+    reason = _text(data, "reason")
+    tick = _text(data, "tick")
+    by = f" after {reason}" if reason else ""
+    return f"stale{by}" + (f" at tick {tick}" if tick else "")
+
+
+def _updated(data: Data) -> str:
+    return f"{_text(data, 'tool')} captured"
+
+
+def _turn(data: Data) -> str:
+    words = _joined("turn", _text(data, "outcome"))
+    return _joined(words, _text(data, "error"))
+
+
+def _memory(data: Data) -> str:
+    return _text(data, "origin", "role") or "message"
+
+
+def _broadcast(data: Data) -> str:
+    count = data.get("recipients")
+    to = f"broadcast to {count}" if isinstance(count, int) else "broadcast"
+    return _joined(to, _text(data, "text"))
+
+
+def _prompt(data: Data) -> str:
+    return f"prompt {_text(data, 'prompt')} is now version {_text(data, 'version')}"
+
+
+def _compacted(data: Data) -> str:
+    return _joined("context compacted", _text(data, "reason", "status"))
+
+
+def _error(data: Data) -> str:
+    words = _text(data, "detail", "error", "message") or "error"
+    remedy = _text(data, "remedy")
+    return f"{words} {remedy}".strip()
+
+
+def _plain(data: Data) -> str:
+    return _text(data, "text", "reason", "detail") or "event"
+
+
+WORDS: Mapping[str, Callable[[Data], str]] = {
+    Kind.MYSIS_STATE: _state,
+    Kind.TURN_STARTED: _turn,
+    Kind.TURN_FINISHED: _turn,
+    Kind.MEMORY_ADDED: _memory,
+    Kind.TOOL_CALLED: _tool,
+    Kind.SNAPSHOT_UPDATED: _updated,
+    Kind.SNAPSHOT_STALE: _stale,
+    Kind.CONTEXT_COMPACTED: _compacted,
+    Kind.BROADCAST_SENT: _broadcast,
+    Kind.PROMPT_CHANGED: _prompt,
+    Kind.ERROR: _error,
+}

@@ -1,0 +1,204 @@
+"""The rows of the fleet page: a fixed number of queries for any number of Myses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import (
+    Case,
+    F,
+    IntegerField,
+    OuterRef,
+    QuerySet,
+    Subquery,
+    When,
+)
+
+from agents.models import Mysis
+from memory.models import Memory, Role, SentContext
+
+from . import activity, charts, game, lines
+from .addresses import page_key
+
+LAST_LINE = 240
+STATES = tuple(str(state) for state in Mysis.State)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The newest thing an agent said or did, or was told."""
+
+    who: str
+    text: str
+    action: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRow:
+    """All that one row shows."""
+
+    id: int
+    name: str
+    key: str
+    model: str
+    state: str
+    activity: str
+    wake_at: datetime | None
+    last_error: str
+    account: str
+    standing: game.Standing
+    tick: int | None
+    said: Said | None
+    gauge: charts.Gauge | None
+    hour: activity.Hour
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a viewer asked to see: one state, names with a word, an order."""
+
+    state: str = ""
+    query: str = ""
+    sort: str = "name"
+
+    @classmethod
+    def of(cls, params: Any) -> View:
+        """From GET parameters; what is unknown falls back to everything."""
+        state, sort = params.get("state", ""), params.get("sort", "")
+        return cls(
+            state if state in STATES else "",
+            params.get("q", "").replace("\x00", "").strip()[:100],
+            sort if sort in SORTS else "name",
+        )
+
+
+SORTS = {
+    "name": "Name",
+    "attention": "Needs attention",
+    "newest": "Last line",
+    "credits": "Credits",
+    "cost": "Cost, all time",
+}
+
+
+def matching(view: View) -> list[int]:
+    """Ids of the Myses in a view, in its order."""
+    found = Mysis.objects.all()
+    if view.state:
+        found = found.filter(state=view.state)
+    if view.query:
+        found = found.filter(name__icontains=view.query)
+    return list(_ordered(found, view.sort).values_list("id", flat=True))
+
+
+def _ordered(found: QuerySet[Mysis], sort: str) -> QuerySet[Mysis]:
+    if sort == "attention":
+        order = ("errored", "stopped", "idle", "running")
+        rank = Case(
+            *(When(state=state, then=place) for place, state in enumerate(order)),
+            output_field=IntegerField(),
+        )
+        return found.annotate(rank=rank).order_by("rank", "name")
+    if sort == "newest":
+        return found.order_by(F("last_memory_at").desc(nulls_last=True), "name")
+    if sort == "cost":
+        return found.order_by("-cost", "name")
+    return found.order_by("name")
+
+
+def load(ids: Sequence[int], now: datetime) -> list[FleetRow]:
+    """The rows of these Myses in the order given; deleted ones are left out."""
+    myses = Mysis.objects.select_related("account").in_bulk(list(ids))
+    usernames = [m.account.username for m in myses.values() if m.account]
+    parts = Parts(
+        present=game.moments(usernames, now),
+        cached=game.held(usernames),
+        said=_said(ids, {m.pk: m.name for m in myses.values()}),
+        gauges=gauges(ids),
+        hours=activity.last_hour(list(ids), now),
+    )
+    return [_row(myses[number], parts) for number in ids if number in myses]
+
+
+def sorted_rows(view: View, now: datetime) -> list[FleetRow]:
+    """The rows of a view; orders that the database does not know are made here."""
+    rows = load(matching(view), now)
+    if view.sort == "credits":
+        rows.sort(key=lambda row: -(row.standing.credits or -1))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the rows are put together from, by Mysis or by account."""
+
+    present: dict[str, game.Moment]
+    cached: dict[str, list[game.Held]]
+    said: dict[int, Said]
+    gauges: dict[int, charts.Gauge | None]
+    hours: dict[int, activity.Hour]
+
+
+def _row(mysis: Mysis, parts: Parts) -> FleetRow:
+    account = mysis.account.username if mysis.account else ""
+    standing = game.Standing()
+    if account:
+        standing = game.standing(
+            parts.cached.get(account, []), parts.present[account]
+        )
+    return FleetRow(
+        id=mysis.pk,
+        name=mysis.name,
+        key=page_key(mysis),
+        model=mysis.model,
+        state=mysis.state,
+        activity=mysis.activity,
+        wake_at=mysis.wake_at,
+        last_error=mysis.last_error,
+        account=account,
+        standing=standing,
+        tick=mysis.tick if standing.tick is None else standing.tick,
+        said=parts.said.get(mysis.pk),
+        gauge=parts.gauges.get(mysis.pk),
+        hour=parts.hours[mysis.pk],
+    )
+
+
+def _said(ids: Sequence[int], names: dict[int, str]) -> dict[int, Said]:
+    """The newest line of each that is not a tool's answer."""
+    newest = (
+        Memory.objects.filter(mysis=OuterRef("pk"))
+        .exclude(role=Role.TOOL)
+        .order_by("-id")
+        .values("id")[:1]
+    )
+    wanted = Mysis.objects.filter(pk__in=ids).annotate(newest=Subquery(newest))
+    found = Memory.objects.filter(id__in=wanted.values("newest"))
+    return {
+        row["mysis_id"]: _spoken(lines.line(row, names.get(row["mysis_id"], "")))
+        for row in lines.rows(found, LAST_LINE)
+    }
+
+
+def _spoken(line: lines.Line) -> Said:
+    if line.calls and not line.body.strip():
+        doing = ", ".join(f"{call.name}({call.args})" for call in line.calls)
+        return Said(line.who, lines.clip(doing, LAST_LINE), True, line.at)
+    return Said(line.who, line.body, False, line.at)
+
+
+def gauges(ids: Sequence[int]) -> dict[int, charts.Gauge | None]:
+    """The context gauge of each Mysis's newest call."""
+    newest = SentContext.objects.filter(mysis=OuterRef("pk")).order_by("-id")
+    wanted = Mysis.objects.filter(pk__in=ids).annotate(
+        newest=Subquery(newest.values("id")[:1])
+    )
+    found = SentContext.objects.filter(id__in=wanted.values("newest"))
+    return {
+        number: charts.gauge(stats)
+        for number, stats in found.values_list("mysis_id", "stats")
+    }

@@ -1,0 +1,122 @@
+"""Pieces of pages that change while somebody looks.
+
+A fragment is the inside of one element with an id. The page puts it in place, the
+socket sends it as an out-of-band swap of the same element; both by one template,
+so they cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.template.loader import render_to_string
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from . import detail, feed, health
+from .fleet import FleetRow
+from .lines import Line
+
+CELLS = ("who", "place", "purse", "said", "context", "hour", "acts")
+CACHED_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """The inside of the element ``id``; ``css`` are its classes on the page."""
+
+    id: str
+    html: SafeString
+    css: str = ""
+
+
+def draw(template: str, **context: Any) -> SafeString:
+    """A template of ``agents/live/`` as HTML."""
+    context["pace"] = settings.ZOEA_SECONDS_PER_TICK
+    return render_to_string(f"agents/live/{template}.html", context)
+
+
+@lru_cache(maxsize=CACHED_ROWS)
+def cells(row: FleetRow) -> tuple[Fragment, ...]:
+    """The cells of a fleet row; equal rows are drawn once per process."""
+    return tuple(
+        Fragment(f"m{row.id}-{cell}", draw(f"cell_{cell}", row=row), f"cell cell-{cell}")
+        for cell in CELLS
+    )
+
+
+def fleet_rows(rows: Sequence[FleetRow], filtered: bool) -> Fragment:
+    """The whole list, for a start and whenever Myses come or go."""
+    drawn = [(row, cells(row)) for row in rows]
+    return Fragment(
+        "fleet-rows", draw("fleet_rows", drawn=drawn, filtered=filtered)
+    )
+
+
+def fleet_head(found: health.Health) -> list[Fragment]:
+    """Counts, the health line, and whom a broadcast would reach."""
+    return [
+        Fragment("fleet-totals", draw("fleet_totals", health=found)),
+        Fragment("fleet-health", draw("fleet_health", health=found)),
+        Fragment("fleet-reach", draw("fleet_reach", health=found)),
+        *(
+            Fragment(f"count-{name}", format_html("{}", found.counts[name]))
+            for name in found.counts
+        ),
+    ]
+
+
+def feed_lines(lines: Iterable[feed.FeedLine]) -> SafeString:
+    """Lines of the feed, as items of its list."""
+    return draw("feed_lines", lines=lines)
+
+
+def mysis(found: detail.Head, panel: detail.Panel) -> list[Fragment]:
+    """The live parts of a Mysis's page, but for the conversation."""
+    number = found.mysis.pk
+    return [
+        Fragment("mysis-head", draw("mysis_head", head=found, row=found.row)),
+        Fragment("mysis-acts", draw("mysis_acts", row=found.row)),
+        Fragment("mysis-error", draw("mysis_error", row=found.row)),
+        Fragment("mysis-context", draw("mysis_context", row=found.row)),
+        Fragment("mysis-state", draw("mysis_state", panel=panel)),
+        Fragment("mysis-turns", draw("mysis_turns", turns=detail.turns(number))),
+    ]
+
+
+def as_of(now: datetime) -> Fragment:
+    """The server's clock: a page whose socket is dead falls behind it."""
+    return Fragment("as-of", draw("as_of", now=now))
+
+
+def log_lines(lines: Sequence[Line], key: str, swap: bool = False) -> SafeString:
+    """Lines of a conversation, as items of its list; ``key`` names the Mysis."""
+    return draw("log_lines", lines=lines, key=key, swap=swap)
+
+
+def log(lines: Sequence[Line], key: str) -> Fragment:
+    """A conversation from its newest page on, with a way to what is older."""
+    older = lines[0].id if lines else None
+    return Fragment("log", draw("log", lines=lines, key=key, older=older))
+
+
+def swapped(fragment: Fragment) -> SafeString:
+    """A fragment as the socket sends it."""
+    return format_html(
+        '<div id="{}" hx-swap-oob="innerHTML">{}</div>', fragment.id, fragment.html
+    )
+
+
+def appended(target: str, where: str, html: SafeString) -> SafeString:
+    """Items to add to a list: ``where`` is ``beforeend`` or ``afterbegin``."""
+    return format_html('<ol hx-swap-oob="{}:#{}">{}</ol>', where, target, html)
+
+
+def joined(parts: Iterable[SafeString]) -> str:
+    """Several swaps as one frame."""
+    return format_html_join("\n", "{}", ((part,) for part in parts))

@@ -1,0 +1,242 @@
+"""The cached game state as the pages show it: facts, their age, what to believe."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db.models import Case, TextField, Value, When
+from django.db.models.functions import Length
+
+from memory.gamestate import clock, sections
+from memory.gamestate.confidence import (
+    Confidence,
+    Moment,
+    age_in_ticks,
+    confidence,
+    worst,
+)
+from memory.gamestate.names import known_names
+from memory.gamestate.paths import first, primary
+from memory.gamestate.text import title
+from memory.gamestate.types import Snapshot
+from memory.models import AccountClock, GameSnapshot
+from memory.state import snapshot_of
+
+# A galaxy map has about 190 KB; its facts are two lines. Contents above this
+# are left in the database and shown by size alone.
+READ_UP_TO = 24_000
+ORDER = tuple(sections.CURATED)
+SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
+MAX_CHILDREN = 12
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A snapshot with the length of its content in characters."""
+
+    snapshot: Snapshot
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFact:
+    """One line of a section and how far to believe it."""
+
+    label: str
+    value: str
+    confidence: str
+    items: tuple[str, ...]
+    children: tuple[tuple[str, str], ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One snapshot: its facts, age, confidence and the reason for a doubt."""
+
+    tool: str
+    title: str
+    args: str
+    tick: int | None
+    age_ticks: int | None
+    captured_at: datetime
+    confidence: str
+    reason: str
+    size: int
+    facts: tuple[ShownFact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A warning that something cached is not to be relied on."""
+
+    title: str
+    tool: str
+    confidence: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an account stands, in the few words of a fleet row."""
+
+    location: str = ""
+    docked: str = ""
+    credits: int | None = None
+    fuel: str = ""
+    hull: str = ""
+    tick: int | None = None
+    badges: tuple[Badge, ...] = ()
+
+
+def held(usernames: Sequence[str]) -> dict[str, list[Held]]:
+    """The snapshots of several accounts; those of a logged-out one are hidden."""
+    rows = (
+        GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
+        .annotate(size=Length("content"))
+        .annotate(body=_readable("content"), changed=_readable("merged"))
+        .defer("content", "merged")
+    )
+    found: defaultdict[str, list[Held]] = defaultdict(list)
+    for row in rows:
+        row.content, row.merged = row.body, row.changed
+        found[row.username].append(Held(snapshot_of(row), row.size))
+    return found
+
+
+def _readable(column: str) -> Case:
+    """A column, empty where it is too long to read."""
+    return Case(
+        When(size__lte=READ_UP_TO, then=column),
+        default=Value(""),
+        output_field=TextField(),
+    )
+
+
+def moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
+    """The present tick of each account."""
+    pace = settings.ZOEA_SECONDS_PER_TICK
+    seen = {
+        row.username: clock.Sighting(row.tick, row.seen_at)
+        for row in AccountClock.objects.filter(username__in=usernames)
+    }
+    return {
+        name: Moment(clock.current_tick(seen.get(name), now, pace), now, pace)
+        for name in usernames
+    }
+
+
+def standing(found: Sequence[Held], moment: Moment) -> Standing:
+    """The headline facts of one account, and what is doubtful."""
+    snapshots = [one.snapshot for one in found]
+    latest = {s.tool: s for s in sorted(snapshots, key=lambda s: s.captured_at)}
+    facts = _headline(latest, known_names(snapshots))
+    return Standing(
+        location=facts.get("Location", ""),
+        docked=facts.get("Docked", ""),
+        credits=_credits(latest.get("get_status")),
+        fuel=facts.get("Fuel", ""),
+        hull=facts.get("Hull", ""),
+        tick=moment.current_tick,
+        badges=_badges(snapshots, moment),
+    )
+
+
+def _headline(
+    latest: Mapping[str, Snapshot], names: Mapping[str, str]
+) -> dict[str, str]:
+    facts: dict[str, str] = {}
+    for tool in ("get_ship", "get_status"):
+        if tool in latest:
+            content = primary(latest[tool].current)
+            if isinstance(content, Mapping):
+                view = sections.View(content, names)
+                read = sections.read(tool, view, content)
+                facts |= {fact.label: fact.value for fact in read if fact.value}
+    return facts
+
+
+def _credits(status: Snapshot | None) -> int | None:
+    if status is None:
+        return None
+    held_credits = first(primary(status.current), "player.credits", "credits")
+    return int(held_credits) if isinstance(held_credits, int | float) else None
+
+
+def _badges(snapshots: Iterable[Snapshot], moment: Moment) -> tuple[Badge, ...]:
+    found = []
+    for snapshot in snapshots:
+        level = confidence(snapshot, moment)
+        if level in SUSPECT:
+            reason = _reason(snapshot, level, moment)
+            found.append(
+                Badge(title(snapshot.tool), snapshot.tool, str(level), reason)
+            )
+    # What an action made untrue goes before what merely grew old.
+    return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
+
+
+def _reason(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
+    if snapshot.stale is not None and level == Confidence.INVALIDATED:
+        at = snapshot.stale.tick
+        when = f" at tick {at}" if at is not None else ""
+        return f"changed by {snapshot.stale.reason}{when}; call {snapshot.tool}"
+    age = age_in_ticks(snapshot, moment)
+    if level in (Confidence.STALE, Confidence.AGEING) and age is not None:
+        return f"{age} ticks old"
+    return ""
+
+
+def panel(username: str, now: datetime) -> tuple[list[Section], int | None]:
+    """All sections of an account, curated ones first, and its present tick."""
+    found = held([username])[username]
+    moment = moments([username], now)[username]
+    names = known_names([one.snapshot for one in found])
+    drawn = [_section(one, moment, names) for one in found]
+    drawn.sort(key=lambda s: (_rank(s.tool), s.tool, s.args))
+    return drawn, moment.current_tick
+
+
+def _rank(tool: str) -> int:
+    return ORDER.index(tool) if tool in ORDER else len(ORDER)
+
+
+def _section(one: Held, moment: Moment, names: Mapping[str, str]) -> Section:
+    snapshot = one.snapshot
+    level = confidence(snapshot, moment)
+    args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
+    return Section(
+        tool=snapshot.tool,
+        title=title(snapshot.tool),
+        args=args,
+        tick=snapshot.tick,
+        age_ticks=age_in_ticks(snapshot, moment),
+        captured_at=snapshot.captured_at,
+        confidence=str(level),
+        reason=_reason(snapshot, level, moment),
+        size=one.size,
+        facts=tuple(_facts(snapshot, moment, names)),
+    )
+
+
+def _facts(
+    snapshot: Snapshot, moment: Moment, names: Mapping[str, str]
+) -> Iterable[ShownFact]:
+    content = primary(snapshot.current)
+    if content is None or content == "":
+        return
+    view = sections.View(content if isinstance(content, Mapping) else {}, names)
+    for fact in sections.read(snapshot.tool, view, content):
+        levels = [confidence(snapshot, moment, path) for path in fact.paths]
+        lists = max(len(fact.items), len(fact.children))
+        yield ShownFact(
+            label=fact.label,
+            value=fact.value,
+            confidence=str(worst(levels) if levels else confidence(snapshot, moment)),
+            items=fact.items[:MAX_CHILDREN],
+            children=fact.children[:MAX_CHILDREN],
+            more=max(0, lists - MAX_CHILDREN),
+        )

@@ -1,0 +1,92 @@
+"""The line that says that all is well, or else what is not and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Max
+
+from agents.models import Mysis
+
+from .activity import Spent, fleet_hour
+from .addresses import page_key
+
+SILENT = timedelta(minutes=5)
+SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One Mysis that needs somebody, and why."""
+
+    name: str
+    key: str
+    text: str
+    remedy: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The fleet in one glance."""
+
+    total: int
+    counts: Mapping[str, int]
+    recipients: int
+    tick: int | None
+    newest: datetime | None
+    hour: Spent
+    troubles: tuple[Trouble, ...]
+    more: int
+
+
+def look(now: datetime) -> Health:
+    """Count the fleet and gather what is wrong with it."""
+    counts = dict.fromkeys(map(str, Mysis.State), 0)
+    found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
+    counts |= dict(found)
+    newest = Mysis.objects.aggregate(tick=Max("tick"), at=Max("last_memory_at"))
+    troubles = [*_errored(), *_silent(now)]
+    return Health(
+        total=sum(counts.values()),
+        counts=counts,
+        recipients=counts["idle"] + counts["running"],
+        tick=newest["tick"],
+        newest=newest["at"],
+        hour=fleet_hour(now),
+        troubles=tuple(troubles[:SHOWN]),
+        more=max(0, len(troubles) - SHOWN),
+    )
+
+
+def _errored() -> list[Trouble]:
+    rows = Mysis.objects.filter(state=Mysis.State.ERRORED).order_by("name")
+    return [
+        Trouble(
+            name=mysis.name,
+            key=page_key(mysis),
+            text=mysis.last_error or "It stopped with an error that left no text.",
+            remedy="Mend the cause, then start it again.",
+            since=mysis.last_memory_at,
+        )
+        for mysis in rows
+    ]
+
+
+def _silent(now: datetime) -> list[Trouble]:
+    """Running for long without a line, though nothing is being waited for."""
+    rows = Mysis.objects.filter(
+        state=Mysis.State.RUNNING, last_memory_at__lt=now - SILENT
+    ).exclude(wake_at__gt=now - SILENT)
+    return [
+        Trouble(
+            name=mysis.name,
+            key=page_key(mysis),
+            text="It runs, but has written nothing for more than five minutes.",
+            remedy="See that a worker runs: manage.py procrastinate worker.",
+            since=mysis.last_memory_at,
+        )
+        for mysis in rows.order_by("name")
+    ]

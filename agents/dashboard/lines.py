@@ -1,0 +1,204 @@
+"""Stored messages as lines of a conversation, bounded in size.
+
+A tool result may have hundreds of kilobytes: the database cuts it, and the page
+says how long the whole is and where to read it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from django.db.models.functions import Left, Length
+
+from memory.models import Memory, Origin, Role
+
+SHOWN = 4_000
+ARGUMENT = 200
+PAGE = 50
+
+COLUMNS = (
+    "id", "mysis_id", "turn_id", "role", "origin", "sender", "tool_calls",
+    "tool_name", "is_error", "pending", "tick", "tokens", "created_at",
+)  # fmt: skip
+
+WHO = {
+    Origin.NUDGE: "Nudge",
+    Origin.PROMPT: "System prompt",
+    Origin.SUMMARY: "Summary",
+    Origin.STATE: "State",
+    Origin.FILLER: "Filler",
+    Origin.WARNING: "Warning",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call as ``name(args)``."""
+
+    name: str
+    args: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message. Sizes count characters of the whole, texts may be cut."""
+
+    id: int
+    turn_id: int | None
+    role: str
+    origin: str
+    who: str
+    body: str
+    size: int
+    is_json: bool
+    reasoning: str
+    reasoning_size: int
+    calls: tuple[Call, ...]
+    is_error: bool
+    pending: bool
+    tick: int | None
+    tokens: int
+    at: datetime
+
+    @property
+    def clipped(self) -> bool:
+        """Whether the text goes on after what is shown."""
+        return self.size > SHOWN
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What can change after a row is stored: a pending answer arrives."""
+        return (self.pending, self.is_error, self.size, len(self.calls))
+
+
+def rows(memories: QuerySet[Memory], shown: int = SHOWN) -> QuerySet[Memory, Any]:
+    """The columns that lines are made of, long texts cut by the database."""
+    return memories.annotate(
+        head=Left("content", shown),
+        size=Length("content"),
+        thought=Left("reasoning", shown),
+        thought_size=Length("reasoning"),
+    ).values(*COLUMNS, "head", "size", "thought", "thought_size")
+
+
+def line(row: Mapping[str, Any], name: str) -> Line:
+    """A row of `rows` as a line; ``name`` is the Mysis's."""
+    body = row["head"]
+    pretty = _pretty(body) if row["role"] == Role.TOOL and row["size"] <= SHOWN else ""
+    return Line(
+        id=row["id"],
+        turn_id=row["turn_id"],
+        role=row["role"],
+        origin=row["origin"],
+        who=_who(row, name),
+        body=pretty or body,
+        size=row["size"],
+        is_json=bool(pretty),
+        reasoning=row["thought"],
+        reasoning_size=row["thought_size"],
+        calls=tuple(calls(row["tool_calls"])),
+        is_error=row["is_error"],
+        pending=row["pending"],
+        tick=row["tick"],
+        tokens=row["tokens"],
+        at=row["created_at"],
+    )
+
+
+def _who(row: Mapping[str, Any], name: str) -> str:
+    origin, role = row["origin"], row["role"]
+    if role == Role.TOOL:
+        return row["tool_name"] or "Tool result"
+    if origin == Origin.AGENT:
+        return name
+    who = person(row["sender"])
+    if origin == Origin.BROADCAST:
+        return f"Broadcast from {who}" if who else "Broadcast"
+    if origin == Origin.HUMAN:
+        return who or "Operator"
+    return WHO.get(origin, role)
+
+
+def person(sender: str) -> str:
+    """The name in "operator:ann" or "mysis:Ada"; other senders as they are."""
+    kind, colon, name = sender.partition(":")
+    return name if colon and kind in ("operator", "mysis", "token") else sender
+
+
+def calls(stored: object) -> Iterable[Call]:
+    """Stored tool calls in the chat format, whatever a model made of them."""
+    for call in stored if isinstance(stored, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            name = str(function.get("name") or "unnamed")
+            yield Call(name, arguments(function.get("arguments")))
+
+
+def arguments(given: object) -> str:
+    """Arguments as ``a="x", b=2``, each bounded."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given or "{}")
+        except ValueError:
+            return clip(str(given))
+    if not isinstance(given, dict):
+        return clip(json.dumps(given, ensure_ascii=False))
+    return ", ".join(
+        f"{key}={clip(json.dumps(value, ensure_ascii=False))}"
+        for key, value in given.items()
+    )
+
+
+def clip(text: str, most: int = ARGUMENT) -> str:
+    """At most ``most`` characters, the cut marked."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _pretty(text: str) -> str:
+    if text[:1] not in "{[":
+        return ""
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return ""
+
+
+def newest(mysis_id: int, name: str, limit: int = PAGE) -> list[Line]:
+    """The newest lines, oldest first."""
+    return before(mysis_id, name, None, limit)
+
+
+def before(
+    mysis_id: int, name: str, memory_id: int | None, limit: int = PAGE
+) -> list[Line]:
+    """The lines just before a memory, oldest first; by index, at any depth."""
+    found = Memory.objects.filter(mysis_id=mysis_id)
+    if memory_id is not None:
+        found = found.filter(id__lt=memory_id)
+    page = [line(row, name) for row in rows(found.order_by("-id")[:limit])]
+    page.reverse()
+    return page
+
+
+def around(mysis_id: int, name: str, memory_id: int) -> list[Line]:
+    """The lines up to a memory, and some after it, for links to the place."""
+    later = Memory.objects.filter(mysis_id=mysis_id, id__gt=memory_id).order_by("id")
+    after = [line(row, name) for row in rows(later[: PAGE // 2])]
+    return [*before(mysis_id, name, memory_id + 1, PAGE // 2), *after]
+
+
+def after(mysis_id: int, name: str, memory_id: int, limit: int) -> list[Line]:
+    """Up to ``limit`` lines after a memory, oldest first."""
+    later = Memory.objects.filter(mysis_id=mysis_id, id__gt=memory_id).order_by("id")
+    return [line(row, name) for row in rows(later[:limit])]
+
+
+def chosen(mysis_id: int, name: str, ids: Sequence[int]) -> list[Line]:
+    """Certain lines of one Mysis."""
+    found = Memory.objects.filter(mysis_id=mysis_id, id__in=ids).order_by("id")
+    return [line(row, name) for row in rows(found)]

@@ -1,0 +1,216 @@
+"""What the socket of each page sends: all of it at first, then what changed.
+
+Synchronous, for a worker thread; one object per viewer. It remembers a hash of
+every fragment that the viewer has, so that only what differs is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from agents.models import Mysis
+
+from . import detail, feed, fleet, fragments, health, lines
+from .addresses import page_key
+from .dirty import Dirty
+from .fragments import Fragment
+from .shared import shared
+
+# Rows older than this are drawn again unasked, because facts age by themselves.
+RECHECK_SHARED = 10
+LOG_GAP = 200
+PENDING = 50
+
+
+class LivePage(Protocol):
+    """One viewer's page."""
+
+    def snapshot(self) -> list[SafeString]:
+        """Everything that is live on the page."""
+
+    def changes(self, dirty: Dirty) -> list[SafeString]:
+        """What differs from what the viewer has."""
+
+
+class Sent:
+    """Which content of each fragment the viewer has."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, int] = {}
+
+    def news(self, found: Iterable[Fragment]) -> list[SafeString]:
+        """The swaps of those fragments that differ."""
+        swaps = []
+        for fragment in found:
+            digest = hash(fragment.html)
+            if self._hashes.get(fragment.id) != digest:
+                self._hashes[fragment.id] = digest
+                swaps.append(fragments.swapped(fragment))
+        return swaps
+
+    def note(self, found: Iterable[Fragment]) -> None:
+        """The viewer has these already, as parts of something bigger."""
+        self._hashes |= {fragment.id: hash(fragment.html) for fragment in found}
+
+
+def bucket(now: datetime) -> int:
+    """A version for what changes with time alone."""
+    return int(now.timestamp()) // RECHECK_SHARED
+
+
+class FleetPage:
+    """The fleet, as one viewer filters and sorts it."""
+
+    def __init__(self, view: fleet.View) -> None:
+        self.view = view
+        self.ids: list[int] = []
+        self.sent = Sent()
+
+    def snapshot(self) -> list[SafeString]:
+        """Head, all rows, the feed."""
+        now = timezone.now()
+        rows = self._all_rows(now, 0)
+        swaps = [*self._list(rows), *self._head(now, 0)]
+        newest = Fragment("feed", fragments.feed_lines(feed.newest()))
+        return [*swaps, fragments.swapped(newest)]
+
+    def changes(self, dirty: Dirty) -> list[SafeString]:
+        """Rows whose Mysis did something, the head, new feed lines."""
+        now = timezone.now()
+        if dirty.everything:
+            return self._recheck(now)
+        swaps: list[SafeString] = []
+        if dirty.wide and set(self._matching(dirty.wide)) != set(self.ids):
+            swaps += self._list(self._all_rows(now, dirty.wide))
+        for number, version in dirty.myses.items():
+            if number in self.ids:
+                swaps += self.sent.news(_cells(number, version))
+        swaps += self._head(now, dirty.wide)
+        return [*swaps, *_fed(dirty)]
+
+    def _recheck(self, now: datetime) -> list[SafeString]:
+        rows = self._all_rows(now, 0)
+        if {row.id for row in rows} != set(self.ids):
+            return [*self._list(rows), *self._head(now, 0)]
+        found = [cell for row in rows for cell in fragments.cells(row)]
+        return [*self.sent.news(found), *self._head(now, 0)]
+
+    def _list(self, rows: Sequence[fleet.FleetRow]) -> list[SafeString]:
+        self.ids = [row.id for row in rows]
+        for row in rows:
+            self.sent.note(fragments.cells(row))
+        filtered = bool(self.view.state or self.view.query)
+        return [fragments.swapped(fragments.fleet_rows(rows, filtered))]
+
+    def _all_rows(self, now: datetime, version: int) -> list[fleet.FleetRow]:
+        key = ("rows", self.view, version, bucket(now))
+        return shared.get(key, lambda: fleet.sorted_rows(self.view, now))
+
+    def _matching(self, version: int) -> list[int]:
+        key = ("matching", self.view, version)
+        return shared.get(key, lambda: fleet.matching(self.view))
+
+    def _head(self, now: datetime, version: int) -> list[SafeString]:
+        key = ("health", version, bucket(now))
+        found = shared.get(key, lambda: health.look(now))
+        return self.sent.news(fragments.fleet_head(found))
+
+
+def _cells(mysis_id: int, version: int) -> Sequence[Fragment]:
+    def make() -> Sequence[Fragment]:
+        rows = fleet.load([mysis_id], timezone.now())
+        return fragments.cells(rows[0]) if rows else ()
+
+    return shared.get(("cells", mysis_id, version), make)
+
+
+def _fed(dirty: Dirty) -> list[SafeString]:
+    told = feed.of_items(dirty.feed)
+    if not told:
+        return []
+    return [fragments.appended("feed", "afterbegin", fragments.feed_lines(told))]
+
+
+class MysisPage:
+    """One Mysis: head, state, turns, and the conversation as it grows.
+
+    ``after`` is the newest line that the viewer has, ``pending`` are lines whose
+    answer it still waits for; ``after`` None leaves the conversation alone.
+    """
+
+    def __init__(
+        self, mysis: Mysis, after: int | None, pending: Iterable[int] = ()
+    ) -> None:
+        self.mysis_id = mysis.pk
+        self.name = mysis.name
+        self.key = page_key(mysis)
+        self.after = after
+        self.sent = Sent()
+        self.open: dict[int, tuple[object, ...]] = dict.fromkeys(list(pending)[:PENDING], ())
+
+    def snapshot(self) -> list[SafeString]:
+        """The live parts, and the lines written since the viewer's newest."""
+        return [*self._parts(0), *self._log()]
+
+    def changes(self, dirty: Dirty) -> list[SafeString]:
+        """What differs, if anything happened to this Mysis."""
+        version = dirty.myses.get(self.mysis_id)
+        if version is None and not dirty.everything:
+            return []
+        return [*self._parts(version or 0), *self._log()]
+
+    def _parts(self, version: int) -> list[SafeString]:
+        now = timezone.now()
+        key = ("mysis", self.mysis_id, version, bucket(now))
+        return self.sent.news(shared.get(key, lambda: self._draw(now)))
+
+    def _draw(self, now: datetime) -> list[Fragment]:
+        rows = Mysis.objects.select_related("account", "policy", "prompt")
+        mysis = rows.filter(pk=self.mysis_id).first()
+        if mysis is None:
+            return [Fragment("mysis-error", fragments.draw("mysis_gone"))]
+        return fragments.mysis(detail.head(mysis, now), detail.panel(mysis, now))
+
+    def _log(self) -> list[SafeString]:
+        if self.after is None:
+            return []
+        fresh = lines.after(self.mysis_id, self.name, self.after, LOG_GAP + 1)
+        if len(fresh) > LOG_GAP:
+            return self._from_newest()
+        known = self._answered()
+        self._note(fresh)
+        if not fresh:
+            return known
+        added = fragments.log_lines(fresh, self.key)
+        return [*known, fragments.appended("log", "beforeend", added)]
+
+    def _from_newest(self) -> list[SafeString]:
+        newest = lines.newest(self.mysis_id, self.name)
+        self._note(newest)
+        return [fragments.swapped(fragments.log(newest, self.key))]
+
+    def _answered(self) -> list[SafeString]:
+        """Lines that were waiting and have their answer now."""
+        if not self.open:
+            return []
+        found = lines.chosen(self.mysis_id, self.name, list(self.open))
+        changed = [line for line in found if self.open.get(line.id) != line.version]
+        self._note(changed)
+        if not changed:
+            return []
+        return [fragments.log_lines(changed, self.key, swap=True)]
+
+    def _note(self, seen: Sequence[lines.Line]) -> None:
+        for line in seen:
+            self.after = max(self.after or 0, line.id)
+            if line.pending:
+                self.open[line.id] = line.version
+            else:
+                self.open.pop(line.id, None)
+        while len(self.open) > PENDING:
+            self.open.pop(next(iter(self.open)))

@@ -1,0 +1,163 @@
+"""What people type into the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from memory.context import registry
+from memory.context.types import Budget
+from memory.models import ContextPolicy
+from memory.preview import Subject
+
+from .actions import MAX_TEXT
+from .models import Mysis, Prompt
+
+
+class MessageForm(forms.Form):
+    """A message to one Mysis, or to all that listen."""
+
+    to = forms.ModelChoiceField(
+        queryset=Mysis.objects.order_by("name"),
+        required=False,
+        empty_label="The whole fleet",
+        label="To",
+        error_messages={"invalid_choice": "That Mysis is gone: choose another."},
+    )
+    text = forms.CharField(
+        label="Message",
+        max_length=MAX_TEXT,
+        widget=forms.Textarea(
+            attrs={"rows": 3, "dir": "auto", "data-counter": "composer-count"}
+        ),
+        error_messages={"required": "The message is empty: write something."},
+    )
+
+
+class MysisForm(forms.Form):
+    """A new Mysis. What the fields cannot know is judged by the action."""
+
+    name = forms.CharField(
+        max_length=100,
+        help_text="Any language. Not a bare number; without / ? # %.",
+        widget=forms.TextInput(attrs={"dir": "auto", "autofocus": True}),
+    )
+    model = forms.CharField(
+        max_length=300,
+        initial="pilot",
+        help_text=(
+            "“pilot” is the scripted pilot and costs nothing. Otherwise "
+            "provider:model, as in openai:gpt-5-nano or ollama:qwen3."
+        ),
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
+    )
+    prompt = forms.ModelChoiceField(
+        queryset=Prompt.objects.order_by("name"),
+        required=False,
+        empty_label="The built-in prompt",
+    )
+    policy = forms.ModelChoiceField(
+        queryset=ContextPolicy.objects.order_by("name"),
+        required=False,
+        empty_label="The built-in policy",
+        help_text="How its context is assembled: strategy, options, budget.",
+    )
+    max_iterations = forms.IntegerField(
+        min_value=1,
+        max_value=1000,
+        initial=10,
+        label="Model calls a turn, at most",
+    )
+    pins = forms.CharField(
+        required=False,
+        label="Standing orders",
+        help_text="One a line; always in the context, word for word.",
+        widget=forms.Textarea(attrs={"rows": 3, "dir": "auto"}),
+    )
+
+    def clean_pins(self) -> list[str]:
+        """The lines that hold something."""
+        text: str = self.cleaned_data["pins"]
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+    def values(self) -> dict[str, Any]:
+        """What ``create_mysis`` takes."""
+        return dict(self.cleaned_data)
+
+
+def _strategies() -> list[tuple[str, str]]:
+    return [("", "its own policy"), *((name, name) for name in registry.names())]
+
+
+class WhatIfForm(forms.Form):
+    """What a context would be under another strategy, window or budget."""
+
+    strategy = forms.ChoiceField(required=False, choices=_strategies)
+    window = forms.IntegerField(
+        required=False, min_value=1, max_value=10_000, label="Window, messages"
+    )
+    budget = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=10_000_000,
+        label="Budget, tokens",
+    )
+
+    def has_values(self) -> bool:
+        """Whether anything differs from the Mysis's own policy."""
+        return self.is_valid() and any(
+            self.cleaned_data.get(name) for name in self.fields
+        )
+
+    def changes(self, subject: Subject) -> dict[str, Any]:
+        """What ``preview`` takes, on top of what the Mysis has."""
+        values = self.cleaned_data
+        found: dict[str, Any] = {}
+        same = values["strategy"] in ("", subject.strategy)
+        if values["strategy"]:
+            found["strategy"] = values["strategy"]
+        if values["window"] is not None:
+            own = dict(subject.options) if same else {}
+            found["options"] = {**own, "window": values["window"]}
+        if values["budget"] is not None:
+            reserve = min(subject.budget.reserve, values["budget"] // 4)
+            found["budget"] = Budget(values["budget"], reserve)
+        return found
+
+    def blame(self, detail: str) -> None:
+        """Show a refusal at the field that it names."""
+        name = next((n for n in self.fields if n in detail.split(":")[0]), None)
+        self.add_error(name, detail)
+
+
+class SearchForm(forms.Form):
+    """The search box and its filters."""
+
+    WHERE = (
+        ("messages", "Messages"),
+        ("reasoning", "Reasoning"),
+        ("broadcasts", "Broadcasts"),
+    )
+    MODE = (("fts", "All words"), ("exact", "Exactly this text"))
+
+    q = forms.CharField(
+        label="Search for",
+        max_length=500,
+        widget=forms.SearchInput(attrs={"dir": "auto", "autofocus": True}),
+    )
+    where = forms.ChoiceField(choices=WHERE, required=False, label="In")
+    mysis = forms.ModelChoiceField(
+        queryset=Mysis.objects.order_by("name"),
+        required=False,
+        empty_label="the whole fleet",
+        label="Of",
+    )
+    mode = forms.ChoiceField(choices=MODE, required=False, label="Match")
+    before = forms.IntegerField(
+        required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
+    )
+
+    def clean_where(self) -> str:
+        """Messages unless said otherwise."""
+        return self.cleaned_data["where"] or "messages"

@@ -1,0 +1,3 @@
+"""Template tags of the pages."""
+
+from __future__ import annotations

@@ -1,0 +1,123 @@
+"""Small words for templates: icons, times, sizes, marks. Nothing here trusts text."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from django import template
+from django.utils import timezone
+from django.utils.html import escape, format_html, format_html_join
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+_MARKS = re.compile(r"<mark>(.*?)</mark>", re.DOTALL)
+
+
+@register.simple_tag
+def icon(name: str, label: str = "") -> SafeString:
+    """An icon of the sprite; without a label it is decoration."""
+    if label:
+        return format_html(
+            '<svg class="icon" role="img" aria-label="{}"><use href="#i-{}"/></svg>',
+            label,
+            name,
+        )
+    return format_html(
+        '<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name
+    )
+
+
+@register.simple_tag
+def ago(moment: datetime | None, prefix: str = "") -> SafeString | str:
+    """A moment; the script writes its age and keeps it current.
+
+    Without a script it reads as a time in UTC. ``prefix`` stands before the age.
+    """
+    if moment is None:
+        return ""
+    utc = moment.astimezone(UTC)
+    shown = utc.strftime("%H:%M:%S" if _today(utc) else "%Y-%m-%d %H:%M")
+    return format_html(
+        '<time datetime="{}" data-time data-prefix="{}" title="{} UTC">{} UTC</time>',
+        utc.isoformat(timespec="milliseconds"),
+        prefix,
+        utc.strftime("%Y-%m-%d %H:%M:%S"),
+        shown,
+    )
+
+
+@register.simple_tag
+def clock(moment: datetime) -> SafeString:
+    """A time of day, in the reader's zone when there is a script."""
+    utc = moment.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" data-clock>{} UTC</time>',
+        utc.isoformat(timespec="milliseconds"),
+        utc.strftime("%H:%M:%S"),
+    )
+
+
+def _today(moment: datetime) -> bool:
+    return moment.date() == timezone.now().astimezone(UTC).date()
+
+
+@register.filter
+def marked(snippet: str) -> SafeString:
+    """A search snippet: its marks stay, whatever else it holds is text."""
+    pieces: list[tuple[SafeString]] = []
+    at = 0
+    for hit in _MARKS.finditer(snippet):
+        before = html.unescape(snippet[at : hit.start()])
+        inside = html.unescape(hit[1])
+        pieces.append((format_html("{}<mark>{}</mark>", before, inside),))
+        at = hit.end()
+    pieces.append((escape(html.unescape(snippet[at:])),))
+    return format_html_join("", "{}", pieces)
+
+
+@register.filter
+def size(characters: int) -> str:
+    """A length in characters, short: 950, 1.2k, 190k."""
+    if characters < 1000:
+        return f"{characters}"
+    if characters < 9_950:
+        return f"{characters / 1000:.1f}k"
+    if characters < 999_500:
+        return f"{characters / 1000:.0f}k"
+    return f"{characters / 1_000_000:.1f}M"
+
+
+@register.filter
+def money(amount: Decimal) -> str:
+    """Dollars with as many digits as say something; nothing for nothing."""
+    if not amount:
+        return "$0"
+    if amount < Decimal("0.01"):
+        return f"${amount:.4f}"
+    return f"${amount:,.2f}"
+
+
+@register.filter
+def milliseconds(value: int) -> str:
+    """A duration: 850 ms, 12.3 s, 4 min 10 s."""
+    if value < 1000:
+        return f"{value} ms"
+    if value < 60_000:
+        return f"{value / 1000:.1f} s"
+    return f"{value // 60_000} min {value % 60_000 // 1000} s"
+
+
+@register.filter
+def words(value: str) -> str:
+    """A slug as words: iteration_limit is "iteration limit"."""
+    return value.replace("_", " ")
+
+
+@register.filter
+def part(parts: dict[str, SafeString], name: str) -> SafeString | str:
+    """The fragment of a name, or of a state's count."""
+    return parts.get(name) or parts.get(f"count-{name}", "")

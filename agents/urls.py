@@ -1,0 +1,33 @@
+"""The pages of the fleet."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from .views import commands, context, fleet, logs, mysis, search, turns
+
+urlpatterns = [
+    path("", fleet.fleet_page, name="fleet"),
+    path("send/", commands.send, name="send"),
+    path("events/", logs.events_page, name="events"),
+    path("search/", search.search_page, name="search"),
+    path("prompts/", logs.prompts_page, name="prompts"),
+    path("prompts/<int:prompt_id>/", logs.prompt_page, name="prompt"),
+    path("turns/<int:turn_id>/", turns.turn_page, name="turn"),
+    path(
+        "turns/<int:turn_id>/calls/<int:number>/context/",
+        context.call_context,
+        name="call-context",
+    ),
+    path("myses/new/", mysis.new_mysis, name="mysis-new"),
+    path("myses/<str:key>/", mysis.mysis_page, name="mysis"),
+    path("myses/<str:key>/start/", commands.start, name="mysis-start"),
+    path("myses/<str:key>/stop/", commands.stop, name="mysis-stop"),
+    path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
+    path("myses/<str:key>/messages/", mysis.older_lines, name="mysis-messages"),
+    path(
+        "myses/<str:key>/messages/<int:memory_id>/",
+        mysis.whole_message,
+        name="mysis-message",
+    ),
+]

@@ -1,0 +1,44 @@
+"""How a command answers: a notice in place with htmx, else back where it came from."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.safestring import SafeString
+
+
+def uses_htmx(request: HttpRequest) -> bool:
+    """Whether htmx asks for a part of the page."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def confirm(
+    request: HttpRequest, words: str, swaps: SafeString | str = ""
+) -> HttpResponse:
+    """A command was done; ``swaps`` are out-of-band fragments to bring along."""
+    if not uses_htmx(request):
+        messages.success(request, words)
+        return back(request)
+    context = {"words": words, "level": "success", "swaps": swaps}
+    return render(request, "agents/live/notice.html", context)
+
+
+def refuse(request: HttpRequest, words: str, status: int) -> HttpResponse:
+    """A command could not be done; ``words`` tell why and what to do."""
+    if not uses_htmx(request):
+        messages.error(request, words)
+        return back(request)
+    context = {"words": words, "level": "error"}
+    return render(request, "agents/live/notice.html", context, status=status)
+
+
+def back(request: HttpRequest) -> HttpResponse:
+    """To the page that the form stood on, if that is one of ours."""
+    wanted = request.POST.get("next") or request.headers.get("Referer", "")
+    safe = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return HttpResponseRedirect(wanted if safe else reverse("fleet"))

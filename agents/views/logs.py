@@ -1,0 +1,72 @@
+"""The event log and the prompts, to read."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from agents.dashboard import feed
+from agents.dashboard.addresses import page_key
+from agents.events import Kind
+from agents.models import Event, Mysis, Prompt
+
+PAGE = 100
+
+
+@require_safe
+def events_page(request: HttpRequest) -> HttpResponse:
+    """Events, newest first; ``kind``, ``mysis`` and ``before`` narrow them."""
+    kind = request.GET.get("kind", "")
+    owner = _number(request.GET.get("mysis", ""))
+    found = Event.objects.order_by("-xid", "-id")
+    if kind in Kind.__members__.values():
+        found = found.filter(kind=kind)
+    if owner is not None:
+        found = found.filter(mysis_id=owner)
+    before = _number(request.GET.get("before", ""))
+    edge = Event.objects.filter(pk=before).first() if before is not None else None
+    if edge is not None:
+        # Stream order is (xid, id): ids alone would repeat or skip some.
+        earlier = found.filter(xid=edge.xid, id__lt=edge.pk)
+        found = found.filter(xid__lt=edge.xid) | earlier
+    page = list(found[: PAGE + 1])
+    context = {
+        "lines": feed.told(page[:PAGE]),
+        "kinds": [str(k) for k in Kind],
+        "kind": kind,
+        "mysis": owner,
+        "myses": Mysis.objects.order_by("name").values_list("pk", "name"),
+        "next": page[PAGE - 1].pk if len(page) > PAGE else None,
+    }
+    return render(request, "agents/events.html", context)
+
+
+@require_safe
+def prompts_page(request: HttpRequest) -> HttpResponse:
+    """All prompts, their current version and who uses them."""
+    prompts = [
+        {
+            "prompt": prompt,
+            "current": prompt.current,
+            "myses": [(page_key(m), m.name) for m in prompt.myses.all()],
+        }
+        for prompt in Prompt.objects.prefetch_related("myses").order_by("name")
+    ]
+    return render(request, "agents/prompts.html", {"prompts": prompts})
+
+
+@require_safe
+def prompt_page(request: HttpRequest, prompt_id: int) -> HttpResponse:
+    """One prompt with all its versions, newest first."""
+    prompt = get_object_or_404(Prompt, pk=min(prompt_id, 2**63 - 1))
+    context = {
+        "prompt": prompt,
+        "versions": prompt.versions.all()[:PAGE],
+        "myses": [(page_key(m), m.name) for m in prompt.myses.order_by("name")],
+    }
+    return render(request, "agents/prompt.html", context)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 19 else None

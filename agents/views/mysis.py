@@ -1,0 +1,121 @@
+"""One Mysis: its conversation, what it knows of the game, its turns."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_safe
+
+from agents import actions
+from agents.actions import MAX_TEXT, ActionError
+from agents.dashboard import detail, fragments, lines
+from agents.dashboard.addresses import find_mysis, mysis_url, page_key
+from agents.forms import MysisForm
+from agents.models import Mysis
+from memory.models import Memory
+
+from .access import actor, admin_required
+
+
+@require_safe
+def mysis_page(request: HttpRequest, key: str) -> HttpResponse:
+    """The whole page; ``?at=<memory id>`` opens the conversation at a place."""
+    mysis = find_mysis(key)
+    now = timezone.now()
+    place = _number(request.GET.get("at", ""))
+    shown = _conversation(mysis, place)
+    found = detail.head(mysis, now)
+    parts = fragments.mysis(found, detail.panel(mysis, now))
+    live = {"page": "mysis", "mysis": mysis.pk}
+    context = {
+        "mysis": mysis,
+        "key": found.key,
+        "head": found,
+        "row": found.row,
+        "parts": {part.id: part.html for part in parts},
+        "lines": shown,
+        "older": _older(mysis.pk, shown),
+        "place": place,
+        "live_query": urlencode(live),
+        "max_text": MAX_TEXT,
+        "tab": "conversation",
+        "now": now,
+    }
+    return render(request, "agents/mysis.html", context)
+
+
+def _conversation(mysis: Mysis, place: int | None) -> list[lines.Line]:
+    if place is None:
+        return lines.newest(mysis.pk, mysis.name)
+    return lines.around(mysis.pk, mysis.name, place)
+
+
+def _older(mysis_id: int, shown: list[lines.Line]) -> int | None:
+    """The id before which there is more to read."""
+    if not shown:
+        return None
+    earlier = Memory.objects.filter(mysis_id=mysis_id, id__lt=shown[0].id)
+    return shown[0].id if earlier.order_by("-id").exists() else None
+
+
+@require_safe
+def older_lines(request: HttpRequest, key: str) -> HttpResponse:
+    """A page of the conversation before ``?before=<memory id>``."""
+    mysis = find_mysis(key)
+    before = _number(request.GET.get("before", ""))
+    shown = lines.before(mysis.pk, mysis.name, before)
+    context = {
+        "mysis": mysis,
+        "key": page_key(mysis),
+        "lines": shown,
+        "older": _older(mysis.pk, shown),
+    }
+    partial = request.headers.get("HX-Request") == "true"
+    template = "agents/live/log.html" if partial else "agents/older.html"
+    return render(request, template, context)
+
+
+@require_safe
+def whole_message(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
+    """One stored message in full, as plain text."""
+    mysis = find_mysis(key)
+    row = Memory.objects.filter(mysis=mysis, pk=min(memory_id, 2**63 - 1))
+    found = row.values_list("content", "reasoning").first()
+    if found is None:
+        raise Http404("No such message.")
+    content, reasoning = found
+    text = reasoning if request.GET.get("part") == "reasoning" else content
+    return HttpResponse(text, content_type="text/plain; charset=utf-8")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def new_mysis(request: HttpRequest) -> HttpResponse:
+    """A form for a new Mysis; errors stand at their fields."""
+    form = MysisForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            mysis = actions.create_mysis(**form.values(), by=actor(request))
+        except ActionError as error:
+            _blame(form, error)
+        else:
+            return redirect(mysis_url(mysis))
+    status = 422 if form.errors else 200
+    context = {"form": form, "cancel": reverse("fleet")}
+    return render(request, "agents/new_mysis.html", context, status=status)
+
+
+def _blame(form: MysisForm, error: ActionError) -> None:
+    """Put an action's error at the field that it names, if it names one."""
+    field, colon, words = error.detail.partition(": ")
+    if colon and field in form.fields:
+        form.add_error(field, words)
+    else:
+        form.add_error(None, error.detail)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 19 else None

@@ -1,0 +1,90 @@
+"""One box over messages, reasoning and broadcasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from agents.dashboard import feed
+from agents.dashboard.lines import person
+from agents.forms import SearchForm
+from agents.search import search_broadcasts
+from memory.search import search_messages
+
+PAGE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A hit as the page shows it. ``snippet`` holds escaped text and marks."""
+
+    id: int
+    name: str
+    key: str
+    who: str
+    snippet: str
+    at: datetime
+
+
+@require_safe
+def search_page(request: HttpRequest) -> HttpResponse:
+    """The newest matches, newest first."""
+    asked = bool(request.GET.get("q"))
+    form = SearchForm(request.GET if asked else None, initial=request.GET.dict())
+    found: list[Result] | None = None
+    if asked and form.is_valid():
+        found = _found(form.cleaned_data)
+    more = found is not None and len(found) > PAGE
+    page = found[:PAGE] if found is not None else None
+    context = {
+        "form": form,
+        "results": page,
+        "where": form.cleaned_data["where"] if page is not None else "",
+        "next": _next(request, page) if more and page else "",
+    }
+    return render(request, "memory/search.html", context)
+
+
+def _found(asked: dict[str, Any]) -> list[Result]:
+    chosen = {
+        "query": asked["q"],
+        "mode": asked["mode"] or "fts",
+        "limit": PAGE + 1,
+        "before": asked["before"],
+    }
+    if asked["where"] == "broadcasts":
+        return [
+            Result(hit.id, "", "", person(hit.sender), hit.snippet, hit.timestamp)
+            for hit in search_broadcasts(**chosen)
+        ]
+    owner = asked["mysis"]
+    hits = search_messages(
+        **chosen,
+        mysis_id=owner.pk if owner else None,
+        reasoning=asked["where"] == "reasoning",
+    )
+    known = feed.names(hit.mysis for hit in hits)
+    gone = feed.Named()
+    return [
+        Result(
+            hit.memory_id,
+            known.get(hit.mysis, gone).name,
+            known.get(hit.mysis, gone).key,
+            hit.role if hit.origin == "agent" else hit.origin,
+            hit.snippet,
+            hit.timestamp,
+        )
+        for hit in hits
+    ]
+
+
+def _next(request: HttpRequest, page: Sequence[Result]) -> str:
+    query = {**request.GET.dict(), "before": page[-1].id}
+    return urlencode(query)

@@ -1,0 +1,45 @@
+"""One past turn: its calls, what each was sent, what it cost."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from agents.dashboard import charts, lines
+from agents.dashboard.addresses import page_key
+from agents.models import ModelCall, Turn
+from memory.models import Memory, SentContext
+
+LINES = 200
+
+
+@require_safe
+def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
+    """The turn, its model calls with their contexts, and its messages."""
+    rows = Turn.objects.select_related("mysis", "mysis__account")
+    turn = get_object_or_404(rows, pk=min(turn_id, 2**63 - 1))
+    sent = SentContext.objects.filter(call__turn=turn).in_bulk(field_name="call_id")
+    calls = [
+        {"call": call, "sent": sent.get(call.pk), "gauge": _gauge(sent.get(call.pk))}
+        for call in ModelCall.objects.filter(turn=turn).order_by("number")
+    ]
+    found = Memory.objects.filter(mysis=turn.mysis, turn=turn).order_by("id")[:LINES]
+    context = {
+        "turn": turn,
+        "mysis": turn.mysis,
+        "key": page_key(turn.mysis),
+        "calls": calls,
+        "lines": [lines.line(row, turn.mysis.name) for row in lines.rows(found)],
+        "earlier": _neighbour(turn, -1),
+        "later": _neighbour(turn, 1),
+    }
+    return render(request, "agents/turn.html", context)
+
+
+def _gauge(sent: SentContext | None) -> charts.Gauge | None:
+    return None if sent is None else charts.gauge(sent.stats)
+
+
+def _neighbour(turn: Turn, step: int) -> Turn | None:
+    return Turn.objects.filter(mysis=turn.mysis, number=turn.number + step).first()

@@ -1,0 +1,257 @@
+/* The live part: the socket's state, and keeping the reader's place.
+
+   The socket only ever brings fragments. What this file adds is that a swap
+   takes neither focus, nor opened details, nor the scroll position away. */
+"use strict";
+(function () {
+  var SIGNED_OUT = 4401;
+  var GONE = 4404;
+  var RETRIED_BY_HTMX = [1006, 1011, 1012, 1013];
+  // The server's clock comes at least every ten seconds.
+  var SILENT_AFTER = 35000;
+  var lastFrame = 0;
+  var state = "";
+
+  // -- reconnecting -----------------------------------------------------
+  htmx.config.wsReconnectDelay = function (tries) {
+    var most = Math.min(8000, 500 * Math.pow(2, tries));
+    return most / 2 + (most / 2) * Math.random();
+  };
+
+  // Asked anew for every connection, so that a socket that comes back brings
+  // exactly what this page has not got.
+  htmx.createWebSocket = function (address) {
+    var url = new URL(address);
+    var log = document.querySelector("#log[data-live]");
+    if (log) {
+      var lines = log.querySelectorAll(":scope > [data-id]");
+      var last = lines.length ? lines[lines.length - 1].dataset.id : "0";
+      url.searchParams.set("after", last);
+      var open = Array.from(log.querySelectorAll(":scope > [data-pending]"));
+      var ids = open.slice(-50).map(function (line) {
+        return line.dataset.id;
+      });
+      if (ids.length) url.searchParams.set("pending", ids.join(","));
+    }
+    return new WebSocket(url.href);
+  };
+
+  // -- saying how the connection is ---------------------------------------
+  var WORDS = {
+    connecting: "connecting",
+    live: "live",
+    lost: "reconnecting",
+    silent: "no answer",
+    out: "signed out",
+    gone: "gone",
+  };
+
+  function banner(text, link, label) {
+    var place = document.getElementById("connection");
+    place.replaceChildren(document.createTextNode(text));
+    if (link) {
+      var anchor = document.createElement("a");
+      anchor.href = link;
+      anchor.textContent = label;
+      place.append(" ", anchor);
+    }
+    place.hidden = text === "";
+  }
+
+  function show(next) {
+    if (state === next) return;
+    state = next;
+    var mark = document.getElementById("live-status");
+    if (mark) mark.dataset.state = next;
+    var word = document.getElementById("live-word");
+    if (word) word.textContent = WORDS[next];
+    if (next === "live" || next === "connecting") {
+      banner("");
+    } else if (next === "out") {
+      var here = encodeURIComponent(location.pathname + location.search);
+      banner("You are signed out, this page no longer changes.", "/sign-in/?next=" + here, "Sign in");
+    } else if (next === "gone") {
+      banner("This Mysis was deleted.", "/", "To the fleet");
+    } else {
+      banner("The connection is lost, trying again. What you see may be old.");
+    }
+  }
+
+  document.addEventListener("htmx:wsConnecting", function () {
+    if (state === "") show("connecting");
+  });
+  document.addEventListener("htmx:wsOpen", function () {
+    lastFrame = Date.now();
+    show("live");
+  });
+  document.addEventListener("htmx:wsClose", function (event) {
+    var code = event.detail.event.code;
+    if (!document.body.contains(event.target)) return;
+    if (code === SIGNED_OUT) return show("out");
+    if (code === GONE) return show("gone");
+    show("lost");
+    if (RETRIED_BY_HTMX.indexOf(code) < 0) {
+      var wrapper = event.detail.socketWrapper;
+      setTimeout(function () {
+        if (document.body.contains(event.target)) wrapper.reconnect();
+      }, 1000 + 2000 * Math.random());
+    }
+  });
+  setInterval(function () {
+    if (state === "live" && Date.now() - lastFrame > SILENT_AFTER) show("silent");
+  }, 1000);
+
+  // -- what a swap must not take away ---------------------------------------
+  var focused = null;
+  var opened = {};
+  var atEnd = false;
+
+  function logBox() {
+    return document.getElementById("log-scroll");
+  }
+
+  function isAtEnd(box) {
+    return box.scrollHeight - box.scrollTop - box.clientHeight < 60;
+  }
+
+  function rememberDetails() {
+    opened = {};
+    document.querySelectorAll("details[id]").forEach(function (node) {
+      opened[node.id] = node.open;
+    });
+  }
+
+  function restoreDetails() {
+    Object.keys(opened).forEach(function (id) {
+      var node = document.getElementById(id);
+      if (node && node.open !== opened[id]) node.open = opened[id];
+    });
+  }
+
+  document.addEventListener("htmx:wsBeforeMessage", function () {
+    lastFrame = Date.now();
+    show("live");
+    var active = document.activeElement;
+    focused = active && active.id ? active : null;
+    rememberDetails();
+    var box = logBox();
+    atEnd = Boolean(box) && isAtEnd(box);
+  });
+
+  document.addEventListener("htmx:wsAfterMessage", function () {
+    var clock = document.querySelector("#as-of time");
+    if (clock) window.zoea.setClock(clock.getAttribute("datetime"));
+    restoreDetails();
+    if (focused && !document.body.contains(focused)) {
+      var again = document.getElementById(focused.id);
+      if (again) again.focus({ preventScroll: true });
+    }
+    trim(document.getElementById("feed"), "last");
+    followLog();
+    window.zoea.draw(document);
+  });
+
+  // Lists that grow are cut at the end that nobody reads.
+  function trim(list, end) {
+    if (!list) return;
+    var most = parseInt(list.dataset.keep, 10);
+    var empty = list.querySelector(".feed-empty");
+    if (empty && list.children.length > 1) empty.remove();
+    while (list.children.length > most) {
+      (end === "last" ? list.lastElementChild : list.firstElementChild).remove();
+    }
+  }
+
+  // -- the conversation ------------------------------------------------------
+  var unread = 0;
+  var known = 0;
+
+  function newest() {
+    var lines = document.querySelectorAll("#log > [data-id]");
+    return lines.length ? parseInt(lines[lines.length - 1].dataset.id, 10) : 0;
+  }
+
+  function countAfter(id) {
+    var count = 0;
+    document.querySelectorAll("#log > [data-id]").forEach(function (line) {
+      if (parseInt(line.dataset.id, 10) > id) count += 1;
+    });
+    return count;
+  }
+
+  function showPill() {
+    var pill = document.getElementById("log-pill");
+    if (!pill) return;
+    pill.hidden = unread === 0;
+    pill.querySelector("span").textContent = unread + " new";
+  }
+
+  function toEnd(box) {
+    box.scrollTop = box.scrollHeight;
+    unread = 0;
+    showPill();
+  }
+
+  function followLog() {
+    var box = logBox();
+    var log = document.querySelector("#log[data-live]");
+    if (!box || !log) return;
+    var empty = box.querySelector(".empty-log");
+    if (empty && log.children.length) empty.remove();
+    var latest = newest();
+    var added = latest > known ? countAfter(known) : 0;
+    known = latest;
+    if (atEnd) {
+      trimLog(log);
+      toEnd(box);
+    } else if (added) {
+      unread += added;
+      showPill();
+    }
+  }
+
+  // Only at the end: above, somebody is reading what would go.
+  function trimLog(log) {
+    var most = parseInt(log.dataset.keep, 10);
+    var lines = log.querySelectorAll(":scope > [data-id]");
+    for (var i = 0; i < lines.length - most; i += 1) lines[i].remove();
+  }
+
+  // Where the page begins after trimming, older messages begin before that.
+  document.addEventListener("htmx:configRequest", function (event) {
+    if (!event.target.closest || !event.target.closest("#log-older")) return;
+    var first = document.querySelector("#log > [data-id]");
+    if (first) event.detail.path = event.detail.path.replace(/before=\d+/, "before=" + first.dataset.id);
+  });
+
+  // Older lines come in above: what is being read must not move.
+  var heightBefore = 0;
+  document.addEventListener("htmx:beforeSwap", function (event) {
+    if (event.target.id === "log-older" && logBox()) heightBefore = logBox().scrollHeight;
+  });
+  document.addEventListener("htmx:afterSettle", function (event) {
+    var box = logBox();
+    if (!box || !heightBefore || !box.contains(event.target)) return;
+    box.scrollTop += box.scrollHeight - heightBefore;
+    heightBefore = 0;
+  });
+
+  document.addEventListener("click", function (event) {
+    if (event.target.closest("#log-pill")) toEnd(logBox());
+  });
+
+  document.addEventListener("DOMContentLoaded", function () {
+    var box = logBox();
+    if (!box) return;
+    known = newest();
+    var place = box.dataset.at && document.getElementById(box.dataset.at);
+    if (place) {
+      place.scrollIntoView({ block: "center" });
+    } else {
+      toEnd(box);
+    }
+    box.addEventListener("scroll", function () {
+      if (isAtEnd(box) && unread) toEnd(box);
+    });
+  });
+})();

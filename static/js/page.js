@@ -1,0 +1,209 @@
+/* What every page needs: ages that tick, the theme, the composer. */
+"use strict";
+(function () {
+  // -- ages ------------------------------------------------------------
+  // The server's clock counts: a browser's may be wrong by minutes.
+  var skew = 0;
+
+  function now() {
+    return Date.now() + skew;
+  }
+
+  function setClock(iso) {
+    var server = Date.parse(iso);
+    if (!isNaN(server)) {
+      skew = server - Date.now();
+    }
+  }
+
+  function words(seconds) {
+    var s = Math.abs(Math.round(seconds));
+    if (s < 60) return s + " s";
+    if (s < 3600) return Math.floor(s / 60) + " min";
+    if (s < 86400) {
+      return Math.floor(s / 3600) + " h " + Math.floor((s % 3600) / 60) + " min";
+    }
+    return Math.floor(s / 86400) + " d";
+  }
+
+  function write(node, text) {
+    // A text that stays the same is left alone: selections survive.
+    if (node.textContent !== text) node.textContent = text;
+  }
+
+  var exact = new Intl.DateTimeFormat(undefined, {
+    dateStyle: "medium",
+    timeStyle: "medium",
+  });
+  var clock = new Intl.DateTimeFormat(undefined, {
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+  });
+
+  function drawAge(node) {
+    var at = Date.parse(node.getAttribute("datetime"));
+    if (isNaN(at)) return;
+    if (!node.dataset.exact) {
+      node.dataset.exact = "yes";
+      node.title = exact.format(new Date(at));
+    }
+    var seconds = (now() - at) / 1000;
+    var age = words(seconds);
+    write(node, seconds < -1.5 ? "in " + age : seconds < 1.5 ? "now" : age + " ago");
+  }
+
+  function drawClock(node) {
+    var at = new Date(node.getAttribute("datetime"));
+    if (!isNaN(at)) write(node, clock.format(at));
+  }
+
+  // Ages in ticks go on by themselves, at the pace the server told.
+  function drawTicks(node) {
+    var pace = parseFloat(node.dataset.pace);
+    if (!node.dataset.since) node.dataset.since = String(now());
+    var passed = (now() - parseFloat(node.dataset.since)) / 1000;
+    var ticks = parseInt(node.dataset.ticks, 10) + Math.floor(passed / pace);
+    if (pace > 0 && !isNaN(ticks)) {
+      write(node, ticks + (ticks === 1 ? " tick" : " ticks"));
+    }
+  }
+
+  function draw(root) {
+    root.querySelectorAll("time[data-time]").forEach(drawAge);
+    root.querySelectorAll("time[data-clock]").forEach(drawClock);
+    root.querySelectorAll("[data-ticks]").forEach(drawTicks);
+  }
+
+  window.zoea = { draw: draw, setClock: setClock, now: now };
+
+  // -- theme -----------------------------------------------------------
+  var THEMES = ["auto", "light", "dark"];
+  var SAID = { auto: "as the system", light: "light", dark: "dark" };
+
+  function theme() {
+    return document.documentElement.dataset.theme || "auto";
+  }
+
+  function showTheme(button) {
+    button.setAttribute("aria-label", "Theme: " + SAID[theme()]);
+    button.title = "Theme: " + SAID[theme()];
+  }
+
+  function chooseTheme(chosen) {
+    if (chosen === "auto") {
+      delete document.documentElement.dataset.theme;
+    } else {
+      document.documentElement.dataset.theme = chosen;
+    }
+    try {
+      localStorage.setItem("zoea-theme", chosen);
+    } catch (error) {
+      /* Not remembered then. */
+    }
+  }
+
+  function startTheme() {
+    var button = document.getElementById("theme-toggle");
+    if (!button) return;
+    button.hidden = false;
+    showTheme(button);
+    button.addEventListener("click", function () {
+      var next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
+      chooseTheme(next);
+      showTheme(button);
+    });
+  }
+
+  // -- composer --------------------------------------------------------
+  function drawCount(box) {
+    var out = document.getElementById(box.dataset.counter || "");
+    if (!out) return;
+    var length = Array.from(box.value).length;
+    var limit = parseInt(out.dataset.limit, 10);
+    write(out, length ? length.toLocaleString() + " / " + limit.toLocaleString() : "");
+  }
+
+  function nameTarget() {
+    var select = document.getElementById("id_to");
+    var verb = document.querySelector("#composer [data-compose-verb]");
+    var reach = document.getElementById("fleet-reach");
+    if (!select || !verb) return;
+    var one = select.value !== "";
+    var name = one ? select.options[select.selectedIndex].text : "";
+    write(verb, one ? "Send to " + name : "Send to the fleet");
+    if (reach) reach.hidden = one;
+  }
+
+  function composeTo(id) {
+    var select = document.getElementById("id_to");
+    var box = document.getElementById("id_text");
+    if (!select || !box) return false;
+    select.value = id;
+    if (select.value !== id) return false;
+    nameTarget();
+    box.focus();
+    document.getElementById("composer").scrollIntoView({ block: "nearest" });
+    return true;
+  }
+
+  document.addEventListener("input", function (event) {
+    if (event.target.dataset && event.target.dataset.counter) drawCount(event.target);
+  });
+  document.addEventListener("change", function (event) {
+    if (event.target.id === "id_to") nameTarget();
+  });
+  document.addEventListener("click", function (event) {
+    var link = event.target.closest("[data-compose-to]");
+    if (link && composeTo(link.dataset.composeTo)) event.preventDefault();
+  });
+  document.addEventListener("keydown", function (event) {
+    var box = event.target;
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    if (!box.dataset || box.dataset.submitOn !== "ctrl-enter") return;
+    event.preventDefault();
+    box.form.requestSubmit();
+  });
+  document.addEventListener("htmx:afterRequest", function (event) {
+    var form = event.detail.elt;
+    if (!form.matches || !form.matches("[data-clear-on-success]")) return;
+    if (!event.detail.successful) return;
+    var box = form.querySelector("textarea");
+    box.value = "";
+    drawCount(box);
+  });
+  // A server that cannot be reached must not look like a button that does nothing.
+  ["htmx:sendError", "htmx:timeout"].forEach(function (name) {
+    document.addEventListener(name, function () {
+      tell("The server cannot be reached: nothing was done. Try again.");
+    });
+  });
+  document.addEventListener("htmx:responseError", function (event) {
+    tell("The server answered " + event.detail.xhr.status + ": nothing was done.");
+  });
+
+  function tell(text) {
+    var place = document.getElementById("notices");
+    var note = document.createElement("p");
+    note.className = "notice notice-error";
+    note.textContent = text;
+    place.replaceChildren(note);
+  }
+
+  // -- start -----------------------------------------------------------
+  document.addEventListener("DOMContentLoaded", function () {
+    var served = document.querySelector("#as-of time");
+    if (served) setClock(served.getAttribute("datetime"));
+    draw(document);
+    setInterval(function () {
+      draw(document);
+    }, 1000);
+    startTheme();
+    nameTarget();
+    document.querySelectorAll("textarea[data-counter]").forEach(drawCount);
+  });
+  document.addEventListener("htmx:afterSwap", function (event) {
+    draw(event.target);
+  });
+})();

@@ -1,0 +1,12 @@
+/* Runs before the first paint: the remembered theme, if one was chosen. */
+"use strict";
+(function () {
+  try {
+    var chosen = localStorage.getItem("zoea-theme");
+    if (chosen === "light" || chosen === "dark") {
+      document.documentElement.dataset.theme = chosen;
+    }
+  } catch (error) {
+    /* Storage may be forbidden; the system's theme is then the theme. */
+  }
+})();

@@ -1,0 +1,133 @@
+"""A real Chromium in front of a real Daphne on the test database.
+
+``page`` is signed in as an admin and fails its test when the browser complained:
+a console error, a refused resource, a page error, or a request elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+from django.test import Client
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    sync_playwright,
+)
+
+from tests.server import Server, running
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WIDE = {"width": 1440, "height": 900}
+PHONE = {"width": 390, "height": 844}
+
+
+@dataclass
+class Complaints:
+    """What the browser held against a page; ``allowed`` is expected here."""
+
+    origin: str
+    found: list[str] = field(default_factory=list)
+    allowed: tuple[str, ...] = ()
+
+    def watch(self, page: Page) -> None:
+        """Collect from a page."""
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.found.append(f"error: {error}"))
+        page.on("request", self._request)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.found.append(f"console: {message.text}")
+
+    def _request(self, request: Request) -> None:
+        elsewhere = not request.url.startswith((self.origin, "data:", "blob:"))
+        if elsewhere:
+            self.found.append(f"request to {request.url}")
+
+    @property
+    def rest(self) -> list[str]:
+        """What was not expected."""
+        return [c for c in self.found if not any(a in c for a in self.allowed)]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests."""
+    if not CHROMIUM.exists():
+        pytest.skip("there is no /usr/bin/chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def server(django_db_setup: None) -> Iterator[Server]:
+    """One Daphne for all tests."""
+    with running() as started:
+        yield started
+
+
+@pytest.fixture
+def admin(transactional_db: None) -> User:
+    """Who looks at the pages."""
+    return User.objects.create_superuser("ann", password="correct horse")
+
+
+@pytest.fixture
+def context(
+    browser: Browser, server: Server, admin: User
+) -> Iterator[BrowserContext]:
+    """A browser profile with the admin's session."""
+    opened = browser.new_context(viewport=WIDE, base_url=server.origin)
+    opened.set_default_timeout(10_000)
+    sign_in(opened, server, admin)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def complaints(server: Server) -> Complaints:
+    """What the browser held against the page of this test."""
+    return Complaints(server.origin)
+
+
+@pytest.fixture
+def page(context: BrowserContext, complaints: Complaints) -> Iterator[Page]:
+    """A tab; its test fails if the browser complained."""
+    opened = context.new_page()
+    complaints.watch(opened)
+    yield opened
+    opened.close()
+    assert complaints.rest == []
+
+
+def sign_in(context: BrowserContext, server: Server, user: User) -> SessionStore:
+    """Give a browser profile a user's session."""
+    client = Client()
+    client.force_login(user)
+    session = client.session
+    name = settings.SESSION_COOKIE_NAME
+    cookie = {"name": name, "value": str(session.session_key), "url": server.origin}
+    context.add_cookies([cookie])  # type: ignore[list-item]
+    assert isinstance(session, SessionStore)
+    return session
