@@ -20,6 +20,7 @@ from agents.game.sandbox.turns import Turns
 
 _TICKS_PER_SAVE = 5
 _SHORTEST_SAVE_SECONDS = 2.0
+_BACKLOG = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,11 @@ class Host:
             self._server.should_exit = self._stopping
             await self._server.serve(sockets=[listener])
         finally:
-            await _end(tasks)
+            failure = await _end(tasks)
             if self.keeper is not None:
                 await self.keeper.save()
+        if failure is not None:
+            raise failure
 
     def _on_tick(self) -> None:
         self.step()
@@ -129,18 +132,16 @@ class Host:
         )
 
 
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel what still runs, and raise what went wrong in the rest."""
+async def _end(tasks: list[asyncio.Task[None]]) -> Exception | None:
+    """Cancel what still runs, and give what went wrong in the rest."""
     for task in tasks:
         task.cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
+    return next((one for one in results if isinstance(one, Exception)), None)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take a port of a local address, 0 for any free one.
+    """Listen on a port of a local address, 0 for any free one.
 
     Raises OSError when it is taken or not allowed.
     """
@@ -150,6 +151,8 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        # Only a listening socket keeps others off an address that may be reused.
+        listener.listen(_BACKLOG)
     except BaseException:
         listener.close()
         raise

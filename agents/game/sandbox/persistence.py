@@ -143,6 +143,17 @@ def _check(state: State, player: Player) -> None:
     known += [KINDS[name] for name in player.skills]
     if player.pending:
         known += [ACTIONS[player.pending.tool]]
+        known += [
+            places[player.pending.arguments[name]]
+            for name, places in (
+                ("poi_id", world.pois),
+                ("system_id", world.systems),
+                ("base_id", world.bases),
+                ("resource_id", ITEMS),
+                ("item_id", ITEMS),
+            )
+            if name in player.pending.arguments
+        ]
 
 
 class Keeper:

@@ -323,6 +323,8 @@ def test_a_duel_with_a_pirate(captain: Captain, pirate: Pirate) -> None:
 
 
 def test_losing_a_duel_leads_home(captain: Captain, pirate: Pirate) -> None:
+    witness = Captain(captain.game, "Witness")
+    witness.go_mining()
     captain.go_mining()
     captain.fill_hold()
     captain.do("attack", target_id=pirate.id)
@@ -337,6 +339,8 @@ def test_losing_a_duel_leads_home(captain: Captain, pirate: Pirate) -> None:
     assert status["ship"]["cargo"] == []
     assert status["ship"]["hull"] == 100
     assert captain.call("get_nearby")["poi_id"] == "sol_station"
+    left = [other["username"] for other in witness.call("get_nearby")["nearby"]]
+    assert "Wanderer" not in left
 
 
 def test_only_pirates_can_be_attacked(game: Game, captain: Captain) -> None:

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
+from agents.game.sandbox.turns import MOST_HELD_EACH
 from tests.agents.sandbox.test_http import connected
 
 ROOT = Path(__file__).parents[3]
@@ -53,17 +55,24 @@ def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, st
     return process.returncode, complaints
 
 
-async def test_it_serves_and_ends_well_with_a_request_held(tmp_path: Path) -> None:
+async def test_it_serves_and_ends_well_with_requests_held(tmp_path: Path) -> None:
     path = tmp_path / "world.json"
     with started("--tick", "600", "--state", str(path)) as (process, url):
         async with connected(url) as captain:
             await captain.register("Waiting")
             await captain.call("undock")
-            early = asyncio.create_task(captain.text("dock"))
-            # The request is held from when another one has been answered after it.
-            await captain.call("get_status")
+            calls = [
+                asyncio.create_task(captain.text("dock"))
+                for _ in range(MOST_HELD_EACH + 1)
+            ]
+            # The one too many is refused, so all the others are being held.
+            (over,), held = await asyncio.wait(
+                calls, return_when=asyncio.FIRST_COMPLETED
+            )
+            assert over.result().startswith("Error: rate_limited: ")
             status, complaints = await asyncio.to_thread(end, process, signal.SIGTERM)
-            assert (await early).startswith("Error: server_closing: ")
+            for text in await asyncio.gather(*held):
+                assert text.startswith("Error: server_closing: ")
     assert (status, complaints) == (0, "")
     assert b"Waiting" in path.read_bytes()
 
@@ -104,18 +113,28 @@ def test_a_state_file_of_another_world_is_refused(tmp_path: Path) -> None:
     assert str(path) in complaint
 
 
+def test_an_era_that_is_not_offered_is_one_clear_line() -> None:
+    assert "argument --era: 'C' is not offered; choose A" in refused("--era", "C")
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--era", "C"], "'C' is not offered; choose A"),
         (["--faults", "lost"], "unrecognized arguments: --faults"),
         (["--tick", "0"], "0 is not from 0.01 to 3600"),
         (["--tick", "nan"], "nan is not from 0.01 to 3600"),
+        (["--tick", "fast"], "'fast' is not a number"),
         (["--systems", "9"], "9 is not from 10 to 2000"),
         (["--port", "70000"], "70000 is not from 0 to 65535"),
         (["--port", "http"], "'http' is not a whole number"),
         (["--host", "256.0.0.1", "--port", "0"], "Cannot listen on 256.0.0.1"),
     ],
 )
-def test_bad_options_are_refused(options: list[str], complaint: str) -> None:
-    assert complaint in refused(*options)
+def test_bad_options_are_refused(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], complaint: str
+) -> None:
+    # The command takes the signals of its process, which here is the tests' own.
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(CommandError) as caught:
+        call_command("sandbox", *options)
+    assert complaint in str(caught.value)

@@ -101,6 +101,13 @@ def test_others_move_about(game: Game) -> None:
         game.step()
     after = {npc.id: npc.poi_id for npc in game.state.npcs.values()}
     assert before != after
+    for npc in game.state.npcs.values():
+        here = [
+            poi_id
+            for poi_id in game.state.world.pois
+            if npc in game.state.npcs_at(poi_id)
+        ]
+        assert here == [npc.poi_id]
 
 
 @given(

@@ -96,6 +96,7 @@ def broken(**changes: Any) -> bytes:
         (broken(players__0__poi_id="nowhere"), "unknown"),
         (broken(players__0__ship__cargo={"dust": 3}), "unknown"),
         (broken(players__0__pending__tool="dance"), "unknown"),
+        (broken(players__0__pending__arguments__system_id="nowhere"), "unknown"),
         (broken(mined__0__resource_id="dust"), "unknown"),
     ],
 )

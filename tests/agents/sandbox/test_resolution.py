@@ -78,6 +78,26 @@ async def test_waiting_requests_keep_their_order(captain: Captain) -> None:
     assert done == [0, 1, 2, 3, 4]
 
 
+async def test_nobody_overtakes_those_who_wait(captain: Captain) -> None:
+    game, turns = captain.game, Turns(captain.game)
+    given = {"session_id": captain.session_id}
+    await turns.answer("undock", given)
+    early = asyncio.create_task(turns.answer("dock", given))
+    await turns.until_held(1)
+    # The tick has come, but those who wait have not heard of it yet.
+    game.step()
+    late = asyncio.create_task(turns.answer("mine", given))
+    async with asyncio.timeout(20):
+        await turns.until_held(2)
+    turns.ring()
+    assert "base_id" in await early
+    assert not late.done()
+    game.step()
+    turns.ring()
+    with pytest.raises(GameError, match="docked"):
+        await late
+
+
 async def test_a_waiting_request_that_is_refused_frees_the_tick(
     captain: Captain,
 ) -> None:
