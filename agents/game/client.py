@@ -48,7 +48,11 @@ _SESSION_GONE = (types.INVALID_REQUEST, types.REQUEST_TIMEOUT)
 
 -32001 is also the SDK's own code for a time-out; no time-out of its is used."""
 
-_REPLY_GONE = (types.CONNECTION_CLOSED, types.PARSE_ERROR)
+_REPLY_GONE = {
+    types.CONNECTION_CLOSED: ("Connection closed", "SSE stream"),
+    types.PARSE_ERROR: ("Failed to parse",),
+}
+"""The SDK's own words: a server may use these codes for what it refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ class Connection:
         except ValidationError:
             # The text of the error would quote the answer, secrets included.
             raise ReplyLostError(
-                "The game server's answer cannot be read as MCP."
+                "The game server gave an answer that is not MCP."
             ) from None
 
 
@@ -161,6 +165,8 @@ async def _opened(connection: Connection, url: str) -> GameCallError | None:
         return None
     if isinstance(found, RateLimitedError):
         return found
+    if "too many" in found.detail.lower():
+        return RateLimitedError(found.detail)
     return GameUnreachableError(
         f"The game server at {shown(url)} {_inner(found)}: {REMEDY}"
     )
@@ -172,7 +178,7 @@ def failure_of(error: MCPError) -> GameCallError:
         return _wire_failure(error)
     if error.code in _SESSION_GONE:
         return SessionLostError(f"The game server lost the session: {error.message}")
-    if error.code in _REPLY_GONE:
+    if error.message.startswith(_REPLY_GONE.get(error.code, ())):
         return ReplyLostError("The game server broke off its answer.")
     return ProtocolRefusalError(error.code, error.message)
 

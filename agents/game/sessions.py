@@ -211,9 +211,9 @@ class SessionPool:
                         "The game server takes no more sessions from this address: "
                         "run fewer Myses here, or wait some minutes."
                     ) from error
-                await asyncio.sleep(
-                    min(error.retry_after or 2.0**attempt, LONGEST_WAIT)
-                )
+                wait = error.retry_after
+                wait = 2.0**attempt if wait is None else wait
+                await asyncio.sleep(min(wait, LONGEST_WAIT))
             else:
                 return session
         raise AssertionError("unreachable")

@@ -21,7 +21,7 @@ from agents.game.errors import GameCallError, GameUnreachableError
 from agents.game.sessions import GameSession
 from agents.tools.request import FILLED_IN, Tool
 from agents.tools.types import ToolSpec
-from memory.context.policy import ToolFacts, build_policy
+from memory.context.policy import ToolFacts, build_policy, policy_by_name
 
 COMMANDS = "get_commands"
 
@@ -73,9 +73,20 @@ def _tool(tool: GameTool, policy: str) -> Tool:
         description=tool.description,
         parameters=schema,
         policy=policy,
-        read_only=policy != "mutation" and tool.read_only is not False,
+        read_only=policy != "mutation" and _reads(tool),
     )
     return Tool(spec, hidden, hidden & set(required), _validator(schema))
+
+
+def _reads(tool: GameTool) -> bool:
+    """Whether a tool changes nothing at all.
+
+    The server's ``is_mutation`` is not enough: what takes no turn may still write
+    (captains_log_add, API.md 1.8), so without an annotation the name must say it.
+    """
+    if tool.read_only is not None:
+        return tool.read_only
+    return policy_by_name(tool.name) != "mutation"
 
 
 def _validator(schema: dict[str, Any]) -> Validator | None:

@@ -11,7 +11,6 @@ from agents.game.errors import (
     ReplyLostError,
 )
 from agents.tools.request import CallNext, Outcome, Request, refusal
-from memory.context.policy import policy_by_name
 
 PAUSES = (0.3, 1.2)
 """Seconds before the first and the second repetition."""
@@ -44,17 +43,9 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
 
 
 def may_repeat(request: Request) -> bool:
-    """Whether a second execution does no harm.
-
-    The server's marks are not enough: what it calls a query may still write
-    (captains_log_add, API.md 1.8), so the name must look like a read too.
-    """
-    if request.name in REPEATABLE:
-        return True
-    if request.policy == "mutation":
-        return False
-    told = request.tool is not None and request.tool.spec.read_only
-    return told or policy_by_name(request.name) != "mutation"
+    """Whether a second execution does no harm."""
+    tool = request.tool
+    return request.name in REPEATABLE or (tool is not None and tool.spec.read_only)
 
 
 def _wait(failure: GameCallError, pause: float) -> float:

@@ -1,0 +1,60 @@
+"""A real sandbox over HTTP, and Myses that play there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.db import connections
+from pytest_django import Settings
+
+from agents.game import sessions
+from agents.game.sandbox.testing import SandboxServer
+from agents.models import Mysis
+from agents.tools import retry
+from tests.agents.game.faulty import FaultyServer
+from tests.factories import make_mysis
+
+
+@pytest.fixture
+def sandbox(settings: Settings) -> Iterator[SandboxServer]:
+    """A small game; ticks pass by `step` only."""
+    with SandboxServer() as server:
+        settings.SPACEMOLT_MCP_URL = server.url
+        yield server
+
+
+@pytest_asyncio.fixture
+async def faulty(settings: Settings) -> AsyncIterator[FaultyServer]:
+    """A server that fails as told."""
+    async with FaultyServer() as server:
+        settings.SPACEMOLT_MCP_URL = server.url
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repetitions follow at once."""
+    monkeypatch.setattr(retry, "PAUSES", (0.0, 0.0))
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _leave_nothing() -> AsyncIterator[None]:
+    yield
+    await sessions.close_all()
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture
+def mysis(transactional_db: Any) -> Mysis:
+    """Ada, who has no account yet."""
+    return make_mysis(name="Ada")
+
+
+@pytest.fixture
+def other(transactional_db: Any) -> Mysis:
+    """Bob, who has none either."""
+    return make_mysis(name="Bob")

@@ -1,0 +1,102 @@
+"""No secret passes, and nothing else is changed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from agents.tools.record import shown_arguments
+from agents.tools.redact import HIDDEN, SECRET_KEYS, clean_text, clean_value
+
+HEX = st.text("0123456789abcdef", min_size=32, max_size=64)
+WORDS = st.text("abcdefg \n\"'{}:,", max_size=40)
+TREE = st.recursive(
+    st.none() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=12), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(HEX, WORDS, WORDS)
+def test_a_known_secret_never_comes_through(
+    secret: str, before: str, after: str
+) -> None:
+    assert secret not in clean_text(before + secret + after, {secret})
+    assert secret not in json.dumps(clean_value({before: [secret + after]}, {secret}))
+    assert secret not in json.dumps(
+        shown_arguments(json.dumps({"a": before + secret}), {secret})
+    )
+
+
+@given(HEX, st.sampled_from(sorted(SECRET_KEYS)), TREE, st.sampled_from([None, 2]))
+def test_a_secret_under_its_key_is_dropped_wherever_it_stands(
+    secret: str, key: str, tree: Any, indent: int | None
+) -> None:
+    value = {"outer": [{key: secret, "kept": tree}], key.upper(): secret}
+    cleaned = json.loads(clean_text(json.dumps(value, indent=indent)))
+    assert secret not in json.dumps(cleaned)
+    assert cleaned == {"outer": [{"kept": tree}]}
+
+
+@given(TREE)
+def test_a_text_without_secrets_is_not_touched(tree: Any) -> None:
+    for text in (json.dumps(tree), json.dumps(tree, indent=2), str(tree)):
+        if not any(key in text.lower() for key in SECRET_KEYS):
+            assert clean_text(text, {"0123456789abcdef"}) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Welcome back, Ada! Session ID: 0123456789abcdef0123456789abcdef\nNews",
+        "Your password is 0123456789abcdef0123456789abcdef.",
+        'broken json {"password": "0123456789abcdef0123456789abcdef"',
+        "token=0123456789abcdef0123456789abcdef",
+    ],
+)
+def test_a_secret_named_in_a_text_is_hidden(text: str) -> None:
+    cleaned = clean_text(text)
+    assert "0123456789abcdef" not in cleaned
+    assert HIDDEN in cleaned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: session_invalid: Session not found or expired. Call login() again to "
+        "get a new session_id.",
+        "Error: session_required: You must provide a session_id. Get one by calling "
+        "login() or register() first.",
+        "Error: auth_failed: Invalid username or password. Passwords are random hex "
+        "strings.",
+        '{"cargo": {"token": 5}, "session_id": null}',
+    ],
+)
+def test_what_only_speaks_of_secrets_stays(text: str) -> None:
+    assert clean_text(text) == text
+
+
+def test_the_registration_code_is_hidden_too(settings: Settings) -> None:
+    settings.SPACEMOLT_REGISTRATION_CODE = "code-4711"
+    assert clean_text("the code is code-4711") == f"the code is {HIDDEN}"
+
+
+def test_arguments_in_events_are_masked_and_bounded() -> None:
+    shown = shown_arguments(
+        '{"username": "Ada", "password": "x", "n": "' + "y" * 900 + '"}', set()
+    )
+    assert shown["username"] == "Ada"
+    assert shown["password"] == HIDDEN
+    assert len(shown["n"]) == 501
+    assert shown_arguments("not json", set()) == "not json"
+    assert shown_arguments("", set()) == {}
+    many = json.dumps({str(number): "z" * 400 for number in range(50)})
+    assert len(shown_arguments(many, set())) == 500
