@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -52,7 +51,7 @@ async def send(
     tools: Sequence[Tool],
     settings: Mapping[str, Any],
 ) -> Completion:
-    """One message; chat-form messages are put into this API's form."""
+    """One message; a system message among the others joins the system text."""
     said = [str(m["content"]) for m in messages if m["role"] == "system"]
     texts = [text for text in (system, *said) if text]
     chat = messages_of([m for m in messages if m["role"] != "system"])
@@ -75,52 +74,24 @@ def _cached(system: str) -> list[Json]:
 
 
 def messages_of(messages: Sequence[ChatMessage]) -> list[Json]:
-    """Messages in Anthropic's form; those that have it already stay as they are.
-
-    Neighbours of one role become one message, as the API wants results together.
-    """
-    joined: list[Json] = []
-    for message in messages:
-        role = "user" if message["role"] == "tool" else str(message["role"])
-        changed = message["role"] == "tool" or "tool_calls" in message
-        content = list(_blocks(message)) if changed else message.get("content") or []
-        if joined and joined[-1]["role"] == role:
-            joined[-1]["content"] = [*_listed(joined[-1]["content"]), *_listed(content)]
-        else:
-            joined.append({"role": role, "content": content})
-    return joined
+    """The messages with every sealed reasoning as the blocks that were signed."""
+    return [
+        {"role": message["role"], "content": _content(message["content"])}
+        for message in messages
+    ]
 
 
-def _listed(content: object) -> list[Any]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return list(content) if isinstance(content, list) else []
+def _content(content: object) -> object:
+    if not isinstance(content, list):
+        return content
+    return [part for block in content for part in _opened(block)]
 
 
-def _blocks(message: ChatMessage) -> Iterator[Json]:
-    """A chat message as blocks: thoughts, text, calls, or one result."""
-    content = message.get("content") or ""
-    if message["role"] == "tool":
-        yield {
-            "type": "tool_result",
-            "tool_use_id": message["tool_call_id"],
-            "content": content,
-        }
+def _opened(block: Json) -> Iterator[Json]:
+    if block.get("type") != "thinking":
+        yield block
         return
-    if message.get("signature"):
-        yield from _thoughts(str(message.get("reasoning") or ""), message["signature"])
-    yield from _listed(content)
-    for call in message.get("tool_calls") or ():
-        yield {
-            "type": "tool_use",
-            "id": call["id"],
-            "name": call["function"]["name"],
-            "input": json.loads(call["function"]["arguments"] or "{}"),
-        }
-
-
-def _thoughts(reasoning: str, signature: str) -> Iterator[Json]:
-    for text, signed in unseal(reasoning, signature):
+    for text, signed in unseal(block["thinking"], block["signature"]):
         if text:
             yield {"type": "thinking", "thinking": text, "signature": signed}
         else:

@@ -40,7 +40,7 @@ def _look(s: Situation) -> Decision | None:
 
 
 def _enter(s: Situation, refused: Called | None) -> Decision | None:
-    known = account_name(s)
+    known = _named_in(refused) or account_name(s)
     taken = sum(_is_taken(call) for call in s.transcript.calls())
     to_login = refused is not None and "login" in refused.answer.message.casefold()
     may_login = "login" in s.tools and (refused is None or refused.name == "register")
@@ -56,6 +56,13 @@ def _enter(s: Situation, refused: Called | None) -> Decision | None:
         username=username(s.name, taken),
         empire=empire_of(s.name),
     )
+
+
+def _named_in(refused: Called | None) -> str:
+    """The account that a refusal tells to log in to."""
+    said = refused.answer.message if refused else ""
+    found = re.search(r"""login\b.*?"username":\s*"([^"]+)""", said)
+    return found[1] if found else ""
 
 
 def _is_taken(call: Called) -> bool:

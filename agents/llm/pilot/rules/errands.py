@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.llm.pilot import speech
-from agents.llm.pilot.answers import objects, text
+from agents.llm.pilot.answers import Answer, objects, text
 from agents.llm.pilot.situation import Call, Decision, Situation
 
 
@@ -43,16 +43,15 @@ def _search(s: Situation, words: str) -> Decision | None:
         thought = f"I am asked about something that I cannot see: {words}."
         return Decision((Call(tool, {"query": words}),), thought=thought)
     found = next(c for c in s.transcript.calls_of_turn() if c.name == tool)
-    return Decision(text=_found(words, found.answer.text, found.answer.data))
+    return Decision(text=_found(words, found.answer))
 
 
-def _found(words: str, raw: str, data: object) -> str:
-    items = getattr(data, "get", lambda *_: None)("items")
-    hits = objects(items) or objects(getattr(data, "get", lambda *_: None)("results"))
-    if hits:
-        first = text(hits[-1].get("content")) or text(hits[-1].get("snippet")) or ""
-        return f'I found {len(hits)} messages about "{words}". The last: {first[:200]}'
-    return f'About "{words}" my memory says: {" ".join(raw.split())[:300]}'
+def _found(words: str, answer: Answer) -> str:
+    hits = objects(answer.data.get("matches"))
+    if not hits:
+        return f'About "{words}" I find nothing in my memory.'
+    last = " ".join((text(hits[-1].get("content")) or "").split())
+    return f'I find {len(hits)} messages about "{words}". The newest: {last[:200]}'
 
 
 def _note(s: Situation, words: str) -> Decision | None:
