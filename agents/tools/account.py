@@ -6,18 +6,19 @@ here and goes no further than the game.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 
 from agents.game import accounts
 from agents.game.accounts import AccountRefusedError, Card
 from agents.game.errors import GameCallError, GameUnreachableError, ReplyLostError
 from agents.game.sessions import pool
+from agents.tools.crossing import cross
 from agents.tools.request import CallNext, Outcome, Request, refusal
 from agents.vault import SecretUnreadableError
 
@@ -89,7 +90,7 @@ async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> s
         card = seat.card
         if card is None:
             raise _LoginRefusedError(refusal("not_authenticated", NOT_LOGGED_IN))
-        newest = await sync_to_async(accounts.session_of)(card.pk)
+        newest = await cross(accounts.session_of, card.pk)
         if newest and newest != failed:
             seat.card = replace(card, session=newest)
             seat.secrets.add(newest)
@@ -110,7 +111,7 @@ async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> s
 async def _register(request: Request, call_next: CallNext) -> Outcome:
     """A free account if there is one, else a new one upstream; never a second."""
     seat = request.seat
-    names = await sync_to_async(accounts.owned)(seat.mysis_id)
+    names = await cross(accounts.owned, seat.mysis_id)
     if names:
         return refusal(
             "already_registered",
@@ -119,14 +120,17 @@ async def _register(request: Request, call_next: CallNext) -> Outcome:
         )
     passed: list[int] = []
     while True:
-        card = await sync_to_async(accounts.claim_free)(
+        card = await cross(
+            accounts.claim_free,
             seat.mysis_id,
             username=_argument(request, "username"),
             empire=_argument(request, "empire"),
             passed=tuple(passed),
         )
         if card is None:
-            return await _register_upstream(request, call_next)
+            # A turn that is stopped now must not lose the only password there is.
+            work = asyncio.ensure_future(_register_upstream(request, call_next))
+            return await asyncio.shield(work)
         outcome = await _log_in_or_release(request, call_next, card)
         if not outcome.is_error or not _login_impossible(outcome):
             return _noted(outcome, card.username)
@@ -140,7 +144,8 @@ async def _register_upstream(request: Request, call_next: CallNext) -> Outcome:
         return outcome
     found = accounts.credentials(outcome.blocks)
     seat.secrets.update({found.password, found.session})
-    seat.card = await sync_to_async(accounts.add_registered)(
+    seat.card = await cross(
+        accounts.add_registered,
         seat.mysis_id,
         username=_argument(request, "username"),
         empire=_argument(request, "empire"),
@@ -152,8 +157,8 @@ async def _register_upstream(request: Request, call_next: CallNext) -> Outcome:
 async def _login(request: Request, call_next: CallNext) -> Outcome:
     """Switch to the Mysis's own account, or to a free one, by its name."""
     try:
-        card, fresh = await sync_to_async(accounts.take)(
-            request.seat.mysis_id, _argument(request, "username")
+        card, fresh = await cross(
+            accounts.take, request.seat.mysis_id, _argument(request, "username")
         )
     except AccountRefusedError as error:
         return refusal("account_refused", str(error))
@@ -166,14 +171,13 @@ async def _log_in_or_release(
     request: Request, call_next: CallNext, card: Card
 ) -> Outcome:
     """Log in to an account claimed just now; it stays free if that fails."""
-    release = sync_to_async(accounts.release)
     try:
         outcome = await _log_in(request, call_next, card)
     except GameCallError:
-        await release(request.seat.mysis_id, card.pk)
+        await cross(accounts.release, request.seat.mysis_id, card.pk)
         raise
     if outcome.is_error:
-        await release(request.seat.mysis_id, card.pk)
+        await cross(accounts.release, request.seat.mysis_id, card.pk)
     return outcome
 
 
@@ -181,7 +185,7 @@ async def _log_in(request: Request, call_next: CallNext, card: Card) -> Outcome:
     """Log in with the stored password and play as the account from now on."""
     seat = request.seat
     try:
-        password = await sync_to_async(accounts.password_of)(card.pk)
+        password = await cross(accounts.password_of, card.pk)
     except SecretUnreadableError as error:
         return refusal("no_password", str(error))
     if not password:
@@ -196,7 +200,7 @@ async def _log_in(request: Request, call_next: CallNext, card: Card) -> Outcome:
         return _explained(outcome, card.username)
     session = accounts.credentials(outcome.blocks).session
     seat.secrets.add(session)
-    seat.card = await sync_to_async(accounts.play_as)(seat.mysis_id, card, session)
+    seat.card = await cross(accounts.play_as, seat.mysis_id, card, session)
     return outcome
 
 
@@ -211,7 +215,7 @@ async def _logout(request: Request, call_next: CallNext) -> Outcome:
         if answer.is_error and not session_lost(answer):
             return answer
         outcome = outcome if answer.is_error else answer
-    await sync_to_async(accounts.leave)(seat.mysis_id, seat.card)
+    await cross(accounts.leave, seat.mysis_id, seat.card)
     seat.card = None
     return outcome
 

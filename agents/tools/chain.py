@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from asgiref.sync import sync_to_async
-
 from agents.game import accounts
 from agents.game.sessions import pool
 from agents.tools.account import account
 from agents.tools.catalogue import game_tools
+from agents.tools.crossing import cross
 from agents.tools.guard import guard
 from agents.tools.local import LOCAL_TOOLS, local
 from agents.tools.record import record
@@ -80,7 +79,7 @@ async def open_toolbox(mysis_id: int) -> Toolbox:
     Raises GameUnreachableError when the game server cannot be reached.
     """
     session = await pool().session(mysis_id)
-    card = await sync_to_async(accounts.active)(mysis_id)
+    card = await cross(accounts.active, mysis_id)
     tools = await game_tools(session, card)
     seat = Seat(mysis_id, {**tools, **LOCAL_TOOLS}, card)
     if card is not None and card.session:

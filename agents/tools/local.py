@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from asgiref.sync import sync_to_async
 from jsonschema import Draft202012Validator
 
 from agents.models import Mysis
 from agents.search import search_broadcasts
+from agents.tools.crossing import cross
 from agents.tools.request import CallNext, Outcome, Request, Tool, refusal
 from agents.tools.types import ToolSpec
 from memory.context.policy import policy_by_name
@@ -44,7 +44,7 @@ async def local(request: Request, call_next: CallNext) -> Outcome:
     if tool is None or not tool.local:
         return await call_next(request)
     try:
-        found = await sync_to_async(_search)(request)
+        found = await cross(_search, request)
     except LocalRefusedError as error:
         return refusal("invalid_arguments", str(error))
     answer = {"count": len(found), "matches": found}

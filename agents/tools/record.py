@@ -7,10 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from asgiref.sync import sync_to_async
-
 from agents import events
 from agents.game.errors import GameCallError
+from agents.tools.crossing import cross
 from agents.tools.redact import HIDDEN, clean_text, clean_value
 from agents.tools.request import CallNext, Outcome, Request
 
@@ -32,14 +31,13 @@ async def record(request: Request, call_next: CallNext) -> Outcome:
     try:
         outcome = await call_next(request)
     except GameCallError:
-        await _append(_Entry(request, ok=False, ms=_since(started)))
+        await cross(_append, _Entry(request, ok=False, ms=_since(started)))
         raise
     ok = not outcome.is_error
-    await _append(_Entry(request, ok=ok, ms=_since(started), tick=outcome.tick))
+    await cross(_append, _Entry(request, ok=ok, ms=_since(started), tick=outcome.tick))
     return outcome
 
 
-@sync_to_async
 def _append(entry: _Entry) -> None:
     request = entry.request
     data = {

@@ -9,11 +9,11 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from agents import events
 from agents.tools.account import AUTH
+from agents.tools.crossing import cross
 from agents.tools.redact import clean_text
 from agents.tools.request import FILLED_IN, CallNext, Outcome, Request
 from memory import state
@@ -45,7 +45,7 @@ async def snapshot(request: Request, call_next: CallNext) -> Outcome:
     if card is None or request.name in AUTH:
         return outcome
     seen = _Seen(request, outcome, outcome.read(), card.username)
-    return replace(outcome, resolve_tick=await sync_to_async(_remember)(seen))
+    return replace(outcome, resolve_tick=await cross(_remember, seen))
 
 
 @transaction.atomic
