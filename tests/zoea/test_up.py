@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"^Dashboard: (http://127\.0\.0\.1:\d+)(/\S+)$")
 # The contract's bound for a clean end, and a generous one for everything else.
 END_SECONDS = 10
-SECONDS = 60
+SECONDS = 240
 
 
 class Up:
