@@ -24,6 +24,7 @@ def fit_state(
     tokens = count(text)
     if tokens <= room:
         return text, False
+    size = min(size, len(text.encode()))
     for _ in range(_TRIES):
         size = min(size - 1, size * max(0, room) // tokens)
         if size < SMALLEST:

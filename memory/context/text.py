@@ -10,7 +10,7 @@ from memory.context.tokens import Counter
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JOINER = "\u200d"
 #: A cut may move back by this share of the text to end at a line or a value.
-_BOUNDARY_SHARE = 8
+_BOUNDARY_SHARE = 3
 _BOUNDARIES = ("\n", "},", "],", ",", " ")
 
 

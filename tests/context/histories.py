@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -252,6 +251,4 @@ def renamed(messages: Sequence[Message], prefix: str) -> tuple[Message, ...]:
 
 def shuffled(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The same rows as a store might hand them out."""
-    rows = list(messages)
-    random.Random(7).shuffle(rows)
-    return tuple(rows)
+    return tuple(sorted(messages, key=lambda message: message.id * 7919 % 101))

@@ -1,0 +1,207 @@
+"""The hard budget (I13, I15, I17, I18), the result cap and the state block."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.context import registry
+from memory.context.types import Budget
+from tests.context.histories import Log
+from tests.context.test_invariants import render_state
+from tests.context.views import fate, kinds, line, sent, text_of, view
+
+every_strategy = pytest.mark.parametrize("strategy", registry.names())
+
+
+def orders(count: int, length: int = 50) -> Log:
+    log = Log()
+    for number in range(count):
+        log.user(f"{number:02}".ljust(length, "."))
+    return log
+
+
+@every_strategy
+def test_what_fits_exactly_is_sent_whole(strategy: str) -> None:
+    result = view(orders(4), strategy, budget=Budget(230, 30), counter="chars")
+    assert sent(result) == [1, 2, 3, 4]
+    assert result.stats["over_budget"] is False
+
+
+@every_strategy
+def test_one_token_less_drops_the_oldest(strategy: str) -> None:
+    result = view(orders(4), strategy, budget=Budget(229, 30), counter="chars")
+    assert sent(result) == [2, 3, 4]
+    assert fate(result, 1) == "dropped_for_budget"
+    assert line(result, 1).handle == "ctx://self/1"
+    assert result.stats["over_budget"] is True
+    assert result.stats["units_dropped"] == 1
+
+
+@every_strategy
+@pytest.mark.parametrize(
+    ("tokens", "reserve", "tools", "component"),
+    [
+        (10, 11, 0, "reserve"),
+        (110, 10, 101, "tools"),
+        (110, 10, 90, "system"),
+        (110, 10, 80, "pins"),
+        (200, 10, 80, "newest_unit"),
+    ],
+)
+def test_i13_what_cannot_fit_is_named(
+    strategy: str, tokens: int, reserve: int, tools: int, component: str
+) -> None:
+    result = view(
+        orders(1, 200),
+        strategy,
+        system="s" * 20,
+        pins=("p" * 40,),
+        budget=Budget(tokens, reserve),
+        tools_tokens=tools,
+        counter="chars",
+    )
+    assert result.status == "budget_impossible"
+    assert result.impossible is not None
+    assert result.impossible.component == component
+    assert result.impossible.need > result.impossible.have
+    assert (result.messages, result.sources, result.synthetic) == ([], [], [])
+    assert fate(result, 1) == "dropped_for_budget"
+    assert result.stats["over_budget"] is True
+
+
+@every_strategy
+def test_i17_a_long_order_is_cut_in_the_middle_with_a_handle(strategy: str) -> None:
+    log = Log()
+    log.user("START " + "x" * 5_000 + " END")
+    log.turn("mine", "ore")
+    result = view(log, strategy, budget=Budget(400, 0), counter="chars")
+    text = text_of(result, 1)
+    assert text.startswith("START")
+    assert text.endswith("END")
+    assert "ctx://self/1" in text
+    assert fate(result, 1) == "truncated"
+    assert line(result, 1).by == "budget"
+    assert result.stats["tokens_out"] <= 400
+
+
+@every_strategy
+def test_i18_the_newest_unit_is_cut_but_never_its_calls(strategy: str) -> None:
+    """LangChain's context editing keeps a newest giant as it is."""
+    log = Log()
+    log.user("go")
+    log.calls("mine", "scan", "scan", content="Working.", signed=True)
+    for index, size in enumerate((100_000, 30, 60_000)):
+        log.result(f"c2.{index}", "y" * size)
+    result = view(log, strategy, budget=Budget(700, 0), counter="chars", result_cap=0)
+    assert sent(result) == [1, 2, 3, 4, 5]
+    assert text_of(result, 2) == "Working."
+    assert text_of(result, 4) == "y" * 30, "what is small stays whole"
+    assert len(result.messages[1]["tool_calls"]) == 3
+    assert fate(result, 3) == fate(result, 5) == "truncated"
+
+
+@every_strategy
+def test_signed_text_is_cut_only_when_its_unit_cannot_fit_otherwise(
+    strategy: str,
+) -> None:
+    log = Log()
+    log.user("go")
+    log.turn("mine", "ore " * 50, call={"content": "z" * 900, "signed": True})
+    roomy = view(log, strategy, budget=Budget(1_000, 0), counter="chars")
+    assert text_of(roomy, 2) == "z" * 900
+    tight = view(log, strategy, budget=Budget(300, 0), counter="chars")
+    assert "ctx://self/2" in text_of(tight, 2)
+    assert len(tight.messages[1]["tool_calls"]) == 1
+
+
+@every_strategy
+def test_one_giant_result_is_capped_in_every_strategy(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.turn("get_map", '{"systems": [' + '{"id": "sol"}, ' * 20_000 + "]}")
+    result = view(log, strategy)
+    text = text_of(result, 3)
+    assert fate(result, 3) == "truncated"
+    assert line(result, 3).by == "result_cap"
+    assert line(result, 3).tokens_out <= 20_000
+    assert text.startswith('{"systems": [')
+    assert text.endswith("]}")
+    assert "characters omitted, see ctx://self/3]" in text
+    whole = view(log, strategy, result_cap=0)
+    assert fate(whole, 3) == "kept"
+
+
+@every_strategy
+def test_the_state_block_is_last_and_made_up(strategy: str) -> None:
+    result = view(orders(2), strategy, render_state=render_state)
+    assert kinds(result) == ["state"]
+    assert result.messages[-1]["role"] == "user"
+    assert result.messages[-1]["content"].startswith("## Current Game State")
+    assert result.stats["tokens_by_category"]["state"] > 0
+    without = view(orders(2), strategy, render_state=render_state, state_block=False)
+    assert kinds(without) == []
+
+
+@every_strategy
+def test_the_state_block_comes_after_the_nudge(strategy: str) -> None:
+    log = Log()
+    log.says("Done.")
+    result = view(log, strategy, render_state=render_state)
+    assert kinds(result) == ["filler", "nudge", "state"]
+
+
+@every_strategy
+def test_the_state_block_is_shortened_then_left_out(strategy: str) -> None:
+    seen = []
+    for tokens in range(1_000, 90, -10):
+        result = view(
+            orders(2),
+            strategy,
+            render_state=render_state,
+            budget=Budget(tokens, 0),
+            counter="chars",
+        )
+        if result.status == "budget_impossible" or sent(result) != [1, 2]:
+            break
+        seen.append(result.stats["tokens_by_category"]["state"])
+    assert seen[0] == len(render_state(2_048).strip())
+    assert seen[-1] == 0
+    assert seen == sorted(seen, reverse=True)
+    assert len(set(seen)) > 5
+    assert "left out" in result.warnings[0]
+
+
+def test_a_pinned_message_is_an_order_that_stands() -> None:
+    log = Log()
+    log.user("never attack miners", pinned=True)
+    for number in range(30):
+        log.user(f"order {number}")
+    result = view(log, "window", system="You are Ada.", pins=("stay near Sol",))
+    assert result.messages[0]["content"] == (
+        "You are Ada.\n\n## Standing orders\n- stay near Sol\n- never attack miners"
+    )
+    assert 1 not in sent(result)
+    assert (fate(result, 1), line(result, 1).handle) == ("pinned", None)
+    assert line(result, 1).tokens_out == line(result, 1).tokens_in
+
+
+def test_a_pinned_order_alone_is_answered() -> None:
+    log = Log()
+    log.user("never attack miners", pinned=True)
+    result = view(log, "window")
+    assert [message["role"] for message in result.messages] == ["system", "user"]
+    assert kinds(result) == ["prompt", "nudge"]
+
+
+def test_the_text_of_a_pinned_call_moves_and_the_call_stays() -> None:
+    log = Log()
+    log.user("go")
+    log.calls("mine", content="I promised to mine.", pinned=True)
+    log.result(
+        "c2.0", "a long result that is pinned as well, for its text", pinned=True
+    )
+    result = view(log, "window")
+    assert sent(result) == [1, 2, 3]
+    assert "- I promised to mine.\n- a long result" in result.messages[0]["content"]
+    assert result.messages[2]["content"] is None
+    assert "pinned" in result.messages[3]["content"]

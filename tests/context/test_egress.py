@@ -1,0 +1,230 @@
+"""The anthropic dialect, thinking blocks, secrets, and the validator itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from memory.context.stats import shared_bytes
+from memory.context.validate import validate
+from tests.context.histories import SECRET, Log
+from tests.context.views import fate, line, sent, view
+
+
+def text(value: str) -> dict[str, str]:
+    return {"type": "text", "text": value}
+
+
+def test_anthropic_joins_what_follows_on_one_side() -> None:
+    log = Log()
+    log.user("one")
+    log.user("two", "broadcast")
+    log.says("Hm.")
+    log.calls(("odd id!", "mine", '{"n": 1}'), content="Mining.")
+    log.result("odd id!", "no", is_error=True)
+    log.user("three")
+    result = view(
+        log, dialect="anthropic", system="You are Ada.", render_state=lambda size: "S"
+    )
+    assert result.system == "You are Ada."
+    assert result.messages == [
+        {"role": "user", "content": [text("one"), text("two")]},
+        {
+            "role": "assistant",
+            "content": [
+                text("Hm."),
+                text("Mining."),
+                {
+                    "type": "tool_use",
+                    "id": "odd_id_",
+                    "name": "mine",
+                    "input": {"n": 1},
+                },
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "odd_id_",
+                    "content": "no",
+                    "is_error": True,
+                },
+                text("three"),
+                text("S"),
+            ],
+        },
+    ]
+    assert result.sources == [[1, 2], [3, 4], [5, 6]]
+    assert [(e.position, e.kind) for e in result.synthetic] == [(2, "state")]
+
+
+def test_anthropic_refuses_blank_texts_so_none_are_sent() -> None:
+    log = Log()
+    log.user(" \n")
+    log.user("go")
+    log.calls("mine", content="  ")
+    log.result("c3.0", "", is_error=True)
+    result = view(log, dialect="anthropic")
+    assert fate(result, 1) == "empty"
+    assert [block["type"] for block in result.messages[1]["content"]] == ["tool_use"]
+    assert result.messages[2]["content"][0]["content"] == "(empty)"
+    assert sent(view(log))[0] == 1, "chat completions take them"
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_reasoning_goes_out_signed_or_not_at_all(dialect: Any) -> None:
+    log = Log()
+    log.user("go")
+    log.turn("mine", "a", call={"reasoning": "secret plan", "signature": "c2ln"})
+    log.turn("mine", "b", call={"reasoning": "unsigned plan"})
+    log.turn("mine", "c", call={"reasoning": "odd \ud800 plan", "signature": "c2ln"})
+    wire = json.dumps(view(log, dialect=dialect).messages)
+    assert ("secret plan" in wire) == (dialect == "anthropic")
+    assert "unsigned plan" not in wire
+    assert "odd" not in wire
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_a11_what_a_secret_tool_took_and_gave_is_hidden_everywhere(
+    dialect: Any,
+) -> None:
+    log = Log()
+    log.prompt(f"Your password is {SECRET}.")
+    log.user(f"Use {SECRET}!")
+    log.calls(("a", "login", json.dumps({"username": "Void", "password": SECRET})))
+    log.result("a", json.dumps({"token": "tok-123456", "message": "Welcome, Void."}))
+    log.says("I noted tok-123456 for Void.")
+    log.user("go on")
+    result = view(
+        log,
+        tool_policy={"login": "secret"},
+        dialect=dialect,
+        pins=(f"pin {SECRET}",),
+        render_state=lambda size: f"state {SECRET}",
+    )
+    wire = json.dumps([result.messages, result.system])
+    assert SECRET not in wire
+    assert "tok-123456" not in wire
+    assert "for Void." in wire, "what is no secret stays"
+    assert "[redacted]" in wire
+    assert (fate(result, 4), line(result, 4).handle) == ("kept", None)
+
+
+def user(content: Any = "go") -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def calling(*ids: str, arguments: str = "{}") -> dict[str, Any]:
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": call_id,
+                "type": "function",
+                "function": {"name": "mine", "arguments": arguments},
+            }
+            for call_id in ids
+        ],
+    }
+
+
+def answer(call_id: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": ""}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [{"role": "assistant", "content": "hi"}, user()],
+        [user(), {"role": "assistant", "content": "hi"}],
+        [user(), {"role": "system", "content": "late"}],
+        [user("")],
+        [user("lone \ud800")],
+        [user("nul \x00")],
+        [user(None)],
+        [user(), {"role": "assistant", "content": None}, user()],
+        [user(), calling("a")],
+        [user(), calling("a"), user()],
+        [user(), calling("a", "b"), answer("a")],
+        [user(), calling("a"), answer("a"), answer("a")],
+        [user(), calling("a"), user(), answer("a")],
+        [user(), answer("a")],
+        [user(), calling("a", "a"), answer("a"), answer("a")],
+        [user(), calling("a"), answer("a"), calling("a"), answer("a")],
+        [user(), calling("a", arguments="[]"), answer("a")],
+        [user(), calling("a", arguments="no"), answer("a")],
+        [user(), calling("", arguments="{}"), answer("")],
+        [{"role": "robot", "content": "x"}],
+    ],
+)
+def test_the_validator_refuses_what_openai_refuses(messages: list[Any]) -> None:
+    assert validate("openai", messages)
+
+
+def blocks(role: str, *content: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "content": list(content)}
+
+
+USE = {"type": "tool_use", "id": "a", "name": "mine", "input": {}}
+GOT = {"type": "tool_result", "tool_use_id": "a", "content": "x"}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [blocks("assistant", text("x")), blocks("user", text("x"))],
+        [blocks("user", text("x")), blocks("user", text("x"))],
+        [blocks("user", text("x")), blocks("assistant", text("x"))],
+        [blocks("user")],
+        [blocks("user", text(" "))],
+        [blocks("user", USE)],
+        [blocks("user", {"type": "thinking"})],
+        [
+            blocks("user", text("x")),
+            blocks("assistant", GOT),
+            blocks("user", text("x")),
+        ],
+        [
+            blocks("user", text("x")),
+            blocks("assistant", USE),
+            blocks("user", text("x")),
+        ],
+        [
+            blocks("user", text("x")),
+            blocks("assistant", USE),
+            blocks("user", text("x"), GOT),
+        ],
+        [
+            blocks("user", text("x")),
+            blocks("assistant", {"type": "thinking", "thinking": "t"}, USE),
+            blocks("user", GOT),
+        ],
+        [blocks("user", GOT)],
+        [{"role": "system", "content": [text("x")]}],
+        [{"role": "user", "content": "x"}],
+    ],
+)
+def test_the_validator_refuses_what_anthropic_refuses(messages: list[Any]) -> None:
+    assert validate("anthropic", messages)
+
+
+def test_the_validator_takes_what_is_valid() -> None:
+    assert (
+        validate("openai", [user(), calling("a", "b"), answer("b"), answer("a")]) == []
+    )
+    good = [blocks("user", text("x")), blocks("assistant", USE), blocks("user", GOT)]
+    assert validate("anthropic", good) == []
+
+
+def test_shared_bytes_end_inside_the_first_message_that_differs() -> None:
+    one, two = user("aaaa"), user("aabb")
+    size = len('{"role":"user","content":"aaaa"}')
+    assert shared_bytes(None, [one]) == 0
+    assert shared_bytes([one, two], [one, one]) == size + size - 4
+    assert shared_bytes([one], [one, two]) == size

@@ -1,0 +1,259 @@
+"""Repair: A17, A31, I6 to I8, I10, and the logs on which other programs fail."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from memory.context import registry
+from memory.context.types import NO_RESPONSE_TEXT
+from tests.context.histories import Log
+from tests.context.views import fate, kinds, line, sent, text_of, view
+
+every_strategy = pytest.mark.parametrize("strategy", registry.names())
+
+
+@every_strategy
+def test_a17_a_missing_result_is_filled_where_it_is_missing(strategy: str) -> None:
+    """mistral-vibe fills by position: a second result for the answered call."""
+    log = Log()
+    log.user("go")
+    log.calls(("a", "mine", "{}"), ("b", "scan", "{}"))
+    log.result("b", "seen")
+    result = view(log, strategy)
+    assert [(m["tool_call_id"], m["content"]) for m in result.messages[2:]] == [
+        ("b", "seen"),
+        ("a", NO_RESPONSE_TEXT),
+    ]
+    assert kinds(result) == ["filler"]
+    assert result.stats["fillers"] == 1
+
+
+@every_strategy
+def test_a_late_result_goes_back_to_its_call(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.calls(("a", "travel", "{}"))
+    log.says("Waiting.")
+    log.user("well?")
+    log.result("a", "arrived")
+    result = view(log, strategy)
+    assert sent(result) == [1, 2, 5, 3, 4]
+    assert (fate(result, 5), line(result, 5).by) == ("displaced", 2)
+
+
+@every_strategy
+def test_i10_a_broadcast_between_parallel_results_moves_behind_them(
+    strategy: str,
+) -> None:
+    """LangChain sends an orphan result for this."""
+    log = Log()
+    log.user("go")
+    log.calls(("a", "mine", "{}"), ("b", "scan", "{}"))
+    log.result("a", "ore")
+    log.user("Enemy spotted!", "broadcast")
+    log.result("b", "seen")
+    log.says("On it.")
+    result = view(log, strategy)
+    assert sent(result) == [1, 2, 3, 5, 4, 6]
+    assert (fate(result, 4), line(result, 4).by) == ("displaced", 2)
+    assert result.stats["displaced"] == 1
+
+
+@every_strategy
+def test_a_stray_result_beside_a_valid_one_is_left_out(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.turn("mine", "ore")
+    log.result("nobody", "stray")
+    result = view(log, strategy)
+    assert sent(result) == [1, 2, 3]
+    assert (fate(result, 4), line(result, 4).handle) == ("orphan", "ctx://self/4")
+    assert result.status == "reduced"
+
+
+@every_strategy
+def test_a_result_before_its_call_is_no_result_of_it(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.result("a", "early")
+    log.calls(("a", "mine", "{}"))
+    result = view(log, strategy)
+    assert fate(result, 2) == "orphan"
+    assert result.messages[-1]["content"] == NO_RESPONSE_TEXT
+
+
+@every_strategy
+def test_i7_the_same_id_twice_is_two_calls(strategy: str) -> None:
+    """pydantic-ai-harness blanks the newest result, OpenHands removes it."""
+    log = Log()
+    log.user("go")
+    for text in ("first", "second"):
+        log.calls(("call_1", "mine", "{}"))
+        log.result("call_1", text)
+    result = view(log, strategy)
+    tools = [m for m in result.messages if m["role"] == "tool"]
+    assert [tool["content"] for tool in tools] == ["first", "second"]
+    assert [tool["tool_call_id"] for tool in tools] == ["call_1", "call_1_2"]
+
+
+@every_strategy
+def test_i7_equal_ids_within_one_message_are_answered_in_order(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.calls(("x", "mine", '{"n": 1}'), ("x", "mine", '{"n": 2}'))
+    log.result("x", "one")
+    log.result("x", "two")
+    result = view(log, strategy)
+    calls = {
+        c["id"]: c["function"]["arguments"] for c in result.messages[1]["tool_calls"]
+    }
+    answers = {m["tool_call_id"]: m["content"] for m in result.messages[2:]}
+    assert {calls[key]: answers[key] for key in calls} == {
+        '{"n": 1}': "one",
+        '{"n": 2}': "two",
+    }
+
+
+def test_i7_a_rewritten_id_meets_no_other() -> None:
+    log = Log()
+    log.user("go")
+    for call_id in ("x", "x", "x_2", "", ""):
+        log.calls((call_id, "mine", "{}"))
+        log.result(call_id, "ore")
+    result = view(log, "full")
+    ids = [m["tool_call_id"] for m in result.messages if m["role"] == "tool"]
+    assert ids == ["x", "x_3", "x_2", "call", "call_2"]
+
+
+@every_strategy
+def test_a31_the_final_result_replaces_the_interim_one(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.calls(("a", "travel", "{}"))
+    log.result("a", "queued", pending=True)
+    log.user("hurry", "broadcast")
+    log.result("a", "arrived")
+    result = view(log, strategy)
+    assert sent(result) == [1, 2, 5, 4]
+    assert (fate(result, 3), line(result, 3).by) == ("superseded", 5)
+
+
+@every_strategy
+def test_a31_a_late_final_result_finds_its_interim_one(strategy: str) -> None:
+    """ADK folds the call away and cannot go on."""
+    log = Log()
+    log.user("go")
+    log.calls(("a", "travel", "{}"))
+    log.result("a", "queued", pending=True)
+    log.calls(("a", "mine", "{}"))
+    log.result("a", "ore")
+    log.says("Waiting.")
+    log.result("a", "arrived")
+    result = view(log, strategy)
+    assert text_of(result, 7) == "arrived"
+    assert sent(result) == [1, 2, 7, 4, 5, 6]
+
+
+@every_strategy
+def test_a31_an_interim_result_without_a_final_one_is_sent(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.calls(("a", "get_ship", "{}"))
+    log.result("a", "queued", pending=True)
+    log.turn("get_ship", "{}")
+    result = view(log, strategy)
+    assert sent(result)[:3] == [1, 2, 3]
+    assert fate(result, 3) == "kept"
+
+
+@every_strategy
+def test_a31_a_stored_filler_gives_way_to_a_real_result(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.calls(("a", "travel", "{}"))
+    log.result("a", "arrived")
+    log.result("a", NO_RESPONSE_TEXT, origin="filler")
+    result = view(log, strategy)
+    assert sent(result) == [1, 2, 3]
+    assert (fate(result, 4), line(result, 4).by) == ("superseded", 3)
+
+
+@every_strategy
+@pytest.mark.parametrize(
+    ("arguments", "sent_as", "disposition"),
+    [
+        ("", "{}", "kept"),
+        ("null", "{}", "kept"),
+        ("not json", "{}", "truncated"),
+        ("[1]", "{}", "truncated"),
+        ('{"n": NaN}', "{}", "truncated"),
+        ("[" * 100_000, "{}", "truncated"),
+        ('{"n": 1.50}', '{"n": 1.50}', "kept"),
+        ('{"x": "\\ud800!"}', '{"x":"\ufffd!"}', "kept"),
+        ('{"x": "\\ud83d\\ude80"}', '{"x": "\\ud83d\\ude80"}', "kept"),
+    ],
+)
+def test_i8_arguments_are_an_object(
+    strategy: str, arguments: str, sent_as: str, disposition: str
+) -> None:
+    log = Log()
+    log.user("go")
+    log.calls(("a", "mine", arguments))
+    log.result("a", "ore")
+    result = view(log, strategy)
+    call = result.messages[1]["tool_calls"][0]
+    assert call["function"]["arguments"] == sent_as
+    assert fate(result, 2) == disposition
+
+
+@every_strategy
+def test_i8_what_is_empty_is_not_sent(strategy: str) -> None:
+    log = Log()
+    log.user("\x00")
+    log.says("")
+    log.user("go")
+    result = view(log, strategy)
+    assert sent(result) == [3]
+    assert [fate(result, number) for number in (1, 2)] == ["empty", "empty"]
+
+
+@every_strategy
+def test_an_empty_assistant_message_does_not_end_a_tool_block(strategy: str) -> None:
+    log = Log()
+    log.user("go")
+    log.calls(("a", "mine", "{}"))
+    log.says("")
+    log.result("a", "ore")
+    result = view(log, strategy)
+    assert sent(result) == [1, 2, 4]
+    assert fate(result, 4) == "kept"
+
+
+@every_strategy
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_nothing_to_send(strategy: str, dialect: Any) -> None:
+    log = Log()
+    log.prompt("You are Ada.")
+    log.result("nobody", "stray")
+    result = view(log, strategy, dialect=dialect)
+    assert (result.status, result.messages) == ("nothing_to_send", [])
+    assert [entry.disposition for entry in result.ledger] == ["kept", "orphan"]
+    nudged = view(log, strategy, nudge="Begin.", dialect=dialect)
+    assert nudged.messages[-1]["role"] == "user"
+    assert "Begin." in json.dumps(nudged.messages)
+
+
+@every_strategy
+def test_one_unanswered_call_freezes_nothing(strategy: str) -> None:
+    """OpenHands cuts nothing any more after one unanswered call."""
+    log = Log()
+    log.user("go")
+    log.calls(("lost", "get_ship", "{}"))
+    for _ in range(12):
+        log.turn("get_ship", "{}")
+    result = view(log, strategy, **({} if strategy == "full" else {"window": 30}))
+    if strategy == "snapshot-window":
+        assert sent(result) == [1, 2, 25, 26]

@@ -1,0 +1,132 @@
+"""Texts that can be sent, and cuts that split nothing (I29)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.context.arguments import as_object, canonical, load_object, redacted
+from memory.context.text import clean, minimal, safe_cut, shorten
+from memory.context.tokens import count_chars, estimate
+
+HANDLE = "ctx://self/1"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("a\x00b", "ab"),
+        ("a\ud800b", "a\ufffdb"),
+        ("🚀", "🚀"),
+        ("\udc00\x00", "\ufffd"),
+    ],
+)
+def test_clean(text: str, expected: str) -> None:
+    assert clean(text) == expected
+
+
+def test_a_clean_text_is_the_same_object() -> None:
+    text = "採掘中"
+    assert clean(text) is text
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        "e\u0301",
+        "👩‍🚀",
+        "👍🏽",
+        "🇩🇪",
+        "각",
+        "각",
+        "\r\n",
+        "\\n",
+        "\\u00e9",
+        '\\"',
+        "❤️",
+        "🏴󠁧󠁢󠁳󠁣󠁴󠁿",
+    ],
+)
+def test_a_cut_never_splits(cluster: str) -> None:
+    text = "ab" + cluster + "cd"
+    inside = range(3, 2 + len(cluster))
+    assert [safe_cut(text, index) for index in inside] == [2] * len(inside)
+    assert safe_cut(text, 2 + len(cluster)) == 2 + len(cluster)
+
+
+def test_flags_are_cut_between_pairs() -> None:
+    text = "🇩🇪🇫🇷🇯🇵"
+    assert [safe_cut(text, index) for index in range(7)] == [0, 0, 2, 2, 4, 4, 6]
+
+
+def test_an_escaped_backslash_is_no_escape_of_what_follows() -> None:
+    text = "a\\\\nb"
+    assert safe_cut(text, 3) == 3
+    assert safe_cut(text, 2) == 1
+
+
+@given(
+    st.text(alphabet="ab \n,{}\\u0301\u0301👩‍🇩🇪漢", max_size=300),
+    st.integers(0, 300),
+    st.sampled_from([count_chars, estimate]),
+)
+def test_shorten_keeps_its_limit(text: str, limit: int, count: object) -> None:
+    counter = count_chars if count is count_chars else estimate
+    short = shorten(text, limit, counter, HANDLE)
+    if counter(text) <= limit:
+        assert short == text
+    elif short is not None:
+        assert counter(short) <= limit
+        assert counter(short) < counter(text)
+        assert HANDLE in short
+    else:
+        assert minimal(text, counter, HANDLE) > limit or counter(text) <= limit
+
+
+def test_shorten_says_exactly_how_much_is_missing() -> None:
+    text = "\n".join(f"line {number}" for number in range(1_000))
+    short = shorten(text, 500, count_chars, HANDLE)
+    assert short is not None
+    head, rest = short.split("\n[... ")
+    number, tail = rest.split(f" characters omitted, see {HANDLE}]\n")
+    head = head + "\n" if text.startswith(head + "\n") else head
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert abs(len(head) + int(number) + len(tail) - len(text)) <= 1
+    assert head.endswith("\n")
+    assert tail.startswith("line ")
+
+
+def test_shorten_is_quick_where_nothing_may_be_cut() -> None:
+    assert shorten("\u0301" * 1_000_000, 100, count_chars, HANDLE) is not None
+    assert shorten("🇩" * 300_000, 100, count_chars, HANDLE) is not None
+
+
+def test_as_object_keeps_what_is_an_object() -> None:
+    assert as_object('{"a": 1.50}') == ('{"a": 1.50}', True)
+    assert as_object("") == ("{}", True)
+    assert as_object("7") == ("{}", False)
+    assert as_object('{"a\x00": 1}') == ('{"a": 1}', True)
+
+
+def test_canonical_is_one_spelling() -> None:
+    assert canonical('{"b":1, "a":2}') == canonical('{ "a": 2, "b": 1 }')
+    assert canonical("{}") == canonical("") == canonical("null") == ""
+    assert canonical('{"a":1}') != canonical('{"a":"1"}')
+    assert canonical("broken") == "broken"
+
+
+def test_redacted_keeps_the_names_only() -> None:
+    assert json.loads(redacted('{"password": "x", "n": {"deep": 1}}')) == {
+        "password": "[redacted]",
+        "n": "[redacted]",
+    }
+    assert redacted("broken") == "{}"
+
+
+def test_load_object_can_be_sent() -> None:
+    assert load_object('{"a": ["\\ud800", 1e999]}') == {"a": ["\ufffd", "inf"]}
