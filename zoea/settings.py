@@ -188,7 +188,12 @@ ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", "")
 OLLAMA_BASE_URL = env.str("OLLAMA_BASE_URL", "")
 METRICS_PUBLIC = env.bool("METRICS_PUBLIC", False)
 
-PROCRASTINATE_WORKER_DEFAULTS = {"concurrency": 16, "delete_jobs": "successful"}
+PROCRASTINATE_WORKER_DEFAULTS = {
+    "concurrency": 16,
+    "delete_jobs": "successful",
+    "update_heartbeat_interval": 5.0,
+    "stalled_worker_timeout": 30.0,
+}
 
 LOGGING = {
     "version": 1,

@@ -20,8 +20,8 @@ from agents.models import Mysis, Turn
 
 from .records import close_open_turns
 
-# Workers send a heartbeat every 5 s; three missed ones mean it is gone.
-STALLED_SECONDS = 15.0
+# Workers send a heartbeat every 5 s; after three missed ones it is gone.
+STALLED_SECONDS = 17.0
 LIVE = ("todo", "doing")
 
 logger = logging.getLogger(__name__)

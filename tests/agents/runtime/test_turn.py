@@ -1,0 +1,305 @@
+"""Turns on real parts: the sandbox over MCP, a strict provider over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from channels.db import database_sync_to_async
+from pytest_django import Settings
+
+from agents import actions, events
+from agents.game.sandbox.testing import SandboxServer
+from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
+from agents.runtime import records, recovery
+from agents.runtime.pacing import FAILURE_LIMIT
+from agents.runtime.turn import take_turn
+from memory import sent
+from memory.models import GameSnapshot, Memory, SentContext
+from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
+
+from .conftest import fly, refreshed
+
+in_db = database_sync_to_async
+
+
+def log(mysis: Mysis) -> list[Memory]:
+    return list(Memory.objects.filter(mysis=mysis).order_by("pk"))
+
+
+def assert_paired(rows: list[Memory]) -> None:
+    """Every call has its result right behind it, and nothing is pending."""
+    waiting: list[str] = []
+    for row in rows:
+        assert not row.pending
+        if row.role == "tool":
+            assert row.tool_call_id in waiting
+            waiting.remove(row.tool_call_id)
+        else:
+            assert waiting == []
+        if row.role == "assistant":
+            waiting = [item["id"] for item in row.tool_calls]
+    assert waiting == []
+
+
+async def test_the_pilot_registers_and_plays(ada: Mysis, sandbox: SandboxServer):
+    flown = await fly(ada, "start")
+    rows = await in_db(log)(ada)
+    assert_paired(rows)
+    assert rows[0].tool_calls[0]["function"]["name"] == "register"
+    turn = await in_db(Turn.objects.get)()
+    assert (turn.number, turn.trigger, turn.outcome) == (1, "start", "done")
+    assert turn.iterations == await in_db(ModelCall.objects.count)()
+    assert flown.state == "running"
+    assert flown.next_job is not None
+    account = await in_db(Account.objects.get)()
+    assert flown.account_id == account.pk
+    secrets = (account.password, account.game_session)
+    everything = json.dumps([[r.content, r.tool_calls] for r in rows], default=str)
+    seen = await in_db(events.read_after)(0)
+    assert all(secret not in everything for secret in secrets)
+    assert all(secret not in json.dumps(seen) for secret in secrets)
+
+
+async def test_what_a_call_was_sent_can_be_shown_again(
+    ada: Mysis, sandbox: SandboxServer
+):
+    for _ in range(4):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+    kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
+    shown = [await in_db(sent.show)(context) for context in kept]
+    assert len(kept) > 4
+    assert all(view.intact for view in shown)
+    assert shown[-1].messages[0]["role"] == "system"
+    assert "## Current Game State" in json.dumps(shown[-1].messages[-1])
+    assert {line["disposition"] for line in shown[-1].ledger} >= {"kept"}
+
+
+async def test_snapshots_are_kept_and_go_stale(ada: Mysis, sandbox: SandboxServer):
+    for _ in range(12):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+    rows = await in_db(lambda: list(GameSnapshot.objects.all()))()
+    assert rows
+    assert {row.username for row in rows} == {"Ada"}
+    assert any(row.stale_reason for row in rows)
+    seen = await in_db(events.read_after)(0, kinds=["snapshot.stale"])
+    assert {"tool", "reason", "fields"} <= set(seen[0]["data"])
+    assert await in_db(ToolCatalogue.objects.count)() == 1
+
+
+async def test_the_provider_gets_exactly_what_is_kept(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    provider.answer(completion(None, tool_calls=[call("get_version")]))
+    provider.answer(completion("Done.", reasoning_content="Nothing to do yet."))
+    await fly(eve, "start")
+    kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
+    assert len(provider.requests) == len(kept) == 2
+    for request, context in zip(provider.requests, kept, strict=True):
+        shown = await in_db(sent.show)(context)
+        assert request["messages"] == shown.messages
+        assert shown.intact
+    last = (await in_db(log)(eve))[-1]
+    assert (last.content, last.reasoning) == ("Done.", "Nothing to do yet.")
+    turn = await in_db(Turn.objects.get)()
+    assert (turn.input_tokens, turn.output_tokens) == (2000, 400)
+    assert turn.cached_tokens == 1200
+    assert turn.cost > 0
+
+
+async def test_a_stop_aborts_a_call_in_flight(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    waiting = Reply(body=completion("too late"), wait=provider.arrived.__class__())
+    provider.answers.append(waiting)
+    row = await refreshed(eve)
+    assert row.next_job
+    turn = asyncio.create_task(take_turn(eve.pk, job_id=row.next_job, trigger="start"))
+    assert await asyncio.to_thread(provider.arrived.wait, 20)
+    await in_db(actions.stop_mysis)(mysis=eve, by="test")
+    async with asyncio.timeout(10):
+        await turn
+    assert waiting.wait is not None
+    waiting.wait.set()
+    assert (await in_db(Turn.objects.get)()).outcome == "stopped"
+    assert (await refreshed(eve)).state == "stopped"
+    assert await in_db(log)(eve) == []
+
+
+async def test_a_stop_during_an_action_leaves_no_call_open(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    register = call("register", '{"username": "Eve", "empire": "solarian"}')
+    provider.answer(completion(None, tool_calls=[register]))
+    provider.answer(
+        completion(
+            None, tool_calls=[call("undock", "{}", "a"), call("dock", "{}", "b")]
+        )
+    )
+    row = await refreshed(eve)
+    assert row.next_job
+    turn = asyncio.create_task(take_turn(eve.pk, job_id=row.next_job, trigger="start"))
+    await asyncio.to_thread(sandbox.wait_until_held)
+    await in_db(actions.stop_mysis)(mysis=eve, by="test")
+    async with asyncio.timeout(10):
+        await turn
+    rows = await in_db(log)(eve)
+    assert_paired(rows)
+    assert rows[-1].content == records.INTERRUPTED
+    assert rows[-1].is_error
+
+
+async def test_an_unknown_model_errors_at_once_with_the_remedy(
+    ada: Mysis, sandbox: SandboxServer
+):
+    await in_db(actions.update_mysis)(mysis=ada, by="x", model="nosuch:model")
+    flown = await fly(ada)
+    assert flown.state == "errored"
+    assert "nosuch" in flown.last_error
+    assert flown.next_job is None
+    kinds = [item["kind"] for item in await in_db(events.read_after)(0)]
+    assert "error" in kinds
+    assert (await in_db(Turn.objects.get)()).outcome == "errored"
+
+
+async def test_a_refused_request_errors_and_says_what_the_provider_said(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    provider.refuse(401, "Incorrect API key provided.")
+    flown = await fly(eve)
+    assert flown.state == "errored"
+    assert "Incorrect API key" in flown.last_error
+
+
+async def test_a_busy_provider_is_asked_again_later(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    provider.refuse(429, "Slow down.", Retry_After="7")
+    flown = await fly(eve)
+    assert (flown.state, flown.failures) == ("running", 1)
+    assert flown.wake_at is not None
+    turn = await in_db(Turn.objects.get)()
+    assert turn.finished_at is not None
+    assert (flown.wake_at - turn.finished_at).total_seconds() > 6
+    provider.answer(completion("Back."))
+    assert (await fly(flown, "retry")).failures == 0
+
+
+async def test_a_game_that_is_down_ends_errored_with_the_remedy(
+    ada: Mysis, settings: Settings
+):
+    settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:9/mcp"
+    flown = ada
+    for _ in range(FAILURE_LIMIT):
+        flown = await fly(flown, "retry")
+    assert flown.state == "errored"
+    assert "127.0.0.1:9" in flown.last_error
+    assert await in_db(Memory.objects.count)() == 0
+    outcomes = await in_db(lambda: {t.outcome for t in Turn.objects.all()})()
+    assert outcomes == {"errored"}
+
+
+async def test_three_turns_without_a_deed_lead_to_rest_and_a_message_wakes(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    flown = eve
+    for _ in range(3):
+        provider.answer(completion("Thinking."))
+        flown = await fly(flown)
+    assert (flown.state, flown.next_job, flown.nudges) == ("idle", None, 0)
+    # The state block stands last; the nudge before it.
+    nudged = [request["messages"][-2]["content"] for request in provider.requests]
+    assert nudged[1] != nudged[2]
+    await in_db(actions.send_message)(mysis=flown, text="Dock.", by="operator:x")
+    provider.answer(completion("Docking."))
+    flown = await fly(flown, "message")
+    assert "Dock." in json.dumps(provider.requests[-1]["messages"])
+
+
+async def test_a_message_that_comes_meanwhile_is_answered_next(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    waiting = Reply(body=completion("Resting."), wait=provider.arrived.__class__())
+    provider.answers.append(waiting)
+    row = await refreshed(eve)
+    assert row.next_job
+    turn = asyncio.create_task(take_turn(eve.pk, job_id=row.next_job, trigger="start"))
+    assert await asyncio.to_thread(provider.arrived.wait, 20)
+    await in_db(actions.send_message)(mysis=eve, text="Wait!", by="operator:x")
+    assert waiting.wait is not None
+    waiting.wait.set()
+    await turn
+    due = await refreshed(eve)
+    assert due.next_job is not None
+    assert due.wake_at is None
+    assert [r.content for r in await in_db(log)(eve)] == ["Wait!", "Resting."]
+
+
+async def test_the_iteration_limit_ends_the_turn_and_is_no_error(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    await in_db(actions.update_mysis)(mysis=eve, by="x", max_iterations=2)
+    for _ in range(2):
+        provider.answer(completion(None, tool_calls=[call("get_version")]))
+    flown = await fly(eve)
+    assert flown.state == "running"
+    assert (await in_db(Turn.objects.get)()).outcome == "iteration_limit"
+    assert_paired(await in_db(log)(eve))
+
+
+async def test_a_job_that_is_no_longer_the_one_does_nothing(
+    ada: Mysis, sandbox: SandboxServer
+):
+    assert ada.next_job is not None
+    await in_db(actions.send_message)(mysis=ada, text="hi", by="x")
+    await take_turn(ada.pk, job_id=ada.next_job, trigger="start")
+    assert await in_db(Turn.objects.count)() == 0
+
+
+def abandoned_turn(mysis: Mysis) -> None:
+    """What a worker leaves that is killed in the middle of an action."""
+    begun = records.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
+    assert begun is not None
+    row: dict[str, Any] = {"mysis": mysis, "turn_id": begun.turn_id}
+    item = call("mine", "{}", "x")
+    Memory.objects.create(**row, role="assistant", origin="agent", tool_calls=[item])
+    Memory.objects.create(
+        **row, role="tool", origin="tool", tool_call_id="x", pending=True
+    )
+    # The queue finished the job of the dead worker.
+    Turn.objects.filter(pk=begun.turn_id).update(job_id=None)
+
+
+async def test_a_turn_of_a_dead_worker_is_taken_up(ada: Mysis, sandbox: SandboxServer):
+    await in_db(abandoned_turn)(ada)
+    assert await in_db(recovery.reschedule_lost)() == 1
+    assert await in_db(recovery.reschedule_lost)() == 0
+    rows = await in_db(log)(ada)
+    assert_paired(rows)
+    assert rows[-1].content == records.INTERRUPTED
+    assert (await in_db(Turn.objects.get)()).outcome == "interrupted"
+    await fly(ada, "interrupted")
+    assert await in_db(Turn.objects.filter(outcome="done").count)() == 1
+
+
+async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    provider.answers.append(
+        Reply(body=completion("late"), wait=(gate := provider.arrived.__class__()))
+    )
+    row = await refreshed(eve)
+    assert row.next_job
+    turn = asyncio.create_task(take_turn(eve.pk, job_id=row.next_job, trigger="start"))
+    assert await asyncio.to_thread(provider.arrived.wait, 20)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    gate.set()
+    after = await refreshed(eve)
+    assert (after.state, after.next_job is not None) == ("running", True)
+    assert (await in_db(Turn.objects.get)()).outcome == "interrupted"
