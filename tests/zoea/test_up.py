@@ -2,131 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import re
 import signal
 import socket
-import subprocess
-import sys
-import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from http.cookiejar import CookieJar
 from pathlib import Path
 
-import psutil
-import psycopg
 import pytest
 from django.core.management import CommandError
 
 from zoea.management.commands.up import Command
-from zoea.postgres import data_directory, socket_directory
+from zoea.postgres import data_directory
 
-ROOT = Path(__file__).resolve().parents[2]
-LINK = re.compile(r"^Dashboard: (http://127\.0\.0\.1:\d+)(/\S+)$")
-# The contract's bound for a clean end, and a generous one for everything else.
-END_SECONDS = 10
-SECONDS = 240
-
-
-class Up:
-    """A running ``manage.py up`` on a data folder."""
-
-    def __init__(self, data: Path, *options: str, **environment: str) -> None:
-        self.data = data
-        self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", *options],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "DATABASE_URL": "",
-                "SPACEMOLT_MCP_URL": "",
-                "ZOEA_DATA": str(data),
-                **environment,
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.lines: list[str] = []
-        self._watchdog = threading.Timer(SECONDS, self.process.kill)
-        self._watchdog.start()
-
-    def wait_for(self, pattern: str) -> re.Match[str]:
-        """Read the output up to the line that matches."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line)
-            if found := re.search(pattern, line.rstrip("\n")):
-                return found
-        pytest.fail(f"ended: {self.lines} {self.process.communicate()[1]}")
-
-    def family(self) -> dict[str, psutil.Process]:
-        """Return its child processes by what they are."""
-        found = {}
-        for child in psutil.Process(self.process.pid).children():
-            words = " ".join(child.cmdline())
-            for name in ("sandbox", "worker", "daphne", "postgres"):
-                if name in words.replace(str(self.data), ""):
-                    found[name] = child
-        return found
-
-    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Ask it to end; return the status and what it wrote to its errors."""
-        self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=END_SECONDS)
-        self._watchdog.cancel()
-        return self.process.returncode, errors
-
-    def refused(self) -> str:
-        """Wait for it to refuse; return the one line that says why."""
-        output, errors = self.process.communicate(timeout=SECONDS)
-        self._watchdog.cancel()
-        assert self.process.returncode == 2, errors
-        assert "http" not in output
-        assert errors.count("\n") == 1, errors
-        return errors
-
-    def clean_up(self) -> None:
-        """Leave nothing behind, whatever the test did."""
-        self._watchdog.cancel()
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.communicate()
-        for process in _left(self.data):
-            process.kill()
-
-
-def _left(data: Path) -> list[psutil.Process]:
-    """Return all living processes that were started on this data folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.status() == psutil.STATUS_ZOMBIE:
-                continue
-            words = " ".join(process.cmdline())
-            inherits = process.environ().get("ZOEA_DATA") == str(data)
-        except psutil.Error:
-            continue
-        if (
-            (inherits and "manage.py" in words)
-            or str(data_directory(data)) in words
-            or (inherits and "daphne" in words)
-        ):
-            found.append(process)
-    return found
-
-
-def _eventually(holds: Callable[[], bool]) -> bool:
-    """Wait for what another process does on its own time."""
-    until = time.monotonic() + SECONDS
-    while not holds():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
+from .running import LINK, SECONDS, Up, eventually, left, rows
 
 
 @pytest.fixture
@@ -153,47 +43,40 @@ def _status(url: str, jar: CookieJar | None = None) -> int:
         return error.code
 
 
-def _rows(data: Path, query: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(
-        host=str(socket_directory(data)), user="postgres", dbname="zoea"
-    ) as connection:
-        return connection.execute(query.encode()).fetchall()
-
-
 def _fleet(data: Path) -> list[tuple[object, ...]]:
-    return _rows(data, "SELECT id, name FROM agents_mysis ORDER BY id")
+    return rows(data, "SELECT id, name FROM agents_mysis ORDER BY id")
 
 
 def _finished(data: Path) -> int:
     query = "SELECT count(*) FROM agents_turn WHERE outcome = 'done'"
-    (row,) = _rows(data, query)
+    (row,) = rows(data, query)
     return int(str(row[0]))
 
 
 def test_a_fleet_from_first_start_to_second(up: Callable[..., Up]) -> None:
     running = up("--port=0", "--myses=3", "--tick=0.5")
-    url, path = running.wait_for(LINK.pattern).groups()
+    url, _ = running.wait_for(LINK.pattern).groups()
     assert sum("http" in line for line in running.lines) == 1
     assert _status(f"{url}/readyz") == 200
     fleet = _fleet(running.data)
     assert len(fleet) == 3
-    assert _eventually(lambda: _finished(running.data) > 0)
+    assert eventually(lambda: _finished(running.data) > 0)
 
     again = up("--port=0").refused()
     assert f"already running at {url} (pid {running.process.pid})" in again
 
     assert set(running.family()) == {"sandbox", "worker", "daphne", "postgres"}
     assert running.end() == (0, "")
-    assert _left(running.data) == []
+    assert left(running.data) == []
 
     second = up("--port=0", "--tick=0.5")
     second.wait_for(LINK.pattern)
     assert _fleet(second.data) == fleet
     before = _finished(second.data)
     assert before > 0
-    assert _eventually(lambda: _finished(second.data) > before)
+    assert eventually(lambda: _finished(second.data) > before)
     assert second.end(signal.SIGINT) == (0, "")
-    assert _left(second.data) == []
+    assert left(second.data) == []
 
 
 def test_the_link_signs_in_once(up: Callable[..., Up]) -> None:
@@ -211,7 +94,7 @@ def test_the_link_signs_in_once(up: Callable[..., Up]) -> None:
 def test_a_killed_process_is_started_again(up: Callable[..., Up]) -> None:
     running = up("--port=0", "--no-demo")
     url, _ = running.wait_for(LINK.pattern).groups()
-    assert _eventually(lambda: len(running.family()) == 4)
+    assert eventually(lambda: len(running.family()) == 4)
     killed = running.family()
     for name in ("worker", "daphne", "sandbox", "postgres"):
         killed[name].kill()
@@ -223,37 +106,37 @@ def test_a_killed_process_is_started_again(up: Callable[..., Up]) -> None:
             family[name].pid != killed[name].pid for name in killed
         )
 
-    assert _eventually(all_are_back)
-    assert _eventually(lambda: _status(f"{url}/readyz") == 200)
+    assert eventually(all_are_back)
+    assert eventually(lambda: _status(f"{url}/readyz") == 200)
     # Two signals are as good as one.
     running.process.send_signal(signal.SIGINT)
     running.wait_for("Stopping")
     assert running.end(signal.SIGINT) == (0, "")
-    assert _left(running.data) == []
+    assert left(running.data) == []
 
 
 def test_killed_itself_it_takes_its_children_along(up: Callable[..., Up]) -> None:
     running = up("--port=0", "--no-demo")
     running.wait_for(LINK.pattern)
-    assert _eventually(lambda: len(running.family()) == 4)
+    assert eventually(lambda: len(running.family()) == 4)
     running.process.kill()
     running.process.communicate()
 
     def only_the_database_is_left() -> bool:
-        return all("postgres" in one.name() for one in _left(running.data))
+        return all("postgres" in one.name() for one in left(running.data))
 
-    assert _eventually(only_the_database_is_left)
+    assert eventually(only_the_database_is_left)
     second = up("--port=0", "--no-demo")
     second.wait_for(LINK.pattern)
     assert second.end() == (0, "")
-    assert _left(running.data) == []
+    assert left(running.data) == []
 
 
 def test_a_signal_while_it_starts_ends_it_cleanly(up: Callable[..., Up]) -> None:
     running = up("--port=0", "--no-demo")
     running.wait_for("Starting the database")
     assert running.end() == (0, "")
-    assert _left(running.data) == []
+    assert left(running.data) == []
 
 
 def test_a_taken_port_is_refused_before_anything_starts(
