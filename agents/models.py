@@ -10,6 +10,7 @@ from django.core.validators import (
     MaxValueValidator,
     MinValueValidator,
     RegexValidator,
+    URLValidator,
 )
 from django.db import models
 from django.db.models import Func, Q
@@ -39,7 +40,9 @@ class Provider(models.Model):
 
     name = models.CharField(max_length=100, unique=True, validators=[NAME])
     kind = models.CharField(max_length=20, choices=Kind.choices)
-    base_url = models.URLField(max_length=500, blank=True)
+    base_url = models.CharField(
+        max_length=500, blank=True, validators=[URLValidator(["http", "https"])]
+    )
     sealed_key = models.TextField(blank=True, editable=False)
     default_model = models.CharField(max_length=200, blank=True)
     window = models.PositiveIntegerField(
