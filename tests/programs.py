@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.http import HttpResponse
 from django.test import Client
 
 from zoea.auth.tokens import create_token
@@ -20,9 +19,7 @@ class Program:
         _, self.secret = create_token(name=name or f"test {role}", role=role)
         self.client = Client(raise_request_exception=False)
 
-    def call(
-        self, method: str, path: str, body: Any = None, **headers: str
-    ) -> HttpResponse:
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """One request; a body is sent as JSON unless it is bytes."""
         raw = body if isinstance(body, bytes) else json.dumps(body)
         return self.client.generic(
@@ -33,18 +30,18 @@ class Program:
             headers={"Authorization": f"Bearer {self.secret}"} | headers,
         )
 
-    def get(self, path: str, **headers: str) -> HttpResponse:
+    def get(self, path: str, **headers: str) -> Any:
         """GET."""
         return self.call("GET", path, **headers)
 
-    def post(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
+    def post(self, path: str, body: Any = None, **headers: str) -> Any:
         """POST."""
         return self.call("POST", path, body, **headers)
 
-    def patch(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
+    def patch(self, path: str, body: Any = None, **headers: str) -> Any:
         """PATCH."""
         return self.call("PATCH", path, body, **headers)
 
-    def delete(self, path: str, **headers: str) -> HttpResponse:
+    def delete(self, path: str, **headers: str) -> Any:
         """DELETE."""
         return self.call("DELETE", path, **headers)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, UnreadablePostError
 
 from memory.problems import Problem
 
+from .auth.roles import API_ROOT
+
 MAX_BYTES = 1024 * 1024
+# Whole histories come in here.
+LARGER = {f"{API_ROOT}/context/assemble": 64 * 1024 * 1024}
 MAX_DEPTH = 64
 
 
-def read_body(request: HttpRequest, limit: int = MAX_BYTES) -> bytes:
-    """The raw body; raises a 413 Problem above ``limit`` bytes."""
+def read_body(request: HttpRequest) -> bytes:
+    """The raw body; raises a 413 Problem above what the route takes."""
+    limit = LARGER.get(request.path_info, MAX_BYTES)
     too_large = Problem(
         413, "too_large", f"The body is larger than {limit:,} bytes: send less at once."
     )
@@ -23,13 +27,13 @@ def read_body(request: HttpRequest, limit: int = MAX_BYTES) -> bytes:
     if length.isdecimal() and int(length) > limit:
         raise too_large
     try:
-        body = request.body
-    except RequestDataTooBig as error:
-        raise too_large from error
+        body: bytes = request.read()
     except UnreadablePostError as error:
         raise malformed("it ended early") from error
     if len(body) > limit:
         raise too_large
+    # Django's own property has one limit for all routes.
+    request._body = body
     return body
 
 

@@ -84,22 +84,24 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
                 handle.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """As Daphne does, but a close frame carries its reason."""
+        """As Daphne does, but a close frame carries any code and its reason."""
         opened = self.state == self.STATE_OPEN
         if message.get("type") != "websocket.close" or not opened:
             super().handle_reply(message)
             return
         if not self.flow.is_open:
             self.closeHandshakeTimeout = LAST_WORDS
-        reason = message.get("reason") or None
-        self.sendClose(code=message.get("code") or 1000, reason=clip(reason))
+        # Not sendClose: that one refuses 1011 and 1013, which mean "come back".
+        self.sendCloseFrame(
+            code=message.get("code") or 1000,
+            reasonUtf8=clip(message.get("reason") or ""),
+        )
 
 
-def clip(reason: str | None) -> str | None:
-    """A reason within what a close frame may carry."""
-    if reason is None:
-        return None
-    return reason.encode()[:MAX_REASON].decode(errors="ignore")
+def clip(reason: str) -> bytes | None:
+    """A reason within what a close frame may carry; None for none."""
+    short = reason.encode()[:MAX_REASON].decode(errors="ignore")
+    return short.encode() or None
 
 
 def with_flow(app: App) -> App:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from . import broadcasts, events, fleet, myses, prompts, providers, turns
+from . import broadcasts, context, events, fleet, myses, prompts, providers, turns
 
 routers = [
     myses.router,
     turns.router,
+    context.router,
     fleet.router,
     broadcasts.router,
     providers.router,

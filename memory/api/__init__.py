@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from . import memories, policies, search, state
+from . import assembly, memories, policies, search, state
 
-routers = [memories.router, policies.router, search.router, state.router]
+routers = [
+    assembly.router,
+    memories.router,
+    policies.router,
+    search.router,
+    state.router,
+]

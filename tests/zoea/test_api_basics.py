@@ -102,7 +102,9 @@ def test_roles_are_checked_before_the_body(
         ({"is_staff": True, "is_superuser": True}, 201),
     ],
 )
-def test_a_session_has_the_role_of_its_user(flags: dict, status: int) -> None:
+def test_a_session_has_the_role_of_its_user(
+    flags: dict[str, bool], status: int
+) -> None:
     client = Client()
     client.force_login(User.objects.create_user("ann", **flags))
     assert client.get(f"{ROOT}/myses").status_code == 200

@@ -59,7 +59,9 @@ def test_a_link_is_stored_as_a_hash_only() -> None:
         {"HTTP_FORWARDED": "for=192.0.2.7"},
     ],
 )
-def test_a_link_works_from_loopback_only_and_is_not_used_up(extra: dict) -> None:
+def test_a_link_works_from_loopback_only_and_is_not_used_up(
+    extra: dict[str, str],
+) -> None:
     path = create_sign_in_link()
     assert Client().get(path, **extra).status_code == 403
     assert Client().get(path).status_code == 302

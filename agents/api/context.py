@@ -1,0 +1,127 @@
+"""What a call was sent, and what the next one will be."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from agents.context import preview
+from agents.models import ModelCall, Mysis
+from memory.context.documents import result_document
+from memory.context.types import Budget
+from memory.owners import number_of
+from memory.problems import Problem, invalid, missing
+from memory.sent import show
+
+from . import lookup
+
+router = Router(tags=["context"])
+
+Document = dict[str, Any]
+
+
+class Variant(Schema):
+    """What to assemble otherwise than the policy of the Mysis says."""
+
+    strategy: Annotated[str | None, Field(max_length=100)] = None
+    budget: Annotated[
+        str | None,
+        Field(description='Tokens, or {"tokens": 128000, "reserve": 8000}.'),
+    ] = None
+    options: Annotated[str | None, Field(description="A JSON object.")] = None
+
+
+@router.get("/myses/{reference}/context", response=Document)
+def preview_context(
+    request: HttpRequest, reference: str, wanted: Query[Variant]
+) -> Document:
+    """What the next call would be sent, message by message; writes nothing."""
+    return preview_of(lookup.mysis_of(reference), wanted)
+
+
+def preview_of(mysis: Mysis, wanted: Variant) -> Document:
+    """A preview as a document; raises a 422 Problem for a bad variant."""
+    prepared = preview(
+        mysis,
+        strategy=wanted.strategy,
+        options=options_of(wanted.options),
+        budget=budget_of(wanted.budget),
+    )
+    return result_document(prepared.assembly) | {
+        "hash": prepared.digest,
+        "sent": False,
+    }
+
+
+def options_of(text: str | None) -> dict[str, Any] | None:
+    """The options of a query string; raises a 422 Problem."""
+    if text is None:
+        return None
+    value = _json("options", text)
+    if not isinstance(value, dict):
+        raise invalid("options", 'give a JSON object, for example {"window": 20}.')
+    return value
+
+
+def budget_of(text: str | None) -> Budget | None:
+    """The budget of a query string; raises a 422 Problem."""
+    if text is None:
+        return None
+    value = _json("budget", text)
+    given = value if isinstance(value, dict) else {"tokens": value}
+    if set(given) - {"tokens", "reserve"}:
+        raise invalid("budget", 'give tokens, or {"tokens": ..., "reserve": ...}.')
+    tokens = _count("budget.tokens", given.get("tokens"), 1, 2**31 - 1)
+    usual = min(Budget().reserve, tokens // 4)
+    return Budget(
+        tokens, _count("budget.reserve", given.get("reserve", usual), 0, tokens - 1)
+    )
+
+
+def _count(field: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise invalid(field, "give a whole number.")
+    if not least <= value <= most:
+        raise invalid(field, f"give a number from {least} to {most}.")
+    return value
+
+
+def _json(field: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise invalid(field, "is not JSON.") from error
+
+
+@router.get("/turns/{turn_id}/calls/{number}/context", response=Document)
+def past_context(request: HttpRequest, turn_id: str, number: str) -> Document:
+    """Exactly what one call of a turn was sent; calls count from 1."""
+    turn, count = number_of(turn_id), number_of(number)
+    if turn is None or count is None:
+        raise _no_call(turn_id, number)
+    call = (
+        ModelCall.objects.select_related("sent")
+        .filter(turn=turn, number=min(count, 2**31 - 1), sent__isnull=False)
+        .first()
+    )
+    if call is None:
+        raise _no_call(turn_id, number)
+    shown = show(call.sent)
+    return {
+        "messages": shown.messages,
+        "system": shown.system,
+        "sources": shown.sources,
+        "ledger": shown.ledger,
+        "stats": call.sent.stats,
+        "hash": call.sent.digest,
+        "sent": True,
+        "intact": shown.intact,
+    }
+
+
+def _no_call(turn: str, number: str) -> Problem:
+    return missing(f"Turn {turn[:30]!r} has no call {number[:30]!r} on record.")

@@ -1,0 +1,324 @@
+"""The JSON socket, on a real server with a real client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Origin
+
+from agents import events, hints
+from agents.events import Kind
+from agents.hints import connection_parameters
+from agents.stream import STALLED, WishError, wish_of
+from tests.factories import make_mysis
+from tests.server import Server, running
+from zoea.auth.tokens import create_token
+from zoea.models import ApiToken
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SOON = 20.0
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
+    with django_db_blocker.unblock(), running() as found:
+        yield found
+        hints.close()
+
+
+@pytest.fixture
+def token() -> str:
+    return create_token(name="program", role="viewer")[1]
+
+
+@asynccontextmanager
+async def stream(
+    server: Server, query: str = "", **options: Any
+) -> AsyncIterator[ClientConnection]:
+    url = f"{server.socket}/ws/v1/events{query}"
+    async with connect(url, **options) as client:
+        yield client
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def items(client: ClientConnection, number: int) -> list[dict[str, Any]]:
+    async with asyncio.timeout(SOON):
+        return [json.loads(await client.recv()) for _ in range(number)]
+
+
+async def closing(client: ClientConnection) -> tuple[int | None, str]:
+    async with asyncio.timeout(60):
+        await client.wait_closed()
+    return client.close_code, client.close_reason or ""
+
+
+def add(number: int, kind: Kind = Kind.TOOL_CALLED, **values: Any) -> list[int]:
+    for n in range(number):
+        events.append(kind, data={"n": n}, **values)
+    found = [item["id"] for item in events.read_after(0, limit=10_000)]
+    return found[-number:]
+
+
+async def test_backlog_then_live_in_order_and_once(server: Server, token: str) -> None:
+    old = add(3)
+    async with stream(server, additional_headers=bearer(token)) as client:
+        first = await items(client, 3)
+        new = add(2)
+        later = await items(client, 2)
+    assert [item["id"] for item in first + later] == old + new
+    assert set(first[0]) == {"id", "kind", "at", "mysis", "data"}
+    assert first[0]["kind"] == "tool.called"
+
+
+async def test_a_cursor_skips_what_was_seen(server: Server, token: str) -> None:
+    old = add(3)
+    query = f"?token={token}&after={old[1]}"
+    async with stream(server, query) as client:
+        assert [item["id"] for item in await items(client, 1)] == old[2:]
+
+
+async def test_filters(server: Server, token: str) -> None:
+    ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
+    for mysis in (ada, bob):
+        for kind in (Kind.TURN_STARTED, Kind.TURN_FINISHED, Kind.ERROR):
+            add(1, kind, mysis_id=mysis.pk)
+    for reference in ("Ada", str(ada.pk)):
+        query = f"?token={token}&mysis={reference}&kind=turn.started,error"
+        async with stream(server, query) as client:
+            add(1, Kind.ERROR, mysis_id=bob.pk)
+            add(1, Kind.TURN_FINISHED, mysis_id=ada.pk)
+            add(1, Kind.TURN_STARTED, mysis_id=ada.pk)
+            found = await items(client, 3)
+        assert {item["mysis"] for item in found} == {ada.pk}
+        assert [item["kind"] for item in found][:2] == ["turn.started", "error"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["after=x", "after=-1", "after=1e3", "after=" + "9" * 30, "kind=nonsense",
+     "mysis=Nobody", "mysis=%00", "kind=error,%ED%A0%80"],
+)  # fmt: skip
+async def test_bad_parameters_close_with_4400_and_the_field(
+    server: Server, token: str, query: str
+) -> None:
+    async with stream(server, f"?token={token}&{query}") as client:
+        code, reason = await closing(client)
+    assert code == 4400
+    assert reason.startswith(query.partition("=")[0])
+
+
+@pytest.mark.parametrize("query", ["", "?token=wrong", "?token="])
+async def test_strangers_are_accepted_and_closed_with_4401(
+    server: Server, query: str
+) -> None:
+    async with stream(server, query) as client:
+        assert (await closing(client))[0] == 4401
+    async with stream(server, query, additional_headers=bearer("wrong")) as client:
+        assert (await closing(client))[0] == 4401
+
+
+async def test_origins(server: Server, token: str) -> None:
+    port = server.port
+    refused = [
+        "null",
+        "https://127.0.0.1:" + str(port),
+        f"http://127.0.0.1:{port + 1}",
+        "http://127.0.0.1",
+        "http://evil.example",
+        f"http://evil.example:{port}",
+        f"http://127.0.0.1.evil.example:{port}",
+        "file://",
+    ]
+    for origin in refused:
+        with pytest.raises(InvalidStatus) as error:
+            async with stream(server, f"?token={token}", origin=Origin(origin)):
+                pass
+        assert error.value.response.status_code == 403, origin
+    add(1)
+    async with stream(
+        server, f"?token={token}", origin=Origin(server.origin)
+    ) as client:
+        assert await items(client, 1)
+
+
+async def test_a_false_host_does_not_make_an_origin_ours(
+    server: Server, token: str
+) -> None:
+    evil = f"evil.example:{server.port}"
+    with pytest.raises(InvalidStatus) as error:
+        async with connect(
+            f"ws://{evil}/ws/v1/events?token={token}",
+            host="127.0.0.1",
+            port=server.port,
+            origin=Origin(f"http://{evil}"),
+        ):
+            pass
+    assert error.value.response.status_code == 403
+
+
+async def test_a_session_needs_its_own_origin(server: Server) -> None:
+    browser = Client()
+    browser.force_login(User.objects.create_user("ann"))
+    cookie = {"Cookie": f"sessionid={browser.cookies['sessionid'].value}"}
+    add(1)
+    async with stream(
+        server, additional_headers=cookie, origin=Origin(server.origin)
+    ) as client:
+        assert await items(client, 1)
+    with pytest.raises(InvalidStatus):
+        async with stream(server, additional_headers=cookie):
+            pass
+    async with stream(
+        server, "?token=wrong", additional_headers=cookie, origin=Origin(server.origin)
+    ) as client:
+        assert (await closing(client))[0] == 4401
+
+
+async def test_an_expired_token_is_a_stranger(server: Server, token: str) -> None:
+    ApiToken.objects.update(revoked_at="2020-01-01T00:00:00Z")
+    async with stream(server, f"?token={token}") as client:
+        assert (await closing(client))[0] == 4401
+
+
+async def test_what_a_client_sends_is_ignored(server: Server, token: str) -> None:
+    async with stream(server, f"?token={token}") as client:
+        for frame in ("{", b"\x00\xff", "x" * 10_000, ""):
+            await client.send(frame)
+        new = add(1)
+        assert [item["id"] for item in await items(client, 1)] == new
+
+
+async def test_a_client_that_does_not_read_is_dropped_with_1013(
+    server: Server, token: str
+) -> None:
+    async with stream(
+        server, f"?token={token}", max_queue=1, ping_interval=None
+    ) as client:
+        flood(40, 200_000)
+        # Silent for longer than the server waits; then read what it had sent.
+        await asyncio.sleep(STALLED + 3)
+        async with asyncio.timeout(SOON):
+            with pytest.raises(ConnectionClosed) as closed:
+                while True:
+                    await client.recv()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1013
+
+
+def flood(number: int, size: int) -> None:
+    for _ in range(number):
+        events.append(Kind.TOOL_CALLED, data={"text": "x" * size})
+
+
+async def test_a_slow_reader_gets_everything(server: Server, token: str) -> None:
+    flood(60, 50_000)
+    last = add(1)[0]
+    seen: list[int] = []
+    async with stream(server, f"?token={token}", max_queue=1) as client:
+        while not seen or seen[-1] < last:
+            async with asyncio.timeout(SOON):
+                seen.append(json.loads(await client.recv())["id"])
+            await asyncio.sleep(0)
+    assert seen == sorted(set(seen))
+    assert len(seen) == 61
+
+
+class Writers:
+    """Threads whose transactions overlap, so that ids commit out of order."""
+
+    def __init__(self, number: int, each: int) -> None:
+        self.written: list[int] = []
+        self._threads = [
+            threading.Thread(target=self._write, args=(seed, each))
+            for seed in range(number)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    async def join(self) -> None:
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+
+    def _write(self, seed: int, each: int) -> None:
+        dice = random.Random(seed)  # noqa: S311
+        insert = events.APPEND.strip() + " RETURNING id"
+        pause = threading.Event()
+        with psycopg.connect(**connection_parameters()) as database:
+            for _ in range(each):
+                ids = []
+                for _ in range(dice.randint(1, 3)):
+                    row = database.execute(insert, [["tool.called"], [None], ["{}"]])
+                    ids += [found[0] for found in row.fetchall()]
+                    pause.wait(dice.random() * 0.02)
+                if dice.random() < 0.2:
+                    database.rollback()
+                    continue
+                database.commit()
+                self.written += ids
+
+
+async def test_nothing_is_missed_or_seen_twice_while_writers_overlap(
+    server: Server, token: str
+) -> None:
+    writers = Writers(6, 25)
+    dice = random.Random(7)  # noqa: S311
+    seen: list[dict[str, Any]] = [{"id": 0, "kind": ""}]
+    writers.start()
+    done = asyncio.create_task(writers.join())
+    done.add_done_callback(lambda _: add(1, Kind.ERROR))
+    async with asyncio.timeout(120):
+        # Come back again and again, each time from the last id, until the end.
+        while seen[-1]["kind"] != "error":
+            query = f"?token={token}&after={seen[-1]['id']}"
+            async with stream(server, query, max_queue=None) as client:
+                for _ in range(dice.randint(1, 25)):
+                    seen.append(json.loads(await client.recv()))
+                    if seen[-1]["kind"] == "error":
+                        break
+    ids = [item["id"] for item in seen[1:-1]]
+    assert len(ids) == len(set(ids))
+    assert set(ids) == set(writers.written)
+    assert ids != sorted(ids), "no transaction committed late: the test shows nothing"
+
+
+async def test_pings_come_from_the_server() -> None:
+    token = create_token(name="pinged", role="viewer")[1]
+    with running("--ping-interval=1") as server:
+        pinged = asyncio.Event()
+        async with stream(server, f"?token={token}", ping_interval=None) as client:
+            real = client.protocol.recv_frame
+
+            def watch(frame: Any) -> None:
+                if frame.opcode.name == "PING":
+                    pinged.set()
+                real(frame)
+
+            client.protocol.recv_frame = watch  # type: ignore[method-assign]
+            async with asyncio.timeout(SOON):
+                await pinged.wait()
+
+
+def test_a_wish_without_parameters_is_everything() -> None:
+    assert wish_of("").after == 0
+    assert wish_of("after=0&token=x").kinds == frozenset()
+    with pytest.raises(WishError, match="kind"):
+        wish_of("kind=mysis")
+    assert connection.vendor == "postgresql"
