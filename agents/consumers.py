@@ -73,7 +73,8 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         # Subscribed before the snapshot is read, so nothing falls in between.
         self.viewer = await hub.subscribe()
         try:
-            await self._send(self.page.snapshot)
+            begun = self.viewer.position.id
+            await self._send(lambda: self.page.snapshot(begun))
             await self._follow(Dirty())
         except asyncio.CancelledError:
             raise
@@ -134,7 +135,9 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
 def _frame(make: Any) -> str:
     swaps: list[SafeString] = make()
-    return fragments.joined([*swaps, fragments.swapped(fragments.as_of(timezone.now()))])
+    return fragments.joined(
+        [*swaps, fragments.swapped(fragments.as_of(timezone.now()))]
+    )
 
 
 def page_of(query: bytes) -> LivePage | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -43,7 +43,7 @@ def first_turn_since(moment: datetime) -> int | None:
 
 def last_hour(mysis_ids: Sequence[int], now: datetime) -> dict[int, Hour]:
     """The last hour of each Mysis; all of them have an entry."""
-    found: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+    found: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
     floor = first_turn_since(now - HOUR)
     if floor is not None:
         for line in _grouped(mysis_ids, floor):
@@ -52,13 +52,13 @@ def last_hour(mysis_ids: Sequence[int], now: datetime) -> dict[int, Hour]:
     return {number: _hour(found[number], newest) for number in mysis_ids}
 
 
-def _grouped(mysis_ids: Sequence[int], floor: int) -> Iterable[dict[str, Any]]:
+def _grouped(mysis_ids: Sequence[int], floor: int) -> Iterable[Mapping[str, Any]]:
     bucket = Func(
         F("started_at"),
         template=f"floor(extract(epoch from %(expressions)s) / {BUCKET})::bigint",
         output_field=BigIntegerField(),
     )
-    return (
+    found: Iterable[Mapping[str, Any]] = (
         Turn.objects.filter(mysis_id__in=mysis_ids, id__gte=floor)
         .annotate(bucket=bucket)
         .values("mysis_id", "bucket")
@@ -70,9 +70,10 @@ def _grouped(mysis_ids: Sequence[int], floor: int) -> Iterable[dict[str, Any]]:
         )
         .order_by()
     )
+    return found
 
 
-def _hour(lines: Iterable[dict[str, Any]], newest: int) -> Hour:
+def _hour(lines: Iterable[Mapping[str, Any]], newest: int) -> Hour:
     counts, failures = [0] * BUCKETS, [0] * BUCKETS
     tokens, cost = 0, Decimal(0)
     for line in lines:

@@ -78,9 +78,7 @@ def of_preview(prepared: Prepared) -> Shown:
     return _shown(
         assembly.system,
         assembly.messages,
-        Origins(
-            assembly.sources, {s.position: s.kind for s in assembly.synthetic}
-        ),
+        Origins(assembly.sources, {s.position: s.kind for s in assembly.synthetic}),
         Account(
             [asdict(line) for line in assembly.ledger],
             assembly.stats,
@@ -95,12 +93,8 @@ def of_sent(sent: SentContext) -> Shown:
     """The context that a past call was sent, rendered from what was kept."""
     found = show(sent)
     kinds = {s["position"]: s["kind"] for s in sent.view.get("synthetic", [])}
-    account = Account(
-        found.ledger, sent.stats, sent.digest, sent.dialect, found.intact
-    )
-    return _shown(
-        found.system, found.messages, Origins(found.sources, kinds), account
-    )
+    account = Account(found.ledger, sent.stats, sent.digest, sent.dialect, found.intact)
+    return _shown(found.system, found.messages, Origins(found.sources, kinds), account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +125,7 @@ def _shown(
     entries = tuple(_entry(line) for line in account.ledger)
     known = {entry.id: entry for entry in entries}
     blocks = [
-        _block(place, message, origins, known)
-        for place, message in enumerate(messages)
+        _block(place, message, origins, known) for place, message in enumerate(messages)
     ]
     if system is not None:
         top = {"role": "system", "content": system}

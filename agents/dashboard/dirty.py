@@ -14,20 +14,26 @@ WIDE = frozenset({Kind.MYSIS_STATE, Kind.ERROR, Kind.TURN_FINISHED})
 
 @dataclass(slots=True)
 class Dirty:
-    """Myses to draw again, with the newest event that says so, and feed lines."""
+    """Myses to draw again, with the newest event that says so, and feed lines.
+
+    ``newest`` is the last event of the stream, ``wide`` the last one that
+    concerns the fleet as a whole; 0 for none.
+    """
 
     myses: dict[int, int] = field(default_factory=dict)
     feed: deque[Item] = field(default_factory=lambda: deque(maxlen=FEED))
+    newest: int = 0
     wide: int = 0
     everything: bool = False
 
     def add(self, item: Item) -> None:
         """Note one event."""
+        self.newest = item["id"]
         owner = item["mysis"]
         if owner is not None:
-            self.myses[owner] = max(item["id"], self.myses.get(owner, 0))
+            self.myses[owner] = item["id"]
         if item["kind"] in WIDE:
-            self.wide = max(self.wide, item["id"])
+            self.wide = item["id"]
         self.feed.append(item)
 
     def __bool__(self) -> bool:
@@ -39,9 +45,10 @@ class Dirty:
         taken = Dirty(
             myses={number: self.myses.pop(number) for number in chosen},
             feed=self.feed,
+            newest=self.newest,
             wide=self.wide,
             everything=self.everything,
         )
         self.feed = deque(maxlen=FEED)
-        self.wide, self.everything = 0, False
+        self.newest, self.wide, self.everything = 0, 0, False
         return taken

@@ -124,8 +124,10 @@ def _joined_stale(found: Iterable[FeedLine]) -> list[FeedLine]:
     joined: list[FeedLine] = []
     for one in found:
         last = joined[-1] if joined else None
-        if last is not None and one.kind == Kind.SNAPSHOT_STALE and (
-            (last.kind, last.key, last.after) == (one.kind, one.key, one.after)
+        if (
+            last is not None
+            and one.kind == Kind.SNAPSHOT_STALE
+            and ((last.kind, last.key, last.after) == (one.kind, one.key, one.after))
         ):
             subject = f"{last.subject}, {one.subject}"
             joined[-1] = replace(last, subject=clip(subject, TEXT))
@@ -144,13 +146,14 @@ def line(
         subject, after = _text(data, "tool"), _stale(data)
     bad = kind == Kind.ERROR or _is_bad(data)
     icon = ICONS.get(kind, "flag")
-    return FeedLine(
-        number, kind, icon, at, named.name, named.key, subject, after, bad
-    )
+    return FeedLine(number, kind, icon, at, named.name, named.key, subject, after, bad)
 
 
 def _is_bad(data: Data) -> bool:
-    return data.get("ok") is False or "errored" in (data.get("state"), data.get("outcome"))
+    return data.get("ok") is False or "errored" in (
+        data.get("state"),
+        data.get("outcome"),
+    )
 
 
 def _text(data: Data, *keys: str) -> str:

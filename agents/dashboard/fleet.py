@@ -18,13 +18,15 @@ from django.db.models import (
 )
 
 from agents.models import Mysis
+from memory.gamestate.confidence import Moment
 from memory.models import Memory, Role, SentContext
 
-from . import activity, charts, game, lines
+from . import charts, game, lines
+from .activity import Hour, last_hour
 from .addresses import page_key
 
 LAST_LINE = 240
-STATES = tuple(str(state) for state in Mysis.State)
+STATES = ("running", "idle", "stopped", "errored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class FleetRow:
     tick: int | None
     said: Said | None
     gauge: charts.Gauge | None
-    hour: activity.Hour
+    hour: Hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def load(ids: Sequence[int], now: datetime) -> list[FleetRow]:
         cached=game.held(usernames),
         said=_said(ids, {m.pk: m.name for m in myses.values()}),
         gauges=gauges(ids),
-        hours=activity.last_hour(list(ids), now),
+        hours=last_hour(list(ids), now),
     )
     return [_row(myses[number], parts) for number in ids if number in myses]
 
@@ -136,20 +138,18 @@ def sorted_rows(view: View, now: datetime) -> list[FleetRow]:
 class Parts:
     """What the rows are put together from, by Mysis or by account."""
 
-    present: dict[str, game.Moment]
+    present: dict[str, Moment]
     cached: dict[str, list[game.Held]]
     said: dict[int, Said]
     gauges: dict[int, charts.Gauge | None]
-    hours: dict[int, activity.Hour]
+    hours: dict[int, Hour]
 
 
 def _row(mysis: Mysis, parts: Parts) -> FleetRow:
     account = mysis.account.username if mysis.account else ""
     standing = game.Standing()
     if account:
-        standing = game.standing(
-            parts.cached.get(account, []), parts.present[account]
-        )
+        standing = game.standing(parts.cached.get(account, []), parts.present[account])
     return FleetRow(
         id=mysis.pk,
         name=mysis.name,

@@ -45,7 +45,9 @@ def draw(template: str, **context: Any) -> SafeString:
 def cells(row: FleetRow) -> tuple[Fragment, ...]:
     """The cells of a fleet row; equal rows are drawn once per process."""
     return tuple(
-        Fragment(f"m{row.id}-{cell}", draw(f"cell_{cell}", row=row), f"cell cell-{cell}")
+        Fragment(
+            f"m{row.id}-{cell}", draw(f"cell_{cell}", row=row), f"cell cell-{cell}"
+        )
         for cell in CELLS
     )
 
@@ -53,9 +55,7 @@ def cells(row: FleetRow) -> tuple[Fragment, ...]:
 def fleet_rows(rows: Sequence[FleetRow], filtered: bool) -> Fragment:
     """The whole list, for a start and whenever Myses come or go."""
     drawn = [(row, cells(row)) for row in rows]
-    return Fragment(
-        "fleet-rows", draw("fleet_rows", drawn=drawn, filtered=filtered)
-    )
+    return Fragment("fleet-rows", draw("fleet_rows", drawn=drawn, filtered=filtered))
 
 
 def fleet_head(found: health.Health) -> list[Fragment]:
@@ -64,6 +64,7 @@ def fleet_head(found: health.Health) -> list[Fragment]:
         Fragment("fleet-totals", draw("fleet_totals", health=found)),
         Fragment("fleet-health", draw("fleet_health", health=found)),
         Fragment("fleet-reach", draw("fleet_reach", health=found)),
+        Fragment("count-all", format_html("{}", found.total)),
         *(
             Fragment(f"count-{name}", format_html("{}", found.counts[name]))
             for name in found.counts

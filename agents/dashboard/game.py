@@ -33,6 +33,7 @@ ORDER = tuple(sections.CURATED)
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 MAX_CHILDREN = 12
 
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """A snapshot with the length of its content in characters."""
@@ -67,6 +68,12 @@ class Section:
     reason: str
     size: int
     facts: tuple[ShownFact, ...]
+
+    @property
+    def partly(self) -> bool:
+        """Whether an action made some of the facts untrue, but not all."""
+        doubtful = {fact.confidence == "invalidated" for fact in self.facts}
+        return len(doubtful) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +179,7 @@ def _badges(snapshots: Iterable[Snapshot], moment: Moment) -> tuple[Badge, ...]:
         level = confidence(snapshot, moment)
         if level in SUSPECT:
             reason = _reason(snapshot, level, moment)
-            found.append(
-                Badge(title(snapshot.tool), snapshot.tool, str(level), reason)
-            )
+            found.append(Badge(title(snapshot.tool), snapshot.tool, str(level), reason))
     # What an action made untrue goes before what merely grew old.
     return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
 

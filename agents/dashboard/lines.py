@@ -26,7 +26,7 @@ COLUMNS = (
     "tool_name", "is_error", "pending", "tick", "tokens", "created_at",
 )  # fmt: skip
 
-WHO = {
+WHO: Mapping[str, str] = {
     Origin.NUDGE: "Nudge",
     Origin.PROMPT: "System prompt",
     Origin.SUMMARY: "Summary",
@@ -76,14 +76,15 @@ class Line:
         return (self.pending, self.is_error, self.size, len(self.calls))
 
 
-def rows(memories: QuerySet[Memory], shown: int = SHOWN) -> QuerySet[Memory, Any]:
+def rows(memories: QuerySet[Memory], shown: int = SHOWN) -> Iterable[dict[str, Any]]:
     """The columns that lines are made of, long texts cut by the database."""
-    return memories.annotate(
+    found: Iterable[dict[str, Any]] = memories.annotate(
         head=Left("content", shown),
         size=Length("content"),
         thought=Left("reasoning", shown),
         thought_size=Length("reasoning"),
     ).values(*COLUMNS, "head", "size", "thought", "thought_size")
+    return found
 
 
 def line(row: Mapping[str, Any], name: str) -> Line:
@@ -111,9 +112,9 @@ def line(row: Mapping[str, Any], name: str) -> Line:
 
 
 def _who(row: Mapping[str, Any], name: str) -> str:
-    origin, role = row["origin"], row["role"]
+    origin, role = str(row["origin"]), str(row["role"])
     if role == Role.TOOL:
-        return row["tool_name"] or "Tool result"
+        return str(row["tool_name"] or "Tool result")
     if origin == Origin.AGENT:
         return name
     who = person(row["sender"])

@@ -21,7 +21,8 @@ from .dirty import Dirty
 from .fragments import Fragment
 from .shared import shared
 
-# Rows older than this are drawn again unasked, because facts age by themselves.
+# Facts age by themselves: what was drawn earlier than this, in seconds, is not
+# shared any more.
 RECHECK_SHARED = 10
 LOG_GAP = 200
 PENDING = 50
@@ -30,8 +31,12 @@ PENDING = 50
 class LivePage(Protocol):
     """One viewer's page."""
 
-    def snapshot(self) -> list[SafeString]:
-        """Everything that is live on the page."""
+    def snapshot(self, version: int) -> list[SafeString]:
+        """Everything that is live on the page, read now.
+
+        ``version`` is the id of the newest event that the viewer's stream
+        has left behind.
+        """
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """What differs from what the viewer has."""
@@ -70,35 +75,38 @@ class FleetPage:
         self.view = view
         self.ids: list[int] = []
         self.sent = Sent()
+        self.newest = self.wide = 0
 
-    def snapshot(self) -> list[SafeString]:
+    def snapshot(self, version: int) -> list[SafeString]:
         """Head, all rows, the feed."""
         now = timezone.now()
-        rows = self._all_rows(now, 0)
-        swaps = [*self._list(rows), *self._head(now, 0)]
+        self.newest = self.wide = version
+        rows = fleet.sorted_rows(self.view, now)
+        head = self.sent.news(fragments.fleet_head(health.look(now)))
         newest = Fragment("feed", fragments.feed_lines(feed.newest()))
-        return [*swaps, fragments.swapped(newest)]
+        return [*self._list(rows), *head, fragments.swapped(newest)]
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """Rows whose Mysis did something, the head, new feed lines."""
         now = timezone.now()
+        self.newest = dirty.newest or self.newest
+        self.wide = dirty.wide or self.wide
         if dirty.everything:
-            return self._recheck(now)
+            return [*self._recheck(now), *_fed(dirty)]
         swaps: list[SafeString] = []
-        if dirty.wide and set(self._matching(dirty.wide)) != set(self.ids):
-            swaps += self._list(self._all_rows(now, dirty.wide))
+        if dirty.wide and set(self._matching()) != set(self.ids):
+            swaps += self._list(self._all_rows(now))
         for number, version in dirty.myses.items():
             if number in self.ids:
                 swaps += self.sent.news(_cells(number, version))
-        swaps += self._head(now, dirty.wide)
-        return [*swaps, *_fed(dirty)]
+        return [*swaps, *self._head(now), *_fed(dirty)]
 
     def _recheck(self, now: datetime) -> list[SafeString]:
-        rows = self._all_rows(now, 0)
+        rows = self._all_rows(now)
         if {row.id for row in rows} != set(self.ids):
-            return [*self._list(rows), *self._head(now, 0)]
+            return [*self._list(rows), *self._head(now)]
         found = [cell for row in rows for cell in fragments.cells(row)]
-        return [*self.sent.news(found), *self._head(now, 0)]
+        return [*self.sent.news(found), *self._head(now)]
 
     def _list(self, rows: Sequence[fleet.FleetRow]) -> list[SafeString]:
         self.ids = [row.id for row in rows]
@@ -107,16 +115,16 @@ class FleetPage:
         filtered = bool(self.view.state or self.view.query)
         return [fragments.swapped(fragments.fleet_rows(rows, filtered))]
 
-    def _all_rows(self, now: datetime, version: int) -> list[fleet.FleetRow]:
-        key = ("rows", self.view, version, bucket(now))
+    def _all_rows(self, now: datetime) -> list[fleet.FleetRow]:
+        key = ("rows", self.view, self.newest, bucket(now))
         return shared.get(key, lambda: fleet.sorted_rows(self.view, now))
 
-    def _matching(self, version: int) -> list[int]:
-        key = ("matching", self.view, version)
+    def _matching(self) -> list[int]:
+        key = ("matching", self.view, self.wide)
         return shared.get(key, lambda: fleet.matching(self.view))
 
-    def _head(self, now: datetime, version: int) -> list[SafeString]:
-        key = ("health", version, bucket(now))
+    def _head(self, now: datetime) -> list[SafeString]:
+        key = ("health", self.wide, bucket(now))
         found = shared.get(key, lambda: health.look(now))
         return self.sent.news(fragments.fleet_head(found))
 
@@ -150,23 +158,29 @@ class MysisPage:
         self.name = mysis.name
         self.key = page_key(mysis)
         self.after = after
+        self.version = 0
         self.sent = Sent()
-        self.open: dict[int, tuple[object, ...]] = dict.fromkeys(list(pending)[:PENDING], ())
+        self.open: dict[int, tuple[object, ...]] = dict.fromkeys(
+            list(pending)[:PENDING], ()
+        )
 
-    def snapshot(self) -> list[SafeString]:
+    def snapshot(self, version: int) -> list[SafeString]:
         """The live parts, and the lines written since the viewer's newest."""
-        return [*self._parts(0), *self._log()]
+        self.version = version
+        parts = self._draw(timezone.now())
+        return [*self.sent.news(parts), *self._log()]
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """What differs, if anything happened to this Mysis."""
         version = dirty.myses.get(self.mysis_id)
         if version is None and not dirty.everything:
             return []
-        return [*self._parts(version or 0), *self._log()]
+        self.version = version or self.version
+        return [*self._parts(), *self._log()]
 
-    def _parts(self, version: int) -> list[SafeString]:
+    def _parts(self) -> list[SafeString]:
         now = timezone.now()
-        key = ("mysis", self.mysis_id, version, bucket(now))
+        key = ("mysis", self.mysis_id, self.version, bucket(now))
         return self.sent.news(shared.get(key, lambda: self._draw(now)))
 
     def _draw(self, now: datetime) -> list[Fragment]:

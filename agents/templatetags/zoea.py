@@ -118,6 +118,6 @@ def words(value: str) -> str:
 
 
 @register.filter
-def part(parts: dict[str, SafeString], name: str) -> SafeString | str:
+def part(parts: dict[str, SafeString], name: str) -> SafeString:
     """The fragment of a name, or of a state's count."""
-    return parts.get(name) or parts.get(f"count-{name}", "")
+    return parts.get(name) or parts.get(f"count-{name}") or SafeString("")

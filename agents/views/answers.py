@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.safestring import SafeString
 
 
 def uses_htmx(request: HttpRequest) -> bool:
@@ -15,14 +14,12 @@ def uses_htmx(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def confirm(
-    request: HttpRequest, words: str, swaps: SafeString | str = ""
-) -> HttpResponse:
-    """A command was done; ``swaps`` are out-of-band fragments to bring along."""
+def confirm(request: HttpRequest, words: str) -> HttpResponse:
+    """A command was done. What it changed comes by the socket."""
     if not uses_htmx(request):
         messages.success(request, words)
         return back(request)
-    context = {"words": words, "level": "success", "swaps": swaps}
+    context = {"words": words, "level": "success"}
     return render(request, "agents/live/notice.html", context)
 
 

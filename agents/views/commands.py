@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
-from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from agents import actions
 from agents.actions import ActionError
-from agents.dashboard import fleet, fragments
 from agents.dashboard.addresses import find_mysis
-from agents.dashboard.fragments import Fragment
 from agents.forms import MessageForm
 from agents.models import Mysis
 
@@ -28,7 +24,7 @@ def start(request: HttpRequest, key: str) -> HttpResponse:
         actions.start_mysis(mysis=mysis, by=actor(request))
     except ActionError as error:
         return refuse(request, error.detail, error.status)
-    return confirm(request, f"{mysis.name} starts.", _swaps(request, mysis))
+    return confirm(request, f"{mysis.name} starts.")
 
 
 @require_POST
@@ -40,7 +36,7 @@ def stop(request: HttpRequest, key: str) -> HttpResponse:
         actions.stop_mysis(mysis=mysis, by=actor(request))
     except ActionError as error:
         return refuse(request, error.detail, error.status)
-    return confirm(request, f"{mysis.name} is stopped.", _swaps(request, mysis))
+    return confirm(request, f"{mysis.name} is stopped.")
 
 
 @require_POST
@@ -49,7 +45,7 @@ def send(request: HttpRequest) -> HttpResponse:
     """A message to one Mysis, or a broadcast to all that are idle or running."""
     form = MessageForm(request.POST)
     if not form.is_valid():
-        errors = [text for texts in form.errors.values() for text in texts]
+        errors = [str(text) for texts in form.errors.values() for text in texts]
         return refuse(request, " ".join(errors), 422)
     mysis: Mysis | None = form.cleaned_data["to"]
     try:
@@ -68,16 +64,3 @@ def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
     if count == 0:
         return "Stored, but it reached nobody: no Mysis is idle or running. Start one."
     return f"Sent to {count} {'Mysis' if count == 1 else 'Myses'}."
-
-
-def _swaps(request: HttpRequest, mysis: Mysis) -> SafeString | str:
-    """The Mysis as it is now, for the page that asked; the socket may be away."""
-    rows = fleet.load([mysis.pk], timezone.now())
-    if not rows:
-        return ""
-    if request.POST.get("place") == "mysis":
-        acts = fragments.draw("mysis_acts", row=rows[0])
-        return fragments.swapped(Fragment("mysis-acts", acts))
-    found = fragments.cells(rows[0])
-    wanted = [cell for cell in found if cell.id.endswith(("-who", "-acts"))]
-    return fragments.joined(fragments.swapped(cell) for cell in wanted)

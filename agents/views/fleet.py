@@ -10,8 +10,6 @@ from django.views.decorators.http import require_safe
 
 from agents.actions import MAX_TEXT
 from agents.dashboard import charts, feed, fleet, fragments, health
-from agents.dashboard.pages import bucket
-from agents.dashboard.shared import shared
 from agents.forms import MessageForm
 
 
@@ -21,7 +19,7 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     view = fleet.View.of(request.GET)
     rows = fleet.sorted_rows(view, now)
-    found = shared.get(("health", 0, bucket(now)), lambda: health.look(now))
+    found = health.look(now)
     live = urlencode(
         {"page": "fleet", "state": view.state, "q": view.query, "sort": view.sort}
     )

@@ -29,7 +29,7 @@ def mysis_page(request: HttpRequest, key: str) -> HttpResponse:
     shown = _conversation(mysis, place)
     found = detail.head(mysis, now)
     parts = fragments.mysis(found, detail.panel(mysis, now))
-    live = {"page": "mysis", "mysis": mysis.pk}
+    live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
     context = {
         "mysis": mysis,
         "key": found.key,
@@ -39,7 +39,7 @@ def mysis_page(request: HttpRequest, key: str) -> HttpResponse:
         "lines": shown,
         "older": _older(mysis.pk, shown),
         "place": place,
-        "live_query": urlencode(live),
+        "live_query": live,
         "max_text": MAX_TEXT,
         "tab": "conversation",
         "now": now,

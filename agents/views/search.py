@@ -9,7 +9,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from agents.dashboard import feed
@@ -86,5 +85,6 @@ def _found(asked: dict[str, Any]) -> list[Result]:
 
 
 def _next(request: HttpRequest, page: Sequence[Result]) -> str:
-    query = {**request.GET.dict(), "before": page[-1].id}
-    return urlencode(query)
+    query = request.GET.copy()
+    query["before"] = str(page[-1].id)
+    return query.urlencode()

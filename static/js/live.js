@@ -229,7 +229,7 @@
   document.addEventListener("htmx:beforeSwap", function (event) {
     if (event.target.id === "log-older" && logBox()) heightBefore = logBox().scrollHeight;
   });
-  document.addEventListener("htmx:afterSettle", function (event) {
+  document.addEventListener("htmx:afterSwap", function (event) {
     var box = logBox();
     if (!box || !heightBefore || !box.contains(event.target)) return;
     box.scrollTop += box.scrollHeight - heightBefore;

@@ -168,7 +168,7 @@
   document.addEventListener("htmx:afterRequest", function (event) {
     var form = event.detail.elt;
     if (!form.matches || !form.matches("[data-clear-on-success]")) return;
-    if (!event.detail.successful) return;
+    if (!event.detail.xhr || event.detail.xhr.status >= 400) return;
     var box = form.querySelector("textarea");
     box.value = "";
     drawCount(box);
@@ -181,6 +181,17 @@
   });
   document.addEventListener("htmx:responseError", function (event) {
     tell("The server answered " + event.detail.xhr.status + ": nothing was done.");
+  });
+
+  // What a command changed comes by the socket; without one, the page is loaded
+  // again, or the button would seem to do nothing.
+  document.addEventListener("htmx:afterRequest", function (event) {
+    var mark = document.getElementById("live-status");
+    var write = event.detail.requestConfig && event.detail.requestConfig.verb === "post";
+    if (!write || !mark || mark.dataset.state === "live") return;
+    if (event.detail.xhr && event.detail.xhr.status && event.detail.xhr.status < 400) {
+      location.reload();
+    }
   });
 
   function tell(text) {

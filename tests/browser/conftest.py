@@ -21,6 +21,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Request,
+    ViewportSize,
     sync_playwright,
 )
 
@@ -36,8 +37,8 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-WIDE = {"width": 1440, "height": 900}
-PHONE = {"width": 390, "height": 844}
+WIDE = ViewportSize(width=1440, height=900)
+PHONE = ViewportSize(width=390, height=844)
 
 
 @dataclass
@@ -94,9 +95,7 @@ def admin(transactional_db: None) -> User:
 
 
 @pytest.fixture
-def context(
-    browser: Browser, server: Server, admin: User
-) -> Iterator[BrowserContext]:
+def context(browser: Browser, server: Server, admin: User) -> Iterator[BrowserContext]:
     """A browser profile with the admin's session."""
     opened = browser.new_context(viewport=WIDE, base_url=server.origin)
     opened.set_default_timeout(10_000)

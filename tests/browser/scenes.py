@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from django.utils import timezone
@@ -19,7 +18,9 @@ from tests.factories import make_account, make_memory, make_mysis, make_turn
 TICK = 481_516
 RTL = "سفينة الاستكشاف البعيد"
 CJK = "深空探索者一号・長い名前の採掘船団を率いる艦"
-LONG = "Mnemosyne-of-the-extraordinarily-long-and-unbroken-name-without-any-space-at-all"
+LONG = (
+    "Mnemosyne-of-the-extraordinarily-long-and-unbroken-name-without-any-space-at-all"
+)
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 STATUS: dict[str, Any] = {
@@ -97,7 +98,11 @@ def play(mysis: Mysis, *, credits: int = 11_153, stale: bool = False) -> None:
 
 def talk(mysis: Mysis, exchanges: int = 3) -> list[Memory]:
     """A conversation with an order, calls, results and thoughts."""
-    rows = [make_memory(mysis, content="Find out what sells best here.", sender="operator:ann")]
+    rows = [
+        make_memory(
+            mysis, content="Find out what sells best here.", sender="operator:ann"
+        )
+    ]
     turn = make_turn(mysis, outcome="done", iterations=2, latency_ms=2345)
     for number in range(exchanges):
         rows += _exchange(mysis, turn, number)
@@ -133,7 +138,9 @@ def _exchange(mysis: Mysis, turn: Turn, number: int) -> list[Memory]:
     return [asked, got]
 
 
-def work(mysis: Mysis, *, turns: int = 9, share: float = 0.4, cost: str = "0.004") -> None:
+def work(
+    mysis: Mysis, *, turns: int = 9, share: float = 0.4, cost: str = "0.004"
+) -> None:
     """Turns over the last hour, and a context for the newest call."""
     now = timezone.now()
     for number in range(turns):
@@ -188,8 +195,14 @@ def busy_fleet() -> dict[str, Mysis]:
     make_memory(
         fleet[RTL], role="assistant", content="وصلت إلى المحطة وأنتظر الأوامر التالية."
     )
-    make_memory(fleet[CJK], role="assistant", content="小惑星帯で鉄鉱石を採掘中です。燃料は半分残っています。")
-    make_memory(fleet["Draper"], role="assistant", content=f"They said {HOSTILE} again.")
+    make_memory(
+        fleet[CJK],
+        role="assistant",
+        content="小惑星帯で鉄鉱石を採掘中です。燃料は半分残っています。",
+    )
+    make_memory(
+        fleet["Draper"], role="assistant", content=f"They said {HOSTILE} again."
+    )
     happenings(fleet)
     return fleet
 

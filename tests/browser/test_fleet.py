@@ -1,0 +1,261 @@
+"""The fleet page in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, WebSocketRoute, expect
+
+from agents import actions, events
+from agents.events import Kind
+from agents.models import Broadcast, Mysis
+from memory.models import Memory
+from tests.browser import scenes
+from tests.browser.conftest import PHONE, Complaints
+from tests.factories import make_memory, make_mysis
+
+
+def live(page: Page, address: str = "/") -> None:
+    """Open a page and wait for its socket's first frame."""
+    page.goto(address)
+    expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
+    page.wait_for_function(
+        "document.querySelector('#live-word').textContent === 'live'"
+    )
+
+
+def row(page: Page, mysis: Mysis):
+    """A Mysis's row."""
+    return page.locator(f"#m{mysis.pk}")
+
+
+def test_a_row_follows_what_happens(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    live(page)
+    expect(row(page, mysis)).to_contain_text("running")
+    make_memory(mysis, role="assistant", content="Mining iron at the belt.")
+    events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data={})
+    expect(row(page, mysis)).to_contain_text("Mining iron at the belt.")
+    actions.stop_mysis(mysis=mysis, by="system")
+    expect(row(page, mysis).locator(".state")).to_have_text("stopped")
+    expect(page.locator("#count-stopped")).to_have_text("1")
+
+
+def test_a_new_mysis_appears_and_a_deleted_one_goes(page: Page):
+    make_mysis(name="Ada")
+    live(page)
+    new = actions.create_mysis(name="Brahe", by="system")
+    expect(row(page, new)).to_contain_text("Brahe")
+    expect(page.locator(".row")).to_have_count(2)
+    actions.delete_mysis(mysis=new, by="system")
+    expect(page.locator(".row")).to_have_count(1)
+
+
+def test_stop_and_start(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    live(page)
+    page.get_by_role("button", name="Stop Ada").click()
+    expect(page.locator("#notices")).to_contain_text("Ada is stopped.")
+    expect(row(page, mysis).locator(".state")).to_have_text("stopped")
+    page.get_by_role("button", name="Start Ada").click()
+    expect(row(page, mysis).locator(".state")).to_have_text("running")
+    mysis.refresh_from_db()
+    assert mysis.state == Mysis.State.RUNNING
+
+
+def test_the_keyboard_keeps_its_place_in_a_row_that_changes(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    live(page)
+    page.locator(f"#m{mysis.pk}-name").focus()
+    actions.stop_mysis(mysis=mysis, by="system")
+    expect(row(page, mysis).locator(".state")).to_have_text("stopped")
+    expect(page.locator(f"#m{mysis.pk}-name")).to_be_focused()
+
+
+def test_a_broadcast_names_its_target_and_reaches_it(page: Page):
+    for name in ("Ada", "Brahe"):
+        make_mysis(name=name)
+    make_mysis(name="Cassini", state="stopped")
+    live(page)
+    composer = page.locator("#composer")
+    expect(composer).to_contain_text("Reaches 2 Myses")
+    expect(composer.get_by_role("button")).to_have_text("Send to the fleet")
+    box = page.get_by_role("textbox", name="Message", exact=True)
+    box.fill("All home.")
+    expect(page.locator("#composer-count")).to_contain_text("9 / ")
+    box.press("Control+Enter")
+    expect(composer).to_contain_text("Sent to 2 Myses.")
+    expect(box).to_have_value("")
+    expect(page.locator("#feed")).to_contain_text("broadcast to 2: All home.")
+    assert Broadcast.objects.get().sender == "operator:ann"
+
+
+def test_a_message_to_one_wakes_it(page: Page):
+    mysis = make_mysis(name="Ada")
+    make_mysis(name="Brahe")
+    live(page)
+    page.get_by_role("link", name="Message Ada").click()
+    expect(page.locator("#composer button")).to_have_text("Send to Ada")
+    page.locator("#id_text").fill("Sell the ore.")
+    page.locator("#composer button").click()
+    expect(page.locator("#composer")).to_contain_text("Sent to Ada.")
+    expect(row(page, mysis).locator(".state")).to_have_text("running")
+    assert Memory.objects.get(mysis=mysis).content == "Sell the ore."
+
+
+def test_a_refusal_stands_where_one_types_and_the_text_stays(
+    page: Page, complaints: Complaints
+):
+    # The browser logs every answer of 400 and above by itself.
+    complaints.allowed = ("409 (Conflict)",)
+    mysis = make_mysis(name="Ada", state="stopped")
+    live(page, f"/?to={mysis.pk}")
+    page.locator("#id_text").fill("Sell the ore.")
+    page.locator("#composer button").click()
+    expect(page.locator("#composer")).to_contain_text("Ada is stopped. Start it")
+    expect(page.locator("#id_text")).to_have_value("Sell the ore.")
+
+
+def test_filter_and_search_keep_the_page_live(page: Page):
+    ada = make_mysis(name="Ada", state="running")
+    make_mysis(name="Brahe")
+    live(page)
+    page.get_by_role("searchbox", name="Name").press_sequentially("ada")
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.get_by_role("searchbox", name="Name")).to_be_focused()
+    assert "q=ada" in page.url
+    make_memory(ada, role="assistant", content="Still here.")
+    events.append(Kind.MEMORY_ADDED, mysis_id=ada.pk, data={})
+    expect(row(page, ada)).to_contain_text("Still here.")
+    page.get_by_text("idle 1").click()
+    expect(page.locator("#fleet-rows")).to_contain_text("No Mysis matches.")
+
+
+def test_a_lost_connection_shows_and_comes_back(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    sockets: list[WebSocketRoute] = []
+
+    def through(route: WebSocketRoute) -> None:
+        route.connect_to_server()
+        sockets.append(route)
+
+    page.route_web_socket("**/ws/dashboard/**", through)
+    live(page)
+    sockets[-1].close(code=1012)
+    expect(page.locator("#connection")).to_contain_text("connection is lost")
+    actions.stop_mysis(mysis=mysis, by="system")
+    expect(page.locator("#connection")).to_be_hidden()
+    expect(row(page, mysis).locator(".state")).to_have_text("stopped")
+
+
+def test_signed_out_says_so_and_stops_trying(page: Page):
+    make_mysis(name="Ada")
+    page.route_web_socket("**/ws/dashboard/**", lambda route: route.close(code=4401))
+    page.goto("/")
+    expect(page.locator("#connection")).to_contain_text("You are signed out")
+    expect(page.locator("#connection a")).to_have_attribute(
+        "href", "/sign-in/?next=%2F"
+    )
+
+
+def test_hostile_text_stays_text(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    live(page)
+    text = f"{scenes.HOSTILE}<b hx-get='/events/' hx-trigger='load'>x</b>"
+    make_memory(mysis, role="assistant", content=text)
+    events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data={})
+    events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": text})
+    expect(row(page, mysis)).to_contain_text("<script>alert(1)</script>")
+    expect(page.locator("#feed")).to_contain_text("<script>alert(1)</script>")
+    assert page.locator("main script, main img, main b").count() == 0
+
+
+def test_the_theme_is_chosen_and_remembered(page: Page):
+    make_mysis(name="Ada")
+    page.emulate_media(color_scheme="light")
+    live(page)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    toggle = page.get_by_role("button", name="Theme")
+    toggle.click()
+    toggle.click()
+    expect(toggle).to_have_accessible_name("Theme: dark")
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(ground) == dark
+
+
+def test_the_system_theme_is_followed(page: Page):
+    page.emulate_media(color_scheme="light")
+    page.goto("/")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+
+
+def test_ages_tick_and_tell_the_exact_time(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    make_memory(mysis, role="assistant", content="Hello.")
+    page.clock.install()
+    live(page)
+    age = row(page, mysis).locator(".cell-said time")
+    page.clock.run_for(65_000)
+    expect(age).to_have_text("1 min ago")
+    assert ":" in (age.get_attribute("title") or "")
+
+
+@pytest.mark.parametrize("width", [PHONE["width"], 768, 1024])
+def test_nothing_runs_out_of_a_narrow_page(page: Page, width: int):
+    fleet = scenes.busy_fleet()
+    page.set_viewport_size({"width": width, "height": 844})
+    ada = fleet["Ada"]
+    addresses = ["/", "/events/", "/search/?q=mine", "/prompts/", "/myses/new/"]
+    addresses += [f"/myses/{m.pk}/" for m in fleet.values()]
+    addresses += [f"/myses/{ada.pk}/context/", f"/turns/{ada.turns.latest('pk').pk}/"]
+    wider = (
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
+    for address in addresses:
+        page.goto(address)
+        assert not page.evaluate(wider), address
+
+
+def test_every_stop_button_can_be_hit_with_a_thumb(page: Page):
+    scenes.busy_fleet()
+    page.set_viewport_size(PHONE)
+    live(page)
+    for button in page.locator(".act-stop").all():
+        box = button.bounding_box()
+        assert box is not None
+        assert box["height"] >= 44
+        assert box["width"] >= 44
+
+
+def test_the_whole_page_is_small(page: Page):
+    scenes.busy_fleet()
+    sizes: list[int] = []
+    page.on(
+        "requestfinished",
+        lambda request: sizes.append(request.sizes()["responseBodySize"]),
+    )
+    live(page)
+    assert 0 < sum(sizes) < 300_000
+
+
+def test_an_empty_fleet_says_what_to_do(page: Page):
+    live(page)
+    page.get_by_role("link", name="Create the first Mysis").click()
+    page.get_by_label("Name").fill("Ada")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("heading", name="Ada")).to_be_visible()
+    expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
+    assert Mysis.objects.get().name == "Ada"
+
+
+def test_a_viewer_sees_no_controls(page: Page, admin: User):
+    User.objects.filter(pk=admin.pk).update(is_superuser=False, is_staff=False)
+    make_mysis(name="Ada", state="running")
+    live(page)
+    expect(page.get_by_role("button", name="Stop Ada")).to_be_hidden()
+    expect(page.locator("#composer")).to_be_hidden()

@@ -1,0 +1,252 @@
+"""The page of one Mysis in a real browser."""
+
+from __future__ import annotations
+
+import json
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+
+from agents import actions, events
+from agents.events import Kind
+from agents.models import Mysis
+from memory.models import GameSnapshot, Memory
+from tests.browser import scenes
+from tests.browser.conftest import PHONE, Complaints, sign_in
+from tests.browser.test_fleet import live
+from tests.factories import make_memory, make_mysis
+from tests.server import Server
+
+AT_END = "(box => box.scrollHeight - box.scrollTop - box.clientHeight < 2)"
+SCROLL = "document.getElementById('log-scroll')"
+
+
+def say(mysis: Mysis, text: str, **values: object) -> Memory:
+    """A new line, with its event."""
+    with transaction.atomic():
+        values = {"role": "assistant", "content": text, **values}
+        row = make_memory(mysis, **values)
+        events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data={"memory_id": row.pk})
+    return row
+
+
+def fill(mysis: Mysis, count: int) -> None:
+    """A history that is longer than the page shows."""
+    for number in range(count):
+        make_memory(mysis, role="assistant", content=f"line {number} " + "x " * 60)
+
+
+def address(mysis: Mysis) -> str:
+    """Its page, by name as people link it."""
+    return f"/myses/{mysis.name}/"
+
+
+def test_new_lines_are_followed_at_the_end(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    fill(mysis, 30)
+    live(page, address(mysis))
+    assert page.evaluate(f"{AT_END}({SCROLL})")
+    for number in range(5):
+        say(mysis, f"news {number} " + "y " * 80)
+        expect(page.locator("#log")).to_contain_text(f"news {number}")
+    page.wait_for_function(f"{AT_END}({SCROLL})")
+    expect(page.locator("#log-pill")).to_be_hidden()
+
+
+def test_a_reader_further_up_is_left_alone_and_told(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    fill(mysis, 30)
+    live(page, address(mysis))
+    page.evaluate(f"{SCROLL}.scrollTop = 400")
+    say(mysis, "first")
+    say(mysis, "second")
+    pill = page.locator("#log-pill")
+    expect(pill).to_have_text("2 new")
+    assert page.evaluate(f"{SCROLL}.scrollTop") == 400
+    pill.click()
+    expect(pill).to_be_hidden()
+    page.wait_for_function(f"{AT_END}({SCROLL})")
+
+
+def test_older_lines_come_while_scrolling_up_and_nothing_jumps(page: Page):
+    mysis = make_mysis(name="Ada")
+    fill(mysis, 130)
+    live(page, address(mysis))
+    lines = page.locator("#log > [data-id]")
+    expect(lines).to_have_count(50)
+    page.evaluate(f"{SCROLL}.scrollTop = 0")
+    expect(lines).to_have_count(100)
+    assert page.evaluate(f"{SCROLL}.scrollTop") > 500
+    page.evaluate(f"{SCROLL}.scrollTop = 0")
+    expect(lines).to_have_count(130)
+    expect(page.locator("#log-older")).to_have_count(0)
+    ids = [int(line.get_attribute("data-id") or 0) for line in lines.all()]
+    assert ids == sorted(set(ids))
+
+
+def test_an_answer_that_was_waited_for_comes_into_its_place(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    row = say(mysis, "", role="tool", tool_name="mine", tool_call_id="c", pending=True)
+    live(page, address(mysis))
+    line = page.locator(f"#line-{row.pk}")
+    expect(line).to_contain_text("waiting for the answer")
+    row.content, row.pending = json.dumps({"ore": 3}), False
+    row.save()
+    events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data={"memory_id": row.pk})
+    expect(line).not_to_contain_text("waiting for the answer")
+    expect(line).to_contain_text('"ore": 3')
+    expect(page.locator("#log > [data-id]")).to_have_count(1)
+
+
+def test_reasoning_and_results_are_folded(page: Page):
+    mysis = make_mysis(name="Ada")
+    scenes.talk(mysis)
+    live(page, address(mysis))
+    expect(page.get_by_text("The belt is rich").first).to_be_hidden()
+    page.get_by_text("Reasoning").first.click()
+    expect(page.get_by_text("The belt is rich").first).to_be_visible()
+    expect(page.locator(".call").first).to_have_text("→ get_status(deep=0)")
+    say(mysis, "and on")
+    expect(page.locator("#log")).to_contain_text("and on")
+    expect(page.get_by_text("The belt is rich").first).to_be_visible()
+
+
+def test_a_message_wakes_an_idle_mysis(page: Page):
+    mysis = make_mysis(name="Ada")
+    live(page, address(mysis))
+    page.get_by_role("textbox", name="Message to Ada").fill("Go mining.")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#log")).to_contain_text("Go mining.")
+    expect(page.locator("#mysis-head .state")).to_have_text("running")
+    expect(page.locator("#composer")).to_contain_text("Sent to Ada.")
+    expect(page.locator(".empty-log")).to_have_count(0)
+
+
+def test_stop_and_start(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    live(page, address(mysis))
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#mysis-head .state")).to_have_text("stopped")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator("#mysis-head .state")).to_have_text("running")
+
+
+def test_an_error_says_what_to_do(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    live(page, address(mysis))
+    error = "The provider refused the key: set a new one in the admin."
+    Mysis.objects.filter(pk=mysis.pk).update(state="errored", last_error=error)
+    data = {"name": "Ada", "state": "errored", "error": error}
+    events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
+    expect(page.get_by_role("alert")).to_contain_text(error)
+
+
+def test_what_was_missed_comes_once_after_a_lost_connection(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    fill(mysis, 3)
+    sockets: list[WebSocketRoute] = []
+
+    def through(route: WebSocketRoute) -> None:
+        route.connect_to_server()
+        sockets.append(route)
+
+    page.route_web_socket("**/ws/dashboard/**", through)
+    live(page, address(mysis))
+    say(mysis, "before")
+    expect(page.locator("#log")).to_contain_text("before")
+    sockets[-1].close(code=1012)
+    expect(page.locator("#connection")).to_be_visible()
+    say(mysis, "meanwhile")
+    expect(page.locator("#connection")).to_be_hidden()
+    expect(page.get_by_text("meanwhile")).to_have_count(1)
+    expect(page.get_by_text("before")).to_have_count(1)
+    say(mysis, "afterwards")
+    expect(page.get_by_text("afterwards")).to_have_count(1)
+
+
+def test_a_link_to_a_message_opens_its_place(page: Page):
+    mysis = make_mysis(name="Ada")
+    rows = [make_memory(mysis, content=f"order {n}") for n in range(200)]
+    place = rows[40]
+    page.goto(f"/myses/Ada/?at={place.pk}#line-{place.pk}")
+    expect(page.locator(f"#line-{place.pk}")).to_be_in_viewport()
+    page.get_by_role("link", name="Go to the newest").click()
+    expect(page.get_by_text("order 199", exact=True)).to_be_in_viewport()
+
+
+def test_hostile_text_stays_text(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    live(page, address(mysis))
+    bad = f"{scenes.HOSTILE}<i hx-get='/events/' hx-trigger='load' hx-swap-oob='true'>"
+    calls = [{"id": "c", "function": {"name": bad, "arguments": bad}}]
+    say(mysis, bad, reasoning=bad, tool_calls=calls)
+    say(mysis, bad, role="tool", tool_name=bad, tool_call_id="c")
+    expect(page.locator(".line-tool")).to_have_count(1)
+    assert page.locator("main script, main img, main i").count() == 0
+
+
+def test_a_deleted_mysis_says_so(page: Page):
+    mysis = make_mysis(name="Ada")
+    live(page, address(mysis))
+    actions.delete_mysis(mysis=mysis, by="system")
+    expect(page.locator("#mysis-error")).to_contain_text("This Mysis was deleted.")
+
+
+def test_the_state_panel_follows_and_keeps_what_is_open(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    scenes.play(mysis)
+    live(page, address(mysis))
+    panel = page.locator("#mysis-state")
+    expect(panel).to_contain_text("11,153")
+    panel.get_by_text("System", exact=True).click()
+    expect(panel.get_by_text("Asteroid Belt Alpha, Earth, Mars")).to_be_hidden()
+    GameSnapshot.objects.filter(tool_name="get_status").update(
+        stale_reason="mine", stale_tick=scenes.TICK
+    )
+    data = {"tool": "get_status", "reason": "mine", "tick": scenes.TICK}
+    events.append(Kind.SNAPSHOT_STALE, mysis_id=mysis.pk, data=data)
+    expect(panel).to_contain_text("changed by mine at tick 481516; call get_status")
+    expect(panel.get_by_text("Asteroid Belt Alpha, Earth, Mars")).to_be_hidden()
+
+
+def test_it_works_without_a_script(browser: Browser, server: Server, admin: User):
+    mysis = make_mysis(name="Ada")
+    plain = browser.new_context(
+        java_script_enabled=False, base_url=server.origin, viewport=PHONE
+    )
+    sign_in(plain, server, admin)
+    page = plain.new_page()
+    page.goto("/myses/Ada/")
+    page.locator("#id_text").fill("Go mining.")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#notices")).to_contain_text("Sent to Ada.")
+    expect(page.locator("#log")).to_contain_text("Go mining.")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#notices")).to_contain_text("Ada is stopped.")
+    assert page.url == f"{server.origin}/myses/Ada/"
+    mysis.refresh_from_db()
+    assert mysis.state == "stopped"
+    page.goto("/")
+    page.get_by_role("button", name="Start Ada").click()
+    expect(page.locator("#notices")).to_contain_text("Ada starts.")
+    plain.close()
+
+
+def test_the_context_page_shows_what_would_be_sent(page: Page, complaints: Complaints):
+    complaints.allowed = ("status of 422",)
+    mysis = make_mysis(name="Ada")
+    scenes.play(mysis)
+    scenes.talk(mysis, exchanges=15)
+    page.goto("/myses/Ada/context/")
+    expect(page.locator(".block").first).to_contain_text("system")
+    expect(page.locator(".block").last).to_contain_text("Current Game State")
+    expect(page.locator(".ledger .entry")).to_have_count(31)
+    page.get_by_label("Strategy").select_option("window")
+    page.get_by_label("Window, messages").fill("4")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("what if, not its policy")).to_be_visible()
+    expect(page.locator(".disp-counts")).to_contain_text("out of window")
+    page.get_by_label("Strategy").select_option("full")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator(".field-error")).to_contain_text("window")
