@@ -14,6 +14,10 @@ from memory.admin.readonly import ReadOnlyAdmin
 from .auth.tokens import digest_of, new_secret
 from .models import ApiToken, IdempotencyRecord, SignInLink
 
+admin.site.site_header = "Zoea admin"
+admin.site.site_title = "Zoea"
+admin.site.index_title = "What can be edited, and what is kept"
+
 
 @admin.register(ApiToken)
 class TokenAdmin(admin.ModelAdmin[ApiToken]):

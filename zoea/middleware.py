@@ -14,7 +14,7 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 # These authenticate by themselves, or must answer before anybody signs in.
 OPEN_PREFIXES = ("/api/", "/sign-in/", "/static/", "/mcp")
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/favicon.ico"})
 
 
 class ContentSecurityPolicyMiddleware:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from . import views
 from .api import api
@@ -15,5 +16,6 @@ urlpatterns = [
     path("sign-in/<str:secret>/", views.sign_in_link, name="sign-in-link"),
     path("sign-out/", views.sign_out, name="sign-out"),
     path("admin/", admin.site.urls),
+    path("favicon.ico", RedirectView.as_view(url="/static/img/zoea.svg")),
     path("", include("agents.urls")),
 ]

@@ -27,11 +27,19 @@ from memory.preview import Prepared
 SMALLEST_BUDGET = 100
 
 
+class OptionsField(forms.JSONField):
+    """JSON that may be left out; the stock field would show null for that."""
+
+    def prepare_value(self, value: Any) -> Any:
+        """Nothing stays an empty box."""
+        return "" if value in (None, "") else super().prepare_value(value)
+
+
 class PreviewForm(forms.Form):
     """What to try instead of the Mysis's own policy."""
 
     strategy = forms.ChoiceField(required=False)
-    options = forms.JSONField(
+    options = OptionsField(
         required=False,
         widget=forms.TextInput,
         help_text='As JSON, for example {"window": 10}.',

@@ -27,7 +27,7 @@ class PromptForm(forms.ModelForm[Prompt]):
     """The name, and the text of the next version."""
 
     text = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 24, "cols": 100}),
+        widget=forms.Textarea(attrs={"rows": 24, "class": "vLargeTextField"}),
         help_text="{{ name }}, {{ account }} and {{ broadcast }} are filled in "
         "when a call is made.",
     )
