@@ -1,0 +1,86 @@
+"""What a benchmark measured, beside what it is to be held against."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured value.
+
+    ``baseline`` is a value of the same unit from the same run and
+    ``baseline_is`` says of what; the ratio of the two is what can be compared
+    between machines. Below ``target`` the figure is met.
+    """
+
+    name: str
+    value: float
+    unit: str
+    baseline: float | None = None
+    baseline_is: str = ""
+    target: float | None = None
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """The value in terms of the baseline, None without one."""
+        return self.value / self.baseline if self.baseline else None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is kept, None where there is none."""
+        return None if self.target is None else self.value < self.target
+
+    def document(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return asdict(self) | {"ratio": self.ratio, "met": self.met}
+
+
+def table_of(figures: list[Figure]) -> Table:
+    """The figures for a person."""
+    load = os.getloadavg()[0]
+    title = f"Zoea, measured on {os.cpu_count()} cores under a load of {load:.1f}"
+    table = Table(title=title, title_justify="left")
+    table.add_column("what")
+    for heading in ("measured", "baseline", "ratio", "target"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("")
+    for figure in figures:
+        table.add_row(
+            figure.name + (f"\n[dim]{figure.note}[/dim]" if figure.note else ""),
+            amount(figure.value, figure.unit),
+            amount(figure.baseline, figure.unit),
+            "" if figure.ratio is None else f"{figure.ratio:.2f}",
+            "" if figure.target is None else f"< {amount(figure.target, figure.unit)}",
+            {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}[
+                figure.met
+            ],
+        )
+    return table
+
+
+def key_of(figures: list[Figure]) -> str:
+    """What the baselines are, one line each."""
+    names: dict[str, list[str]] = {}
+    for figure in figures:
+        names.setdefault(figure.baseline_is, []).append(figure.name)
+    names.pop("", None)
+    return "\n".join(f"Baseline of {', '.join(of)}: {it}." for it, of in names.items())
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A value with its unit, short enough for a table."""
+    if value is None:
+        return ""
+    if unit == "bytes":
+        return (
+            f"{value / 1_048_576:.0f} MB"
+            if value >= 2**20
+            else f"{value / 1024:.1f} KB"
+        )
+    return f"{value:.1f} {unit}".rstrip()
