@@ -43,8 +43,8 @@ class Postmaster:
         """
         for number, patience in (
             (signal.SIGINT, timeout),
-            (signal.SIGQUIT, 3.0),
-            (signal.SIGKILL, 3.0),
+            (signal.SIGQUIT, 1.0),
+            (signal.SIGKILL, 1.0),
         ):
             try:
                 self.process.send_signal(number)

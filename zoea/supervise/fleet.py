@@ -16,8 +16,8 @@ from .program import Program
 from .readiness import answers
 
 # Seconds to end by itself: first the worker and the web server, then the game.
-PATIENCE = 4.0
-GAME_PATIENCE = 1.5
+PATIENCE = 3.5
+GAME_PATIENCE = 1.0
 
 GAME_SECONDS = 30.0
 WEB_SECONDS = 60.0
@@ -28,8 +28,8 @@ DATABASE_WATCH_SECONDS = 1.0
 class Fleet:
     """The programs of one run; ``server`` is None for a database of others.
 
-    ``game`` and ``game_port`` are None where the game is played elsewhere.
-    ``web_port`` is where the web server answers, ``welcome`` what is printed
+    ``game``, its process (it is started first) and its port are None where the
+    game is played elsewhere. ``web_port`` is where the web server answers, ``welcome`` what is printed
     when it does.
     """
 
@@ -38,6 +38,7 @@ class Fleet:
     web_port: int
     welcome: str
     game: Program | None
+    game_process: asyncio.subprocess.Process | None
     game_port: int | None
     server: EmbeddedPostgres | None
     console: Console
@@ -61,7 +62,7 @@ class Fleet:
         if self.game is None:
             self._game_answers.set()
         else:
-            last.append(keep_running(self.game, self.console.say, GAME_PATIENCE))
+            last.append(self._run_game(self.game))
             first.append(self._await_game(self.game))
         # The worker plays against the game: it ends first.
         stages = [
@@ -72,6 +73,10 @@ class Fleet:
     async def _run_worker(self) -> None:
         await self._game_answers.wait()
         await keep_running(self.worker, self.console.say, PATIENCE)
+
+    async def _run_game(self, game: Program) -> None:
+        say, process = self.console.say, self.game_process
+        await keep_running(game, say, GAME_PATIENCE, running=process)
 
     async def _await_game(self, game: Program) -> None:
         try:

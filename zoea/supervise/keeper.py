@@ -40,17 +40,18 @@ async def keep_running(
     say: Callable[[str], None],
     patience: float,
     back_off: BackOff | None = None,
+    running: asyncio.subprocess.Process | None = None,
 ) -> NoReturn:
     """Run the program again and again until cancelled; it is then ended.
 
-    ``patience`` is how many seconds it gets to end by itself. Raises
-    GaveUpError.
+    ``patience`` is how many seconds it gets to end by itself, ``running`` the
+    process of a program that was started before. Raises GaveUpError.
     """
     back_off = back_off or BackOff()
     deaths = 0
     while True:
         begun, place = time.monotonic(), program.log_size()
-        process = await program.start()
+        process, running = running or await program.start(), None
         try:
             status = await process.wait()
         finally:

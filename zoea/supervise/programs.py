@@ -9,7 +9,7 @@ from pathlib import Path
 from .program import Program
 
 WORKER_TURNS = 16
-WORKER_GRACE = 3.0
+WORKER_GRACE = 2.0
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """One run of everything, from the first check to the last process gone.
 
 The order: claim the folder and the port (nothing has started when these fail),
-the database and its migrations, the demo fleet, then the child processes. On
-the way down the worker ends before the game that it plays, and the database
+the database, the game (which comes up while the migrations run), the demo fleet,
+then the other child processes. On the way down the worker ends before the game that it plays, and the database
 last; the patience for each adds up to less than ten seconds.
 """
 
@@ -30,12 +30,13 @@ from zoea.postgres.errors import from_os_error
 from . import programs
 from .claim import Claim, claim
 from .console import Console
-from .fleet import Fleet
+from .fleet import GAME_PATIENCE, Fleet
 from .ports import HOST, listen, remembered_port
+from .program import stop
 from .programs import Layout
 from .signals import Signals
 
-DATABASE_PATIENCE = 2.0
+DATABASE_PATIENCE = 1.5
 # The local game is livelier than the real one, unless told otherwise.
 SANDBOX_TICK = 2.0
 # How long a killed former run may still hold its port.
@@ -67,27 +68,48 @@ def run(wishes: Wishes) -> None:
         url = f"http://{HOST}:{listening.getsockname()[1]}"
         held.write(url)
         game_port, layout = _layout(wishes)
+        runner = stack.enter_context(asyncio.Runner())
         with console.working("Starting the database"):
             server = stack.enter_context(database(DATABASE_PATIENCE))
+        undo = stack.enter_context(ExitStack())
+        game = game_process = None
+        if game_port is not None:
+            game = programs.sandbox(layout, game_port)
+            game_process = runner.run(game.start())
+            undo.callback(_stop, runner, game_process)
         with console.working("Bringing the database up to date"):
-            call_command("migrate", interactive=False, verbosity=0)
-        _ensure_demo(wishes.myses, console)
-        welcome = f"Dashboard: {url}{create_sign_in_link()}"
-        hints.close()
-        close_connections()
+            welcome = f"Dashboard: {url}{_prepare(wishes.myses, console)}"
         fleet = Fleet(
             worker=programs.worker(layout),
             web=programs.web(layout, listening.fileno()),
             web_port=listening.getsockname()[1],
             welcome=welcome,
-            game=None if game_port is None else programs.sandbox(layout, game_port),
+            game=game,
+            game_process=game_process,
             game_port=game_port,
             server=server,
             console=console,
         )
-        asyncio.run(_supervise(fleet, signals))
+        undo.pop_all()
+        runner.run(_supervise(fleet, signals))
         console.say("Stopping ...")
     console.say("Stopped.")
+
+
+def _prepare(myses: int, console: Console) -> str:
+    """Migrate, make the demo fleet, and return the path of the sign-in link."""
+    call_command("migrate", interactive=False, verbosity=0)
+    if myses and not Mysis.objects.exists():
+        create_demo_fleet(myses=myses)
+        console.say(f"Made a demo fleet of {myses}")
+    path = create_sign_in_link()
+    hints.close()
+    close_connections()
+    return path
+
+
+def _stop(runner: asyncio.Runner, process: asyncio.subprocess.Process) -> None:
+    runner.run(stop(process, GAME_PATIENCE))
 
 
 async def _supervise(fleet: Fleet, signals: Signals) -> None:
@@ -126,9 +148,3 @@ def _layout(wishes: Wishes) -> tuple[int | None, Layout]:
         tick = SANDBOX_TICK
     tick = wishes.tick or tick
     return port, Layout(root=settings.BASE_DIR, data=data, tick=tick, game_url=url)
-
-
-def _ensure_demo(myses: int, console: Console) -> None:
-    if myses and not Mysis.objects.exists():
-        create_demo_fleet(myses=myses)
-        console.say(f"Made a demo fleet of {myses}")
