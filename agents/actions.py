@@ -18,7 +18,11 @@ from memory.models import ContextPolicy, Memory, Origin, Role
 
 from . import events, scheduling
 from .events import Kind
+from .llm.endpoints import resolve
+from .llm.endpoints import resolve
 from .llm.prompts import DEFAULT_PROMPT
+from .llm.types import ModelError, UnknownProviderError
+from .llm.types import ModelError, UnknownProviderError
 from .models import Broadcast, Mysis, Pin, Prompt, PromptVersion
 
 MAX_TEXT = 100_000
@@ -65,8 +69,9 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
 ) -> Mysis:
     """Create an idle Mysis; without a prompt it gets the default one.
 
-    Raises ActionError 422 for a bad or taken name.
+    Raises ActionError 422 for a bad or taken name, or an unknown provider.
     """
+    _check_provider(model)
     mysis = Mysis(
         name=name.replace("\x00", "").strip(),
         model=model.strip(),
@@ -85,6 +90,8 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
 def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
     """Change name, model, prompt, policy, max_iterations, model_settings, pins."""
     locked = lock(mysis)
+    if "model" in changes:
+        _check_provider(changes["model"])
     pins = changes.pop("pins", None)
     for field, value in changes.items():
         setattr(locked, field, value)
@@ -239,7 +246,21 @@ def lock(mysis: Mysis) -> Mysis:
         ) from None
 
 
+def _check_provider(model: str) -> None:
+    """Only that the provider exists: its models are known to itself alone."""
+    try:
+        resolve(model)
+    except UnknownProviderError as error:
+        raise ActionError(
+            f"model: {error.detail} {error.remedy}", code="invalid", status=422
+        ) from error
+    except ModelError:
+        # A missing key or model name is told by the turn, with its remedy.
+        return
+
+
 def _clean(mysis: Mysis) -> None:
+    _check_provider(mysis.model)
     try:
         mysis.full_clean()
     except ValidationError as error:
@@ -247,6 +268,16 @@ def _clean(mysis: Mysis) -> None:
         raise ActionError(
             f"{field}: {messages[0]}", code="invalid", status=422
         ) from error
+
+
+def _check_provider(model: str) -> None:
+    try:
+        resolve(model)
+    except UnknownProviderError as error:
+        raise ActionError(f"model: {error}", code="invalid", status=422) from error
+    except ModelError:
+        # A key or a model that is missing now may be there when it is started.
+        return
 
 
 def _replace_pins(mysis: Mysis, pins: Sequence[str], by: str) -> None:

@@ -149,6 +149,9 @@ class Account(models.Model):
         self.sealed_session = vault.seal(session)
 
 
+NAME_TAKEN = "This name is taken: choose another."
+
+
 class Mysis(models.Model):
     """One agent."""
 
@@ -160,7 +163,12 @@ class Mysis(models.Model):
         STOPPED = "stopped"
         ERRORED = "errored"
 
-    name = models.CharField(max_length=100, unique=True, validators=[NAME])
+    name = models.CharField(
+        max_length=100,
+        unique=True,
+        validators=[NAME],
+        error_messages={"unique": NAME_TAKEN},
+    )
     model = models.CharField(max_length=300, default="pilot")
     model_settings = models.JSONField(default=dict, blank=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.IDLE)
@@ -211,7 +219,11 @@ class Mysis(models.Model):
                 condition=Q(state__in=["idle", "running", "stopped", "errored"]),
                 name="mysis_state_known",
             ),
-            models.UniqueConstraint(Lower("name"), name="mysis_name_any_case"),
+            models.UniqueConstraint(
+                Lower("name"),
+                name="mysis_name_any_case",
+                violation_error_message=NAME_TAKEN,
+            ),
         ]
         indexes = [models.Index(fields=["state"], name="mysis_state")]
 

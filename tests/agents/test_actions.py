@@ -58,6 +58,13 @@ def test_a_name_is_taken_in_any_case():
     assert refused(actions.create_mysis, name="ada", by="x").status == 422
 
 
+def test_an_unknown_provider_is_refused_and_a_missing_key_is_not():
+    error = refused(actions.create_mysis, name="A", model="nosuch:thing", by="x")
+    assert (error.status, error.detail[:6]) == (422, "model:")
+    assert actions.create_mysis(name="A", model="openai:gpt-5-nano", by="x").pk
+    assert actions.create_mysis(name="B", model="openai:no-such-model", by="x").pk
+
+
 def test_start_schedules_one_turn_and_not_twice():
     mysis = make_mysis()
     started = actions.start_mysis(mysis=mysis, by="x")

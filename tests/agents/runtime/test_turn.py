@@ -156,7 +156,7 @@ async def test_a_stop_during_an_action_leaves_no_call_open(
 async def test_an_unknown_model_errors_at_once_with_the_remedy(
     ada: Mysis, sandbox: SandboxServer
 ):
-    await in_db(actions.update_mysis)(mysis=ada, by="x", model="nosuch:model")
+    await in_db(Mysis.objects.filter(pk=ada.pk).update)(model="nosuch:model")
     flown = await fly(ada)
     assert flown.state == "errored"
     assert "nosuch" in flown.last_error
