@@ -50,11 +50,10 @@ class Fact(Generic[T]):
     value: T | None = None
     known: bool = False
     ask: str = ""
-    pending: bool = False
 
     def learn(self, value: T) -> None:
         """Take a value for true."""
-        self.value, self.known, self.ask, self.pending = value, True, "", False
+        self.value, self.known, self.ask = value, True, ""
 
     def doubt(self) -> None:
         """Keep the value, but no longer rely on it."""

@@ -12,7 +12,9 @@ _ACCOUNT = re.compile(r"\*\*Account:\*\*\s*(.+?)(?:\s+\([^()]*\))?\s*$")
 _HEADING = re.compile(r"### [^(]*\((\w+)[^-]*-\s*(.*)\)\s*$")
 _TICKS = re.compile(r"(\d+) ticks? ago")
 _CLOCK = re.compile(r"(?:(\d+) h )?(\d+) (seconds|minutes|min) ago")
-_MARK = re.compile(r"\s*\(?before (\w+)(?: at tick (\d+))?; call (\w+)( then)?\)?\s*$")
+_MARK = re.compile(
+    r"\s*\(?\bbefore ([^;()]+?)(?: at tick (\d+))?; call (\w+)(?: then)?\)?\s*$"
+)
 _MERGED = re.compile(r"\s*\(from an event at tick \d+\)\s*$")
 _WAS = re.compile(r"\s*\(was [^()]*\)\s*$")
 _STALE = re.compile(r"\*\*Stale data:\*\* (?:also (.+)|(\w+)\b.* (?:is|was) )")
@@ -27,15 +29,13 @@ class Shown:
     """A line of the block.
 
     ``age`` in ticks counts for what was not merged from an event later. ``changed``
-    names the action that made it untrue, ``ask`` the tool to call, ``pending`` says
-    that asking helps only later.
+    names the actions that made it untrue, ``ask`` the tool to call.
     """
 
     value: str
     age: int | None = None
     changed: str = ""
     ask: str = ""
-    pending: bool = False
     stale: bool = False
     children: tuple[str, ...] = ()
     complete: bool = True
@@ -130,7 +130,6 @@ def _fact(
         age=0 if merged else section.age,
         changed=mark[1] if mark else "",
         ask=mark[3] if mark else section.tool,
-        pending=bool(mark and mark[4]),
         stale=stale and not merged,
         children=tuple(_WAS.sub("", child) for child in children),
         complete=not more,

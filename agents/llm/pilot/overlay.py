@@ -43,7 +43,7 @@ def _merge(fact: Fact[T], name: str, value: T | None, shown: Shown) -> None:
         fact.learn(value)
     elif not fact.known:
         fact.value = value
-        fact.ask, fact.pending = shown.ask or fact.ask, shown.pending
+        fact.ask = fact.ask or shown.ask
 
 
 def _location(b: Beliefs, block: Block) -> None:
@@ -101,19 +101,16 @@ def _hold(b: Beliefs, block: Block) -> None:
     if count is None:
         return
     sure = not _doubt(shown, "hold")
+    # Mining only adds: what was full before it is full now.
+    at_least = sure or set(shown.changed.split(", ")) == {"mine"}
     if sure or not b.hold.known:
-        b.used = count
-    if sure:
-        b.full = _brimful(b)
-    elif shown.changed == "mine":
-        # Mining only adds: what was full before it is full now.
-        b.full = b.full or _brimful(b)
+        b.used = count if at_least else None
+        b.full = (b.full and not sure) or _brimful(b)
     held = items_of(shown)
     if shown.complete and (held or count == 0):
         _merge(b.hold, "hold", held, shown)
     elif sure or not b.hold.known:
         b.hold.doubt()
-        b.hold.pending = shown.pending
 
 
 def _brimful(b: Beliefs) -> bool:

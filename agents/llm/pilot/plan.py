@@ -56,13 +56,20 @@ def _with_news(s: Situation, decision: Decision) -> Decision:
     tool = "get_notifications"
     if not decision.acts or tool not in s.tools or s.asked(tool):
         return decision
-    names = [c.name for c in s.transcript.calls() if not c.answer.is_error]
-    last = len(names) - 1 - names[::-1].index(tool) if tool in names else -1
-    since = [name for name in names[last + 1 :] if name in ACTIONS]
-    dull = all(name == "mine" for name in since)
-    if not since or (dull and len(since) < MINES_WITHOUT_NEWS):
+    if not _is_news_due(s, tool):
         return decision
     return replace(decision, calls=(Call(tool, {}), *decision.calls))
+
+
+def _is_news_due(s: Situation, tool: str) -> bool:
+    """Whether the last look is out of view, or something has been done since."""
+    names = [c.name for c in s.transcript.calls() if not c.answer.is_error]
+    if tool not in names:
+        return bool(names) or s.beliefs.logged_in is True
+    last = len(names) - 1 - names[::-1].index(tool)
+    since = [name for name in names[last + 1 :] if name in ACTIONS]
+    dull = all(name == "mine" for name in since)
+    return len(since) >= MINES_WITHOUT_NEWS if dull else bool(since)
 
 
 def _answering(s: Situation, decision: Decision) -> Decision:

@@ -90,11 +90,7 @@ class Situation:
         """Ask for those of the facts that are not known; None where nothing helps."""
         every = self.beliefs.facts()
         unknown = [name for name in facts if not every[name].known]
-        wanted = [
-            tool
-            for name in unknown
-            if not every[name].pending and (tool := self._teller(name))
-        ]
+        wanted = [tool for name in unknown if (tool := self._teller(name))]
         if not wanted:
             return None
         calls = tuple(Call(tool, {}) for tool in dict.fromkeys(wanted))
@@ -119,9 +115,10 @@ class Situation:
                 (Call("zoea_recall", {"handle": handle}),),
                 thought=f"{thought} The cached chart has the ids.",
             )
-        if self.can_ask("get_system"):
-            return Decision(
-                (Call("get_system", {}),),
-                thought=f"{thought} I have no chart of this system in view.",
-            )
-        return None
+        if not self.can_ask("get_system"):
+            return None
+        calls = [Call("get_system", {})]
+        if self.transcript.is_cramped and "get_status" in self.tools:
+            calls.append(Call("get_status", {}))
+        thought = f"{thought} I have no chart of this system in view."
+        return Decision(tuple(calls), thought=thought)

@@ -70,6 +70,15 @@ class Transcript:
         """All calls in view, oldest first."""
         return (entry for entry in self.entries if isinstance(entry, Called))
 
+    @property
+    def is_cramped(self) -> bool:
+        """Whether the view holds no end of an earlier turn.
+
+        Then it may begin inside this one, and what is asked for now pushes out
+        what was asked for before.
+        """
+        return not any(isinstance(entry, Said) for entry in self.entries)
+
     def calls_of_turn(self) -> list[Called]:
         """The calls of this turn."""
         return [entry for entry in self.turn if isinstance(entry, Called)]

@@ -58,7 +58,7 @@ TALK: list[dict[str, Any]] = [
 
 
 def endpoint(provider: FakeProvider, **changes: Any) -> Endpoint:
-    values = {
+    values: dict[str, Any] = {
         "name": "openai:gpt-5-nano",
         "kind": "openai",
         "model": "gpt-5-nano",
@@ -70,7 +70,12 @@ def endpoint(provider: FakeProvider, **changes: Any) -> Endpoint:
 
 
 async def ask(where: Endpoint, **changes: Any) -> Completion:
-    values = {"messages": HELLO, "system": None, "tools": (), "settings": {}}
+    values: dict[str, Any] = {
+        "messages": HELLO,
+        "system": None,
+        "tools": (),
+        "settings": {},
+    }
     return await complete(where, **{**values, **changes})
 
 
@@ -90,7 +95,9 @@ def talks(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Valid histories with odd texts, white space in arguments and parallel calls."""
     words = st.text(min_size=1, max_size=30).filter(str.strip)
     words = words.map(lambda t: t.encode("utf-8", "ignore").decode() or "x")
-    tokens = st.sampled_from(["<|im_end|>", "[/INST]", "<end_of_turn>", "｜User｜"])
+    tokens = st.sampled_from(
+        ["<|im_end|>", "[/INST]", "<end_of_turn>", "\uff5cUser\uff5c"]
+    )
     said = st.one_of(words, tokens)
     values = st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=2)
     spaced = st.builds(
@@ -218,7 +225,7 @@ async def test_an_answer_without_usage_counts_nothing(provider: FakeProvider) ->
     del body["usage"]
     provider.answer(body)
     answer = await ask(endpoint(provider))
-    assert (answer.usage, answer.cost) == (Usage(), 0)
+    assert (answer.usage, answer.cost) == (Usage(), Decimal(0))
 
 
 async def test_ollama_speaks_the_same(provider: FakeProvider) -> None:
@@ -226,7 +233,7 @@ async def test_ollama_speaks_the_same(provider: FakeProvider) -> None:
     local = endpoint(provider, kind="ollama", model="gpt-oss:20b")
     answer = await ask(local, messages=TALK)
     assert provider.messages == TALK
-    assert (answer.text, answer.cost) == ("Aye.", 0)
+    assert (answer.text, answer.cost) == ("Aye.", Decimal(0))
 
 
 # -- failures --------------------------------------------------------------
@@ -340,8 +347,8 @@ async def test_a_cancelled_call_ends_at_once(provider: FakeProvider) -> None:
     held.set()
 
 
-@pytest.mark.parametrize("timeout", ["soon", 0, -1, True])
-async def test_a_timeout_that_is_none(provider: FakeProvider, timeout: object) -> None:
-    error = await failing(endpoint(provider), settings={"timeout": timeout})
+@pytest.mark.parametrize("seconds", ["soon", 0, -1, True])
+async def test_a_timeout_that_is_none(provider: FakeProvider, seconds: object) -> None:
+    error = await failing(endpoint(provider), settings={"timeout": seconds})
     assert "timeout" in error.detail
     assert not error.retryable

@@ -24,7 +24,7 @@ def at_station(s: Situation) -> Decision | None:
 def sell(s: Situation) -> Decision | None:
     """Sell the next item of the hold; the exact number has to be known."""
     asked = s.ask("To sell I need to know exactly what I have.", "hold")
-    if asked:
+    if asked or not s.beliefs.hold.known:
         return asked
     for item, count in sorted((s.beliefs.hold.value or {}).items()):
         if count > 0 and not is_kept(item) and item not in s.beliefs.unsellable:
