@@ -102,7 +102,7 @@ def _call_item(message: Message, rules: Rules, out: Repaired) -> Item:
         reasoning=reasoning,
         signature=signature,
     )
-    if message.pinned and not rules.is_blank(text):
+    if message.pinned and text.strip():
         return _pinned_calls(message, item, rules, out)
     return item
 
@@ -137,7 +137,7 @@ def _result_item(
     replaced: str | None = None
     if rules.policy_of(name) == "secret":
         replaced = REDACTED if text else ""
-    elif result.pinned and not rules.is_blank(text):
+    elif result.pinned and text.strip():
         out.pins[result.id] = text
         out.fates[result.id] = PINNED
         replaced = PINNED_STUB

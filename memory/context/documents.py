@@ -20,6 +20,8 @@ from memory.context.types import (
     Summary,
 )
 
+__all__ = ["DocumentError", "StateRenderer", "parse_request", "result_document"]
+
 StateRenderer = Callable[[Mapping[str, Any]], Callable[[int], str]]
 
 _KEYS = frozenset(

@@ -71,9 +71,10 @@ def _load(name: str) -> Strategy:
             f'strategy: the plug-in "{name}" cannot be loaded '
             f"({type(error).__name__}: {error})"
         ) from error
-    if not isinstance(found, Strategy):
+    if not isinstance(found, Strategy) or not issubclass(found.params, CommonOptions):
         raise UnknownStrategy(
-            f'strategy: the plug-in "{name}" is no memory.context.strategy.Strategy'
+            f'strategy: the plug-in "{name}" is no memory.context.strategy.Strategy '
+            "with options derived from CommonOptions"
         )
     return found
 

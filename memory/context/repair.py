@@ -91,7 +91,7 @@ class _Reader:
         intent = not assistant and message.origin in INTENT_ORIGINS
         if intent:
             self.out.intent = message.id
-        if message.pinned:
+        if message.pinned and text.strip():
             self.out.pins[message.id] = text
             self.out.fates[message.id] = PINNED
             return
@@ -126,8 +126,9 @@ class _Reader:
         for message in self.prompts:
             if message is newest or message.id in self.out.fates:
                 continue
-            if message.pinned:
-                self.out.pins[message.id] = self.rules.sanitize(message.content)
+            text = self.rules.sanitize(message.content)
+            if message.pinned and text.strip():
+                self.out.pins[message.id] = text
                 self.out.fates[message.id] = PINNED
             else:
                 self.out.fates[message.id] = Fate("superseded", by, _OLD_PROMPT)

@@ -133,12 +133,12 @@ def histories(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS) -> Log:
         if kind <= 5:
             _draw_block(draw, log, texts, late)
         elif kind <= 7:
-            origin = draw(st.sampled_from(["human", "human", "broadcast", "nudge"]))
+            origin = draw(_USER_ORIGINS)
             log.user(draw(texts), origin, pinned=draw(_SELDOM))
         elif kind == 8:
             log.says(draw(texts), signed=draw(_SELDOM), pinned=draw(_SELDOM))
         elif kind == 9:
-            origin = draw(st.sampled_from(["prompt", "prompt", "warning", "human"]))
+            origin = draw(_SYSTEM_ORIGINS)
             log.add("system", draw(texts), origin)
         elif kind == 10:
             log.result(draw(st.sampled_from([*IDS, "unknown"])), draw(texts))
@@ -148,6 +148,12 @@ def histories(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS) -> Log:
     return log
 
 
+_USER_ORIGINS: st.SearchStrategy[Origin] = st.sampled_from(
+    ["human", "human", "broadcast", "nudge"]
+)
+_SYSTEM_ORIGINS: st.SearchStrategy[Origin] = st.sampled_from(
+    ["prompt", "prompt", "warning", "human"]
+)
 _SELDOM = st.sampled_from([False] * 9 + [True])
 
 

@@ -38,6 +38,19 @@ def test_one_token_less_drops_the_oldest(strategy: str) -> None:
 
 
 @every_strategy
+def test_a_filler_is_paid_for(strategy: str) -> None:
+    """A unit is left out where only the user message before it does not fit."""
+    log = Log()
+    log.user("an old note", "nudge")
+    log.says("x" * 40)
+    log.user("go")
+    for tokens in range(130, 40, -1):
+        result = view(log, strategy, budget=Budget(tokens, 0), counter="chars")
+        assert result.stats["tokens_out"] <= tokens
+        assert sent(result) == ([1, 2, 3] if tokens >= 53 else [3])
+
+
+@every_strategy
 @pytest.mark.parametrize(
     ("tokens", "reserve", "tools", "component"),
     [
@@ -191,6 +204,25 @@ def test_a_pinned_order_alone_is_answered() -> None:
     result = view(log, "window")
     assert [message["role"] for message in result.messages] == ["system", "user"]
     assert kinds(result) == ["prompt", "nudge"]
+
+
+def test_pins_that_stand_in_the_prompt_already_are_not_repeated() -> None:
+    log = Log()
+    log.prompt("You are Ada.\n\n## Standing orders\n- one\n- two\nlines")
+    log.user("go")
+    result = view(log, "window", pins=("one", "two\nlines", "three", "one"))
+    assert result.messages[0]["content"] == (
+        "You are Ada.\n\n## Standing orders\n- one\n- two\nlines\n- three"
+    )
+
+
+def test_what_happened_last_is_what_the_ledger_says() -> None:
+    log = Log()
+    log.user("go")
+    log.turn("get_map", "long " * 50)
+    log.turn("get_map", "long " * 50)
+    result = view(log, result_cap=30)
+    assert (fate(result, 3), fate(result, 5)) == ("superseded", "truncated")
 
 
 def test_the_text_of_a_pinned_call_moves_and_the_call_stays() -> None:

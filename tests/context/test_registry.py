@@ -31,6 +31,11 @@ def last(history: History, options: LastOptions) -> Plan:
     return Plan(history.units[-1:], status="compacted", summary_wanted=wanted)
 
 
+def first(history: History, options: CommonOptions) -> Plan:
+    """Keeps only what is oldest."""
+    return Plan(history.units[:1])
+
+
 def torn(history: History, options: CommonOptions) -> Plan:
     """Tears a tool block apart."""
     unit = history.units[-1]
@@ -78,6 +83,7 @@ class Point:
 
 POINTS = (
     Point("last", Strategy("last", last, LastOptions)),
+    Point("first", Strategy("first", first)),
     Point("torn", Strategy("torn", torn)),
     Point("raising", Strategy("raising", raising)),
     Point("alone", Strategy("alone", alone)),
@@ -165,6 +171,11 @@ def test_what_a_strategy_forgets_is_put_back() -> None:
     assert result.ledger[1].by == "last"
     assert result.status == "compacted"
     assert result.summary_wanted == SummaryWanted(1, 2, "Summarise.")
+
+
+@pytest.mark.usefixtures("plugins")
+def test_the_newest_unit_is_put_back() -> None:
+    assert build("first").sources == [1, 4, 5]
 
 
 @pytest.mark.usefixtures("plugins")

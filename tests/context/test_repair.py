@@ -158,6 +158,23 @@ def test_a31_a_late_final_result_finds_its_interim_one(strategy: str) -> None:
 
 
 @every_strategy
+def test_a31_a_second_result_stays_in_its_own_block(strategy: str) -> None:
+    """Ids such as call_0 repeat in every turn; an old unanswered one gets nothing."""
+    log = Log()
+    log.user("go")
+    log.calls(("a", "travel", "{}"))
+    log.calls(("a", "mine", "{}"))
+    log.result("a", "one ore")
+    log.result("a", "two ore")
+    result = view(log, strategy)
+    assert [m["content"] for m in result.messages if m["role"] == "tool"] == [
+        NO_RESPONSE_TEXT,
+        "two ore",
+    ]
+    assert line(result, 4).by == 5
+
+
+@every_strategy
 def test_a31_an_interim_result_without_a_final_one_is_sent(strategy: str) -> None:
     log = Log()
     log.user("go")

@@ -207,6 +207,8 @@ def test_a_view_begins_with_the_user_and_ends_with_a_question(strategy: str) -> 
 def test_made_up_messages_do_not_count(strategy: str) -> None:
     log = Log()
     log.user("go")
+    log.says("one")
     log.user(NUDGE_TEXT, "nudge")
-    log.says("done")
-    assert sent(view(log, strategy, window=2)) == [1, 2, 3]
+    log.says("two")
+    assert sent(view(log, strategy, window=2)) == [1, 2, 3, 4]
+    assert sent(view(log, strategy, window=1)) == [1, 4]
