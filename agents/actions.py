@@ -19,9 +19,7 @@ from memory.models import ContextPolicy, Memory, Origin, Role
 from . import events, scheduling
 from .events import Kind
 from .llm.endpoints import resolve
-from .llm.endpoints import resolve
 from .llm.prompts import DEFAULT_PROMPT
-from .llm.types import ModelError, UnknownProviderError
 from .llm.types import ModelError, UnknownProviderError
 from .models import Broadcast, Mysis, Pin, Prompt, PromptVersion
 
@@ -71,7 +69,6 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
 
     Raises ActionError 422 for a bad or taken name, or an unknown provider.
     """
-    _check_provider(model)
     mysis = Mysis(
         name=name.replace("\x00", "").strip(),
         model=model.strip(),
@@ -90,8 +87,6 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
 def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
     """Change name, model, prompt, policy, max_iterations, model_settings, pins."""
     locked = lock(mysis)
-    if "model" in changes:
-        _check_provider(changes["model"])
     pins = changes.pop("pins", None)
     for field, value in changes.items():
         setattr(locked, field, value)
@@ -244,19 +239,6 @@ def lock(mysis: Mysis) -> Mysis:
         raise ActionError(
             f"{mysis.name} was deleted.", code="not_found", status=404
         ) from None
-
-
-def _check_provider(model: str) -> None:
-    """Only that the provider exists: its models are known to itself alone."""
-    try:
-        resolve(model)
-    except UnknownProviderError as error:
-        raise ActionError(
-            f"model: {error.detail} {error.remedy}", code="invalid", status=422
-        ) from error
-    except ModelError:
-        # A missing key or model name is told by the turn, with its remedy.
-        return
 
 
 def _clean(mysis: Mysis) -> None:

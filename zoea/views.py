@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+
 from django.conf import settings
 from django.contrib.auth import login, logout
 from django.contrib.auth.forms import AuthenticationForm

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Router
+from ninja import Body, Router
 
 from memory.context.assemble import assemble
 from memory.context.documents import parse_request, result_document
@@ -30,7 +30,9 @@ class StateBlock:
 
 
 @router.post("/context/assemble", response=dict[str, Any])
-def assemble_document(request: HttpRequest, body: dict[str, Any]) -> dict[str, Any]:
+def assemble_document(
+    request: HttpRequest, body: Body[dict[str, Any]]
+) -> dict[str, Any]:
     """Assemble a history that the body brings; stores and calls nothing."""
     try:
         return result_document(assemble(parse_request(body, StateBlock)))

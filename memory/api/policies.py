@@ -9,6 +9,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 
+from memory.context import registry
 from memory.models import ContextPolicy
 from memory.owners import number_of
 from memory.problems import Problem, invalid, missing
@@ -116,6 +117,10 @@ def change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
             setattr(policy, field, value)
     if body.budget is not None:
         _set_budget(policy, body.budget)
+    try:
+        registry.validate_options(policy.strategy, policy.options)
+    except (ValueError, TypeError) as error:
+        raise Problem(422, "invalid", str(error)) from error
     try:
         policy.full_clean()
     except ValidationError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -45,18 +46,15 @@ class StateRowOut(Schema):
     tick: int | None
     captured_at: datetime
     fields: dict[str, str]
-
-
-class FullStateRowOut(StateRowOut):
-    """With the content as the game sent it, and events merged in."""
-
-    content: Any = None
+    content: Annotated[
+        Any, Field(description="Under full=1: as the game sent it, events merged in.")
+    ] = None
 
 
 class StateOut(Schema):
     """The snapshots of the account that a Mysis flies."""
 
-    items: list[FullStateRowOut | StateRowOut]
+    items: list[StateRowOut]
     next: str | None = None
 
 
@@ -87,7 +85,7 @@ class SummaryOut(Schema):
     summary: SummaryText | None
 
 
-@router.get("/myses/{reference}/state", response=StateOut)
+@router.get("/myses/{reference}/state", response=StateOut, exclude_unset=True)
 def read_state(
     request: HttpRequest, reference: str, wanted: Query[StateFilter]
 ) -> dict[str, Any]:
@@ -103,12 +101,12 @@ def read_state(
     }
 
 
-def _line(row: StateRow, snapshot: Snapshot, full: bool) -> StateRowOut:
-    values = {name: getattr(row, name) for name in StateRowOut.model_fields}
+def _line(row: StateRow, snapshot: Snapshot, full: bool) -> dict[str, Any]:
+    values = asdict(row)
     values["age_seconds"] = round(row.age_seconds, 3)
     if full:
-        return FullStateRowOut(**values, content=snapshot.current)
-    return StateRowOut(**values)
+        values["content"] = snapshot.current
+    return values
 
 
 @router.get(

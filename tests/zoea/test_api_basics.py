@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -103,7 +104,7 @@ def test_roles_are_checked_before_the_body(
     ],
 )
 def test_a_session_has_the_role_of_its_user(
-    flags: dict[str, bool], status: int
+    flags: Any, status: int
 ) -> None:
     client = Client()
     client.force_login(User.objects.create_user("ann", **flags))

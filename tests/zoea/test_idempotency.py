@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from agents import actions
+from agents import actions, events
 from agents.models import Broadcast, Mysis
 from tests.factories import make_mysis
 from tests.programs import Program
@@ -84,13 +84,13 @@ def test_a_failed_server_is_not_remembered_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program = Program("operator")
-    real = actions.events.append
+    real = events.append
 
     def broken(*args: Any, **kwargs: Any) -> None:
         real(*args, **kwargs)
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(actions.events, "append", broken)
+    monkeypatch.setattr(events, "append", broken)
     failed = program.post("/broadcasts", {"text": "x"}, **key())
     assert failed.status_code == 500
     assert not Broadcast.objects.exists()
@@ -111,7 +111,7 @@ def test_while_the_first_still_runs_the_second_is_409(
         assert go_on.wait(30)
         return real(**values)
 
-    def first() -> int:
+    def first() -> Any:
         try:
             return program.post("/broadcasts", {"text": "x"}, **key()).status_code
         finally:
@@ -133,7 +133,7 @@ def test_while_the_first_still_runs_the_second_is_409(
 def test_many_at_once_do_it_once() -> None:
     program = Program("operator")
 
-    def send() -> int:
+    def send() -> Any:
         try:
             return program.post("/broadcasts", {"text": "x"}, **key()).status_code
         finally:

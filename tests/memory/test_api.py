@@ -1,0 +1,267 @@
+"""The REST routes of what is remembered."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memory.models import AccountClock, ContextPolicy, GameSnapshot, HistorySummary
+from tests.factories import make_account, make_memory, make_mysis
+from tests.programs import Program
+
+pytestmark = pytest.mark.django_db
+
+MEMORY_KEYS = {
+    "id", "turn", "role", "origin", "sender", "content", "reasoning", "tool_calls",
+    "tool_call_id", "tool_name", "is_error", "tick", "created_at",
+}  # fmt: skip
+STATE_KEYS = {
+    "tool", "args", "confidence", "age_ticks", "age_seconds", "reason", "tick",
+    "captured_at", "fields",
+}  # fmt: skip
+
+
+@pytest.fixture
+def viewer() -> Program:
+    return Program("viewer")
+
+
+def found(viewer: Program, path: str) -> list[dict[str, Any]]:
+    response = viewer.get(path)
+    assert response.status_code == 200, response.content
+    items: list[dict[str, Any]] = response.json()["items"]
+    return items
+
+
+def test_the_log_is_filtered_and_paged(viewer: Program) -> None:
+    ada = make_mysis(name="Ada")
+    make_memory(make_mysis(), content="another's")
+    rows = [
+        make_memory(ada, content="go"),
+        make_memory(ada, role="assistant", content="going", reasoning="why not"),
+        make_memory(ada, role="tool", content="gone", tool_name="travel"),
+        make_memory(
+            ada, content="all of you", origin="broadcast", sender="operator:ann"
+        ),
+    ]
+    items = found(viewer, "/myses/Ada/memories")
+    assert [item["id"] for item in items] == [row.pk for row in rows]
+    assert set(items[0]) == MEMORY_KEYS
+    assert (items[0]["sender"], items[0]["tool_name"]) == (None, None)
+    assert (items[1]["reasoning"], items[3]["sender"]) == ("why not", "operator:ann")
+    ids = [item["id"] for item in found(viewer, "/myses/Ada/memories?role=user")]
+    assert ids == [rows[0].pk, rows[3].pk]
+    ids = [i["id"] for i in found(viewer, "/myses/Ada/memories?origin=broadcast")]
+    assert ids == [rows[3].pk]
+    after = f"/myses/{ada.pk}/memories?after={rows[1].pk}"
+    assert [item["id"] for item in found(viewer, after)] == [rows[2].pk, rows[3].pk]
+    page = viewer.get(after + "&limit=1").json()
+    assert [item["id"] for item in page["items"]] == [rows[2].pk]
+    rest = found(viewer, f"{after}&cursor={page['next']}")
+    assert [item["id"] for item in rest] == [rows[3].pk]
+    for bad in ("role=king", "origin=x", "after=x"):
+        assert viewer.get(f"/myses/Ada/memories?{bad}").status_code == 422
+
+
+def test_search_is_newest_first_bounded_and_own(viewer: Program) -> None:
+    ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
+    mine = [make_memory(ada, content=f"iron ore {n}").pk for n in range(5)]
+    other = make_memory(bob, content="iron ore of Bob").pk
+    hits = found(viewer, "/search/messages?q=iron+ore&mysis=Ada")
+    assert [hit["memory_id"] for hit in hits] == mine[::-1]
+    assert {hit["mysis"] for hit in hits} == {ada.pk}
+    everywhere = found(viewer, "/search/messages?q=iron+ore")
+    assert everywhere[0]["memory_id"] == other
+    page = viewer.get("/search/messages?q=iron&mysis=Ada&limit=2").json()
+    assert [hit["memory_id"] for hit in page["items"]] == mine[:2:-1]
+    older = found(viewer, f"/search/messages?q=iron&mysis=Ada&before={page['next']}")
+    assert [hit["memory_id"] for hit in older] == mine[2::-1]
+    assert found(viewer, "/search/messages?q=silver") == []
+
+
+def test_snippets_are_safe_and_exact_search_has_no_wildcards(viewer: Program) -> None:
+    mysis = make_mysis(name="Ada")
+    make_memory(mysis, content="<script>x</script> 100% Ore & more")
+    hit = found(viewer, "/search/messages?q=ore")[0]
+    assert "<mark>Ore</mark>" in hit["snippet"]
+    assert "<script>" not in hit["snippet"]
+    assert len(found(viewer, "/search/messages?q=100%25+Ore&mode=exact")) == 1
+    assert found(viewer, "/search/messages?q=100%25+ore&mode=exact") == []
+    assert found(viewer, "/search/messages?q=_re&mode=exact") == []
+
+
+def test_reasoning_has_its_own_search(viewer: Program) -> None:
+    mysis = make_mysis(name="Ada")
+    make_memory(mysis, role="assistant", content="mine", reasoning="the belt is rich")
+    assert found(viewer, "/search/messages?q=belt") == []
+    assert found(viewer, "/search/reasoning?q=belt")[0]["reasoning"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "q=", "q=+", "q=%00", "q=x&limit=0", "q=x&limit=101", "q=x&mode=like",
+     "q=x&before=x", "q=" + "x" * 1001],
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["messages", "reasoning", "broadcasts"])
+def test_a_bad_search_is_422(viewer: Program, where: str, query: str) -> None:
+    refused = viewer.get(f"/search/{where}?{query}")
+    assert refused.status_code == 422
+    assert set(refused.json()) == {"detail", "code"}
+
+
+@pytest.mark.parametrize("where", ["messages", "reasoning", "broadcasts"])
+def test_odd_but_possible_searches_answer(viewer: Program, where: str) -> None:
+    make_memory(make_mysis(), content="a")
+    for query in ("%22", "'", "-", "a%20%26%20%7C%20!(", "%ED%A0%80", "%F0%9F%9A%80",
+                  "\\", "%", "a:*", "-a"):  # fmt: skip
+        for mode in ("fts", "exact"):
+            found(viewer, f"/search/{where}?q={query}&mode={mode}")
+    assert viewer.get(f"/search/{where}?q=a&mysis=Nobody").status_code == 404
+
+
+@pytest.fixture
+def flying() -> Any:
+    account = make_account(username="VoidWanderer")
+    mysis = make_mysis(name="Ada", account=account)
+    now = timezone.now()
+    AccountClock.objects.create(username="VoidWanderer", tick=107, seen_at=now)
+    status = {"player": {"username": "VoidWanderer", "credits": 5000}}
+    GameSnapshot.objects.create(
+        username="VoidWanderer",
+        tool_name="get_status",
+        content=json.dumps(status),
+        game_tick=105,
+        captured_at=now - timedelta(seconds=20),
+        stale_reason="buy",
+        stale_tick=106,
+        stale_fields=["player.credits"],
+    )
+    return mysis
+
+
+def test_state_rows(viewer: Program, flying: Any) -> None:
+    row = found(viewer, "/myses/Ada/state")[0]
+    assert set(row) == STATE_KEYS
+    assert (row["tool"], row["confidence"], row["reason"]) == (
+        "get_status",
+        "invalidated",
+        "buy",
+    )
+    assert (row["tick"], row["args"]) == (105, {})
+    assert row["fields"]["player.credits"] == "invalidated"
+    assert row["fields"]["player.username"] == "fresh"
+    full = found(viewer, f"/myses/{flying.pk}/state?full=1")[0]
+    assert set(full) == STATE_KEYS | {"content"}
+    assert full["content"]["player"]["credits"] == 5000
+    assert viewer.get("/myses/Ada/state?full=maybe").status_code == 422
+
+
+def test_without_an_account_there_is_no_state(viewer: Program) -> None:
+    make_mysis(name="Bob")
+    assert found(viewer, "/myses/Bob/state") == []
+    summary = viewer.get("/myses/Bob/summary").json()
+    assert summary == {
+        "state": "Not logged in. Use register or login.",
+        "summary": None,
+    }
+
+
+def test_summary_as_json_and_markdown(viewer: Program, flying: Any) -> None:
+    HistorySummary.objects.create(
+        mysis=flying, first_id=1, through_id=9, generation=1, text="Mined a lot.",
+        history_hash="0" * 64,
+    )  # fmt: skip
+    HistorySummary.objects.create(
+        mysis=flying, first_id=1, through_id=12, generation=2, text="Failed.",
+        status="failed", history_hash="0" * 64,
+    )  # fmt: skip
+    body = viewer.get("/myses/Ada/summary").json()
+    assert body["state"].startswith("## Current Game State")
+    assert body["summary"]["text"] == "Mined a lot."
+    assert body["summary"]["through_id"] == 9
+    for accept in ("text/markdown", "text/markdown;q=1, application/json;q=0.1"):
+        text = viewer.get("/myses/Ada/summary", Accept=accept)
+        assert text["Content-Type"].startswith("text/markdown")
+        assert body["state"].split("\n")[0] in text.content.decode()
+        assert "Mined a lot." in text.content.decode()
+    assert viewer.get("/myses/Ada/summary", Accept="*/*")["Content-Type"].startswith(
+        "application/json"
+    )
+
+
+def test_an_unchanged_summary_is_304(viewer: Program, flying: Any) -> None:
+    first = viewer.get("/myses/Ada/summary")
+    known = {"If-None-Match": first["ETag"]}
+    same = viewer.get("/myses/Ada/summary", **known)
+    assert (same.status_code, same.content) == (304, b"")
+    assert same["ETag"] == first["ETag"]
+    weak = {"If-None-Match": f'"x", W/{first["ETag"]}'}
+    assert viewer.get("/myses/Ada/summary", **weak).status_code == 304
+    other = viewer.get("/myses/Ada/summary", **known, Accept="text/markdown")
+    assert other.status_code == 200
+    GameSnapshot.objects.update(stale_reason="", stale_tick=None, stale_fields=[])
+    changed = viewer.get("/myses/Ada/summary", **known)
+    assert changed.status_code == 200
+    assert changed["ETag"] != first["ETag"]
+
+
+def test_policies_are_checked_when_saved() -> None:
+    admin = Program()
+    body = {
+        "name": "short",
+        "strategy": "window",
+        "options": {"window": 5},
+        "budget": {"tokens": 20_000, "reserve": 1_000},
+    }
+    made = admin.post("/policies", body)
+    assert (made.status_code, made.json()) == (201, body)
+    changed = admin.patch("/policies/short", {"budget": {"reserve": 2_000}})
+    assert changed.json()["budget"] == {"tokens": 20_000, "reserve": 2_000}
+    assert changed.json()["options"] == {"window": 5}
+    assert admin.get("/policies").json()["items"] == [changed.json()]
+    bad: list[dict[str, Any]] = [
+        {"strategy": "nonsense"},
+        {"options": {"nonsense": 1}},
+        {"options": {"window": "x"}},
+        {"options": []},
+        {"budget": {"tokens": 0}},
+        {"budget": {"tokens": 2**31}},
+        {"budget": {"tokens": 100}},
+        {"budget": {"reserve": -1}},
+        {"budget": 5},
+        {"name": ""},
+        {"id": 3},
+    ]
+    for change in bad:
+        refused = admin.patch("/policies/short", change)
+        assert refused.status_code == 422, change
+    assert admin.post("/policies", body).status_code == 422
+    assert admin.patch("/policies/none", {}).status_code == 404
+    assert ContextPolicy.objects.get().options == {"window": 5}
+
+
+def test_a_history_from_outside_is_assembled(viewer: Program) -> None:
+    document = {
+        "messages": [{"role": "user", "content": "hello"}],
+        "strategy": "window",
+        "state": {
+            "username": "VoidWanderer",
+            "current_tick": 107,
+            "now": "2026-02-05T00:01:10Z",
+            "snapshots": [],
+        },
+    }
+    shown = viewer.post("/context/assemble", document)
+    assert shown.status_code == 200, shown.content
+    assert shown.json()["sources"][0] == 1
+    for bad in ({}, {"messages": 3}, {"messages": [], "more": 1}, [], None,
+                {"messages": [], "strategy": "nonsense"},
+                {"messages": [], "state": {"username": 3}}):  # fmt: skip
+        refused = viewer.post("/context/assemble", bad)
+        assert refused.status_code == 422, bad
+    large = {"messages": [{"role": "user", "content": "x" * 3_000_000}]}
+    assert viewer.post("/context/assemble", large).status_code == 200
