@@ -18,12 +18,8 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
 
 
 @app.periodic(cron="* * * * * */5")
-@app.task(
-    name="agents.tasks.reconcile",
-    queue="upkeep",
-    queueing_lock="reconcile",
-    lock="reconcile",
-)
+# No lock: one that a killed worker still held would keep all later passes out.
+@app.task(name="agents.tasks.reconcile", queue="upkeep", queueing_lock="reconcile")
 async def reconcile(timestamp: int) -> None:
     """Take up the turns of workers that died, and Myses that nobody scheduled."""
     await recovery.reconcile()

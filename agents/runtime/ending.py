@@ -48,7 +48,8 @@ def _go_on(mysis: Mysis, ending: Ending, seen: int) -> None:
         failures=mysis.failures,
     )
     mysis.failures = chosen.failures
-    mysis.nudges = chosen.nudges
+    # A message that came meanwhile began the count anew.
+    mysis.nudges = chosen.nudges if mysis.next_job is None else 0
     mysis.last_error = ending.error
     mysis.activity = _activity(ending, chosen)
     fields = ["failures", "nudges", "last_error", "activity"]
