@@ -221,8 +221,9 @@ def test_what_happened_last_is_what_the_ledger_says() -> None:
     log.user("go")
     log.turn("get_map", "long " * 50)
     log.turn("get_map", "long " * 50)
-    result = view(log, result_cap=30)
-    assert (fate(result, 3), fate(result, 5)) == ("superseded", "truncated")
+    for prune in ("prune", "stub"):
+        result = view(log, result_cap=30, prune=prune)
+        assert (fate(result, 3), fate(result, 5)) == ("superseded", "truncated")
 
 
 def test_the_text_of_a_pinned_call_moves_and_the_call_stays() -> None:
