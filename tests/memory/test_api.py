@@ -258,9 +258,16 @@ def test_a_history_from_outside_is_assembled(viewer: Program) -> None:
     shown = viewer.post("/context/assemble", document)
     assert shown.status_code == 200, shown.content
     assert shown.json()["sources"][0] == 1
-    for bad in ({}, {"messages": 3}, {"messages": [], "more": 1}, [], None,
-                {"messages": [], "strategy": "nonsense"},
-                {"messages": [], "state": {"username": 3}}):  # fmt: skip
+    bad_ones: list[Any] = [
+        {},
+        {"messages": 3},
+        {"messages": [], "more": 1},
+        [],
+        None,
+        {"messages": [], "strategy": "nonsense"},
+        {"messages": [], "state": {"username": 3}},
+    ]
+    for bad in bad_ones:
         refused = viewer.post("/context/assemble", bad)
         assert refused.status_code == 422, bad
     large = {"messages": [{"role": "user", "content": "x" * 3_000_000}]}

@@ -64,7 +64,7 @@ def test_a_link_works_from_loopback_only_and_is_not_used_up(
     extra: dict[str, str],
 ) -> None:
     path = create_sign_in_link()
-    assert Client().get(path, **extra).status_code == 403
+    assert Client(**extra).get(path).status_code == 403
     assert Client().get(path).status_code == 302
 
 
