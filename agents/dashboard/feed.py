@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Q
+
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
 
@@ -25,6 +27,8 @@ NEWSWORTHY = frozenset(
         Kind.ERROR,
     }
 )
+# Looking at something is no news, unless it failed.
+LOOKS = ("get_", "view_", "list_", "find_", "search_", "zoea_")
 SHOWN = 40
 TEXT = 300
 
@@ -88,7 +92,11 @@ def newest(limit: int = SHOWN, kinds: Iterable[str] = NEWSWORTHY) -> list[FeedLi
     # Each kind has an index of its own; one scan of all would read much noise.
     found: list[Event] = []
     for kind in kinds:
-        found += Event.objects.filter(kind=kind).order_by("-xid", "-id")[:limit]
+        rows = Event.objects.filter(kind=kind).order_by("-xid", "-id")
+        if kind == Kind.TOOL_CALLED:
+            looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
+            rows = rows.exclude(looks, data__ok=True)
+        found += rows[:limit]
     found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
     return told(found[:limit])
 
@@ -103,9 +111,16 @@ def told(found: Iterable[Event]) -> list[FeedLine]:
     )
 
 
+def is_news(item: Item) -> bool:
+    """Whether an event goes into the feed."""
+    if item["kind"] == Kind.TOOL_CALLED and item["data"].get("ok") is True:
+        return not str(item["data"].get("tool")).startswith(LOOKS)
+    return item["kind"] in NEWSWORTHY
+
+
 def of_items(items: Iterable[Item]) -> list[FeedLine]:
     """Items of the hub as lines, newest first."""
-    kept = [item for item in items if item["kind"] in NEWSWORTHY]
+    kept = [item for item in items if is_news(item)]
     known = names(item["mysis"] for item in kept if item["mysis"] is not None)
     return _joined_stale(
         line(
@@ -170,7 +185,7 @@ def _joined(*parts: str) -> str:
 
 def _state(data: Data) -> str:
     by = person(_text(data, "by"))
-    state = _text(data, "state")
+    state = _text(data, "state") or "changed"
     words = state if by in UNNAMED else f"{state} (by {by})"
     return _joined(words, _text(data, "error"))
 

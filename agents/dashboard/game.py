@@ -13,13 +13,15 @@ from django.db.models.functions import Length
 
 from memory.gamestate import clock, sections
 from memory.gamestate.confidence import (
+    LOGGED_OUT,
     Confidence,
     Moment,
     age_in_ticks,
     confidence,
+    stale_paths,
     worst,
 )
-from memory.gamestate.names import known_names
+from memory.gamestate.names import Names, known_names
 from memory.gamestate.paths import first, primary
 from memory.gamestate.text import title
 from memory.gamestate.types import Snapshot
@@ -52,6 +54,9 @@ class ShownFact:
     items: tuple[str, ...]
     children: tuple[tuple[str, str], ...]
     more: int
+
+
+UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +96,10 @@ class Standing:
     """Where an account stands, in the few words of a fleet row."""
 
     location: str = ""
+    location_doubt: bool = False
     docked: str = ""
     credits: int | None = None
+    credits_doubt: bool = False
     fuel: str = ""
     hull: str = ""
     tick: int | None = None
@@ -140,29 +147,35 @@ def standing(found: Sequence[Held], moment: Moment) -> Standing:
     """The headline facts of one account, and what is doubtful."""
     snapshots = [one.snapshot for one in found]
     latest = {s.tool: s for s in sorted(snapshots, key=lambda s: s.captured_at)}
-    facts = _headline(latest, known_names(snapshots))
+    names = known_names(snapshots)
+    facts = _headline(latest, moment, names)
+    location = facts.get("Location", UNKNOWN)
     return Standing(
-        location=facts.get("Location", ""),
-        docked=facts.get("Docked", ""),
+        location=location.value,
+        location_doubt=location.confidence in SUSPECT,
+        docked=facts.get("Docked", UNKNOWN).value,
         credits=_credits(latest.get("get_status")),
-        fuel=facts.get("Fuel", ""),
-        hull=facts.get("Hull", ""),
+        credits_doubt=facts.get("Credits", UNKNOWN).confidence in SUSPECT,
+        fuel=facts.get("Fuel", UNKNOWN).value,
+        hull=facts.get("Hull", UNKNOWN).value,
         tick=moment.current_tick,
-        badges=_badges(snapshots, moment),
+        badges=_badges(snapshots, moment, names),
     )
 
 
 def _headline(
-    latest: Mapping[str, Snapshot], names: Mapping[str, str]
-) -> dict[str, str]:
-    facts: dict[str, str] = {}
+    latest: Mapping[str, Snapshot], moment: Moment, names: Names
+) -> dict[str, ShownFact]:
+    facts: dict[str, ShownFact] = {}
     for tool in ("get_ship", "get_status"):
         if tool in latest:
-            content = primary(latest[tool].current)
-            if isinstance(content, Mapping):
-                view = sections.View(content, names)
-                read = sections.read(tool, view, content)
-                facts |= {fact.label: fact.value for fact in read if fact.value}
+            read = _facts(latest[tool], moment, names)
+            facts |= {fact.label: fact for fact in read if fact.value}
+    system = latest.get("get_system")
+    if "Location" not in facts and system is not None:
+        # Its first fact is the name of the system that the ship was in.
+        place = next((f for f in _facts(system, moment, names) if not f.label), None)
+        facts |= {"Location": place} if place else {}
     return facts
 
 
@@ -173,10 +186,12 @@ def _credits(status: Snapshot | None) -> int | None:
     return int(held_credits) if isinstance(held_credits, int | float) else None
 
 
-def _badges(snapshots: Iterable[Snapshot], moment: Moment) -> tuple[Badge, ...]:
+def _badges(
+    snapshots: Iterable[Snapshot], moment: Moment, names: Names
+) -> tuple[Badge, ...]:
     found = []
     for snapshot in snapshots:
-        level = confidence(snapshot, moment)
+        level = _level(snapshot, moment, names)
         if level in SUSPECT:
             reason = _reason(snapshot, level, moment)
             found.append(Badge(title(snapshot.tool), snapshot.tool, str(level), reason))
@@ -184,11 +199,24 @@ def _badges(snapshots: Iterable[Snapshot], moment: Moment) -> tuple[Badge, ...]:
     return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
 
 
+def _level(snapshot: Snapshot, moment: Moment, names: Names) -> Confidence:
+    """How far to believe what is shown of a snapshot.
+
+    An action that touched only fields which nobody is shown raises no alarm.
+    """
+    if stale_paths(snapshot) in ((), None):
+        return confidence(snapshot, moment)
+    levels = [Confidence(fact.confidence) for fact in _facts(snapshot, moment, names)]
+    return worst(levels) if levels else confidence(snapshot, moment)
+
+
 def _reason(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
     if snapshot.stale is not None and level == Confidence.INVALIDATED:
         at = snapshot.stale.tick
         when = f" at tick {at}" if at is not None else ""
         return f"changed by {snapshot.stale.reason}{when}; call {snapshot.tool}"
+    if snapshot.logged_out:
+        return LOGGED_OUT
     age = age_in_ticks(snapshot, moment)
     if level in (Confidence.STALE, Confidence.AGEING) and age is not None:
         return f"{age} ticks old"
@@ -209,9 +237,9 @@ def _rank(tool: str) -> int:
     return ORDER.index(tool) if tool in ORDER else len(ORDER)
 
 
-def _section(one: Held, moment: Moment, names: Mapping[str, str]) -> Section:
+def _section(one: Held, moment: Moment, names: Names) -> Section:
     snapshot = one.snapshot
-    level = confidence(snapshot, moment)
+    level = _level(snapshot, moment, names)
     args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
     return Section(
         tool=snapshot.tool,
@@ -227,9 +255,7 @@ def _section(one: Held, moment: Moment, names: Mapping[str, str]) -> Section:
     )
 
 
-def _facts(
-    snapshot: Snapshot, moment: Moment, names: Mapping[str, str]
-) -> Iterable[ShownFact]:
+def _facts(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[ShownFact]:
     content = primary(snapshot.current)
     if content is None or content == "":
         return

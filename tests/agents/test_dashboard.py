@@ -1,0 +1,441 @@
+"""The dashboard's socket and what it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.utils import timezone
+
+from agents import actions, consumers, events, live
+from agents.dashboard import charts, feed, fleet, fragments, lines
+from agents.dashboard.dirty import Dirty
+from agents.dashboard.pages import FleetPage, MysisPage
+from agents.dashboard.shared import Shared
+from agents.events import Item, Kind
+from agents.models import Mysis
+from tests.browser.scenes import play, talk, work
+from tests.factories import make_memory, make_mysis, make_turn
+from zoea.asgi import application
+
+ORIGIN = [(b"origin", b"http://testserver"), (b"host", b"testserver")]
+Open = Callable[..., Awaitable[WebsocketCommunicator]]
+
+
+@pytest.fixture
+def cookie(transactional_db: None) -> str:
+    """The session of somebody who is signed in."""
+    client = Client()
+    client.force_login(User.objects.create_user("ann"))
+    return str(client.session.session_key)
+
+
+@pytest.fixture
+async def opened(
+    cookie: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Open]:
+    """Opens sockets; a hub of this test's loop serves them."""
+    settings.ALLOWED_HOSTS = ["testserver"]
+    hub = live.Hub()
+    monkeypatch.setattr(consumers, "hub", hub)
+    sockets: list[WebsocketCommunicator] = []
+
+    async def opener(query: str = "page=fleet", session: str = cookie) -> Any:
+        headers = [*ORIGIN, (b"cookie", f"sessionid={session}".encode())]
+        path = f"/ws/dashboard/?{query}"
+        socket = WebsocketCommunicator(application, path, headers=headers)
+        accepted, _ = await socket.connect(timeout=10)
+        assert accepted
+        sockets.append(socket)
+        return socket
+
+    yield opener
+    for socket in sockets:
+        await socket.disconnect()
+    await hub.close()
+
+
+async def frame(socket: WebsocketCommunicator) -> str:
+    """The next frame."""
+    text: str = await socket.receive_from(timeout=10)
+    return text
+
+
+async def frame_with(socket: WebsocketCommunicator, part: str) -> str:
+    """The first frame that holds a text; the ones before it do not matter."""
+    while part not in (found := await frame(socket)):
+        pass
+    return found
+
+
+@sync_to_async
+def say(mysis: Mysis, text: str, **values: Any) -> int:
+    """A line with its event."""
+    row = make_memory(mysis, role="assistant", content=text, **values)
+    events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data={})
+    return row.pk
+
+
+async def closed_with(socket: WebsocketCommunicator) -> int:
+    """The code with which the server closes."""
+    while (message := await socket.receive_output(timeout=10))["type"] == (
+        "websocket.send"
+    ):
+        pass
+    code: int = message["code"]
+    return code
+
+
+async def test_strangers_are_told_after_the_handshake(opened: Open):
+    socket = await opened(session="nothing")
+    assert await closed_with(socket) == 4401
+
+
+async def test_a_page_that_is_not_there(opened: Open):
+    assert await closed_with(await opened("page=mysis&mysis=999")) == 4404
+    assert await closed_with(await opened("page=mysis&mysis=x")) == 4404
+    assert await closed_with(await opened("page=else")) == 4404
+
+
+async def test_the_first_frame_is_the_whole_page(opened: Open):
+    mysis = await sync_to_async(make_mysis)(name="Ada")
+    first = await frame(await opened())
+    for part in ("fleet-rows", "fleet-health", "fleet-totals", "feed", "as-of"):
+        assert f'id="{part}" hx-swap-oob="innerHTML"' in first
+    assert f'id="m{mysis.pk}-who"' in first
+
+
+async def test_only_what_changed_is_sent(opened: Open):
+    ada = await sync_to_async(make_mysis)(name="Ada", state="running")
+    brahe = await sync_to_async(make_mysis)(name="Brahe", state="running")
+    socket = await opened()
+    await frame(socket)
+    await say(ada, "Mining.")
+    second = await frame_with(socket, "Mining.")
+    assert f'id="m{ada.pk}-said" hx-swap-oob="innerHTML"' in second
+    assert f'id="m{ada.pk}-acts"' not in second
+    assert f"m{brahe.pk}-" not in second
+
+
+async def test_a_frame_from_the_browser_is_ignored(opened: Open):
+    mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
+    socket = await opened()
+    await frame(socket)
+    await socket.send_to(text_data='{"stop": 1}')
+    await socket.send_to(bytes_data=b"\x00")
+    await say(mysis, "Still talking.")
+    await frame_with(socket, "Still talking.")
+    await mysis.arefresh_from_db()
+    assert mysis.state == "running"
+
+
+async def test_events_that_come_together_share_a_frame(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+):
+    # Longer than the hub needs to read: all of them are there at the flush.
+    monkeypatch.setattr(consumers, "FLUSH", 1.5)
+    myses = [await sync_to_async(make_mysis)(name=f"M{n}") for n in range(3)]
+    socket = await opened()
+    await frame(socket)
+    for mysis in myses:
+        await say(mysis, f"from {mysis.name}")
+    both = await frame_with(socket, "from M0")
+    assert "from M1" in both
+    assert "from M2" in both
+
+
+async def test_a_session_that_ends_closes_the_socket(
+    opened: Open, cookie: str, monkeypatch: pytest.MonkeyPatch
+):
+    socket = await opened()
+    await frame(socket)
+    await sync_to_async(Session.objects.all().delete)()
+    monkeypatch.setattr(consumers, "RECHECK", 0.0)
+    monkeypatch.setattr(consumers, "BEAT", 0.1)
+    await sync_to_async(actions.create_mysis)(name="Ada", by="system")
+    assert await closed_with(socket) == 4401
+
+
+async def test_a_changed_password_closes_the_socket(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+):
+    socket = await opened()
+    await frame(socket)
+    user = await User.objects.aget()
+    user.set_password("another")
+    await user.asave()
+    monkeypatch.setattr(consumers, "RECHECK", 0.0)
+    await sync_to_async(actions.create_mysis)(name="Ada", by="system")
+    assert await closed_with(socket) == 4401
+
+
+async def test_a_failing_flush_keeps_the_socket(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
+    socket = await opened()
+    await frame(socket)
+    failed = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    real = FleetPage.changes
+
+    def broken(self: FleetPage, dirty: Dirty) -> Any:
+        loop.call_soon_threadsafe(failed.set)
+        raise ValueError("broken on purpose")
+
+    monkeypatch.setattr(FleetPage, "changes", broken)
+    await say(mysis, "lost?")
+    await asyncio.wait_for(failed.wait(), 10)
+    monkeypatch.setattr(FleetPage, "changes", real)
+    await frame_with(socket, "lost?")
+    assert "broken on purpose" in caplog.text
+
+
+async def test_a_viewer_that_missed_events_is_brought_up_to_date(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+):
+    mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
+    hub = consumers.hub
+    real = hub.subscribe
+
+    async def tiny(maxsize: int = 1) -> live.Viewer:
+        return await real(1)
+
+    monkeypatch.setattr(hub, "subscribe", tiny)
+    socket = await opened()
+    await frame(socket)
+    for number in range(30):
+        await say(mysis, f"line {number}.")
+    await frame_with(socket, "line 29.")
+
+
+async def test_the_conversation_goes_on_from_where_the_page_is(opened: Open):
+    mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
+    first = await say(mysis, "known to the page")
+    await say(mysis, "written before the socket opened")
+    socket = await opened(f"page=mysis&mysis={mysis.pk}&after={first}")
+    begin = await frame(socket)
+    assert 'hx-swap-oob="beforeend:#log"' in begin
+    assert "written before the socket opened" in begin
+    assert "known to the page" not in _log(begin)
+    await say(mysis, "and live")
+    later = await frame_with(socket, "and live")
+    assert _log(later).count("and live") == 1
+    assert "written before" not in _log(later)
+
+
+def _log(text: str) -> str:
+    found = re.search(r'<ol hx-swap-oob="beforeend:#log">(.*?)</ol>', text, re.DOTALL)
+    return found[1] if found else ""
+
+
+async def test_somebody_elses_events_do_not_matter_to_a_mysis_page(opened: Open):
+    ada = await sync_to_async(make_mysis)(name="Ada")
+    brahe = await sync_to_async(make_mysis)(name="Brahe")
+    socket = await opened(f"page=mysis&mysis={ada.pk}&after=0")
+    await frame(socket)
+    await say(brahe, "not for this page")
+    await say(ada, "for this page")
+    assert "not for this page" not in await frame_with(socket, "for this page</")
+
+
+# -- the pages behind it -----------------------------------------------------
+
+
+def item(number: int, kind: str, mysis: int | None = None, **data: Any) -> Item:
+    """An event as the hub hands it out."""
+    at = events.iso(timezone.now())
+    return Item(id=number, kind=kind, at=at, mysis=mysis, data=data)
+
+
+def test_a_gap_is_bridged_by_starting_from_the_newest_page(db: None):
+    mysis = make_mysis(name="Ada")
+    rows = [make_memory(mysis, content=f"order {n}.") for n in range(260)]
+    page = MysisPage(mysis, after=rows[0].pk)
+    [*_, log] = page.snapshot(0)
+    assert log.startswith('<div id="log" hx-swap-oob="innerHTML">')
+    assert "order 259." in log
+    assert "order 100." not in log
+    assert f"before={rows[210].pk}" in log
+    assert page.after == rows[-1].pk
+
+
+def test_a_pending_answer_is_sent_once_when_it_comes(db: None):
+    mysis = make_mysis(name="Ada")
+    row = make_memory(mysis, role="tool", content="", pending=True, tool_name="mine")
+    page = MysisPage(mysis, after=0)
+    page.snapshot(0)
+    dirty = Dirty()
+    dirty.add(item(1, Kind.MEMORY_ADDED, mysis.pk))
+    assert not any(f"line-{row.pk}" in part for part in page.changes(dirty))
+    row.content, row.pending = "got 3 ore", False
+    row.save()
+    dirty.add(item(2, Kind.MEMORY_ADDED, mysis.pk))
+    [swap] = [part for part in page.changes(dirty) if f"line-{row.pk}" in part]
+    assert 'hx-swap-oob="outerHTML"' in swap
+    dirty.add(item(3, Kind.MEMORY_ADDED, mysis.pk))
+    assert not any(f"line-{row.pk}" in part for part in page.changes(dirty))
+
+
+def test_a_filtered_page_takes_in_and_lets_go(db: None):
+    ada = make_mysis(name="Ada", state="running")
+    make_mysis(name="Brahe", state="stopped")
+    page = FleetPage(fleet.View(state="running"))
+    page.snapshot(0)
+    assert page.ids == [ada.pk]
+    actions.stop_mysis(mysis=ada, by="system")
+    dirty = Dirty()
+    dirty.add(item(1, Kind.MYSIS_STATE, ada.pk))
+    assert any("No Mysis matches." in part for part in page.changes(dirty.take(60)))
+
+
+def test_a_flush_takes_a_bounded_share(db: None):
+    dirty = Dirty()
+    for number in range(100):
+        dirty.add(item(number + 1, Kind.TOOL_CALLED, number))
+    assert len(dirty.take(60).myses) == 60
+    assert dirty
+    assert len(dirty.take(60).myses) == 40
+    assert not dirty
+
+
+def test_many_viewers_draw_once(db: None):
+    shared = Shared(kept=2)
+    made: list[str] = []
+    for key in ("a", "a", "b", "a"):
+        assert shared.get(key, lambda key=key: made.append(key) or key) == key
+    assert made == ["a", "b"]
+    shared.get("c", lambda: "c")
+    shared.get("a", lambda: made.append("a again"))
+    assert made[-1] == "a again"
+
+
+def test_a_failure_is_not_shared_for_ever(db: None):
+    shared = Shared()
+    with pytest.raises(ZeroDivisionError):
+        shared.get("a", lambda: 1 // 0)
+    assert shared.get("a", lambda: 1) == 1
+
+
+# -- rows and figures ----------------------------------------------------------
+
+
+def test_the_fleet_costs_the_same_queries_at_any_size(
+    db: None, django_assert_num_queries: Any
+):
+    def add(name: str) -> None:
+        mysis = make_mysis(name=name, state="running")
+        play(mysis)
+        talk(mysis)
+        work(mysis, turns=2)
+
+    add("Ada")
+    fleet.sorted_rows(fleet.View(), timezone.now())
+    with django_assert_num_queries(8):
+        assert len(fleet.sorted_rows(fleet.View(), timezone.now())) == 1
+    for number in range(4):
+        add(f"M{number}")
+    with django_assert_num_queries(8):
+        assert len(fleet.sorted_rows(fleet.View(), timezone.now())) == 5
+
+
+def test_a_row_tells_what_is_known(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    play(mysis, stale=True)
+    work(mysis, turns=7)
+    talk(mysis)
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.credits == 11_153
+    assert row.standing.credits_doubt
+    assert row.standing.location == "Sol > Asteroid Belt Alpha"
+    assert [badge.tool for badge in row.standing.badges] == ["get_status", "get_map"]
+    assert row.said is not None
+    assert row.said.text == "get_status(deep=2)"
+    assert row.gauge is not None
+    assert row.gauge.limit == 120_000
+    # Seven of work, one of talk; the sixth of work failed.
+    assert (row.hour.turns, row.hour.failures) == (8, 1)
+    assert row.hour.cost == Decimal("0.028")
+
+
+def test_old_turns_do_not_count(db: None):
+    mysis = make_mysis()
+    turn = make_turn(mysis)
+    type(turn).objects.update(started_at=timezone.now() - timezone.timedelta(hours=2))
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.hour.turns == 0
+
+
+def test_what_cannot_be_read_is_no_crash(db: None):
+    mysis = make_mysis()
+    strange = ["x", {"function": None}, {"function": {"name": None}}, None]
+    make_memory(mysis, role="assistant", content="", tool_calls=strange)
+    broken = {"function": {"name": "f", "arguments": '{"a": '}}
+    make_memory(mysis, role="assistant", content="", tool_calls=[broken])
+    make_memory(mysis, role="tool", content='{"a": ' * 3000)
+    make_memory(mysis, role="tool", content="[" * 3000)
+    found = lines.newest(mysis.pk, mysis.name)
+    assert [len(one.calls) for one in found] == [1, 1, 0, 0]
+    assert found[1].calls[0].args == '{"a": '
+    assert found[2].clipped
+    fragments.log_lines(found, "x")
+
+
+@pytest.mark.parametrize(
+    ("used", "level", "percent"),
+    [(0, "ok", 0), (69_999, "ok", 70), (70_000, "high", 70), (95_000, "full", 95)],
+)
+def test_gauge_levels(used: int, level: str, percent: int):
+    stats = {"tokens_by_category": {"user": used}, "budget": 108_000, "reserve": 8_000}
+    gauge = charts.gauge(stats)
+    assert gauge is not None
+    assert (gauge.level, gauge.percent) == (level, percent)
+
+
+def test_an_overfull_gauge_stays_in_its_frame():
+    stats = {"tokens_by_category": {"user": 90, "tool": 90}, "budget": 100}
+    gauge = charts.gauge(stats)
+    assert gauge is not None
+    assert gauge.percent == 180
+    last = gauge.segments[-1]
+    assert last.x + last.width == pytest.approx(100)
+
+
+def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
+    mysis = make_mysis(name="Ada")
+    calls = [("get_status", True), ("mine", True), ("get_ship", False)]
+    items = [
+        item(n, Kind.TOOL_CALLED, mysis.pk, tool=tool, ok=ok, arguments={})
+        for n, (tool, ok) in enumerate(calls, 1)
+    ]
+    told = feed.of_items(items)
+    assert [line.text for line in told] == ["get_ship(): refused", "mine()"]
+    for one in items:
+        events.append(Kind.TOOL_CALLED, mysis_id=mysis.pk, data=one["data"])
+    assert [line.text for line in feed.newest()] == [line.text for line in told]
+
+
+def test_what_one_action_made_stale_is_one_line(db: None):
+    mysis = make_mysis(name="Ada")
+    items = [
+        item(n, Kind.SNAPSHOT_STALE, mysis.pk, tool=tool, reason="mine", tick=7)
+        for n, tool in enumerate(("get_status", "get_ship"), 1)
+    ]
+    [line] = feed.of_items(items)
+    assert line.text == "get_ship, get_status stale after mine at tick 7"
+
+
+def test_every_kind_has_words(db: None):
+    for kind in Kind:
+        line = feed.line(1, kind, timezone.now(), {}, None)
+        assert line.text
+        assert line.icon in feed.ICONS.values()
