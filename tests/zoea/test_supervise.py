@@ -93,7 +93,7 @@ async def test_a_dead_program_is_started_again(tmp_path: Path) -> None:
         await _end(task)
         assert _is_gone(second)
     assert said == [
-        "the beacon ended with signal 9, saying nothing; starting it again in 0.01 s"
+        "the beacon process ended with signal 9, saying nothing; starting it again in 0.01 s"
     ]
 
 
@@ -105,7 +105,7 @@ async def test_one_that_keeps_dying_is_given_up_with_its_last_words(
     said: list[str] = []
     with pytest.raises(GaveUpError) as caught:
         await keep_running(program, said.append, 5, QUICK)
-    assert "The gambler ended 3 times in a row" in str(caught.value)
+    assert "The gambler process ended 3 times in a row" in str(caught.value)
     assert "exit status 1, saying: out of luck" in str(caught.value)
     assert len(said) == 2
 
