@@ -56,6 +56,7 @@ class GameSession:
         self._running: set[_Job] = set()
         self._ready: asyncio.Future[tuple[GameTool, ...]]
         self._ready = asyncio.get_running_loop().create_future()
+        self._listed: tuple[GameTool, ...] = ()
         self._closing = False
         self.open = True
         # A fresh context: the task must not keep the opener's database threads.
@@ -64,13 +65,14 @@ class GameSession:
         )
 
     async def tools(self) -> tuple[GameTool, ...]:
-        """The tools as listed at the connection; raises GameCallError."""
-        return await asyncio.shield(self._ready)
+        """The tools as listed last; raises GameCallError."""
+        listed = await asyncio.shield(self._ready)
+        return self._listed or listed
 
     async def refresh(self) -> tuple[GameTool, ...]:
         """The tools as the server lists them now; raises GameCallError."""
-        found: tuple[GameTool, ...] = await self._do(Connection.refresh)
-        return found
+        self._listed = await self._do(Connection.refresh)
+        return self._listed
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call one tool; raises GameCallError."""

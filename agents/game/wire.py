@@ -17,6 +17,9 @@ CONNECT_SECONDS = 10.0
 READ_SECONDS = 600.0
 """A mutation may be held until its tick, a long flight for minutes (API.md 1.4)."""
 
+END_SECONDS = 2.0
+"""How long the end of a session may take: nobody waits for its answer."""
+
 MAX_BYTES = 32 * 1024 * 1024
 """The longest answer that is taken."""
 
@@ -52,6 +55,9 @@ class WireClient(httpx2.AsyncClient):
         """Send; what fails comes back as a JSON-RPC error with status 503."""
         if request.method == "GET":
             return await super().send(request, **options)
+        if request.method == "DELETE":
+            limit = httpx2.Timeout(END_SECONDS).as_dict()
+            request.extensions = {**request.extensions, "timeout": limit}
         try:
             response = await super().send(request, **options)
             return await _settled(request, response)

@@ -16,6 +16,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from referencing.exceptions import Unresolvable
 
 from agents.tools.request import FILLED_IN, CallNext, Outcome, Request, Tool, refusal
+from memory.gamestate.parse import clean_text, storable
 
 LONGEST_VALUE = 80
 MOST_NAMES = 40
@@ -44,7 +45,7 @@ def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
     """The arguments in a model's JSON text; none at all is an empty object.
 
     What the account step fills in is dropped wherever a model put it, and so is
-    null for an optional argument.
+    null for an optional argument. Nothing is left that a store would refuse.
     """
     try:
         value = json.loads(raw, parse_constant=_no_constant) if raw.strip() else {}
@@ -62,7 +63,7 @@ def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
         )
     required = tool.spec.parameters.get("required", [])
     return {
-        key: item
+        clean_text(key): storable(item)
         for key, item in value.items()
         if (tool.local or key not in FILLED_IN)
         and (item is not None or key in required)

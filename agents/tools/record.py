@@ -12,6 +12,8 @@ from agents.game.errors import GameCallError
 from agents.tools.crossing import cross
 from agents.tools.redact import HIDDEN, clean_text, clean_value
 from agents.tools.request import CallNext, Outcome, Request
+from memory.gamestate.parse import clean_text as storable_text
+from memory.gamestate.parse import storable
 
 LONGEST_TEXT = 500
 LONGEST_ARGUMENTS = 4000
@@ -41,7 +43,7 @@ async def record(request: Request, call_next: CallNext) -> Outcome:
 def _append(entry: _Entry) -> None:
     request = entry.request
     data = {
-        "tool": request.name[:200],
+        "tool": storable_text(request.name)[:200],
         "arguments": HIDDEN
         if request.policy == "secret"
         else shown_arguments(request.raw, request.seat.secrets),
@@ -55,9 +57,9 @@ def _append(entry: _Entry) -> None:
 def shown_arguments(raw: str, secrets: set[str]) -> Any:
     """Arguments for a log: secrets masked, long texts cut, bad JSON as text."""
     try:
-        value = json.loads(raw or "{}", parse_constant=lambda _: None)
+        value = storable(json.loads(raw or "{}"))
     except (ValueError, RecursionError):
-        return clean_text(raw, secrets)[:LONGEST_TEXT]
+        return clean_text(storable_text(raw), secrets)[:LONGEST_TEXT]
     cleaned = _cut(clean_value(value, secrets))
     text = json.dumps(cleaned, ensure_ascii=False)
     return cleaned if len(text) <= LONGEST_ARGUMENTS else text[:LONGEST_TEXT]

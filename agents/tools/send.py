@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from agents.game.errors import (
+    GameCallError,
     GameUnreachableError,
     ProtocolRefusalError,
     SessionLostError,
 )
 from agents.game.sessions import pool
 from agents.tools.request import Outcome, Request
+from memory.gamestate.parse import clean_text
 
 
 async def send(request: Request) -> Outcome:
@@ -37,6 +40,11 @@ async def _send(request: Request) -> Outcome:
         answer = await session.call(request.name, request.arguments)
     except ProtocolRefusalError as error:
         return Outcome((f"Error: {error.detail}",), is_error=True)
-    outcome = Outcome(answer.blocks, answer.is_error)
+    blocks = tuple(clean_text(block) for block in answer.blocks)
+    outcome = Outcome(blocks, answer.is_error)
     read = outcome.read()
+    if read.error is not None and read.error.code == "unknown_command":
+        # The server's list changes without notice: have the next turn's be right.
+        with suppress(GameCallError):
+            await session.refresh()
     return replace(outcome, is_error=read.is_error, tick=read.tick)

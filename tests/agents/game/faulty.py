@@ -79,6 +79,7 @@ class FaultyServer:
         self.calls: list[tuple[str, Json]] = []
         self.cancelled: list[Json] = []
         self.called = asyncio.Event()
+        self.hold_end: asyncio.Event | None = None
         self.opened = 0
         self.ended = 0
         self.known: set[str] = set()
@@ -128,7 +129,7 @@ class FaultyServer:
             return Reply(405)
         if method == "DELETE":
             self.ended += 1
-            return Reply(200)
+            return Reply(200, hold=self.hold_end)
         message = json.loads(body)
         name = message["method"]
         if name == "initialize":

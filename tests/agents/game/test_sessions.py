@@ -8,7 +8,7 @@ import threading
 import pytest
 from pytest_django import Settings
 
-from agents.game import sessions
+from agents.game import sessions, wire
 from agents.game.errors import (
     GameUnreachableError,
     ReplyLostError,
@@ -53,6 +53,7 @@ async def test_a_cancelled_caller_gives_up_its_own_call_only(
             await stopped
         assert (await session.call("get_status", {})).blocks == ("ok",)
         assert server.opened == 1
+        assert len(server.cancelled) == 1
         held.set()
 
 
@@ -118,6 +119,7 @@ async def test_a_session_in_use_is_not_idle(
         waiting = asyncio.create_task(session.call("mine", {}))
         await server.called.wait()
         await asyncio.sleep(0.05)
+        assert session.open
         held.set()
         assert (await waiting).blocks == ("late",)
 
@@ -137,6 +139,20 @@ async def test_closing_ends_every_session_and_answers_who_waits(
             await waiting
         assert server.ended == 2
         assert session.task.done()
+
+
+async def test_a_server_that_hangs_does_not_hold_up_the_end(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "END_SECONDS", 0.01)
+    async with FaultyServer() as server:
+        settings.SPACEMOLT_MCP_URL = server.url
+        server.hold_end = asyncio.Event()
+        session = await pool().session(1)
+        await sessions.close_all()
+        assert session.task.done()
+        assert not session.task.cancelled()
+        assert server.ended == 1
 
 
 async def test_an_unreachable_server_is_tried_anew_each_time(
@@ -172,6 +188,7 @@ async def test_the_tools_are_listed_anew_on_request(settings: Settings) -> None:
         session = await pool().session(1)
         server.tools.pop()
         assert [tool.name for tool in await session.refresh()] == ["get_status"]
+        assert await session.tools() == await session.refresh()
 
 
 async def test_a_loop_that_ends_takes_its_sessions_along(settings: Settings) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from asgiref.sync import ThreadSensitiveContext
 from pytest_django import Settings
 
 from agents.game.sandbox.testing import SandboxServer
@@ -18,7 +19,15 @@ from agents.tools.request import CallNext, Outcome, Request, Seat
 from agents.tools.types import GameUnreachableError
 from memory import state
 from memory.models import GameSnapshot
-from tests.agents.game.faulty import FaultyServer, Reply, http, result, rpc_error
+from tests.agents.game.faulty import (
+    FaultyServer,
+    Json,
+    Reply,
+    http,
+    result,
+    rpc_error,
+)
+from tests.factories import make_mysis
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 
@@ -312,8 +321,6 @@ async def test_marks_of_mutations_are_asked_where_annotations_are_missing(
 async def test_sixteen_play_at_once(
     sandbox: SandboxServer, transactional_db: Any
 ) -> None:
-    from tests.factories import make_mysis
-
     myses = [await cross(make_mysis) for _ in range(16)]
 
     async def play(number: int, mysis: Mysis) -> str:
@@ -326,3 +333,69 @@ async def test_sixteen_play_at_once(
     names = await asyncio.gather(*(play(n, m) for n, m in enumerate(myses)))
     assert names == [f"Captain {number}" for number in range(16)]
     assert await GameSnapshot.objects.acount() == 16
+
+
+async def test_no_connection_to_the_database_is_held_while_the_game_is_awaited(
+    faulty: FaultyServer, transactional_db: Any
+) -> None:
+    all_called = asyncio.Event()
+
+    def answer(message: Json) -> Reply:
+        if len(faulty.calls) == len(myses):
+            all_called.set()
+        return Reply(200, result("ok")(message).body, hold=all_called)
+
+    faulty.plan.extend([answer] * 24)
+    myses = [await cross(make_mysis) for _ in range(24)]
+
+    async def play(mysis: Mysis) -> str:
+        async with ThreadSensitiveContext():
+            box = await open_toolbox(mysis.pk)
+            return (await box.call("mine", "")).text
+
+    assert await asyncio.gather(*(play(mysis) for mysis in myses)) == ["ok"] * 24
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        r'{"entry": "\ud800 \u0000 x"}',
+        '{"entry": "\ud800\x00"}',
+        '{"entry": ' + "[" * 900 + "]" * 900 + "}",
+        '{"entry": 1e999}',
+        '{"entry": ' + "9" * 5000 + "}",
+        '{"\\u0000": 1}',
+    ],
+)
+async def test_odd_arguments_never_break_a_call(
+    faulty: FaultyServer, mysis: Mysis, raw: str
+) -> None:
+    schema = {"type": "object", "additionalProperties": True}
+    faulty.tools = [{"name": "get_odd", "inputSchema": schema}]
+    box = await open_toolbox(mysis.pk)
+    await box.call("get_odd", raw)
+    await box.call("zoea_search_messages", raw.replace("entry", "query"))
+    await box.call("\ud800\x00", raw)
+    assert len(await _events("tool.called")) == 3
+
+
+async def test_odd_answers_are_results(faulty: FaultyServer, mysis: Mysis) -> None:
+    box = await open_toolbox(mysis.pk)
+    faulty.plan.append(result("a\x00b"))
+    assert (await box.call("get_status", "")).text == "ab"
+    deep = "[" * 5000 + "]" * 5000
+    faulty.plan.append(result(f'{{"password": {deep}}}'))
+    assert not (await box.call("get_status", "")).is_error
+
+
+async def test_a_tool_that_vanished_is_gone_in_the_next_turn(
+    faulty: FaultyServer, mysis: Mysis
+) -> None:
+    box = await open_toolbox(mysis.pk)
+    faulty.tools.pop()
+    gone = "Error: unknown_command: Unknown command: mine."
+    faulty.plan.append(result(gone, is_error=True))
+    assert (await box.call("mine", "")).text == gone
+    names = {spec.name for spec in (await open_toolbox(mysis.pk)).specs}
+    assert "mine" not in names
+    assert "get_status" in names

@@ -9,6 +9,7 @@ import pytest
 
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
+from agents.tools.crossing import cross
 from agents.tools.local import LONGEST_CONTENT, excerpt
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_memory
@@ -16,6 +17,11 @@ from tests.factories import make_memory
 
 @pytest.fixture
 async def box(faulty: FaultyServer, mysis: Mysis, other: Mysis) -> Toolbox:
+    await cross(_history, mysis, other)
+    return await open_toolbox(mysis.pk)
+
+
+def _history(mysis: Mysis, other: Mysis) -> None:
     for number in range(5):
         make_memory(mysis, content=f"iron ore {number}")
     make_memory(
@@ -25,7 +31,6 @@ async def box(faulty: FaultyServer, mysis: Mysis, other: Mysis) -> Toolbox:
     sent = Broadcast.objects.create(text="iron to Sol", sender="operator:ann")
     Broadcast.objects.create(text="iron for others", sender="operator:ann")
     make_memory(mysis, origin="broadcast", content=sent.text, broadcast=sent)
-    return await open_toolbox(mysis.pk)
 
 
 async def _matches(box: Toolbox, tool: str, **arguments: Any) -> list[dict[str, Any]]:
