@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
@@ -20,11 +20,13 @@ class DatabaseError(Exception):
 
 
 @contextmanager
-def database(stop_seconds: float = 20.0) -> Iterator[EmbeddedPostgres | None]:
+def database(
+    stop_seconds: Callable[[], float] = lambda: 20.0,
+) -> Iterator[EmbeddedPostgres | None]:
     """Hold the database open: start or join the embedded one, or try the other.
 
-    Raises DatabaseError. ``stop_seconds`` is how long a last user waits for the
-    embedded server to stop by itself.
+    Raises DatabaseError. ``stop_seconds`` is asked, at the end, how long a last
+    user waits for the embedded server to stop by itself.
     """
     if not settings.ZOEA_EMBEDDED_POSTGRES:
         check_outside_server()
@@ -38,7 +40,7 @@ def database(stop_seconds: float = 20.0) -> Iterator[EmbeddedPostgres | None]:
         yield server
     finally:
         close_connections()
-        server.release(stop_seconds)
+        server.release(stop_seconds())
 
 
 def check_kind() -> None:

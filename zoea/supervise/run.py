@@ -2,8 +2,9 @@
 
 The order: claim the folder and the port (nothing has started when these fail),
 the database, the game (which comes up while the migrations run), the demo fleet,
-then the other child processes. On the way down the worker ends before the game that it plays, and the database
-last; the patience for each adds up to less than ten seconds.
+then the other child processes. On the way down the worker ends before the game
+that it plays, and the database last; the patience for each adds up to less than
+ten seconds.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from agents.demo import create_demo_fleet
 from agents.models import Mysis
 from zoea.auth import create_sign_in_link
 from zoea.database import DatabaseError, close_connections, database
+from zoea.postgres import EmbeddedPostgres
 from zoea.postgres.errors import from_os_error
 
 from . import programs
@@ -36,7 +38,8 @@ from .program import stop
 from .programs import Layout
 from .signals import Signals
 
-DATABASE_PATIENCE = 1.5
+# All of it ends within ten seconds; the last two are for a server that will not.
+STOP_SECONDS = 7.5
 # The local game is livelier than the real one, unless told otherwise.
 SANDBOX_TICK = 2.0
 # How long a killed former run may still hold its port.
@@ -70,7 +73,7 @@ def run(wishes: Wishes) -> None:
         game_port, layout = _layout(wishes)
         runner = stack.enter_context(asyncio.Runner())
         with console.working("Starting the database"):
-            server = stack.enter_context(database(DATABASE_PATIENCE))
+            server = stack.enter_context(database(lambda: signals.left(STOP_SECONDS)))
         undo = stack.enter_context(ExitStack())
         game = game_process = None
         if game_port is not None:
@@ -116,7 +119,20 @@ async def _supervise(fleet: Fleet, signals: Signals) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     with signals.ask(lambda: loop.call_soon_threadsafe(stopped.set)):
-        await fleet.run(stopped)
+        flushing = asyncio.create_task(_flush(stopped, fleet.server))
+        try:
+            await fleet.run(stopped)
+        finally:
+            if not stopped.is_set():
+                flushing.cancel()
+            await asyncio.gather(flushing, return_exceptions=True)
+
+
+async def _flush(stopped: asyncio.Event, server: EmbeddedPostgres | None) -> None:
+    """Write what is unwritten while the programs end: the server then ends fast."""
+    await stopped.wait()
+    if server is not None:
+        await asyncio.to_thread(server.checkpoint)
 
 
 @contextmanager

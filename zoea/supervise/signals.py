@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -21,9 +22,16 @@ class Signals:
 
     def __init__(self) -> None:
         self._received = False
+        self._received_at: float | None = None
         self._ask: Callable[[], object] | None = None
         for number in ENDING:
             signal.signal(number, self._receive)
+
+    def left(self, seconds: float) -> float:
+        """What is left of so many seconds from the signal on; at least 1.5."""
+        began = self._received_at
+        gone = 0.0 if began is None else time.monotonic() - began
+        return max(1.5, seconds - gone)
 
     @contextmanager
     def ask(self, ask: Callable[[], object]) -> Iterator[None]:
@@ -38,6 +46,7 @@ class Signals:
         if self._received:
             return
         self._received = True
+        self._received_at = time.monotonic()
         if self._ask is None:
             raise Interrupted
         self._ask()
