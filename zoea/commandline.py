@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import execute_from_command_line
+from django.core.management import CommandError, execute_from_command_line
+from django.core.management.base import CommandParser
 from django.db import InterfaceError, OperationalError
 from environs import EnvError
 
@@ -52,8 +53,9 @@ def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit status.
 
     A configuration or a database that cannot be used is one line on standard
-    error and status 2.
+    error and status 2; so are arguments that a command cannot use.
     """
+    CommandParser.error = _refuse_arguments  # type: ignore[assignment,method-assign]
     try:
         check_kind()
         if not needs_database(argv):
@@ -70,6 +72,12 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return 0
+
+
+def _refuse_arguments(parser: CommandParser, message: str) -> NoReturn:
+    if not parser.called_from_command_line:
+        raise CommandError(f"Error: {message}")
+    parser.exit(2, f"{parser.prog}: {message}; {parser.prog} --help tells more.\n")
 
 
 def refuse(said: str) -> int:

@@ -267,7 +267,7 @@ class Writers:
                 for _ in range(dice.randint(1, 3)):
                     row = database.execute(insert, [["tool.called"], [None], ["{}"]])
                     ids += [found[0] for found in row.fetchall()]
-                    pause.wait(dice.random() * 0.02)
+                    pause.wait(dice.random() * 0.05)
                 if dice.random() < 0.2:
                     database.rollback()
                     continue
@@ -278,7 +278,7 @@ class Writers:
 async def test_nothing_is_missed_or_seen_twice_while_writers_overlap(
     server: Server, token: str
 ) -> None:
-    writers = Writers(6, 25)
+    writers = Writers(8, 30)
     dice = random.Random(7)  # noqa: S311
     seen: list[dict[str, Any]] = [{"id": 0, "kind": ""}]
     writers.start()
