@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from . import broadcasts, context, events, fleet, myses, prompts, providers, turns
+from . import (
+    accounts,
+    broadcasts,
+    context,
+    events,
+    fleet,
+    myses,
+    prompts,
+    providers,
+    turns,
+)
 
 routers = [
     myses.router,
@@ -13,4 +23,5 @@ routers = [
     providers.router,
     prompts.router,
     events.router,
+    accounts.router,
 ]

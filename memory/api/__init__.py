@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import assembly, memories, policies, search, state
+from . import assembly, memories, policies, search, state, summaries
 
 routers = [
     assembly.router,
@@ -10,4 +10,5 @@ routers = [
     policies.router,
     search.router,
     state.router,
+    summaries.router,
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -15,11 +15,13 @@ from pydantic import Field
 from memory import state as snapshots
 from memory.gamestate.render import render
 from memory.gamestate.rows import StateRow, rows
-from memory.gamestate.types import Snapshot
+from memory.gamestate.types import AccountState, Snapshot
 from memory.models import GameSnapshot, HistorySummary
 from memory.owners import Owner, owner_of
 
 from .conditional import answer, prefers_markdown
+from .pages import Page, Rows, Window, page_of
+from .summaries import SummaryText
 
 router = Router(tags=["memory"])
 
@@ -64,20 +66,6 @@ class StateFilter(Schema):
     full: bool = Field(False, description="1: with the contents.")
 
 
-class SummaryText(Schema):
-    """A summary of the older part of the history."""
-
-    id: int
-    first_id: int
-    through_id: int
-    generation: int
-    text: str
-    tokens_before: int
-    tokens_after: int
-    status: str
-    created_at: datetime
-
-
 class SummaryOut(Schema):
     """The state block as it would be sent now, and the newest summary."""
 
@@ -107,6 +95,36 @@ def _line(row: StateRow, snapshot: Snapshot, full: bool) -> dict[str, Any]:
     if full:
         values["content"] = snapshot.current
     return values
+
+
+class SnapshotFilter(Window, StateFilter):
+    """Whose snapshots are wanted."""
+
+    username: str
+
+
+@router.get("/snapshots", response=Page[StateRowOut], exclude_unset=True)
+def list_snapshots(request: HttpRequest, wanted: Query[SnapshotFilter]) -> Rows:
+    """The snapshots of a game account, also those from before a logout."""
+    username = wanted.username.replace("\x00", "")
+    found = page_of(GameSnapshot.objects.filter(username=username), wanted)
+    state = AccountState(
+        username=username,
+        snapshots=tuple(_tombstoned(row) for row in found["items"]),
+        current_tick=snapshots.tick_of(username),
+        now=timezone.now(),
+        seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
+    )
+    table = zip(rows(state), state.snapshots, strict=True)
+    lines = [_line(row, snapshot, wanted.full) for row, snapshot in table]
+    return Rows(items=lines, next=found["next"])
+
+
+def _tombstoned(row: GameSnapshot) -> Snapshot:
+    snapshot = snapshots.snapshot_of(row)
+    if row.logged_out_at is None:
+        return snapshot
+    return replace(snapshot, logged_out=True)
 
 
 @router.get(

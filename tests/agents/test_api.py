@@ -253,6 +253,16 @@ def test_prompts_have_versions_and_go_back(admin: Program) -> None:
     assert Prompt.objects.count() == 1
 
 
+def test_accounts_are_listed_without_secrets(admin: Program) -> None:
+    mysis = make_mysis(name="Ada")
+    make_account(username="VoidWanderer", password="hunter2", assigned_to=mysis)
+    answer = admin.get("/accounts")
+    assert b"hunter2" not in answer.content
+    item = answer.json()["items"][0]
+    assert (item["username"], item["assigned_to"]) == ("VoidWanderer", "Ada")
+    assert not any("pass" in key or "seal" in key for key in item)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_events_are_the_items_of_the_stream() -> None:
     viewer = Program("viewer")

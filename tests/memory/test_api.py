@@ -170,6 +170,32 @@ def test_without_an_account_there_is_no_state(viewer: Program) -> None:
     }
 
 
+def test_snapshots_of_an_account_outlive_its_logout(
+    viewer: Program, flying: Any
+) -> None:
+    GameSnapshot.objects.update(logged_out_at=timezone.now(), stale_reason="")
+    assert found(viewer, "/myses/Ada/state") == []
+    row = found(viewer, "/snapshots?username=VoidWanderer")[0]
+    assert set(row) == STATE_KEYS
+    assert (row["confidence"], row["reason"]) == ("stale", "captured before logout")
+    assert found(viewer, "/snapshots?username=Nobody%00") == []
+    assert viewer.get("/snapshots").status_code == 422
+
+
+def test_summaries_are_listed(viewer: Program) -> None:
+    ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
+    for mysis in (ada, bob):
+        HistorySummary.objects.create(
+            mysis=mysis, first_id=1, through_id=9, generation=1, text="Mined.",
+            history_hash="0" * 64,
+        )  # fmt: skip
+    assert len(found(viewer, "/summaries")) == 2
+    mine = found(viewer, "/summaries?mysis=Bob")
+    assert [item["mysis"] for item in mine] == [bob.pk]
+    assert found(viewer, f"/summaries?after={mine[0]['id']}") == []
+    assert viewer.get("/summaries?mysis=Nobody").status_code == 404
+
+
 def test_summary_as_json_and_markdown(viewer: Program, flying: Any) -> None:
     HistorySummary.objects.create(
         mysis=flying, first_id=1, through_id=9, generation=1, text="Mined a lot.",
