@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import NOW, payload, snapshot, state
 
-STATUS = {
+STATUS: dict[str, Any] = {
     "player": {
         "username": "VoidWanderer",
         "empire": "solarian",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 
@@ -11,7 +13,7 @@ from memory.gamestate.types import AccountState, Stale
 from tests.gamestate.builders import NOW
 from tests.gamestate.test_extract import values
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "username": "VoidWanderer",
     "current_tick": 107,
     "now": "2026-02-05T00:01:10Z",

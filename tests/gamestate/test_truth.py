@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -60,7 +61,7 @@ class World:
         for _, action in due:
             self.happen(action)
 
-    def act(self, action: str, ticks: int) -> dict:
+    def act(self, action: str, ticks: int) -> dict[str, Any]:
         """The answer to an action, as the era gives it."""
         if self.era == "C":
             undocks = action == "mine" and self.docked
@@ -81,13 +82,13 @@ class World:
         if action in ("dock", "undock", "travel", "warp_drive_v9"):
             self.docked = action == "dock"
 
-    def answer(self, tool: str) -> dict:
+    def answer(self, tool: str) -> dict[str, Any]:
         hold = [{"item_id": "ore_iron", "quantity": self.cargo}]
         ship = {"fuel": self.fuel, "cargo_used": self.cargo, "cargo": hold}
         player = {"credits": self.credits, "current_poi": f"poi_{self.poi}"}
         if self.docked:
             player["docked_at_base"] = "base"
-        return {
+        answers: dict[str, dict[str, Any]] = {
             "get_status": {"player": player, "ship": ship},
             "get_ship": {"ship": ship, "cargo_used": self.cargo},
             "get_cargo": {"cargo": hold, "used": self.cargo},
@@ -95,14 +96,15 @@ class World:
                 "poi": {"id": f"poi_{self.poi}"},
                 "resources": [{"remaining": self.left}],
             },
-        }[tool]
+        }
+        return answers[tool]
 
 
 @dataclass
 class Store:
     """The rows of one account, kept by the rules."""
 
-    seen: clock.Sighting
+    seen: clock.Sighting | None
     rows: dict[str, Snapshot] = field(default_factory=dict)
 
     def capture(self, tool, content, now):

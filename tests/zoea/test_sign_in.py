@@ -61,7 +61,7 @@ def test_a_link_is_stored_as_a_hash_only() -> None:
     ],
 )
 def test_a_link_works_from_loopback_only_and_is_not_used_up(
-    extra: dict[str, str],
+    extra: dict[str, Any],
 ) -> None:
     path = create_sign_in_link()
     assert Client(**extra).get(path).status_code == 403
