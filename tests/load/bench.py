@@ -37,7 +37,7 @@ from .visitor import Visitor
 
 START_TARGET = 20.0
 PAGE_TARGET = 300_000
-STEPS = 6
+STEPS = 7
 
 
 def run(play: int, progress: Progress) -> tuple[list[Figure], list[Process]]:
@@ -48,11 +48,11 @@ def run(play: int, progress: Progress) -> tuple[list[Figure], list[Process]]:
         progress.update(task, advance=1, description=said)
 
     with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
-        plain = bare.measure(Path(folder) / "bare")
+        before = bare.measure(Path(folder) / "before")
         step("Starting a demo fleet")
         with flying(Path(folder) / "fleet") as fleet:
-            figures = [_answering(fleet.wait_for_link(), plain)]
-            figures.append(_first_turn(fleet.wait_for_turn(), plain))
+            answered = fleet.wait_for_link()
+            finished = fleet.wait_for_turn()
             step(f"Letting it play for {play} s")
             for _ in range(play):
                 time.sleep(1)
@@ -67,6 +67,11 @@ def run(play: int, progress: Progress) -> tuple[list[Figure], list[Process]]:
             sizes = contexts.measure(visitor)
             step("Stopping the fleet")
             fleet.stop()
+        step("Measuring the baseline again")
+        after = bare.measure(Path(folder) / "after")
+    # Whatever else the machine did, the quicker of the two was hindered less.
+    plain = min(before, after, key=lambda bare: bare.seconds)
+    figures = [_answering(answered, plain), _first_turn(finished, plain)]
     figures += [_memory(processes, plain), _page(weight), *_contexts(sizes)]
     return figures, processes
 

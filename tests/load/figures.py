@@ -77,10 +77,8 @@ def amount(value: float | None, unit: str) -> str:
     """A value with its unit, short enough for a table."""
     if value is None:
         return ""
-    if unit == "bytes":
-        return (
-            f"{value / 1_048_576:.0f} MB"
-            if value >= 2**20
-            else f"{value / 1024:.1f} KB"
-        )
-    return f"{value:.1f} {unit}".rstrip()
+    if unit != "bytes":
+        return f"{value:.1f} {unit}".rstrip()
+    if value < 1_000_000:
+        return f"{value / 1000:.1f} KB"
+    return f"{value / 1_000_000:.{1 if value < 10_000_000 else 0}f} MB"

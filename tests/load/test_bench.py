@@ -148,8 +148,10 @@ def test_a_figure_knows_its_ratio_and_its_target():
 
 
 def test_amounts_are_short():
-    assert amount(1536, "bytes") == "1.5 KB"
-    assert amount(3 * 2**20, "bytes") == "3 MB"
+    assert amount(1500, "bytes") == "1.5 KB"
+    assert amount(300_000, "bytes") == "300.0 KB"
+    assert amount(2_340_000, "bytes") == "2.3 MB"
+    assert amount(498_000_000, "bytes") == "498 MB"
     assert amount(2.345, "s") == "2.3 s"
     assert amount(None, "s") == ""
 
