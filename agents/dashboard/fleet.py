@@ -24,6 +24,7 @@ from memory.models import Memory, Role, SentContext
 from . import charts, game, lines
 from .activity import Hour, last_hour
 from .addresses import page_key
+from .standing import Standing, standing_of
 
 LAST_LINE = 240
 STATES = ("running", "idle", "stopped", "errored")
@@ -52,7 +53,7 @@ class FleetRow:
     wake_at: datetime | None
     last_error: str
     account: str
-    standing: game.Standing
+    standing: Standing
     tick: int | None
     said: Said | None
     gauge: charts.Gauge | None
@@ -147,9 +148,9 @@ class Parts:
 
 def _row(mysis: Mysis, parts: Parts) -> FleetRow:
     account = mysis.account.username if mysis.account else ""
-    standing = game.Standing()
+    standing = Standing()
     if account:
-        standing = game.standing(parts.cached.get(account, []), parts.present[account])
+        standing = standing_of(parts.cached.get(account, []), parts.present[account])
     return FleetRow(
         id=mysis.pk,
         name=mysis.name,

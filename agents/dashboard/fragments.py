@@ -8,9 +8,10 @@ so they cannot differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
 from django.conf import settings
@@ -28,11 +29,26 @@ CACHED_ROWS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """The inside of the element ``id``; ``css`` are its classes on the page."""
+    """The inside of the element ``id``; ``css`` are its classes on the page.
+
+    ``version`` is a digest of the inside. The element carries it, so that the
+    browser leaves alone what it has already: a swap would take a click or a
+    selection away.
+    """
 
     id: str
     html: SafeString
     css: str = ""
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = blake2b(self.html.encode(), digest_size=8).hexdigest()
+        object.__setattr__(self, "version", digest)
+
+    @property
+    def at(self) -> SafeString:
+        """The attributes of its element."""
+        return format_html('id="{}" data-v="{}"', self.id, self.version)
 
 
 def draw(template: str, **context: Any) -> SafeString:
@@ -77,6 +93,11 @@ def feed_lines(lines: Iterable[feed.FeedLine]) -> SafeString:
     return draw("feed_lines", lines=lines)
 
 
+def newest_feed() -> Fragment:
+    """The feed from its newest line on."""
+    return Fragment("feed", feed_lines(feed.newest()))
+
+
 def mysis(found: detail.Head, panel: detail.Panel) -> list[Fragment]:
     """The live parts of a Mysis's page, but for the conversation."""
     number = found.mysis.pk
@@ -109,7 +130,7 @@ def log(lines: Sequence[Line], key: str) -> Fragment:
 def swapped(fragment: Fragment) -> SafeString:
     """A fragment as the socket sends it."""
     return format_html(
-        '<div id="{}" hx-swap-oob="innerHTML">{}</div>', fragment.id, fragment.html
+        '<div {} hx-swap-oob="innerHTML">{}</div>', fragment.at, fragment.html
     )
 
 

@@ -22,7 +22,7 @@ from memory.gamestate.confidence import (
     worst,
 )
 from memory.gamestate.names import Names, known_names
-from memory.gamestate.paths import first, primary
+from memory.gamestate.paths import primary
 from memory.gamestate.text import title
 from memory.gamestate.types import Snapshot
 from memory.models import AccountClock, GameSnapshot
@@ -32,7 +32,6 @@ from memory.state import snapshot_of
 # are left in the database and shown by size alone.
 READ_UP_TO = 24_000
 ORDER = tuple(sections.CURATED)
-SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 MAX_CHILDREN = 12
 
 
@@ -56,9 +55,6 @@ class ShownFact:
     more: int
 
 
-UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
-
-
 @dataclass(frozen=True, slots=True)
 class Section:
     """One snapshot: its facts, age, confidence and the reason for a doubt."""
@@ -79,31 +75,6 @@ class Section:
         """Whether an action made some of the facts untrue, but not all."""
         doubtful = {fact.confidence == "invalidated" for fact in self.facts}
         return len(doubtful) > 1
-
-
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """A warning that something cached is not to be relied on."""
-
-    title: str
-    tool: str
-    confidence: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where an account stands, in the few words of a fleet row."""
-
-    location: str = ""
-    location_doubt: bool = False
-    docked: str = ""
-    credits: int | None = None
-    credits_doubt: bool = False
-    fuel: str = ""
-    hull: str = ""
-    tick: int | None = None
-    badges: tuple[Badge, ...] = ()
 
 
 def held(usernames: Sequence[str]) -> dict[str, list[Held]]:
@@ -143,74 +114,18 @@ def moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
     }
 
 
-def standing(found: Sequence[Held], moment: Moment) -> Standing:
-    """The headline facts of one account, and what is doubtful."""
-    snapshots = [one.snapshot for one in found]
-    latest = {s.tool: s for s in sorted(snapshots, key=lambda s: s.captured_at)}
-    names = known_names(snapshots)
-    facts = _headline(latest, moment, names)
-    location = facts.get("Location", UNKNOWN)
-    return Standing(
-        location=location.value,
-        location_doubt=location.confidence in SUSPECT,
-        docked=facts.get("Docked", UNKNOWN).value,
-        credits=_credits(latest.get("get_status")),
-        credits_doubt=facts.get("Credits", UNKNOWN).confidence in SUSPECT,
-        fuel=facts.get("Fuel", UNKNOWN).value,
-        hull=facts.get("Hull", UNKNOWN).value,
-        tick=moment.current_tick,
-        badges=_badges(snapshots, moment, names),
-    )
-
-
-def _headline(
-    latest: Mapping[str, Snapshot], moment: Moment, names: Names
-) -> dict[str, ShownFact]:
-    facts: dict[str, ShownFact] = {}
-    for tool in ("get_ship", "get_status"):
-        if tool in latest:
-            read = _facts(latest[tool], moment, names)
-            facts |= {fact.label: fact for fact in read if fact.value}
-    system = latest.get("get_system")
-    if "Location" not in facts and system is not None:
-        # Its first fact is the name of the system that the ship was in.
-        place = next((f for f in _facts(system, moment, names) if not f.label), None)
-        facts |= {"Location": place} if place else {}
-    return facts
-
-
-def _credits(status: Snapshot | None) -> int | None:
-    if status is None:
-        return None
-    held_credits = first(primary(status.current), "player.credits", "credits")
-    return int(held_credits) if isinstance(held_credits, int | float) else None
-
-
-def _badges(
-    snapshots: Iterable[Snapshot], moment: Moment, names: Names
-) -> tuple[Badge, ...]:
-    found = []
-    for snapshot in snapshots:
-        level = _level(snapshot, moment, names)
-        if level in SUSPECT:
-            reason = _reason(snapshot, level, moment)
-            found.append(Badge(title(snapshot.tool), snapshot.tool, str(level), reason))
-    # What an action made untrue goes before what merely grew old.
-    return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
-
-
-def _level(snapshot: Snapshot, moment: Moment, names: Names) -> Confidence:
+def level_of(snapshot: Snapshot, moment: Moment, names: Names) -> Confidence:
     """How far to believe what is shown of a snapshot.
 
     An action that touched only fields which nobody is shown raises no alarm.
     """
     if stale_paths(snapshot) in ((), None):
         return confidence(snapshot, moment)
-    levels = [Confidence(fact.confidence) for fact in _facts(snapshot, moment, names)]
+    levels = [Confidence(fact.confidence) for fact in facts_of(snapshot, moment, names)]
     return worst(levels) if levels else confidence(snapshot, moment)
 
 
-def _reason(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
+def reason_of(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
     if snapshot.stale is not None and level == Confidence.INVALIDATED:
         at = snapshot.stale.tick
         when = f" at tick {at}" if at is not None else ""
@@ -239,7 +154,7 @@ def _rank(tool: str) -> int:
 
 def _section(one: Held, moment: Moment, names: Names) -> Section:
     snapshot = one.snapshot
-    level = _level(snapshot, moment, names)
+    level = level_of(snapshot, moment, names)
     args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
     return Section(
         tool=snapshot.tool,
@@ -249,13 +164,13 @@ def _section(one: Held, moment: Moment, names: Names) -> Section:
         age_ticks=age_in_ticks(snapshot, moment),
         captured_at=snapshot.captured_at,
         confidence=str(level),
-        reason=_reason(snapshot, level, moment),
+        reason=reason_of(snapshot, level, moment),
         size=one.size,
-        facts=tuple(_facts(snapshot, moment, names)),
+        facts=tuple(facts_of(snapshot, moment, names)),
     )
 
 
-def _facts(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[ShownFact]:
+def facts_of(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[ShownFact]:
     content = primary(snapshot.current)
     if content is None or content == "":
         return

@@ -1,12 +1,12 @@
 """What the socket of each page sends: all of it at first, then what changed.
 
-Synchronous, for a worker thread; one object per viewer. It remembers a hash of
-every fragment that the viewer has, so that only what differs is sent.
+Synchronous, for a worker thread; one object per viewer. It remembers the
+version of every fragment that the viewer has, so that only what differs is sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -43,24 +43,23 @@ class LivePage(Protocol):
 
 
 class Sent:
-    """Which content of each fragment the viewer has."""
+    """Which version of each fragment the viewer has."""
 
     def __init__(self) -> None:
-        self._hashes: dict[str, int] = {}
+        self._versions: dict[str, str] = {}
 
     def news(self, found: Iterable[Fragment]) -> list[SafeString]:
         """The swaps of those fragments that differ."""
         swaps = []
         for fragment in found:
-            digest = hash(fragment.html)
-            if self._hashes.get(fragment.id) != digest:
-                self._hashes[fragment.id] = digest
+            if self._versions.get(fragment.id) != fragment.version:
+                self._versions[fragment.id] = fragment.version
                 swaps.append(fragments.swapped(fragment))
         return swaps
 
     def note(self, found: Iterable[Fragment]) -> None:
         """The viewer has these already, as parts of something bigger."""
-        self._hashes |= {fragment.id: hash(fragment.html) for fragment in found}
+        self._versions |= {fragment.id: fragment.version for fragment in found}
 
 
 def bucket(now: datetime) -> int:
@@ -83,8 +82,8 @@ class FleetPage:
         self.newest = self.wide = version
         rows = fleet.sorted_rows(self.view, now)
         head = self.sent.news(fragments.fleet_head(health.look(now)))
-        newest = Fragment("feed", fragments.feed_lines(feed.newest()))
-        return [*self._list(rows), *head, fragments.swapped(newest)]
+        newest = fragments.swapped(fragments.newest_feed())
+        return [*self._list(rows), *head, newest]
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """Rows whose Mysis did something, the head, new feed lines."""
@@ -96,9 +95,9 @@ class FleetPage:
         swaps: list[SafeString] = []
         if dirty.wide and set(self._matching()) != set(self.ids):
             swaps += self._list(self._all_rows(now))
-        for number, version in dirty.myses.items():
-            if number in self.ids:
-                swaps += self.sent.news(_cells(number, version))
+        mine = {n: v for n, v in dirty.myses.items() if n in self.ids}
+        for found in _cells(mine).values():
+            swaps += self.sent.news(found)
         return [*swaps, *self._head(now), *_fed(dirty)]
 
     def _recheck(self, now: datetime) -> list[SafeString]:
@@ -129,12 +128,19 @@ class FleetPage:
         return self.sent.news(fragments.fleet_head(found))
 
 
-def _cells(mysis_id: int, version: int) -> Sequence[Fragment]:
-    def make() -> Sequence[Fragment]:
-        rows = fleet.load([mysis_id], timezone.now())
-        return fragments.cells(rows[0]) if rows else ()
+Cells = Mapping[tuple[str, int, int], Sequence[Fragment]]
 
-    return shared.get(("cells", mysis_id, version), make)
+
+def _cells(versions: Mapping[int, int]) -> Cells:
+    """The cells of Myses by number and newest event, loaded together."""
+
+    def make(keys: Sequence[tuple[str, int, int]]) -> Cells:
+        rows = fleet.load([number for _, number, _ in keys], timezone.now())
+        drawn = {row.id: fragments.cells(row) for row in rows}
+        return {key: drawn.get(key[1], ()) for key in keys}
+
+    keys = [("cells", number, version) for number, version in versions.items()]
+    return shared.get_many(keys, make)
 
 
 def _fed(dirty: Dirty) -> list[SafeString]:

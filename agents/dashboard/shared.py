@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 KEPT = 2048
 
 
@@ -26,28 +27,50 @@ class Shared:
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result for a key, made by the first who asks; the others wait."""
-        with self._lock:
-            found = self._results.get(key)
-            if found is None:
-                mine: Future[T] = Future()
-                self._results[key] = mine
-                while len(self._results) > self._kept:
-                    self._results.popitem(last=False)
-        if found is not None:
-            result: T = found.result()
-            return result
-        return self._make(key, mine, make)
+        return self.get_many([key], lambda _: {key: make()})[key]
 
-    def _make(self, key: Hashable, mine: Future[T], make: Callable[[], T]) -> T:
+    def get_many(
+        self, keys: Sequence[K], make: Callable[[Sequence[K]], Mapping[K, T]]
+    ) -> dict[K, T]:
+        """Results for several keys; ``make`` makes all that are missing at once."""
+        mine: dict[K, Future[T]]
+        others: dict[K, Future[T]]
+        mine, others = self._claim(keys)
+        if mine:
+            self._make(mine, make)
+        return {key: others[key].result() for key in keys}
+
+    def _claim(
+        self, keys: Sequence[K]
+    ) -> tuple[dict[K, Future[T]], dict[K, Future[T]]]:
+        mine: dict[K, Future[T]] = {}
+        found: dict[K, Future[T]] = {}
+        with self._lock:
+            for key in keys:
+                if key not in self._results:
+                    mine[key] = self._results[key] = Future()
+                found[key] = self._results[key]
+            while len(self._results) > self._kept:
+                self._results.popitem(last=False)
+        return mine, found
+
+    def _make(
+        self,
+        mine: Mapping[K, Future[T]],
+        make: Callable[[Sequence[K]], Mapping[K, T]],
+    ) -> None:
         try:
-            result = make()
+            made = make(list(mine))
+            for key, future in mine.items():
+                future.set_result(made[key])
         except BaseException as error:
             with self._lock:
-                self._results.pop(key, None)
-            mine.set_exception(error)
+                for key in mine:
+                    self._results.pop(key, None)
+            for future in mine.values():
+                if not future.done():
+                    future.set_exception(error)
             raise
-        mine.set_result(result)
-        return result
 
 
 shared = Shared()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Protocol
 
 from django import template
 from django.utils import timezone
@@ -13,6 +15,14 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 register = template.Library()
+
+
+class Placed(Protocol):
+    """A fragment: ``html`` goes into the element with the attributes ``at``."""
+
+    html: SafeString
+    at: SafeString
+
 
 _MARKS = re.compile(r"<mark>(.*?)</mark>", re.DOTALL)
 
@@ -118,6 +128,12 @@ def words(value: str) -> str:
 
 
 @register.filter
-def part(parts: dict[str, SafeString], name: str) -> SafeString:
-    """The fragment of a name, or of a state's count."""
-    return parts.get(name) or parts.get(f"count-{name}") or SafeString("")
+def part(parts: Mapping[str, Placed], name: str) -> Placed:
+    """A fragment by its id."""
+    return parts[name]
+
+
+@register.filter
+def count(parts: Mapping[str, Placed], state: str) -> Placed:
+    """The fragment that counts the Myses of a state."""
+    return parts[f"count-{state}"]

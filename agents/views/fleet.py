@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from agents.actions import MAX_TEXT
-from agents.dashboard import charts, feed, fleet, fragments, health
+from agents.dashboard import charts, fleet, fragments, health
 from agents.forms import MessageForm
 
 
@@ -26,14 +26,14 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
     parts = [
         fragments.fleet_rows(rows, filtered=bool(view.state or view.query)),
         *fragments.fleet_head(found),
+        fragments.newest_feed(),
     ]
     context = {
         "view": view,
         "health": found,
         "sorts": fleet.SORTS,
         "states": fleet.STATES,
-        "parts": {part.id: part.html for part in parts},
-        "feed": fragments.feed_lines(feed.newest()),
+        "parts": {part.id: part for part in parts},
         "live_query": live,
         "form": MessageForm(initial={"to": request.GET.get("to", "")}),
         "max_text": MAX_TEXT,

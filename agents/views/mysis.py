@@ -35,7 +35,7 @@ def mysis_page(request: HttpRequest, key: str) -> HttpResponse:
         "key": found.key,
         "head": found,
         "row": found.row,
-        "parts": {part.id: part.html for part in parts},
+        "parts": {part.id: part for part in parts},
         "lines": shown,
         "older": _older(mysis.pk, shown),
         "place": place,

@@ -82,7 +82,6 @@
   });
   document.addEventListener("htmx:wsOpen", function () {
     lastFrame = Date.now();
-    show("live");
   });
   document.addEventListener("htmx:wsClose", function (event) {
     var code = event.detail.event.code;
@@ -130,7 +129,6 @@
 
   document.addEventListener("htmx:wsBeforeMessage", function () {
     lastFrame = Date.now();
-    show("live");
     var active = document.activeElement;
     focused = active && active.id ? active : null;
     rememberDetails();
@@ -149,6 +147,36 @@
     trim(document.getElementById("feed"), "last");
     followLog();
     window.zoea.draw(document);
+    show("live");
+  });
+
+  // Every live element carries the version of its inside. What is here already
+  // is left alone: a swap would take a click or a selection away. A part that
+  // changes makes the version of what holds it void.
+  function voidAround(node) {
+    for (
+      var outer = node.parentElement && node.parentElement.closest("[data-v]");
+      outer;
+      outer = outer.parentElement && outer.parentElement.closest("[data-v]")
+    ) {
+      delete outer.dataset.v;
+    }
+  }
+
+  document.addEventListener("htmx:oobBeforeSwap", function (event) {
+    var target = event.detail.target;
+    var incoming = event.detail.fragment;
+    var version = incoming.dataset && incoming.dataset.v;
+    if (version && target.dataset.v === version) {
+      event.detail.shouldSwap = false;
+      return;
+    }
+    if (version) {
+      target.dataset.v = version;
+    } else {
+      delete target.dataset.v;
+    }
+    voidAround(target);
   });
 
   // Lists that grow are cut at the end that nobody reads.

@@ -41,6 +41,19 @@ def test_a_row_follows_what_happens(page: Page):
     expect(page.locator("#count-stopped")).to_have_text("1")
 
 
+def test_what_the_page_has_already_is_left_alone(page: Page):
+    ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
+    page.goto("/")
+    page.evaluate("document.querySelectorAll('.cell').forEach(c => c.kept = true)")
+    expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
+    kept = "id => document.querySelector(id).kept === true"
+    assert page.evaluate(kept, f"#m{ada.pk}-who")
+    make_memory(ada, role="assistant", content="Mining.")
+    events.append(Kind.MEMORY_ADDED, mysis_id=ada.pk, data={})
+    expect(row(page, ada)).to_contain_text("Mining.")
+    assert page.evaluate(kept, f"#m{brahe.pk}-said")
+
+
 def test_a_new_mysis_appears_and_a_deleted_one_goes(page: Page):
     make_mysis(name="Ada")
     live(page)
