@@ -8,12 +8,14 @@ from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI, Router, Swagger
 from ninja.errors import HttpError, ValidationError
+from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 from ninja.security import HttpBearer
 
 import agents.api
 import memory.api
 from agents.actions import ActionError
+from memory.api.fields import ErrorOut
 from memory.problems import Problem
 
 from .auth.callers import Caller
@@ -49,7 +51,27 @@ class GateParser(Parser):
         return request.json  # type: ignore[attr-defined]
 
 
-api = NinjaAPI(
+class Api(NinjaAPI):
+    """Describes the errors of every route, which the gate makes, with it."""
+
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: Any = None
+    ) -> OpenAPISchema:
+        """The document, with the one shape of errors at each operation."""
+        document = super().get_openapi_schema(
+            path_prefix=path_prefix, path_params=path_params
+        )
+        known = document["components"]["schemas"]
+        known["ErrorOut"] = ErrorOut.model_json_schema()
+        shape = {"schema": {"$ref": "#/components/schemas/ErrorOut"}}
+        answer = {"description": "Refused", "content": {"application/json": shape}}
+        for methods in document["paths"].values():
+            for operation in methods.values():
+                operation["responses"].setdefault("4XX", answer)
+        return document
+
+
+api = Api(
     title="Zoea",
     version="1",
     description=DESCRIPTION,

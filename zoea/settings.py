@@ -207,5 +207,8 @@ LOGGING = {
         "zoea": {"level": "INFO"},
         "agents": {"level": "INFO"},
         "memory": {"level": "INFO"},
+        # Refused requests are the client's business, not an incident.
+        "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
     },
 }

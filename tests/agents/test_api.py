@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from agents import events
+from agents.context import preview
 from agents.events import Kind
 from agents.models import Broadcast, ModelCall, Mysis, Prompt, Provider
 from memory.models import ContextPolicy
+from memory.sent import record
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.programs import Program
 
@@ -355,6 +357,20 @@ def test_a_bad_variant_is_422(admin: Program, query: str) -> None:
     refused = admin.get(f"/myses/Ada/context?{query}")
     assert refused.status_code == 422, refused.content
     assert set(refused.json()) == {"detail", "code"}
+
+
+def test_a_past_call_is_shown_as_it_was_sent(admin: Program) -> None:
+    mysis = make_mysis(name="Ada")
+    make_memory(mysis, content="go to Sol")
+    turn = make_turn(mysis)
+    call = ModelCall.objects.create(turn=turn, number=1, model="pilot")
+    prepared = preview(mysis)
+    record(call_id=call.pk, prepared=prepared)
+    make_memory(mysis, content="later")
+    shown = admin.get(f"/turns/{turn.pk}/calls/1/context").json()
+    assert {"messages", "sources", "ledger", "stats", "hash", "sent"} <= set(shown)
+    assert shown["messages"] == prepared.assembly.messages
+    assert (shown["hash"], shown["intact"]) == (prepared.digest, True)
 
 
 def test_there_is_no_context_of_a_call_that_was_never_made(admin: Program) -> None:
