@@ -102,7 +102,7 @@ def _account(prepared: Prepared, fates: Sequence[Mapping[int, Fate]]) -> Account
     return Account(
         messages=prepared.messages,
         tokens_in=repaired.tokens_in,
-        fates=(repaired.fates, *fates),
+        fates=(repaired.fates, *(each for each in fates if each)),
         pins={key: prepared.count(text) for key, text in repaired.pins.items()},
         mysis=prepared.request.mysis,
         strategy=prepared.request.strategy,

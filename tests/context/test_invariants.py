@@ -35,7 +35,7 @@ ROOMY = Budget(10_000_000, 0)
 STATE = "## Current Game State\n\n" + "- Fuel: 60/100\n" * 40
 
 #: More for a long run: CONTEXT_EXAMPLES=2000 pytest tests/context/test_invariants.py
-EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "50"))
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "40"))
 
 fast = settings(
     max_examples=EXAMPLES,
