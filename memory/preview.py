@@ -26,7 +26,7 @@ from .context.types import (
 )
 from .gamestate.render import Rendered, render
 from .history import messages_of
-from .models import HistorySummary, Memory, SentContext
+from .models import HistorySummary, Memory, Role, SentContext
 from .state import account_state
 
 # Rows read for one assembly: enough that a window of the default size shows
@@ -115,11 +115,21 @@ def load_tail(subject: Subject) -> tuple[Message, ...]:
     window = subject.options.get("window")
     wanted = window * ROWS_PER_WINDOW if isinstance(window, int) else 0
     log = Memory.objects.defer(*UNREAD_COLUMNS)
-    rows = log.tail(subject.mysis_id, max(TAIL_ROWS, wanted))
+    limit = max(TAIL_ROWS, wanted)
+    rows = log.tail(subject.mysis_id, limit)
+    if len(rows) == limit:
+        rows = _from_a_whole_unit(rows)
     intent = log.newest_intent(subject.mysis_id)
     if intent is not None and rows and intent.pk < rows[0].pk:
         rows.insert(0, intent)
     return messages_of(rows)
+
+
+def _from_a_whole_unit(rows: list[Memory]) -> list[Memory]:
+    """Without the results at the cut whose call lies before it."""
+    while rows and rows[0].role == Role.TOOL:
+        rows.pop(0)
+    return rows
 
 
 def _summary(mysis_id: int) -> Summary | None:

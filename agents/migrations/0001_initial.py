@@ -9,160 +9,408 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Account',
+            name="Account",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('username', models.CharField(max_length=100, unique=True)),
-                ('sealed_password', models.TextField(blank=True, editable=False)),
-                ('empire', models.CharField(blank=True, max_length=50)),
-                ('player_id', models.CharField(blank=True, max_length=100)),
-                ('sealed_session', models.TextField(blank=True, editable=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("username", models.CharField(max_length=100, unique=True)),
+                ("sealed_password", models.TextField(blank=True, editable=False)),
+                ("empire", models.CharField(blank=True, max_length=50)),
+                ("player_id", models.CharField(blank=True, max_length=100)),
+                ("sealed_session", models.TextField(blank=True, editable=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Broadcast',
+            name="Broadcast",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('text', models.TextField()),
-                ('sender', models.CharField(max_length=200)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('vector', models.GeneratedField(db_persist=True, expression=models.Func(models.Func(django.db.models.functions.text.Left(models.F('text'), 32000), models.Value('<>/\\@.:=&?#%~+*|'), models.Value('                '), function='translate', output_field=models.TextField()), output_field=django.contrib.postgres.search.SearchVectorField(), template="to_tsvector('simple'::regconfig, %(expressions)s)"), output_field=django.contrib.postgres.search.SearchVectorField())),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("text", models.TextField()),
+                ("sender", models.CharField(max_length=200)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "vector",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=models.Func(
+                            models.Func(
+                                django.db.models.functions.text.Left(
+                                    models.F("text"), 32000
+                                ),
+                                models.Value("<>/\\@.:=&?#%~+*|"),
+                                models.Value("                "),
+                                function="translate",
+                                output_field=models.TextField(),
+                            ),
+                            output_field=django.contrib.postgres.search.SearchVectorField(),
+                            template="to_tsvector('simple'::regconfig, %(expressions)s)",
+                        ),
+                        output_field=django.contrib.postgres.search.SearchVectorField(),
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Event',
+            name="Event",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('xid', models.BigIntegerField(db_default=models.Func(function='txid_current', output_field=models.BigIntegerField()))),
-                ('kind', models.CharField(max_length=50)),
-                ('data', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "xid",
+                    models.BigIntegerField(
+                        db_default=models.Func(
+                            function="txid_current",
+                            output_field=models.BigIntegerField(),
+                        )
+                    ),
+                ),
+                ("kind", models.CharField(max_length=50)),
+                ("data", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name='ModelCall',
+            name="ModelCall",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('model', models.CharField(max_length=300)),
-                ('input_tokens', models.BigIntegerField(default=0)),
-                ('output_tokens', models.BigIntegerField(default=0)),
-                ('cached_tokens', models.BigIntegerField(default=0)),
-                ('cost', models.DecimalField(decimal_places=6, default=Decimal('0'), max_digits=14)),
-                ('latency_ms', models.PositiveIntegerField(default=0)),
-                ('finish_reason', models.CharField(blank=True, max_length=50)),
-                ('error', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("model", models.CharField(max_length=300)),
+                ("input_tokens", models.BigIntegerField(default=0)),
+                ("output_tokens", models.BigIntegerField(default=0)),
+                ("cached_tokens", models.BigIntegerField(default=0)),
+                (
+                    "cost",
+                    models.DecimalField(
+                        decimal_places=6, default=Decimal("0"), max_digits=14
+                    ),
+                ),
+                ("latency_ms", models.PositiveIntegerField(default=0)),
+                ("finish_reason", models.CharField(blank=True, max_length=50)),
+                ("error", models.TextField(blank=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Pin',
+            name="Pin",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('text', models.TextField()),
-                ('author', models.CharField(blank=True, max_length=200)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("text", models.TextField()),
+                ("author", models.CharField(blank=True, max_length=200)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Prompt',
+            name="Prompt",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True, validators=[django.core.validators.RegexValidator('^(?!\\d+$)[^\\s/?#%\\x00-\\x1f][^/?#%\\x00-\\x1f]*$', 'A name may not be a bare number, start with a space, or hold a control character, a slash, a question mark, a hash or a percent sign.')])),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=100,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^(?!\\d+$)[^\\s/?#%\\x00-\\x1f][^/?#%\\x00-\\x1f]*$",
+                                "A name may not be a bare number, start with a space, or hold a control character, a slash, a question mark, a hash or a percent sign.",
+                            )
+                        ],
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name='PromptVersion',
+            name="PromptVersion",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('text', models.TextField()),
-                ('author', models.CharField(blank=True, max_length=200)),
-                ('note', models.CharField(blank=True, max_length=300)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("text", models.TextField()),
+                ("author", models.CharField(blank=True, max_length=200)),
+                ("note", models.CharField(blank=True, max_length=300)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ['-number'],
+                "ordering": ["-number"],
             },
         ),
         migrations.CreateModel(
-            name='Provider',
+            name="Provider",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True, validators=[django.core.validators.RegexValidator('^(?!\\d+$)[^\\s/?#%\\x00-\\x1f][^/?#%\\x00-\\x1f]*$', 'A name may not be a bare number, start with a space, or hold a control character, a slash, a question mark, a hash or a percent sign.')])),
-                ('kind', models.CharField(choices=[('openai', 'OpenAI-compatible'), ('anthropic', 'Anthropic'), ('ollama', 'Ollama'), ('pilot', 'Scripted pilot')], max_length=20)),
-                ('base_url', models.CharField(blank=True, max_length=500, validators=[django.core.validators.URLValidator(['http', 'https'])])),
-                ('sealed_key', models.TextField(blank=True, editable=False)),
-                ('default_model', models.CharField(blank=True, max_length=200)),
-                ('window', models.PositiveIntegerField(blank=True, help_text='Tokens; empty: asked of the endpoint.', null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=100,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^(?!\\d+$)[^\\s/?#%\\x00-\\x1f][^/?#%\\x00-\\x1f]*$",
+                                "A name may not be a bare number, start with a space, or hold a control character, a slash, a question mark, a hash or a percent sign.",
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("openai", "OpenAI-compatible"),
+                            ("anthropic", "Anthropic"),
+                            ("ollama", "Ollama"),
+                            ("pilot", "Scripted pilot"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "base_url",
+                    models.CharField(
+                        blank=True,
+                        max_length=500,
+                        validators=[
+                            django.core.validators.URLValidator(["http", "https"])
+                        ],
+                    ),
+                ),
+                ("sealed_key", models.TextField(blank=True, editable=False)),
+                ("default_model", models.CharField(blank=True, max_length=200)),
+                (
+                    "window",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Tokens; empty: asked of the endpoint.",
+                        null=True,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name='ToolCatalogue',
+            name="ToolCatalogue",
             fields=[
-                ('url', models.CharField(max_length=500, primary_key=True, serialize=False)),
-                ('tools', models.JSONField(default=list)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                (
+                    "url",
+                    models.CharField(max_length=500, primary_key=True, serialize=False),
+                ),
+                ("tools", models.JSONField(default=list)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Turn',
+            name="Turn",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('epoch', models.PositiveIntegerField(default=0)),
-                ('job_id', models.BigIntegerField(blank=True, null=True)),
-                ('trigger', models.CharField(max_length=20)),
-                ('outcome', models.CharField(blank=True, choices=[('done', 'Done'), ('iteration_limit', 'Iteration Limit'), ('stopped', 'Stopped'), ('errored', 'Errored'), ('interrupted', 'Interrupted')], max_length=20, null=True)),
-                ('iterations', models.PositiveIntegerField(default=0)),
-                ('input_tokens', models.BigIntegerField(default=0)),
-                ('output_tokens', models.BigIntegerField(default=0)),
-                ('cached_tokens', models.BigIntegerField(default=0)),
-                ('cost', models.DecimalField(decimal_places=6, default=Decimal('0'), max_digits=14)),
-                ('latency_ms', models.PositiveIntegerField(default=0)),
-                ('error', models.TextField(blank=True)),
-                ('started_at', models.DateTimeField(auto_now_add=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("epoch", models.PositiveIntegerField(default=0)),
+                ("job_id", models.BigIntegerField(blank=True, null=True)),
+                ("trigger", models.CharField(max_length=20)),
+                (
+                    "outcome",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("done", "Done"),
+                            ("iteration_limit", "Iteration Limit"),
+                            ("stopped", "Stopped"),
+                            ("errored", "Errored"),
+                            ("interrupted", "Interrupted"),
+                        ],
+                        max_length=20,
+                        null=True,
+                    ),
+                ),
+                ("iterations", models.PositiveIntegerField(default=0)),
+                ("input_tokens", models.BigIntegerField(default=0)),
+                ("output_tokens", models.BigIntegerField(default=0)),
+                ("cached_tokens", models.BigIntegerField(default=0)),
+                (
+                    "cost",
+                    models.DecimalField(
+                        decimal_places=6, default=Decimal("0"), max_digits=14
+                    ),
+                ),
+                ("latency_ms", models.PositiveIntegerField(default=0)),
+                ("error", models.TextField(blank=True)),
+                ("started_at", models.DateTimeField(auto_now_add=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Mysis',
+            name="Mysis",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(error_messages={'unique': 'This name is taken: choose another.'}, max_length=100, unique=True, validators=[django.core.validators.RegexValidator('^(?!\\d+$)[^\\s/?#%\\x00-\\x1f][^/?#%\\x00-\\x1f]*$', 'A name may not be a bare number, start with a space, or hold a control character, a slash, a question mark, a hash or a percent sign.')])),
-                ('model', models.CharField(default='pilot', max_length=300)),
-                ('model_settings', models.JSONField(blank=True, default=dict)),
-                ('state', models.CharField(choices=[('idle', 'Idle'), ('running', 'Running'), ('stopped', 'Stopped'), ('errored', 'Errored')], default='idle', max_length=10)),
-                ('epoch', models.PositiveIntegerField(default=0, editable=False)),
-                ('next_job', models.BigIntegerField(blank=True, editable=False, null=True)),
-                ('max_iterations', models.PositiveIntegerField(default=10, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(1000)])),
-                ('nudges', models.PositiveIntegerField(default=0, editable=False)),
-                ('failures', models.PositiveIntegerField(default=0, editable=False)),
-                ('activity', models.CharField(blank=True, editable=False, max_length=200)),
-                ('tick', models.BigIntegerField(blank=True, editable=False, null=True)),
-                ('wake_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('last_error', models.TextField(blank=True, editable=False)),
-                ('turn_count', models.PositiveIntegerField(default=0, editable=False)),
-                ('input_tokens', models.BigIntegerField(default=0, editable=False)),
-                ('output_tokens', models.BigIntegerField(default=0, editable=False)),
-                ('cost', models.DecimalField(decimal_places=6, default=Decimal('0'), editable=False, max_digits=14)),
-                ('last_memory_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('account', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='active_mysis', to='agents.account')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        error_messages={
+                            "unique": "This name is taken: choose another."
+                        },
+                        max_length=100,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^(?!\\d+$)[^\\s/?#%\\x00-\\x1f][^/?#%\\x00-\\x1f]*$",
+                                "A name may not be a bare number, start with a space, or hold a control character, a slash, a question mark, a hash or a percent sign.",
+                            )
+                        ],
+                    ),
+                ),
+                ("model", models.CharField(default="pilot", max_length=300)),
+                ("model_settings", models.JSONField(blank=True, default=dict)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("idle", "Idle"),
+                            ("running", "Running"),
+                            ("stopped", "Stopped"),
+                            ("errored", "Errored"),
+                        ],
+                        default="idle",
+                        max_length=10,
+                    ),
+                ),
+                ("epoch", models.PositiveIntegerField(default=0, editable=False)),
+                (
+                    "next_job",
+                    models.BigIntegerField(blank=True, editable=False, null=True),
+                ),
+                (
+                    "max_iterations",
+                    models.PositiveIntegerField(
+                        default=10,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000),
+                        ],
+                    ),
+                ),
+                ("nudges", models.PositiveIntegerField(default=0, editable=False)),
+                ("failures", models.PositiveIntegerField(default=0, editable=False)),
+                (
+                    "activity",
+                    models.CharField(blank=True, editable=False, max_length=200),
+                ),
+                ("tick", models.BigIntegerField(blank=True, editable=False, null=True)),
+                (
+                    "wake_at",
+                    models.DateTimeField(blank=True, editable=False, null=True),
+                ),
+                ("last_error", models.TextField(blank=True, editable=False)),
+                ("turn_count", models.PositiveIntegerField(default=0, editable=False)),
+                ("input_tokens", models.BigIntegerField(default=0, editable=False)),
+                ("output_tokens", models.BigIntegerField(default=0, editable=False)),
+                (
+                    "cost",
+                    models.DecimalField(
+                        decimal_places=6,
+                        default=Decimal("0"),
+                        editable=False,
+                        max_digits=14,
+                    ),
+                ),
+                (
+                    "last_memory_at",
+                    models.DateTimeField(blank=True, editable=False, null=True),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "account",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="active_mysis",
+                        to="agents.account",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'myses',
+                "verbose_name_plural": "myses",
             },
         ),
     ]

@@ -7,114 +7,189 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('agents', '0001_initial'),
-        ('memory', '0001_initial'),
+        ("agents", "0001_initial"),
+        ("memory", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='mysis',
-            name='policy',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='myses', to='memory.contextpolicy'),
+            model_name="mysis",
+            name="policy",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="myses",
+                to="memory.contextpolicy",
+            ),
         ),
         migrations.AddField(
-            model_name='event',
-            name='mysis',
-            field=models.ForeignKey(blank=True, db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='agents.mysis'),
+            model_name="event",
+            name="mysis",
+            field=models.ForeignKey(
+                blank=True,
+                db_constraint=False,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.DO_NOTHING,
+                related_name="+",
+                to="agents.mysis",
+            ),
         ),
         migrations.AddField(
-            model_name='broadcast',
-            name='mysis',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='agents.mysis'),
+            model_name="broadcast",
+            name="mysis",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="agents.mysis",
+            ),
         ),
         migrations.AddField(
-            model_name='account',
-            name='assigned_to',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='accounts', to='agents.mysis'),
+            model_name="account",
+            name="assigned_to",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="accounts",
+                to="agents.mysis",
+            ),
         ),
         migrations.AddField(
-            model_name='pin',
-            name='mysis',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pins', to='agents.mysis'),
+            model_name="pin",
+            name="mysis",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="pins",
+                to="agents.mysis",
+            ),
         ),
         migrations.AddField(
-            model_name='mysis',
-            name='prompt',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='myses', to='agents.prompt'),
+            model_name="mysis",
+            name="prompt",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="myses",
+                to="agents.prompt",
+            ),
         ),
         migrations.AddField(
-            model_name='promptversion',
-            name='prompt',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='agents.prompt'),
+            model_name="promptversion",
+            name="prompt",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="versions",
+                to="agents.prompt",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='provider',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['openai', 'anthropic', 'ollama', 'pilot'])), name='provider_kind_known'),
+            model_name="provider",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("kind__in", ["openai", "anthropic", "ollama", "pilot"])
+                ),
+                name="provider_kind_known",
+            ),
         ),
         migrations.AddField(
-            model_name='turn',
-            name='mysis',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='turns', to='agents.mysis'),
+            model_name="turn",
+            name="mysis",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="turns",
+                to="agents.mysis",
+            ),
         ),
         migrations.AddField(
-            model_name='modelcall',
-            name='turn',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='calls', to='agents.turn'),
+            model_name="modelcall",
+            name="turn",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="calls",
+                to="agents.turn",
+            ),
         ),
         migrations.AddIndex(
-            model_name='event',
-            index=models.Index(fields=['xid', 'id'], name='event_order'),
+            model_name="event",
+            index=models.Index(fields=["xid", "id"], name="event_order"),
         ),
         migrations.AddIndex(
-            model_name='event',
-            index=models.Index(fields=['mysis', 'xid', 'id'], name='event_of_mysis'),
+            model_name="event",
+            index=models.Index(fields=["mysis", "xid", "id"], name="event_of_mysis"),
         ),
         migrations.AddIndex(
-            model_name='event',
-            index=models.Index(fields=['kind', 'xid', 'id'], name='event_of_kind'),
+            model_name="event",
+            index=models.Index(fields=["kind", "xid", "id"], name="event_of_kind"),
         ),
         migrations.AddIndex(
-            model_name='broadcast',
-            index=django.contrib.postgres.indexes.GinIndex(fastupdate=False, fields=['vector'], name='broadcast_fts'),
+            model_name="broadcast",
+            index=django.contrib.postgres.indexes.GinIndex(
+                fastupdate=False, fields=["vector"], name="broadcast_fts"
+            ),
         ),
         migrations.AddIndex(
-            model_name='mysis',
-            index=models.Index(fields=['state'], name='mysis_state'),
+            model_name="mysis",
+            index=models.Index(fields=["state"], name="mysis_state"),
         ),
         migrations.AddConstraint(
-            model_name='mysis',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['idle', 'running', 'stopped', 'errored'])), name='mysis_state_known'),
+            model_name="mysis",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("state__in", ["idle", "running", "stopped", "errored"])
+                ),
+                name="mysis_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='mysis',
-            constraint=models.UniqueConstraint(django.db.models.functions.text.Lower('name'), name='mysis_name_any_case', violation_error_message='This name is taken: choose another.'),
+            model_name="mysis",
+            constraint=models.UniqueConstraint(
+                django.db.models.functions.text.Lower("name"),
+                name="mysis_name_any_case",
+                violation_error_message="This name is taken: choose another.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='promptversion',
-            constraint=models.UniqueConstraint(fields=('prompt', 'number'), name='prompt_version_once'),
+            model_name="promptversion",
+            constraint=models.UniqueConstraint(
+                fields=("prompt", "number"), name="prompt_version_once"
+            ),
         ),
         migrations.AddIndex(
-            model_name='turn',
-            index=models.Index(fields=['mysis', '-id'], name='turn_newest'),
+            model_name="turn",
+            index=models.Index(fields=["mysis", "-id"], name="turn_newest"),
         ),
         migrations.AddIndex(
-            model_name='turn',
-            index=models.Index(fields=['started_at'], name='turn_started'),
+            model_name="turn",
+            index=models.Index(fields=["started_at"], name="turn_started"),
         ),
         migrations.AddIndex(
-            model_name='turn',
-            index=models.Index(condition=models.Q(('outcome__isnull', True)), fields=['mysis'], name='turn_open'),
+            model_name="turn",
+            index=models.Index(
+                condition=models.Q(("outcome__isnull", True)),
+                fields=["mysis"],
+                name="turn_open",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='turn',
-            constraint=models.UniqueConstraint(fields=('mysis', 'number'), name='turn_once'),
+            model_name="turn",
+            constraint=models.UniqueConstraint(
+                fields=("mysis", "number"), name="turn_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='modelcall',
-            constraint=models.UniqueConstraint(fields=('turn', 'number'), name='call_once'),
+            model_name="modelcall",
+            constraint=models.UniqueConstraint(
+                fields=("turn", "number"), name="call_once"
+            ),
         ),
     ]

@@ -10,138 +10,417 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('agents', '0001_initial'),
+        ("agents", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='AccountClock',
+            name="AccountClock",
             fields=[
-                ('username', models.CharField(max_length=100, primary_key=True, serialize=False)),
-                ('tick', models.BigIntegerField()),
-                ('seen_at', models.DateTimeField()),
+                (
+                    "username",
+                    models.CharField(max_length=100, primary_key=True, serialize=False),
+                ),
+                ("tick", models.BigIntegerField()),
+                ("seen_at", models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name='ContextText',
+            name="ContextText",
             fields=[
-                ('digest', models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ('text', models.TextField()),
+                (
+                    "digest",
+                    models.CharField(max_length=64, primary_key=True, serialize=False),
+                ),
+                ("text", models.TextField()),
             ],
         ),
         migrations.CreateModel(
-            name='ContextPolicy',
+            name="ContextPolicy",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('strategy', models.CharField(default='snapshot-window', max_length=100)),
-                ('options', models.JSONField(blank=True, default=dict)),
-                ('budget_tokens', models.PositiveIntegerField(default=128000, validators=[django.core.validators.MinValueValidator(1)])),
-                ('budget_reserve', models.PositiveIntegerField(default=8000)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("name", models.CharField(max_length=100, unique=True)),
+                (
+                    "strategy",
+                    models.CharField(default="snapshot-window", max_length=100),
+                ),
+                ("options", models.JSONField(blank=True, default=dict)),
+                (
+                    "budget_tokens",
+                    models.PositiveIntegerField(
+                        default=128000,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                ("budget_reserve", models.PositiveIntegerField(default=8000)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
             options={
-                'verbose_name_plural': 'context policies',
-                'constraints': [models.CheckConstraint(condition=models.Q(('budget_reserve__lt', models.F('budget_tokens'))), name='policy_reserve_below_budget')],
+                "verbose_name_plural": "context policies",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("budget_reserve__lt", models.F("budget_tokens"))
+                        ),
+                        name="policy_reserve_below_budget",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='GameSnapshot',
+            name="GameSnapshot",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('username', models.CharField(max_length=100)),
-                ('tool_name', models.CharField(max_length=200)),
-                ('args_key', models.CharField(blank=True, max_length=300)),
-                ('args', models.JSONField(blank=True, default=dict)),
-                ('content', models.TextField()),
-                ('merged', models.TextField(blank=True)),
-                ('game_tick', models.BigIntegerField(blank=True, null=True)),
-                ('captured_at', models.DateTimeField()),
-                ('stale_reason', models.CharField(blank=True, max_length=200)),
-                ('stale_tick', models.BigIntegerField(blank=True, null=True)),
-                ('stale_fields', models.JSONField(blank=True, default=list)),
-                ('field_ticks', models.JSONField(blank=True, default=dict)),
-                ('logged_out_at', models.DateTimeField(blank=True, null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("username", models.CharField(max_length=100)),
+                ("tool_name", models.CharField(max_length=200)),
+                ("args_key", models.CharField(blank=True, max_length=300)),
+                ("args", models.JSONField(blank=True, default=dict)),
+                ("content", models.TextField()),
+                ("merged", models.TextField(blank=True)),
+                ("game_tick", models.BigIntegerField(blank=True, null=True)),
+                ("captured_at", models.DateTimeField()),
+                ("stale_reason", models.CharField(blank=True, max_length=200)),
+                ("stale_tick", models.BigIntegerField(blank=True, null=True)),
+                ("stale_fields", models.JSONField(blank=True, default=list)),
+                ("field_ticks", models.JSONField(blank=True, default=dict)),
+                ("logged_out_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('username', 'tool_name', 'args_key'), name='snapshot_once_per_call')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("username", "tool_name", "args_key"),
+                        name="snapshot_once_per_call",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='HistorySummary',
+            name="HistorySummary",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('first_id', models.BigIntegerField()),
-                ('through_id', models.BigIntegerField()),
-                ('generation', models.PositiveIntegerField()),
-                ('text', models.TextField()),
-                ('tokens_before', models.PositiveIntegerField(default=0)),
-                ('tokens_after', models.PositiveIntegerField(default=0)),
-                ('status', models.CharField(choices=[('active', 'Active'), ('replaced', 'Replaced'), ('reverted', 'Reverted'), ('failed', 'Failed')], default='active', max_length=10)),
-                ('history_hash', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('mysis', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='summaries', to='agents.mysis')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("first_id", models.BigIntegerField()),
+                ("through_id", models.BigIntegerField()),
+                ("generation", models.PositiveIntegerField()),
+                ("text", models.TextField()),
+                ("tokens_before", models.PositiveIntegerField(default=0)),
+                ("tokens_after", models.PositiveIntegerField(default=0)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("active", "Active"),
+                            ("replaced", "Replaced"),
+                            ("reverted", "Reverted"),
+                            ("failed", "Failed"),
+                        ],
+                        default="active",
+                        max_length=10,
+                    ),
+                ),
+                ("history_hash", models.CharField(max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "mysis",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="summaries",
+                        to="agents.mysis",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'history summaries',
-                'indexes': [models.Index(fields=['mysis', '-through_id'], name='summary_newest')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('status__in', ['active', 'replaced'])), fields=('mysis', 'generation'), name='summary_generation_once'), models.CheckConstraint(condition=models.Q(('first_id__lte', models.F('through_id'))), name='summary_span_forward')],
+                "verbose_name_plural": "history summaries",
+                "indexes": [
+                    models.Index(fields=["mysis", "-through_id"], name="summary_newest")
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("status__in", ["active", "replaced"])),
+                        fields=("mysis", "generation"),
+                        name="summary_generation_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("first_id__lte", models.F("through_id"))),
+                        name="summary_span_forward",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Memory',
+            name="Memory",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('system', 'System'), ('user', 'User'), ('assistant', 'Assistant'), ('tool', 'Tool')], max_length=10)),
-                ('origin', models.CharField(choices=[('human', 'Human'), ('broadcast', 'Broadcast'), ('agent', 'Agent'), ('tool', 'Tool'), ('nudge', 'Nudge'), ('prompt', 'Prompt'), ('summary', 'Summary'), ('state', 'State'), ('filler', 'Filler'), ('warning', 'Warning')], max_length=10)),
-                ('sender', models.CharField(blank=True, max_length=200)),
-                ('content', models.TextField(blank=True)),
-                ('reasoning', models.TextField(blank=True)),
-                ('signature', models.TextField(blank=True)),
-                ('tool_calls', models.JSONField(blank=True, default=list)),
-                ('tool_call_id', models.CharField(blank=True, max_length=200)),
-                ('tool_name', models.CharField(blank=True, max_length=200)),
-                ('args', models.JSONField(blank=True, default=dict)),
-                ('is_error', models.BooleanField(default=False)),
-                ('pending', models.BooleanField(default=False)),
-                ('tick', models.BigIntegerField(blank=True, null=True)),
-                ('tokens', models.PositiveIntegerField(default=0)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('content_vector', models.GeneratedField(db_persist=True, expression=models.Func(models.Func(models.Func(django.db.models.functions.text.Left(models.F('content'), 32000), models.Value('<>/\\@.:=&?#%~+*|'), models.Value('                '), function='translate', output_field=models.TextField()), output_field=django.contrib.postgres.search.SearchVectorField(), template="to_tsvector('simple'::regconfig, %(expressions)s)"), models.Func(django.db.models.functions.text.Concat(models.Value('mysis:'), django.db.models.functions.comparison.Cast(models.F('mysis'), models.TextField()), output_field=models.TextField()), output_field=django.contrib.postgres.search.SearchVectorField(), template='array_to_tsvector(ARRAY[%(expressions)s])'), arg_joiner=' || ', output_field=django.contrib.postgres.search.SearchVectorField(), template='(%(expressions)s)'), output_field=django.contrib.postgres.search.SearchVectorField())),
-                ('reasoning_vector', models.GeneratedField(db_persist=True, expression=models.Func(models.Func(models.Func(django.db.models.functions.text.Left(models.F('reasoning'), 32000), models.Value('<>/\\@.:=&?#%~+*|'), models.Value('                '), function='translate', output_field=models.TextField()), output_field=django.contrib.postgres.search.SearchVectorField(), template="to_tsvector('simple'::regconfig, %(expressions)s)"), models.Func(django.db.models.functions.text.Concat(models.Value('mysis:'), django.db.models.functions.comparison.Cast(models.F('mysis'), models.TextField()), output_field=models.TextField()), output_field=django.contrib.postgres.search.SearchVectorField(), template='array_to_tsvector(ARRAY[%(expressions)s])'), arg_joiner=' || ', output_field=django.contrib.postgres.search.SearchVectorField(), template='(%(expressions)s)'), output_field=django.contrib.postgres.search.SearchVectorField())),
-                ('broadcast', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='deliveries', to='agents.broadcast')),
-                ('mysis', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='memories', to='agents.mysis')),
-                ('turn', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='agents.turn')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("system", "System"),
+                            ("user", "User"),
+                            ("assistant", "Assistant"),
+                            ("tool", "Tool"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[
+                            ("human", "Human"),
+                            ("broadcast", "Broadcast"),
+                            ("agent", "Agent"),
+                            ("tool", "Tool"),
+                            ("nudge", "Nudge"),
+                            ("prompt", "Prompt"),
+                            ("summary", "Summary"),
+                            ("state", "State"),
+                            ("filler", "Filler"),
+                            ("warning", "Warning"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("sender", models.CharField(blank=True, max_length=200)),
+                ("content", models.TextField(blank=True)),
+                ("reasoning", models.TextField(blank=True)),
+                ("signature", models.TextField(blank=True)),
+                ("tool_calls", models.JSONField(blank=True, default=list)),
+                ("tool_call_id", models.CharField(blank=True, max_length=200)),
+                ("tool_name", models.CharField(blank=True, max_length=200)),
+                ("args", models.JSONField(blank=True, default=dict)),
+                ("is_error", models.BooleanField(default=False)),
+                ("pending", models.BooleanField(default=False)),
+                ("tick", models.BigIntegerField(blank=True, null=True)),
+                ("tokens", models.PositiveIntegerField(default=0)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "content_vector",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=models.Func(
+                            models.Func(
+                                models.Func(
+                                    django.db.models.functions.text.Left(
+                                        models.F("content"), 32000
+                                    ),
+                                    models.Value("<>/\\@.:=&?#%~+*|"),
+                                    models.Value("                "),
+                                    function="translate",
+                                    output_field=models.TextField(),
+                                ),
+                                output_field=django.contrib.postgres.search.SearchVectorField(),
+                                template="to_tsvector('simple'::regconfig, %(expressions)s)",
+                            ),
+                            models.Func(
+                                django.db.models.functions.text.Concat(
+                                    models.Value("mysis:"),
+                                    django.db.models.functions.comparison.Cast(
+                                        models.F("mysis"), models.TextField()
+                                    ),
+                                    output_field=models.TextField(),
+                                ),
+                                output_field=django.contrib.postgres.search.SearchVectorField(),
+                                template="array_to_tsvector(ARRAY[%(expressions)s])",
+                            ),
+                            arg_joiner=" || ",
+                            output_field=django.contrib.postgres.search.SearchVectorField(),
+                            template="(%(expressions)s)",
+                        ),
+                        output_field=django.contrib.postgres.search.SearchVectorField(),
+                    ),
+                ),
+                (
+                    "reasoning_vector",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=models.Func(
+                            models.Func(
+                                models.Func(
+                                    django.db.models.functions.text.Left(
+                                        models.F("reasoning"), 32000
+                                    ),
+                                    models.Value("<>/\\@.:=&?#%~+*|"),
+                                    models.Value("                "),
+                                    function="translate",
+                                    output_field=models.TextField(),
+                                ),
+                                output_field=django.contrib.postgres.search.SearchVectorField(),
+                                template="to_tsvector('simple'::regconfig, %(expressions)s)",
+                            ),
+                            models.Func(
+                                django.db.models.functions.text.Concat(
+                                    models.Value("mysis:"),
+                                    django.db.models.functions.comparison.Cast(
+                                        models.F("mysis"), models.TextField()
+                                    ),
+                                    output_field=models.TextField(),
+                                ),
+                                output_field=django.contrib.postgres.search.SearchVectorField(),
+                                template="array_to_tsvector(ARRAY[%(expressions)s])",
+                            ),
+                            arg_joiner=" || ",
+                            output_field=django.contrib.postgres.search.SearchVectorField(),
+                            template="(%(expressions)s)",
+                        ),
+                        output_field=django.contrib.postgres.search.SearchVectorField(),
+                    ),
+                ),
+                (
+                    "broadcast",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="deliveries",
+                        to="agents.broadcast",
+                    ),
+                ),
+                (
+                    "mysis",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memories",
+                        to="agents.mysis",
+                    ),
+                ),
+                (
+                    "turn",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="agents.turn",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'memories',
-                'indexes': [models.Index(fields=['mysis', '-id'], name='memory_tail'), models.Index(condition=models.Q(('origin__in', ['human', 'broadcast'])), fields=['mysis', '-id'], name='memory_intent'), django.contrib.postgres.indexes.GinIndex(fastupdate=False, fields=['content_vector'], name='memory_content_fts'), django.contrib.postgres.indexes.GinIndex(condition=models.Q(('reasoning', ''), _negated=True), fastupdate=False, fields=['reasoning_vector'], name='memory_reasoning_fts')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('role__in', ['system', 'user', 'assistant', 'tool'])), name='memory_role_known'), models.CheckConstraint(condition=models.Q(('origin__in', ['human', 'broadcast', 'agent', 'tool', 'nudge', 'prompt', 'summary', 'state', 'filler', 'warning'])), name='memory_origin_known')],
+                "verbose_name_plural": "memories",
+                "indexes": [
+                    models.Index(fields=["mysis", "-id"], name="memory_tail"),
+                    models.Index(
+                        condition=models.Q(("origin__in", ["human", "broadcast"])),
+                        fields=["mysis", "-id"],
+                        name="memory_intent",
+                    ),
+                    django.contrib.postgres.indexes.GinIndex(
+                        fastupdate=False,
+                        fields=["content_vector"],
+                        name="memory_content_fts",
+                    ),
+                    django.contrib.postgres.indexes.GinIndex(
+                        condition=models.Q(("reasoning", ""), _negated=True),
+                        fastupdate=False,
+                        fields=["reasoning_vector"],
+                        name="memory_reasoning_fts",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("role__in", ["system", "user", "assistant", "tool"])
+                        ),
+                        name="memory_role_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "origin__in",
+                                [
+                                    "human",
+                                    "broadcast",
+                                    "agent",
+                                    "tool",
+                                    "nudge",
+                                    "prompt",
+                                    "summary",
+                                    "state",
+                                    "filler",
+                                    "warning",
+                                ],
+                            )
+                        ),
+                        name="memory_origin_known",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='SentContext',
+            name="SentContext",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('strategy', models.CharField(max_length=100)),
-                ('dialect', models.CharField(max_length=20)),
-                ('view', models.JSONField()),
-                ('ledger', models.JSONField(default=list)),
-                ('stats', models.JSONField(default=dict)),
-                ('facts', models.JSONField(default=dict)),
-                ('username', models.CharField(blank=True, max_length=100)),
-                ('digest', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('call', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='sent', to='agents.modelcall')),
-                ('mysis', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='sent_contexts', to='agents.mysis')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("strategy", models.CharField(max_length=100)),
+                ("dialect", models.CharField(max_length=20)),
+                ("view", models.JSONField()),
+                ("ledger", models.JSONField(default=list)),
+                ("stats", models.JSONField(default=dict)),
+                ("facts", models.JSONField(default=dict)),
+                ("username", models.CharField(blank=True, max_length=100)),
+                ("digest", models.CharField(max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "call",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sent",
+                        to="agents.modelcall",
+                    ),
+                ),
+                (
+                    "mysis",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sent_contexts",
+                        to="agents.mysis",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['mysis', '-id'], name='sent_newest')],
+                "indexes": [models.Index(fields=["mysis", "-id"], name="sent_newest")],
             },
         ),
     ]

@@ -1,0 +1,78 @@
+"""What a next call is made from: the tail of the log, whole units, the intent."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents import context
+from agents.models import Mysis
+from memory.context.types import Budget
+from memory.preview import TAIL_ROWS, Subject, digest_of, load_tail, prepare
+from tests.factories import make_memory, make_mysis
+
+pytestmark = pytest.mark.django_db
+
+
+def called(mysis: Mysis, results: int) -> None:
+    calls = [
+        {
+            "id": f"c{n}",
+            "type": "function",
+            "function": {"name": "get_base", "arguments": "{}"},
+        }
+        for n in range(results)
+    ]
+    make_memory(mysis, role="assistant", content="", tool_calls=calls)
+    for item in calls:
+        make_memory(mysis, role="tool", tool_call_id=item["id"], content="{}")
+
+
+def test_the_tail_starts_with_a_whole_unit():
+    mysis = make_mysis()
+    make_memory(mysis, content="begin")
+    for _ in range(TAIL_ROWS):
+        called(mysis, 2)
+    prepared = prepare(context.subject_of(mysis))
+    assert prepared.request.messages[1].role == "assistant"
+    assert "orphan" not in {line.disposition for line in prepared.assembly.ledger}
+
+
+def test_the_newest_order_is_loaded_however_far_back():
+    mysis = make_mysis()
+    order = make_memory(mysis, content="never sell titanium")
+    for _ in range(TAIL_ROWS):
+        make_memory(mysis, role="assistant", content="aye")
+    prepared = prepare(context.subject_of(mysis))
+    assert prepared.request.messages[0].id == order.pk
+    assert "never sell titanium" in str(prepared.assembly.messages)
+
+
+def test_the_cost_does_not_grow_with_the_history():
+    mysis = make_mysis()
+    subject = context.subject_of(mysis)
+    make_memory(mysis)
+    few = count_queries(subject)
+    for _ in range(TAIL_ROWS * 3):
+        make_memory(mysis, role="assistant")
+    assert count_queries(subject) == few
+    assert len(load_tail(subject)) <= TAIL_ROWS + 1
+
+
+def count_queries(subject: Subject) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        prepare(subject)
+    return len(queries)
+
+
+def test_the_same_input_gives_the_same_digest_and_another_budget_another():
+    mysis = make_mysis()
+    for number in range(30):
+        make_memory(mysis, content=f"message {number} " * 50)
+    first = context.preview(mysis)
+    again = context.preview(mysis)
+    assert first.digest == again.digest == digest_of(first.assembly.messages)
+    small = context.preview(mysis, budget=Budget(2_000, 500))
+    assert small.digest != first.digest
+    assert len(small.assembly.messages) < len(first.assembly.messages)
