@@ -52,7 +52,11 @@ UNNAMED = frozenset({"", "system", "runtime"})
 
 @dataclass(frozen=True, slots=True)
 class FeedLine:
-    """One event as a line."""
+    """One event as a line.
+
+    ``cause`` is the tool that was called, ``stale`` names the snapshots that it
+    made untrue.
+    """
 
     id: int
     kind: str
@@ -60,14 +64,10 @@ class FeedLine:
     at: datetime
     name: str
     key: str
-    subject: str
-    after: str
+    text: str
     bad: bool
-
-    @property
-    def text(self) -> str:
-        """The words: what it is about, and what happened to it."""
-        return f"{self.subject} {self.after}".strip()
+    cause: str = ""
+    stale: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def told(found: Iterable[Event]) -> list[FeedLine]:
     """Event rows as lines."""
     kept = list(found)
     known = names(e.mysis_id for e in kept if e.mysis_id is not None)
-    return _joined_stale(
+    return _joined(
         line(e.pk, e.kind, e.created_at, e.data, known.get(e.mysis_id or 0))
         for e in kept
     )
@@ -122,7 +122,7 @@ def of_items(items: Iterable[Item]) -> list[FeedLine]:
     """Items of the hub as lines, newest first."""
     kept = [item for item in items if is_news(item)]
     known = names(item["mysis"] for item in kept if item["mysis"] is not None)
-    return _joined_stale(
+    return _joined(
         line(
             item["id"],
             item["kind"],
@@ -134,20 +134,23 @@ def of_items(items: Iterable[Item]) -> list[FeedLine]:
     )
 
 
-def _joined_stale(found: Iterable[FeedLine]) -> list[FeedLine]:
-    """One action makes several snapshots stale: they share one line."""
+def _joined(found: Iterable[FeedLine]) -> list[FeedLine]:
+    """What an action made stale is told on the action's own line.
+
+    The lines come newest first, so the action stands before its effects.
+    """
     joined: list[FeedLine] = []
+    newest: dict[str, int] = {}
     for one in found:
-        last = joined[-1] if joined else None
-        if (
-            last is not None
-            and one.kind == Kind.SNAPSHOT_STALE
-            and ((last.kind, last.key, last.after) == (one.kind, one.key, one.after))
-        ):
-            subject = f"{last.subject}, {one.subject}"
-            joined[-1] = replace(last, subject=clip(subject, TEXT))
-        else:
-            joined.append(one)
+        place = newest.get(one.key)
+        if one.kind == Kind.SNAPSHOT_STALE and place is not None:
+            cause = joined[place]
+            if cause.cause == one.cause:
+                stale = f"{cause.stale}, {one.stale}" if cause.stale else one.stale
+                joined[place] = replace(cause, stale=clip(stale, TEXT))
+                continue
+        newest[one.key] = len(joined)
+        joined.append(one)
     return joined
 
 
@@ -156,12 +159,19 @@ def line(
 ) -> FeedLine:
     """One event in words."""
     named = named or Named(str(data.get("name") or ""))
-    subject, after = WORDS.get(kind, _plain)(data), ""
-    if kind == Kind.SNAPSHOT_STALE:
-        subject, after = _text(data, "tool"), _stale(data)
-    bad = kind == Kind.ERROR or _is_bad(data)
-    icon = ICONS.get(kind, "flag")
-    return FeedLine(number, kind, icon, at, named.name, named.key, subject, after, bad)
+    is_stale = kind == Kind.SNAPSHOT_STALE
+    return FeedLine(
+        id=number,
+        kind=kind,
+        icon=ICONS.get(kind, "flag"),
+        at=at,
+        name=named.name,
+        key=named.key,
+        text=WORDS.get(kind, _plain)(data),
+        bad=kind == Kind.ERROR or _is_bad(data),
+        cause=_text(data, "reason" if is_stale else "tool"),
+        stale=_text(data, "tool") if is_stale else "",
+    )
 
 
 def _is_bad(data: Data) -> bool:
@@ -179,7 +189,7 @@ def _text(data: Data, *keys: str) -> str:
     return ""
 
 
-def _joined(*parts: str) -> str:
+def _colon(*parts: str) -> str:
     return ": ".join(part for part in parts if part)
 
 
@@ -187,19 +197,19 @@ def _state(data: Data) -> str:
     by = person(_text(data, "by"))
     state = _text(data, "state") or "changed"
     words = state if by in UNNAMED else f"{state} (by {by})"
-    return _joined(words, _text(data, "error"))
+    return _colon(words, _text(data, "error"))
 
 
 def _tool(data: Data) -> str:
     words = f"{_text(data, 'tool') or 'a tool'}({arguments(data.get('arguments'))})"
-    return _joined(clip(words, TEXT), "refused" if data.get("ok") is False else "")
+    return _colon(clip(words, TEXT), "refused" if data.get("ok") is False else "")
 
 
 def _stale(data: Data) -> str:
     reason = _text(data, "reason")
     tick = _text(data, "tick")
-    by = f" after {reason}" if reason else ""
-    return f"stale{by}" + (f" at tick {tick}" if tick else "")
+    by = f"after {reason}" if reason else "by age"
+    return f"{by} at tick {tick}" if tick else by
 
 
 def _updated(data: Data) -> str:
@@ -207,8 +217,8 @@ def _updated(data: Data) -> str:
 
 
 def _turn(data: Data) -> str:
-    words = _joined("turn", _text(data, "outcome"))
-    return _joined(words, _text(data, "error"))
+    words = _colon("turn", _text(data, "outcome"))
+    return _colon(words, _text(data, "error"))
 
 
 def _memory(data: Data) -> str:
@@ -218,7 +228,7 @@ def _memory(data: Data) -> str:
 def _broadcast(data: Data) -> str:
     count = data.get("recipients")
     to = f"broadcast to {count}" if isinstance(count, int) else "broadcast"
-    return _joined(to, _text(data, "text"))
+    return _colon(to, _text(data, "text"))
 
 
 def _prompt(data: Data) -> str:
@@ -226,7 +236,7 @@ def _prompt(data: Data) -> str:
 
 
 def _compacted(data: Data) -> str:
-    return _joined("context compacted", _text(data, "reason", "status"))
+    return _colon("context compacted", _text(data, "reason", "status"))
 
 
 def _error(data: Data) -> str:

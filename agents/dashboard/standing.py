@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.gamestate.confidence import Confidence, Moment
+from memory.gamestate.confidence import Confidence, Moment, stale_paths
 from memory.gamestate.names import Names, known_names
 from memory.gamestate.paths import first, primary
 from memory.gamestate.text import title
@@ -15,13 +15,14 @@ from .game import Held, ShownFact, facts_of, level_of, reason_of
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
+SHOWN_FACTS = 3
 # Enough to name the place of a ship; maps and markets would take longer to read.
 NAMING = frozenset({"get_status", "get_system", "get_poi", "get_base"})
 
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A warning that something cached is not to be relied on."""
+    """Something cached that is not to be relied on: a snapshot, or some facts."""
 
     title: str
     tool: str
@@ -95,6 +96,21 @@ def _badges(
         level = level_of(snapshot, moment, names)
         if level in SUSPECT:
             reason = reason_of(snapshot, level, moment)
-            found.append(Badge(title(snapshot.tool), snapshot.tool, str(level), reason))
+            doubted = _doubted(snapshot, moment, names)
+            found.append(
+                Badge(
+                    ", ".join(doubted) or title(snapshot.tool),
+                    snapshot.tool,
+                    "partly" if doubted else str(level),
+                    reason,
+                )
+            )
     # What an action made untrue goes before what merely grew old.
     return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
+
+
+def _doubted(snapshot: Snapshot, moment: Moment, names: Names) -> tuple[str, ...]:
+    """The facts that an action made untrue, where it left others as they were."""
+    facts = facts_of(snapshot, moment, names) if stale_paths(snapshot) else ()
+    named = [f.label for f in facts if f.confidence == Confidence.INVALIDATED]
+    return tuple(label for label in named if label)[:SHOWN_FACTS]

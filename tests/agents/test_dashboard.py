@@ -24,7 +24,8 @@ from agents.dashboard.pages import FleetPage, MysisPage
 from agents.dashboard.shared import Shared
 from agents.events import Item, Kind
 from agents.models import Mysis
-from tests.browser.scenes import play, talk, work
+from memory.models import GameSnapshot
+from tests.browser.scenes import TICK, play, talk, work
 from tests.factories import make_memory, make_mysis, make_turn
 from zoea.asgi import application
 
@@ -435,14 +436,41 @@ def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
     assert [line.text for line in feed.newest()] == [line.text for line in told]
 
 
-def test_what_one_action_made_stale_is_one_line(db: None):
-    mysis = make_mysis(name="Ada")
+def test_what_an_action_made_stale_stands_on_its_line(db: None):
+    ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
+    stale = [("get_status", "mine"), ("get_ship", "mine"), ("get_map", "jump")]
     items = [
-        item(n, Kind.SNAPSHOT_STALE, mysis.pk, tool=tool, reason="mine", tick=7)
-        for n, tool in enumerate(("get_status", "get_ship"), 1)
+        item(n, Kind.SNAPSHOT_STALE, ada.pk, tool=tool, reason=reason, tick=7)
+        for n, (tool, reason) in enumerate(stale, 1)
     ]
-    [line] = feed.of_items(items)
-    assert line.text == "get_ship, get_status stale after mine at tick 7"
+    called = {"tool": "mine", "ok": True, "arguments": {}}
+    items.append(item(4, Kind.TOOL_CALLED, brahe.pk, **called))
+    items.append(item(5, Kind.TOOL_CALLED, ada.pk, **called))
+    told = feed.of_items(items)
+    assert [(line.name, line.text, line.stale) for line in told] == [
+        ("Ada", "mine()", ""),
+        ("Brahe", "mine()", ""),
+        ("Ada", "after jump at tick 7", "get_map"),
+        ("Ada", "after mine at tick 7", "get_ship, get_status"),
+    ]
+    told = feed.of_items([*items[:2], items[3], items[4]])
+    assert [(line.name, line.stale) for line in told] == [
+        ("Ada", "get_ship, get_status"),
+        ("Brahe", ""),
+    ]
+
+
+def test_a_fact_that_an_action_changed_is_named(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    play(mysis)
+    GameSnapshot.objects.filter(tool_name="get_status").update(
+        stale_reason="mine", stale_tick=TICK, stale_fields=["ship.cargo_used"]
+    )
+    GameSnapshot.objects.filter(tool_name="get_map").delete()
+    [row] = fleet.load([mysis.pk], timezone.now())
+    [badge] = row.standing.badges
+    assert (badge.title, badge.confidence) == ("Cargo", "partly")
+    assert not row.standing.credits_doubt
 
 
 def test_every_kind_has_words(db: None):

@@ -101,6 +101,12 @@ def test_what_is_not_there_is_404(admin: Client, page: str):
     assert admin.get(page).status_code == 404
 
 
+def test_what_is_not_there_says_where_to_go(admin: Client):
+    page = admin.get("/myses/nobody/").content.decode()
+    assert "Nothing here." in page
+    assert "To the fleet" in page
+
+
 @pytest.mark.parametrize(
     "query",
     ["?state=x&sort=y&q=%00", "?before=x", "?kind=x&mysis=x&before=9", "?at=x"],
