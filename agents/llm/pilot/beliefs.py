@@ -27,6 +27,8 @@ ASKS: Mapping[str, str] = {"hold": "get_cargo"}
 class Fact(Generic[T]):
     """A value, whether it counts as known, and what to call where it does not.
 
+    ``firm`` is what a refusal of this turn said.
+
     The rule of asking again, the same under every context policy:
 
     A fact is *known* when
@@ -50,10 +52,11 @@ class Fact(Generic[T]):
     value: T | None = None
     known: bool = False
     ask: str = ""
+    firm: bool = False
 
     def learn(self, value: T) -> None:
         """Take a value for true."""
-        self.value, self.known, self.ask = value, True, ""
+        self.value, self.known, self.ask, self.firm = value, True, "", False
 
     def doubt(self) -> None:
         """Keep the value, but no longer rely on it."""

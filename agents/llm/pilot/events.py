@@ -65,7 +65,7 @@ def _lost(b: Beliefs) -> None:
 
 def refuse(b: Beliefs, code: str, tool: str, arguments: Mapping[str, Any]) -> None:
     """Learn from a refusal of ``tool``."""
-    if lesson := _LESSONS.get(code):
+    if lesson := LESSONS.get(code):
         lesson(b)
     elif code == "already_there":
         b.place.learn(text(arguments.get("target_poi")) or b.place.value or "")
@@ -110,7 +110,7 @@ def _penniless(b: Beliefs) -> None:
     b.credits.learn(0)
 
 
-_LESSONS: Mapping[str, Callable[[Beliefs], None]] = {
+LESSONS: Mapping[str, Callable[[Beliefs], None]] = {
     "not_docked": lambda b: b.docked.learn(False),
     "docked": lambda b: b.docked.learn(True),
     "already_docked": lambda b: b.docked.learn(True),

@@ -19,21 +19,22 @@ ONCE = frozenset({"report", "search", "note"})
 
 _BROADCAST = re.compile(r"Latest word from your commander:\s*(.+)")
 
+# Going somewhere and docking end in holding there, so they come before it.
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("search", r"\b(?:search|look up|recall|remember)\b.*?\b(?:for|about)?\s+(.+)"),
-    ("search", r"\bwhat (?:did|do|have) (?:you|we|i)\b.*?\b(?:about|on|of)\s+(.+)"),
+    ("search", r"\b(?:search|look up|recall)\b(?:.*?\b(?:for|about)\b)?\s+(.+)"),
+    ("search", r"\bwhat (?:did|do|have) (?:you|we|i)\b.*\b(?:about|on|of)\s+(.+)"),
     ("note", r"\b(?:log|note|write down|remember)(?: this| that)?\s*:\s*(.+)"),
-    ("hold", r"\b(?:stop|halt|hold|wait|pause|stand down|stay|cease)\b"),
     ("goto", r"\b(?:go|travel|fly|head|move|jump|proceed) (?:back )?to\s+(.+)"),
     ("dock", r"\b(?:dock|return to (?:the )?(?:base|station|port)|come home)\b"),
     ("sell", r"\bsell\b"),
     ("refuel", r"\brefuel\b"),
+    ("hold", r"\b(?:stop|halt|hold|wait|pause|stand down|stay|cease)\b"),
     ("report", r"\b(?:report|status|where are you|how are you|sitrep)\b"),
     ("explore", r"\b(?:explore|scout)\b"),
     ("mine", r"\b(?:mine|mining|resume|continue|carry on|undock|go on)\b"),
 )
 _ORDERS = tuple((kind, re.compile(words, re.I)) for kind, words in _PATTERNS)
-_NOT = re.compile(r"\b(?:don'?t|do not|never|no longer)\s+(?:\w+\s+){0,2}?$", re.I)
+_NOT = re.compile(r"\b(?:don'?t|do not|never|no longer)\s+(?:ever\s+)?$", re.I)
 _STATION = re.compile(r"^(?:the |a |your |nearest )*(?:station|base|port|home|dock)\b")
 
 

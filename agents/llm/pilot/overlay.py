@@ -36,8 +36,11 @@ def _doubt(shown: Shown, fact: str) -> bool:
 
 
 def _merge(fact: Fact[T], name: str, value: T | None, shown: Shown) -> None:
-    """Undoubted: true. Doubted: only where the messages know no better."""
-    if value is None:
+    """Undoubted: true. Doubted: only where the messages know no better.
+
+    What a refusal of this turn says is newer than any snapshot.
+    """
+    if value is None or fact.firm:
         return
     if not _doubt(shown, name):
         fact.learn(value)
@@ -105,7 +108,7 @@ def _hold(b: Beliefs, block: Block) -> None:
     at_least = sure or set(shown.changed.split(", ")) == {"mine"}
     if sure or not b.hold.known:
         b.used = count if at_least else None
-        b.full = (b.full and not sure) or _brimful(b)
+        b.full = b.full or _brimful(b)
     held = items_of(shown)
     if shown.complete and (held or count == 0):
         _merge(b.hold, "hold", held, shown)

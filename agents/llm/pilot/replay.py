@@ -44,14 +44,14 @@ class Replay:
                 # Who was under way in an earlier turn may have arrived since.
                 self.beliefs.on_the_way = ""
             if isinstance(entry, Called):
-                self._take(entry)
+                self._take(entry, now=index >= transcript.turn_start)
         self._forget_the_old()
         return self.beliefs
 
-    def _take(self, call: Called) -> None:
+    def _take(self, call: Called, *, now: bool) -> None:
         answer = call.answer
         if answer.is_error:
-            self._refused(call)
+            self._refused(call, now)
         elif call.name in ACTIONS:
             self._act(call)
         else:
@@ -91,12 +91,18 @@ class Replay:
         for fact in effect(self.beliefs, call.arguments, call.answer):
             self._fresh(fact)
 
-    def _refused(self, call: Called) -> None:
+    def _refused(self, call: Called, now: bool) -> None:
         code = call.answer.code
         if code in LOGGED_OUT:
             self.beliefs.logged_in = False
-        elif not call.name.startswith(OWN):
-            events.refuse(self.beliefs, code, call.name, call.arguments)
+            return
+        if call.name.startswith(OWN):
+            return
+        facts = self.beliefs.facts().values()
+        before = [(fact.value, fact.known) for fact in facts]
+        events.refuse(self.beliefs, code, call.name, call.arguments)
+        for fact, was in zip(facts, before, strict=True):
+            fact.firm = now and (fact.firm or (fact.value, fact.known) != was)
 
     def _forget_the_old(self) -> None:
         """Doubt what is older than its limit, by ticks or by own actions."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from agents.llm.pilot.answers import WAIT
 from agents.llm.pilot.beliefs import ASKS, Beliefs
+from agents.llm.pilot.events import LESSONS
 from agents.llm.pilot.orders import Order
 from agents.llm.pilot.replay import ACTIONS
 from agents.llm.pilot.transcript import Transcript, key_of
@@ -62,8 +63,9 @@ class Situation:
     def act(self, thought: str, tool: str, **arguments: Any) -> Decision | None:
         """Call a tool for its effect; None where it is missing or was refused.
 
-        Refused means: in this turn, or the last two times in view with no other
-        action accepted in between.
+        Refused means: in this turn, or two times in view without a success since.
+        Where the pilot knows what the refusal means, any accepted action since may
+        have put it right.
         """
         if tool not in self.tools:
             return None
@@ -76,14 +78,15 @@ class Situation:
         return Decision((Call(tool, arguments),), thought=thought)
 
     def _refusals(self, key: tuple[str, str]) -> int:
-        count = 0
+        count, code = 0, ""
         for call in self.transcript.calls():
             if call.name not in ACTIONS:
                 continue
             if not call.answer.is_error:
-                count = 0
+                mended = count if code not in LESSONS else 0
+                count = 0 if call.name == key[0] else mended
             elif call.key == key and call.answer.code not in WAIT:
-                count += 1
+                count, code = count + 1, call.answer.code
         return count
 
     def ask(self, thought: str, *facts: str) -> Decision | None:
@@ -118,7 +121,8 @@ class Situation:
         if not self.can_ask("get_system"):
             return None
         calls = [Call("get_system", {})]
-        if self.transcript.is_cramped and "get_status" in self.tools:
+        cramped = self.transcript.is_cramped and self.beliefs.place.known
+        if cramped and "get_status" in self.tools:
             calls.append(Call("get_status", {}))
         thought = f"{thought} I have no chart of this system in view."
         return Decision(tuple(calls), thought=thought)

@@ -6,6 +6,7 @@ of snapshots in a dictionary. The rules of both are the program's own.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ SECONDS = 10
 START = datetime(2026, 2, 5, tzinfo=UTC)
 HIDDEN = ("session_id", "password", "registration_code")
 MOST_CALLS = 10
+PATIENCE = 20
 
 
 @dataclass
@@ -128,6 +130,7 @@ class Call:
 
     tick: int
     turn: int
+    step: int
     name: str
     arguments: dict[str, Any]
     error: str
@@ -149,10 +152,10 @@ class Captain:
         self.now = START
         self.tick = 1
         self.turn = 0
+        self.step = 0
         self.calls: list[Call] = []
         self.answers: list[Completion] = []
         self.session = ""
-        self.broken: set[str] = set()
         self.results: dict[str, str] = {}
 
     def hear(self, text: str) -> None:
@@ -168,7 +171,7 @@ class Captain:
         """One turn, as the runtime takes it; its answers."""
         self.turn += 1
         answers: list[Completion] = []
-        for _ in range(MOST_CALLS):
+        for self.step in range(MOST_CALLS):
             answer = await self._ask()
             answers.append(answer)
             await self._record(answer)
@@ -213,14 +216,17 @@ class Captain:
             given = {**arguments}
             if name not in ("register", "login"):
                 given["session_id"] = self.session
-            found = await self.connection.call(name, given)
+            # A second action in one tick would be held until the next for ever.
+            async with asyncio.timeout(PATIENCE):
+                found = await self.connection.call(name, given)
             text, is_error = "\n".join(found.blocks), found.is_error
         if name in ("register", "login") and not is_error:
             self.session = json.loads(text)["session_id"]
         result = read_result(text, is_error=is_error)
         self.cache.take(name, arguments, result, self.now)
         error = result.error.code or "error" if result.error else ""
-        self.calls.append(Call(self.tick, self.turn, name, arguments, error, fresh))
+        where = (self.tick, self.turn, self.step)
+        self.calls.append(Call(*where, name, arguments, error, fresh))
         return text, is_error
 
     def _add(self, role: Any, origin: Origin, content: str, **more: Any) -> None:
@@ -235,17 +241,12 @@ class Captain:
     def worst_repetition(self) -> int:
         """How often at most one and the same call was refused in a row."""
         worst = run = 0
-        last: tuple[str, str] | None = None
+        last = ""
         for call in self.calls:
-            key = (call.name, json.dumps(call.arguments, sort_keys=True))
-            if not call.error:
-                run, last = (
-                    (run, last)
-                    if policy_by_name(call.name) != "mutation"
-                    else (0, None)
-                )
-                continue
-            run = run + 1 if key == last else 1
-            last = key
-            worst = max(worst, run)
+            key = f"{call.name} {json.dumps(call.arguments, sort_keys=True)}"
+            if call.error:
+                run = run + 1 if key == last else 1
+                worst, last = max(worst, run), key
+            elif policy_by_name(call.name) == "mutation":
+                run, last = 0, ""
         return worst

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from agents.llm.pilot import speech
 from agents.llm.pilot.situation import Decision, Situation
 
 LOW_FUEL = 0.15
@@ -17,7 +18,13 @@ def at_work(s: Situation) -> Decision | None:
     """Mine where the ship is, as long as it makes sense."""
     if not can_mine_here(s) or must_return(s):
         return None
-    return s.act("I am at a place to mine and there is room in the hold.", "mine")
+    done = s.act("I am at a place to mine and there is room in the hold.", "mine")
+    if done or "mine" not in s.tools:
+        return done
+    return Decision(
+        text=speech.stuck(list(s.transcript.calls())),
+        thought="Mining is refused, and going elsewhere would not change that.",
+    )
 
 
 def can_mine_here(s: Situation) -> bool:

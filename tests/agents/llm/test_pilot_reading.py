@@ -1,0 +1,224 @@
+"""How the pilot reads a view: results, the state block, orders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.llm.pilot.answers import read
+from agents.llm.pilot.block import read_block
+from agents.llm.pilot.orders import parse
+from agents.llm.pilot.rules.account import EMPIRES, empire_of, username
+from agents.llm.pilot.transcript import (
+    NOT_LOGGED_IN,
+    Called,
+    Entry,
+    Heard,
+    Said,
+    Transcript,
+    split_state,
+)
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gamestate"
+
+
+def golden(name: str) -> str:
+    return (GOLDEN / f"{name}.md").read_text().strip()
+
+
+# -- results ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("Error: not_docked: Not docked", "not_docked", "Not docked"),
+        ("Error: Something else", "error", "Something else"),
+        ('{"error": "rate_limited", "message": "Wait."}', "rate_limited", "Wait."),
+        ('{"error": {"code": "no_fuel", "message": "Empty."}}', "no_fuel", "Empty."),
+    ],
+)
+def test_errors(text: str, code: str, message: str) -> None:
+    answer = read(text)
+    assert (answer.code, answer.message, dict(answer.data)) == (code, message, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1}',
+        '\n {\n  "a": 1\n}\n',
+        'Note: {"a": 1} and more',
+        '{"a": 1, "error": null}',
+    ],
+)
+def test_an_object_is_found_where_it_stands(text: str) -> None:
+    assert read(text).data["a"] == 1
+    assert not read(text).is_error
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1, 2]", "{broken", "(see ctx://Ada/12)", "{" * 5000, "null"]
+)
+def test_other_texts_say_nothing(text: str) -> None:
+    answer = read(text)
+    assert (answer.code, dict(answer.data), answer.unsure) == ("", {}, False)
+
+
+def test_an_outcome_that_nobody_knows() -> None:
+    assert read("interrupted, outcome unknown").unsure
+    assert not read("Tool no response").unsure
+
+
+# -- the state block -------------------------------------------------------
+
+
+def test_the_seeds_block() -> None:
+    block = read_block(golden("seed"))
+    assert (block.logged_in, block.account) == (True, "VoidWanderer")
+    status = block.sections["get_status"]
+    assert status["Location"].value == "Sol System > Asteroid Belt Alpha"
+    assert (status["Location"].age, status["Location"].changed) == (2, "")
+    cargo = block.find("Cargo", "get_cargo", "get_status", "get_ship")
+    assert cargo is not None
+    assert (cargo.value, cargo.complete) == ("45/100", True)
+    assert cargo.children == ("Iron Ore x30", "Copper Ore x15")
+    assert block.sections["get_system"][""].value == "Sol System (Solarian Empire)"
+    assert block.sections["get_map"][""].stale
+    assert not status["Credits"].stale
+
+
+def test_marks_name_the_action_and_the_tool() -> None:
+    credits = read_block(golden("belt_undocked")).sections["get_status"]["Credits"]
+    assert (credits.value, credits.changed, credits.ask) == (
+        "11,153",
+        "buy",
+        "get_status",
+    )
+
+
+def test_changes_are_not_part_of_a_value() -> None:
+    ship = read_block(golden("changed")).sections["get_ship"]
+    assert (ship["Fuel"].value, ship["Cargo"].value) == ("60/100", "45/100")
+    assert ship["Cargo"].children == ("Iron Ore x30", "Copper Ore x15")
+
+
+def test_before_logout_is_stale_and_ages_by_the_clock_are_ticks() -> None:
+    status = read_block(golden("after_logout")).sections["get_status"]
+    assert status["Docked"].stale
+    assert status["Docked"].age == 66 * 6
+    assert read_block(golden("skewed")).sections["get_status"]["Docked"].age == 0
+
+
+def test_nobody_and_nothing() -> None:
+    assert read_block(NOT_LOGGED_IN).logged_in is False
+    assert read_block("").logged_in is None
+    assert read_block(golden("empty")).sections == {}
+
+
+def test_several_actions_one_merged_line_and_a_short_list() -> None:
+    block = read_block(
+        "## Current Game State\n\n**Account:** Ada (Nebula Empire)\n\n"
+        "### Status (get_status - 13 ticks ago)\n"
+        "- Docked: No (before dock, sell at tick 23; call get_status then)\n"
+        "- Location: Sol > Belt (from an event at tick 9)\n"
+        "- Cargo: 9/50\n  - Iron Ore x4 (was 2)\n  - and 3 more\n"
+        "### Cargo (get_cargo - 9 ticks ago, before mine at tick 4; call get_cargo)\n"
+        "- Cargo: 7/50\n\n"
+        "**Stale data:** also get_base, view_market.\n"
+    )
+    status = block.sections["get_status"]
+    assert status["Docked"].changed == "dock, sell"
+    assert (status["Location"].value, status["Location"].age) == ("Sol > Belt", 0)
+    assert (status["Cargo"].complete, status["Cargo"].children[0]) == (
+        False,
+        "Iron Ore x4",
+    )
+    assert block.sections["get_cargo"]["Cargo"].changed == "mine"
+
+
+@given(st.text(max_size=400))
+def test_any_text_can_be_read(text: str) -> None:
+    read_block(f"## Current Game State\n### Status (get_status - just now)\n- {text}")
+    read(text)
+    parse(text)
+    split_state(text)
+
+
+# -- who says what ---------------------------------------------------------
+
+
+def test_a_block_is_split_from_what_was_said() -> None:
+    block = golden("seed")
+    assert split_state(block) == ("", block)
+    assert split_state(f"Go on.\n\n{block}") == ("Go on.", block)
+    assert split_state(f"Go on.\n\n{NOT_LOGGED_IN}") == ("Go on.", NOT_LOGGED_IN)
+    assert split_state("Tell me the ## Current Game State") == (
+        "Tell me the ## Current Game State",
+        "",
+    )
+
+
+def test_a_turn_begins_with_what_was_heard_or_after_what_was_said() -> None:
+    call = Called("mine", {}, read("{}"))
+    entries: list[Entry] = [Heard("a"), call, Said("b"), call]
+    assert Transcript("", entries).turn == [call]
+    assert Transcript("", [*entries, Heard("c"), call]).turn == [Heard("c"), call]
+    assert Transcript("", [call]).turn == [call]
+
+
+# -- orders ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("Stop mining.", ("hold", "")),
+        ("please hold position", ("hold", "")),
+        ("Dock now!", ("dock", "")),
+        ("All ships: return to base", ("dock", "")),
+        ("go to the nearest station", ("dock", "")),
+        ("Go to Alpha Centauri, then wait", ("goto", "Alpha Centauri")),
+        ("Stop mining and dock", ("dock", "")),
+        ("Stop! Do not go to Sol.", ("hold", "")),
+        ("Fly to sol_belt and mine", ("goto", "sol_belt")),
+        ("Travel to the Main Belt.", ("goto", "Main Belt")),
+        ("Sell everything", ("sell", "")),
+        ("Report!", ("report", "")),
+        ("What is your status?", ("report", "")),
+        ("Mine iron.", ("mine", "")),
+        ("carry on", ("mine", "")),
+        ("explore a bit", ("explore", "")),
+        ("refuel first", ("refuel", "")),
+        ("Search your memory for iron ore", ("search", "iron ore")),
+        ("What did we agree on about prices?", ("search", "prices")),
+        ("Log: iron sells at 5", ("note", "iron sells at 5")),
+        ("Don't stop mining", ("mine", "")),
+        ("Never dock", None),
+        ("Hello there", None),
+        ("", None),
+        ("mine " * 200, None),
+    ],
+)
+def test_orders(text: str, order: tuple[str, str] | None) -> None:
+    assert parse(text) == order
+
+
+# -- names -----------------------------------------------------------------
+
+
+@given(st.text(max_size=60), st.integers(0, 30))
+def test_a_username_is_one_that_the_game_takes(name: str, taken: int) -> None:
+    made = username(name, taken)
+    assert 3 <= len(made) <= 24
+    assert made == made.strip()
+    assert empire_of(name) in EMPIRES
+
+
+def test_a_taken_name_gives_another() -> None:
+    assert len({username("Ada", taken) for taken in range(5)}) == 5
+    assert username("Ada", 0) == "Ada"
+    assert {empire_of(f"Captain {n}") for n in range(100)} == set(EMPIRES)
