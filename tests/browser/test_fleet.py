@@ -218,6 +218,16 @@ def test_ages_tick_and_tell_the_exact_time(page: Page):
     assert ":" in (age.get_attribute("title") or "")
 
 
+@pytest.mark.parametrize("width", [360, 390, 600, 768, 900, 1024, 1280, 1440, 1920])
+def test_no_row_is_cut_off(page: Page, width: int):
+    scenes.busy_fleet()
+    page.set_viewport_size({"width": width, "height": 900})
+    live(page)
+    cut = "row => row.scrollWidth > row.clientWidth"
+    for row in page.locator(".row, .row-heads, .cell, .feed-line, .panel").all():
+        assert not row.evaluate(cut), row.evaluate("row => row.outerHTML")[:300]
+
+
 @pytest.mark.parametrize("width", [PHONE["width"], 768, 1024])
 def test_nothing_runs_out_of_a_narrow_page(page: Page, width: int):
     fleet = scenes.busy_fleet()
