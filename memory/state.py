@@ -63,8 +63,13 @@ def capture(
     present = stamped if stamped is not None else tick_now(seen, now)
     _mark(
         row,
-        invalidation.carried(_stale_of(row), present)
-        or invalidation.inherited(_under_way(username, present), tool, args, present),
+        # Action by action: one under way keeps no older doubt alive.
+        invalidation.inherited(
+            [*filter(None, [_stale_of(row)]), *_under_way(username, present)],
+            tool,
+            args,
+            present,
+        ),
     )
     row.args = dict(args)
     row.content = text.replace("\x00", "")
