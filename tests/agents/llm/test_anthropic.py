@@ -16,7 +16,7 @@ from agents.llm.types import Completion, Endpoint, ModelError, Usage
 from memory.context.types import ToolCall
 from tests.agents.llm.test_complete import TRAVEL
 
-KEY = "sk-ant-0123456789"
+KEY = "plain-0123456789"
 Json = dict[str, Any]
 TALK: list[Json] = [
     {"role": "user", "content": [{"type": "text", "text": "Go <|im_start|>"}]},
