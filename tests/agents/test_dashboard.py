@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -207,7 +208,7 @@ async def test_a_failing_flush_keeps_the_socket(
 async def test_a_viewer_that_missed_events_is_brought_up_to_date(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ):
-    mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
+    myses = [await sync_to_async(make_mysis)(name=f"M{n}") for n in range(3)]
     hub: live.Hub = getattr(consumers, "hub")  # noqa: B009 (of this test)
     real = hub.subscribe
 
@@ -217,9 +218,17 @@ async def test_a_viewer_that_missed_events_is_brought_up_to_date(
     monkeypatch.setattr(hub, "subscribe", tiny)
     socket = await opened()
     await frame(socket)
-    for number in range(30):
-        await say(mysis, f"line {number}.")
-    await frame_with(socket, "line 29.")
+    await sync_to_async(speak_at_once)(myses)
+    # The queue had room for the first event only.
+    await frame_with(socket, "from M2")
+
+
+@transaction.atomic
+def speak_at_once(myses: list[Mysis]) -> None:
+    """One line of each, in events that reach the hub together."""
+    for mysis in myses:
+        make_memory(mysis, role="assistant", content=f"from {mysis.name}")
+    events.append_all([(Kind.MEMORY_ADDED, mysis.pk, {}) for mysis in myses])
 
 
 async def test_the_conversation_goes_on_from_where_the_page_is(opened: Open):
