@@ -96,6 +96,27 @@ def block(*lines: str, logged_in: bool = True) -> str:
     return "\n".join([*head, *lines])
 
 
+STATION = (
+    "### Status (get_status - 2 ticks ago)",
+    "- Credits: 500",
+    "- Location: Sol > Sol Central",
+    "- Docked: Yes (Sol Central)",
+    "- Hull: 100/100",
+    "- Fuel: 90/100",
+    "- Cargo: 12/50",
+    "  - Iron Ore x7",
+    "  - Fuel Cell x5",
+)
+BELT = (
+    "### Status (get_status - 2 ticks ago)",
+    "- Location: Sol > Main Belt",
+    "- Docked: No",
+    "- Fuel: 90/100",
+    "- Cargo: 12/50",
+)
+QUEUED = {"queued": True}
+
+
 class View:
     """Messages put together step by step; the system prompt is the default one."""
 
