@@ -14,6 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max
 
+from memory.gamestate.parse import clean_text as without_odd_characters
 from memory.models import ContextPolicy, Memory, Origin, Role
 
 from . import events, scheduling
@@ -39,8 +40,8 @@ class ActionError(Exception):
 
 
 def clean_text(text: str, field: str) -> str:
-    """Text as it is stored: without NUL, not empty, of a bounded length."""
-    kept = text.replace("\x00", "")
+    """Text as it is stored: valid, not empty, of a bounded length."""
+    kept = without_odd_characters(text)
     if not kept.strip():
         raise ActionError(
             f"{field} is empty: write something.", code="empty", status=422
@@ -173,7 +174,9 @@ def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadc
     that one's next call is made.
     """
     kept = clean_text(text, "The broadcast")
-    broadcast = Broadcast.objects.create(text=kept, sender=by, mysis=sender)
+    broadcast = Broadcast.objects.create(
+        text=kept, sender=by, mysis=sender, from_mysis=sender is not None
+    )
     targets = Mysis.objects.select_for_update(of=("self",)).filter(
         state__in=OPEN_STATES
     )
@@ -181,8 +184,10 @@ def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadc
         targets = targets.exclude(pk=sender.pk)
     recipients = list(targets.order_by("pk"))
     rows = Memory.objects.bulk_create(_delivery(broadcast, m) for m in recipients)
-    for row, mysis in zip(rows, recipients, strict=True):
-        _added(row)
+    events.append_all(
+        [(Kind.MEMORY_ADDED, row.mysis_id, memory_line(row)) for row in rows]
+    )
+    for mysis in recipients:
         _wake(mysis, trigger="broadcast", by=by)
     events.append(
         Kind.BROADCAST_SENT,
@@ -271,8 +276,9 @@ def _run(mysis: Mysis, *, trigger: str) -> None:
     mysis.state = Mysis.State.RUNNING
     mysis.epoch += 1
     mysis.nudges = 0
+    mysis.failures = 0
     mysis.last_error = ""
-    mysis.save(update_fields=["state", "epoch", "nudges", "last_error"])
+    mysis.save(update_fields=["state", "epoch", "nudges", "failures", "last_error"])
     scheduling.schedule(mysis, trigger=trigger)
 
 
@@ -281,7 +287,8 @@ def _wake(mysis: Mysis, *, trigger: str, by: str) -> None:
         _run(mysis, trigger=trigger)
         _state_event(mysis, by)
     else:
-        Mysis.objects.filter(pk=mysis.pk).update(nudges=0)
+        mysis.nudges = 0
+        mysis.save(update_fields=["nudges"])
         scheduling.schedule(mysis, trigger=trigger)
 
 

@@ -28,6 +28,7 @@ from .models import Broadcast, Mysis, ToolCatalogue
 LARGEST_BUDGET = Budget().tokens
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
+LONGEST_BROADCAST = 1_000
 
 logger = logging.getLogger(__name__)
 
@@ -88,13 +89,20 @@ def subject_of(
 def system_prompt(mysis: Mysis, username: str | None) -> str:
     """The current version of the prompt with its placeholders filled (A10)."""
     version = mysis.prompt.current if mysis.prompt else None
-    newest = Broadcast.objects.filter(mysis=None).order_by("-pk").first()
+    newest = Broadcast.objects.filter(from_mysis=False).order_by("-pk").first()
     return render_prompt(
         version.text if version else DEFAULT_PROMPT,
         name=mysis.name,
         account=username,
-        broadcast=newest.text if newest else None,
+        broadcast=shortened(newest.text) if newest else None,
     )
+
+
+def shortened(text: str) -> str:
+    """The head of a broadcast: the whole stands in the log of each receiver."""
+    if len(text) <= LONGEST_BROADCAST:
+        return text
+    return f"{text[:LONGEST_BROADCAST]}… (the rest is in the message itself)"
 
 
 def budget_of(mysis: Mysis, policy: ContextPolicy) -> Budget:

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, TypedDict
 
 from django.db import connection, transaction
 
+from memory.gamestate.parse import storable
+
 from . import hints
 
 
@@ -55,6 +57,7 @@ class Position(NamedTuple):
 
 
 START = Position(0, 0)
+LARGEST_ID = 2**63 - 1
 COLUMNS = "xid, id, kind, created_at, mysis_id, data"
 
 APPEND = """
@@ -77,9 +80,15 @@ WHERE (xid, id) > (%(xid)s, %(id)s)
 ORDER BY xid, id LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
 
-PLACE = """
-SELECT max(xid) FILTER (WHERE id = %(id)s), max(xid) FROM agents_event
-WHERE id <= %(id)s
+# Both by the primary key; the second only where the first finds nothing.
+PLACE = "SELECT xid FROM agents_event WHERE id = %s"
+PLACE_BEFORE = "SELECT xid FROM agents_event WHERE id < %s ORDER BY id DESC LIMIT 1"
+
+# A transaction id that this server has not given out yet came with the rows,
+# by a restore from another server: they are old, and must not hold others up.
+SETTLE_FOREIGN = """
+UPDATE agents_event SET xid = 0
+WHERE xid >= txid_snapshot_xmax(txid_current_snapshot())
 """
 
 
@@ -95,7 +104,7 @@ def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None
     if not lines:
         return
     kinds, owners, bodies = zip(*lines, strict=True)
-    texts = [json.dumps(body).replace("\\u0000", "") for body in bodies]
+    texts = [json.dumps(storable(body)) for body in bodies]
     with connection.cursor() as cursor:
         cursor.execute(APPEND, [[str(k) for k in kinds], list(owners), texts])
     transaction.on_commit(hints.send)
@@ -106,9 +115,12 @@ def position_of(after: int) -> Position:
     if after <= 0:
         return START
     with connection.cursor() as cursor:
-        cursor.execute(PLACE, {"id": min(after, 2**63 - 1)})
-        exact, newest = cursor.fetchone() or (None, None)
-    return Position(exact or newest or 0, after)
+        cursor.execute(PLACE, [min(after, LARGEST_ID)])
+        row = cursor.fetchone()
+        if row is None:
+            cursor.execute(PLACE_BEFORE, [min(after, LARGEST_ID)])
+            row = cursor.fetchone()
+    return Position(row[0] if row else 0, after)
 
 
 def read_from(
@@ -134,6 +146,14 @@ def read_after(
     """Settled events after the event ``after`` (0: from the beginning)."""
     rows = read_from(position_of(after), mysis_id=mysis_id, kinds=kinds, limit=limit)
     return [item for _, item in rows]
+
+
+def settle_foreign() -> int:
+    """Take in events restored from another server; returns how many there were."""
+    with connection.cursor() as cursor:
+        cursor.execute(SETTLE_FOREIGN)
+        settled: int = cursor.rowcount
+    return settled
 
 
 def parameters(

@@ -119,6 +119,7 @@ class Hub:
         )
         async with database:
             await database.execute(f"LISTEN {CHANNEL}")
+            await database.execute(events.SETTLE_FOREIGN)
             if not self._ready.is_set():
                 self._position = await newest_position(database)
                 self._ready.set()

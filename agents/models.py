@@ -26,6 +26,8 @@ NAME = RegexValidator(
     "character, a slash, a question mark, a hash or a percent sign.",
 )
 
+NAME_TAKEN = "This name is taken: choose another."
+
 
 class Provider(models.Model):
     """An LLM endpoint. Its key can be written, never read back."""
@@ -127,6 +129,15 @@ class Account(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                Lower("username"),
+                name="account_name_any_case",
+                violation_error_message=NAME_TAKEN,
+            )
+        ]
+
     def __str__(self) -> str:
         return self.username
 
@@ -147,9 +158,6 @@ class Account(models.Model):
     @game_session.setter
     def game_session(self, session: str) -> None:
         self.sealed_session = vault.seal(session)
-
-
-NAME_TAKEN = "This name is taken: choose another."
 
 
 class Mysis(models.Model):
@@ -251,6 +259,8 @@ class Broadcast(models.Model):
     mysis = models.ForeignKey(
         Mysis, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
+    # Outlives its sender: an agent's word never becomes the commander's.
+    from_mysis = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     vector = models.GeneratedField(
         expression=plain_vector("text"),

@@ -12,14 +12,19 @@ from .scheduling import TURN_QUEUE, TURN_TASK
 @app.task(name=TURN_TASK, queue=TURN_QUEUE, pass_context=True)
 async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None:
     """One turn of one Mysis, under its lock."""
+    recovery.upkeep.keep()
     job_id = context.job.id
     if job_id is not None:
         await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
 
-@app.periodic(cron="* * * * * */5")
+@app.periodic(cron="* * * * * */15")
 # No lock: one that a killed worker still held would keep all later passes out.
 @app.task(name="agents.tasks.reconcile", queue="upkeep", queueing_lock="reconcile")
 async def reconcile(timestamp: int) -> None:
-    """Take up the turns of workers that died, and Myses that nobody scheduled."""
+    """Take up the turns of workers that died, and Myses that nobody scheduled.
+
+    Also starts this worker's own passes, for the time when all slots are busy.
+    """
+    recovery.upkeep.keep()
     await recovery.reconcile()

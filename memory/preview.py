@@ -118,18 +118,24 @@ def load_tail(subject: Subject) -> tuple[Message, ...]:
     limit = max(TAIL_ROWS, wanted)
     rows = log.tail(subject.mysis_id, limit)
     if len(rows) == limit:
-        rows = _from_a_whole_unit(rows)
+        rows = _from_a_whole_unit(subject.mysis_id, rows)
     intent = log.newest_intent(subject.mysis_id)
     if intent is not None and rows and intent.pk < rows[0].pk:
         rows.insert(0, intent)
     return messages_of(rows)
 
 
-def _from_a_whole_unit(rows: list[Memory]) -> list[Memory]:
-    """Without the results at the cut whose call lies before it."""
-    while rows and rows[0].role == Role.TOOL:
-        rows.pop(0)
-    return rows
+def _from_a_whole_unit(mysis_id: int, rows: list[Memory]) -> list[Memory]:
+    """With the call of the results at the cut, and what lies between."""
+    if rows[0].role != Role.TOOL:
+        return rows
+    older = Memory.objects.defer(*UNREAD_COLUMNS).filter(
+        mysis_id=mysis_id, pk__lt=rows[0].pk
+    )
+    call = older.filter(role=Role.ASSISTANT).order_by("-pk").first()
+    if call is None:
+        return rows
+    return [*older.filter(pk__gte=call.pk).order_by("pk")[:TAIL_ROWS], *rows]
 
 
 def _summary(mysis_id: int) -> Summary | None:
@@ -149,7 +155,9 @@ def _state_renderer(
     subject: Subject, shown: list[Rendered], now: datetime | None
 ) -> Callable[[int], str]:
     # Read once; the core may ask again for a shorter block.
-    state = account_state(subject.username, now=now, last_shown=last_shown(subject))
+    state = account_state(
+        subject.username, now=now, last_shown=last_shown(subject), newest_only=True
+    )
 
     def block(max_bytes: int) -> str:
         rendered = render(state, max_bytes)

@@ -15,7 +15,8 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from .gamestate import clock, extract, invalidation
@@ -28,6 +29,10 @@ from .models import AccountClock, GameSnapshot
 
 BEFORE_LOGOUT = "captured before logout"
 LONGEST_KEY = 300
+# Stored of one tool and account, by arguments; and of these read for a view.
+KEPT_PER_TOOL = 100
+READ_PER_TOOL = 4
+PLACE = Window(RowNumber(), partition_by="tool_name", order_by=["-captured_at", "-pk"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ def capture(
     row.field_ticks = {}
     row.logged_out_at = None
     _upsert(row)
+    _forget_oldest(username, tool)
     return row
 
 
@@ -139,13 +145,20 @@ def account_state(
     *,
     now: datetime | None = None,
     last_shown: Mapping[str, str] | None = None,
+    newest_only: bool = False,
 ) -> AccountState:
-    """All that is known of an account now; ``None``: nobody is logged in."""
+    """All that is known of an account now; ``None``: nobody is logged in.
+
+    With ``newest_only`` a tool that was called with many arguments counts with
+    its newest calls alone, so that a view costs the same however many there are.
+    """
     moment = now or timezone.now()
     found: Iterable[GameSnapshot] = ()
     seen = None
     if username is not None:
         found = GameSnapshot.objects.filter(username=username, logged_out_at=None)
+        if newest_only:
+            found = found.annotate(place=PLACE).filter(place__lte=READ_PER_TOOL)
         seen = _sighting(AccountClock.objects.filter(pk=username).first())
     return AccountState(
         username=username,
@@ -208,6 +221,13 @@ def _stale_of(row: GameSnapshot) -> Stale | None:
     if not row.stale_reason or row.stale_reason == BEFORE_LOGOUT:
         return None
     return Stale(row.stale_reason, row.stale_tick, tuple(row.stale_fields))
+
+
+def _forget_oldest(username: str, tool: str) -> None:
+    """Keep so many calls of one tool: an agent may ask with ever new arguments."""
+    rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
+    kept = rows.order_by("-captured_at", "-pk").values_list("pk")[:KEPT_PER_TOOL]
+    rows.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
 
 
 def _under_way(username: str, tick: int | None) -> list[Stale]:

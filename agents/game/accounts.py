@@ -7,6 +7,7 @@ Passwords and session ids leave this module only toward the game server.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ from django.db.models import Q
 from agents.models import Account, Mysis
 from agents.vault import SecretUnreadableError
 from memory import state
+
+logger = logging.getLogger(__name__)
+
+LONGEST_NAME = 100
+LONGEST_EMPIRE = 50
 
 CLAIM = """
 UPDATE agents_account SET assigned_to_id = %(mysis)s
@@ -190,7 +196,7 @@ def _from_json(block: str) -> Credentials | None:
         return None
     if not isinstance(value, Mapping):
         return None
-    for key in ("result", "data", "payload"):
+    for key in ("result", "data", "payload", "credentials"):
         inner = value.get(key)
         if isinstance(inner, Mapping):
             value = {**value, **inner}
@@ -236,14 +242,16 @@ def add_registered(
     mysis_id: int, *, username: str, empire: str, found: Credentials
 ) -> Card:
     """Store a new account of a Mysis, its password sealed, and play as it."""
-    name = found.username or username
-    account = Account.objects.filter(username=name).first() or Account(username=name)
+    name = (found.username or username)[:LONGEST_NAME]
+    account = _find(name) or Account(username=name)
     account.password = found.password
-    account.empire = empire
-    account.player_id = found.player_id
+    account.empire = empire[:LONGEST_EMPIRE]
+    account.player_id = found.player_id[:LONGEST_NAME]
     # A name registered anew after a reset of the server is its new owner's.
     account.assigned_to_id = mysis_id
     account.save()
+    if not found.password:
+        logger.error("The game gave no password for %s: keep it logged in.", name)
     # The account's entry begins, empty: rows of that name are another life's.
     state.logout(name)
     return _activate(mysis_id, Card(account.pk, name), found.session)

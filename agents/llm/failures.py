@@ -16,6 +16,7 @@ from pydantic_ai.exceptions import (
 )
 
 from agents.llm.types import Endpoint, ModelError
+from memory.gamestate.parse import clean_text
 
 LONGEST = 500
 """Characters of a provider's own words that are kept."""
@@ -116,7 +117,7 @@ def _clean(endpoint: Endpoint, text: str) -> str:
     """One bounded line without the key, without a full stop at its end."""
     if endpoint.key:
         text = text.replace(endpoint.key, "[key]")
-    text = " ".join(_KEY.sub("[key]", text).split())
+    text = " ".join(clean_text(_KEY.sub("[key]", text)).split())
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
     return text.rstrip(". ")

@@ -9,6 +9,7 @@ from django.utils import timezone
 from agents import events, scheduling
 from agents.events import Kind
 from agents.models import Mysis, Turn
+from memory.gamestate.parse import clean_text
 from memory.models import Memory
 from memory.state import tick_of
 
@@ -48,23 +49,23 @@ def _go_on(mysis: Mysis, ending: Ending, seen: int) -> None:
         failures=mysis.failures,
     )
     mysis.failures = chosen.failures
-    # A message that came meanwhile began the count anew.
-    mysis.nudges = chosen.nudges if mysis.next_job is None else 0
-    mysis.last_error = ending.error
+    mysis.nudges = chosen.nudges
+    mysis.last_error = clean_text(ending.error)
     mysis.activity = _activity(ending, chosen)
     fields = ["failures", "nudges", "last_error", "activity"]
     mysis.save(update_fields=fields)
     if chosen.errored:
-        _rest(mysis, Mysis.State.ERRORED, ending.error)
-    elif mysis.next_job is None:
+        rest(mysis, Mysis.State.ERRORED, ending.error)
+    else:
         _schedule(mysis, chosen, seen)
 
 
 def _schedule(mysis: Mysis, chosen: Plan, seen: int) -> None:
+    # A turn that a message queued meanwhile is needed only if no call showed it.
     if chosen.trigger != "retry" and _unseen(mysis, seen):
         scheduling.schedule(mysis, trigger="message")
     elif chosen.trigger is None:
-        _rest(mysis, Mysis.State.IDLE)
+        rest(mysis, Mysis.State.IDLE)
     else:
         scheduling.schedule(mysis, trigger=chosen.trigger, at=chosen.at)
 
@@ -86,11 +87,13 @@ def _unseen(mysis: Mysis, seen: int) -> bool:
     return newest is not None and newest.pk > seen
 
 
-def _rest(mysis: Mysis, state: Mysis.State, error: str = "") -> None:
+def rest(mysis: Mysis, state: Mysis.State, error: str = "") -> None:
+    """Let a locked Mysis rest, idle or errored, and say so."""
     mysis.state = state
     mysis.activity = ""
     mysis.nudges = 0
-    mysis.save(update_fields=["state", "activity", "nudges"])
+    mysis.last_error = error
+    mysis.save(update_fields=["state", "activity", "nudges", "last_error"])
     scheduling.unschedule(mysis)
     data = {"name": mysis.name, "state": str(state), "by": "runtime"}
     if error:

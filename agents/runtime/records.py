@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, QuerySet
 from django.utils import timezone
 
 from agents import context, events
@@ -20,16 +20,25 @@ from agents.actions import memory_line
 from agents.events import Kind
 from agents.llm.types import Completion
 from agents.models import ModelCall, Mysis, Turn
+from agents.tools.redact import clean_value
+from agents.tools.snapshot import doubt
 from agents.tools.types import ToolResult
 from memory import sent
 from memory.context.tokens import estimate
 from memory.context.types import Assembly
+from memory.gamestate.parse import clean_text, parse_text
 from memory.models import Memory, Origin, Role
+from memory.preview import Prepared as View
 from memory.preview import prepare
 from memory.state import tick_of
 
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
+TOO_MANY = (
+    "Error: too_many_calls: not executed. At most {most} calls are taken from one "
+    "answer: make the rest in your next one."
+)
 LONGEST_ID = 200
+MOST_CALLS = 32
 
 
 class VoidedError(Exception):
@@ -103,11 +112,21 @@ def begin(mysis_id: int, *, job_id: int, trigger: str) -> Begun | None:
     )
 
 
-@transaction.atomic
 def prepare_call(begun: Begun, number: int) -> Prepared:
-    """Assemble the next call and keep exactly what it is sent."""
+    """Assemble the next call and keep exactly what it is sent.
+
+    Assembling reads only; it is done before the row is locked, so that a stop
+    never waits for it.
+    """
+    mysis = going_on(begun).first()
+    if mysis is None:
+        raise VoidedError
+    return _keep(begun, number, prepare(context.subject_of(mysis)))
+
+
+@transaction.atomic
+def _keep(begun: Begun, number: int, prepared: View) -> Prepared:
     mysis = current(begun)
-    prepared = prepare(context.subject_of(mysis))
     call = ModelCall.objects.create(
         turn_id=begun.turn_id, number=number, model=begun.model
     )
@@ -119,12 +138,19 @@ def prepare_call(begun: Begun, number: int) -> Prepared:
     return Prepared(call.pk, prepared.assembly, rows[-1].id if rows else 0)
 
 
-@transaction.atomic
 def record_answer(
     begun: Begun, call_id: int, answer: Completion, latency_ms: int
 ) -> list[PendingCall]:
-    """Store the answer, and its calls as pending before any of them runs."""
+    """Store the answer, and its calls as pending before any of them runs.
+
+    What was paid is recorded even where the turn has become void meanwhile.
+    """
     _record_usage(begun, call_id, answer, latency_ms)
+    return _store_answer(begun, answer)
+
+
+@transaction.atomic
+def _store_answer(begun: Begun, answer: Completion) -> list[PendingCall]:
     mysis = current(begun)
     if not (answer.text.strip() or answer.tool_calls or answer.reasoning.strip()):
         return []
@@ -135,15 +161,17 @@ def record_answer(
         turn_id=begun.turn_id,
         role=Role.ASSISTANT,
         origin=Origin.AGENT,
-        content=_text(answer.text),
-        reasoning=_text(answer.reasoning),
-        signature=answer.signature or "",
+        content=clean_text(answer.text),
+        reasoning=clean_text(answer.reasoning),
+        signature=clean_text(answer.signature or ""),
         tool_calls=calls,
         tick=tick,
         tokens=answer.usage.output or estimate(answer.text),
     )
     events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_line(speech))
-    pending = [_placeholder(mysis, begun, call, tick) for call in calls]
+    pending = [_placeholder(mysis, begun, call, tick) for call in calls[:MOST_CALLS]]
+    for call in calls[MOST_CALLS:]:
+        _refuse(mysis, begun, call, tick)
     _touch(mysis, f"calling {pending[0].name}" if pending else "", tick)
     return pending
 
@@ -154,7 +182,7 @@ def record_result(begun: Begun, call: PendingCall, result: ToolResult) -> None:
     row = Memory.objects.filter(pk=call.memory_id, pending=True).first()
     if row is None:
         return
-    row.content = _text(result.text)
+    row.content = clean_text(result.text)
     row.is_error = result.is_error
     row.pending = False
     row.tick = result.tick if result.tick is not None else row.tick
@@ -174,15 +202,21 @@ def doing(begun: Begun, activity: str) -> None:
 
 def current(begun: Begun) -> Mysis:
     """The locked row, if this turn may still go on. Raises VoidedError."""
-    mysis = (
-        Mysis.objects.select_for_update(of=("self",))
-        .select_related("prompt", "policy", "account")
-        .filter(pk=begun.mysis_id, epoch=begun.epoch, state=Mysis.State.RUNNING)
-        .first()
-    )
+    mysis = going_on(begun).select_for_update(of=("self",)).first()
     if mysis is None:
         raise VoidedError
     return mysis
+
+
+def going_on(begun: Begun) -> QuerySet[Mysis]:
+    """The Mysis while this turn is its open one: not stopped, not taken up."""
+    open_turn = Turn.objects.filter(pk=begun.turn_id, outcome__isnull=True)
+    return Mysis.objects.select_related("prompt", "policy", "account").filter(
+        Exists(open_turn),
+        pk=begun.mysis_id,
+        epoch=begun.epoch,
+        state=Mysis.State.RUNNING,
+    )
 
 
 def close_open_turns(
@@ -196,8 +230,18 @@ def close_open_turns(
 
 
 def answer_open_calls(mysis: Mysis) -> None:
-    """Give every pending call the result that its outcome is unknown."""
+    """Give every pending call the result that its outcome is unknown.
+
+    What such an action may have changed is in doubt from now on.
+    """
     for row in Memory.objects.filter(mysis=mysis, pending=True).order_by("pk"):
+        if mysis.account is not None:
+            doubt(
+                mysis_id=mysis.pk,
+                username=mysis.account.username,
+                tool=row.tool_name,
+                args=row.args,
+            )
         row.content = INTERRUPTED
         row.is_error = True
         row.pending = False
@@ -208,7 +252,7 @@ def answer_open_calls(mysis: Mysis) -> None:
 def finish_turn(turn: Turn, *, outcome: Turn.Outcome, error: str = "") -> None:
     """Write the outcome and say so; the caller holds the Mysis's row."""
     turn.outcome = outcome
-    turn.error = error
+    turn.error = clean_text(error)
     turn.finished_at = timezone.now()
     turn.save(update_fields=["outcome", "error", "finished_at"])
     data = {
@@ -221,6 +265,7 @@ def finish_turn(turn: Turn, *, outcome: Turn.Outcome, error: str = "") -> None:
     events.append(Kind.TURN_FINISHED, mysis_id=turn.mysis_id, data=data)
 
 
+@transaction.atomic
 def _record_usage(
     begun: Begun, call_id: int, answer: Completion, latency_ms: int
 ) -> None:
@@ -234,7 +279,7 @@ def _record_usage(
         "latency_ms": latency_ms,
     }
     ModelCall.objects.filter(pk=call_id).update(
-        **spent, **rest, finish_reason=answer.finish_reason[:50]
+        **spent, **rest, finish_reason=clean_text(answer.finish_reason)[:50]
     )
     summed = {key: F(key) + value for key, value in (spent | rest).items()}
     Turn.objects.filter(pk=begun.turn_id).update(**summed)
@@ -244,33 +289,43 @@ def _record_usage(
 
 def _named(raw_id: str, name: str, arguments: str) -> dict[str, Any]:
     return {
-        "id": _text(raw_id)[:LONGEST_ID] or f"call_{uuid4().hex[:12]}",
+        "id": clean_text(raw_id)[:LONGEST_ID] or f"call_{uuid4().hex[:12]}",
         "type": "function",
-        "function": {"name": _text(name), "arguments": _text(arguments)},
+        "function": {"name": clean_text(name), "arguments": clean_text(arguments)},
     }
 
 
 def _placeholder(
     mysis: Mysis, begun: Begun, call: dict[str, Any], tick: int | None
 ) -> PendingCall:
+    row = _result_row(mysis, begun, call, tick)
+    row.pending = True
+    row.save()
+    return PendingCall(row.pk, call["function"]["name"], call["function"]["arguments"])
+
+
+def _refuse(mysis: Mysis, begun: Begun, call: dict[str, Any], tick: int | None) -> None:
+    row = _result_row(mysis, begun, call, tick)
+    row.content = TOO_MANY.format(most=MOST_CALLS)
+    row.is_error = True
+    row.save()
+
+
+def _result_row(
+    mysis: Mysis, begun: Begun, call: dict[str, Any], tick: int | None
+) -> Memory:
     function = call["function"]
-    row = Memory.objects.create(
+    arguments = parse_text(function["arguments"])
+    return Memory(
         mysis=mysis,
         turn_id=begun.turn_id,
         role=Role.TOOL,
         origin=Origin.TOOL,
         tool_call_id=call["id"],
         tool_name=function["name"][:200],
-        pending=True,
+        args=clean_value(arguments) if isinstance(arguments, dict) else {},
         tick=tick,
     )
-    return PendingCall(row.pk, function["name"], function["arguments"])
-
-
-def _text(text: str) -> str:
-    # Neither NUL nor half a surrogate pair can be stored.
-    clean = text.replace("\x00", "")
-    return clean.encode("utf-8", "replace").decode("utf-8")
 
 
 def _activity(mysis: Mysis, activity: str) -> None:

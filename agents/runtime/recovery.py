@@ -7,24 +7,59 @@ calls are answered with "outcome unknown".
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from channels.db import database_sync_to_async
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 
 from agents import scheduling
 from agents.models import Mysis, Turn
 
+from .ending import rest
 from .records import close_open_turns
 
 # Workers send a heartbeat every 5 s; after three missed ones it is gone.
 STALLED_SECONDS = 17.0
 LIVE = ("todo", "doing")
+INTERVAL = 5.0
+# A turn that brings down whoever takes it must not be taken up for ever.
+LOST_LIMIT = 10
+LOST = (
+    f"{LOST_LIMIT} turns in a row ended without a word. Look into the worker's log, "
+    "then start it again."
+)
 
 logger = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """The passes of this process, beside its jobs: busy slots cannot starve them."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    def keep(self) -> None:
+        """Start, or start again in another event loop."""
+        task = self._task
+        loop = asyncio.get_running_loop()
+        if task is None or task.done() or task.get_loop() is not loop:
+            self._task = loop.create_task(self._run(), name="upkeep")
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            try:
+                await reconcile()
+            except (DatabaseError, ConnectorException) as error:
+                logger.warning("Upkeep did not get through: %s", error)
+
+
+upkeep = Upkeep()
 
 
 async def reconcile() -> None:
@@ -51,7 +86,12 @@ def _take_up(mysis_id: int) -> bool:
     if mysis is None or _has_live_job(mysis):
         return False
     close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
-    scheduling.schedule(mysis, trigger="interrupted")
+    mysis.failures += 1
+    mysis.save(update_fields=["failures"])
+    if mysis.failures >= LOST_LIMIT:
+        rest(mysis, Mysis.State.ERRORED, LOST)
+    else:
+        scheduling.schedule(mysis, trigger="interrupted")
     return True
 
 

@@ -1,4 +1,7 @@
-"""Aborts turns whose Mysis was stopped: stop wins within a second.
+"""Aborts turns that have become void: stop wins within a second.
+
+A turn is void once its Mysis was stopped or started anew, and once somebody else
+took it up because this worker had seemed dead.
 
 One look per interval covers all the turns of this worker.
 """
@@ -13,8 +16,9 @@ from dataclasses import dataclass, field
 
 from channels.db import database_sync_to_async
 from django.db import Error
+from django.db.models import F
 
-from agents.models import Mysis
+from agents.models import Mysis, Turn
 
 from .records import Begun
 
@@ -60,21 +64,27 @@ class StopWatch:
             looked_at = list(self.turns)
             try:
                 alive = await database_sync_to_async(_alive)(
-                    [turn.begun.mysis_id for turn in looked_at]
+                    [turn.begun.turn_id for turn in looked_at]
                 )
             except Error as error:
                 logger.warning("Cannot look for stopped Myses: %s", error)
                 continue
             for turn in looked_at:
-                now = alive.get(turn.begun.mysis_id)
-                if turn in self.turns and not turn.voided and now != turn.begun.epoch:
+                gone = turn.begun.turn_id not in alive
+                if turn in self.turns and not turn.voided and gone:
                     turn.voided = True
                     turn.task.cancel()
 
 
-def _alive(ids: list[int]) -> dict[int, int]:
-    running = Mysis.objects.filter(pk__in=ids, state=Mysis.State.RUNNING)
-    return dict(running.values_list("pk", "epoch"))
+def _alive(ids: list[int]) -> set[int]:
+    """Of these turns the ones that may go on, as ``records.going_on`` has it."""
+    going_on = Turn.objects.filter(
+        pk__in=ids,
+        outcome__isnull=True,
+        epoch=F("mysis__epoch"),
+        mysis__state=Mysis.State.RUNNING,
+    )
+    return set(going_on.values_list("pk", flat=True))
 
 
 watch = StopWatch()

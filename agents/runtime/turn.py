@@ -22,13 +22,15 @@ from agents.llm.model import complete
 from agents.llm.types import Completion, ModelError
 from agents.models import Turn
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.types import GameUnreachableError
+from agents.tools.types import GameUnreachableError, ToolResult
 
 from . import ending as endings
 from . import records
 from .pacing import Ending
 from .records import Begun, PendingCall, VoidedError
 from .stopping import Guarded, watch
+
+NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -121,13 +123,22 @@ async def _run_tools(
     for place, call in enumerate(calls):
         if place:
             await step(records.doing, begun, f"calling {call.name}")
-        result = await toolbox.call(call.name, call.arguments)
+        try:
+            result = await toolbox.call(call.name, call.arguments)
+        except GameUnreachableError:
+            await step(_not_executed, begun, calls[place:])
+            raise
         await step(records.record_result, begun, call, result)
         progress.acted = progress.acted or not result.is_error
         if result.resolve_tick is not None:
             progress.resolve_tick = max(
                 result.resolve_tick, progress.resolve_tick or result.resolve_tick
             )
+
+
+def _not_executed(begun: Begun, calls: list[PendingCall]) -> None:
+    for call in calls:
+        records.record_result(begun, call, ToolResult(NOT_EXECUTED, is_error=True))
 
 
 def _ended(outcome: Turn.Outcome, progress: Progress) -> Ending:

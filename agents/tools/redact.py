@@ -18,9 +18,10 @@ SHORTEST = 6
 """Shorter secrets are hidden by their key only: as text they are anywhere."""
 
 _NAMED = re.compile(
-    r"\b(session[ _-]?id|password|token)\b(\W{1,6}|\W+is\W+)[0-9a-f]{16,}",
+    r"\b(session[ _-]?id|password|\w*token)\b(\W{1,6}|\W+is\W+)[\w-]{16,}",
     re.IGNORECASE,
 )
+_KEY_ENDS = ("password", "sessionid", "token", "registrationcode")
 _SUSPECT = re.compile(
     r"session[ _-]?id|password|token|registration_code", re.IGNORECASE
 )
@@ -85,5 +86,8 @@ def _dropped(value: Any) -> Any:
 
 
 def _is_secret(key: object, value: object) -> bool:
-    named = isinstance(key, str) and key.lower() in SECRET_KEYS
+    plain = (
+        key.lower().replace("_", "").replace("-", "") if isinstance(key, str) else ""
+    )
+    named = plain.endswith(_KEY_ENDS)
     return named and isinstance(value, str) and bool(value)

@@ -5,13 +5,16 @@ The rules are in ``memory.gamestate``; logins and logouts are the account step's
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
 
 from agents import events
+from agents.game.errors import ReplyLostError
 from agents.tools.account import AUTH
 from agents.tools.crossing import cross
 from agents.tools.redact import clean_text
@@ -39,9 +42,18 @@ class _Seen:
 
 
 async def snapshot(request: Request, call_next: CallNext) -> Outcome:
-    """Call; then note the tick, and capture or invalidate, in one transaction."""
+    """Call; then note the tick, and capture or invalidate, in one transaction.
+
+    An action whose answer is lost, or not waited for, may have happened: what it
+    would have changed is in doubt.
+    """
     card = request.seat.card
-    outcome = await call_next(request)
+    try:
+        outcome = await call_next(request)
+    except (ReplyLostError, asyncio.CancelledError):
+        if card is not None and request.policy == "mutation":
+            await asyncio.shield(cross(_doubt, request, card.username))
+        raise
     if card is None or request.name in AUTH:
         return outcome
     seen = _Seen(request, outcome, outcome.read(), card.username)
@@ -92,16 +104,53 @@ def _mutated(seen: _Seen) -> int | None:
     )
     events.append_all(
         [
-            (events.Kind.SNAPSHOT_STALE, seen.request.seat.mysis_id, _stale(seen, one))
+            (
+                events.Kind.SNAPSHOT_STALE,
+                seen.request.seat.mysis_id,
+                _stale(seen.username, one),
+            )
             for one in touched
         ]
     )
     return None if seen.result.is_error else _resolve_tick(seen)
 
 
-def _stale(seen: _Seen, touched: state.Touched) -> dict[str, Any]:
+def _doubt(request: Request, username: str) -> None:
+    given = {k: v for k, v in request.arguments.items() if k not in FILLED_IN}
+    doubt(
+        mysis_id=request.seat.mysis_id,
+        username=username,
+        tool=request.name,
+        args=given,
+        mutation=True,
+    )
+
+
+@transaction.atomic
+def doubt(
+    *,
+    mysis_id: int,
+    username: str,
+    tool: str,
+    args: Mapping[str, Any],
+    mutation: bool | None = None,
+) -> None:
+    """Mark what an action of unknown outcome may have changed, and say so."""
+    unknown = Result(content=None, queued=True)
+    touched = state.invalidate(
+        username=username, tool=tool, args=args, result=unknown, mutation=mutation
+    )
+    events.append_all(
+        [
+            (events.Kind.SNAPSHOT_STALE, mysis_id, _stale(username, one))
+            for one in touched
+        ]
+    )
+
+
+def _stale(username: str, touched: state.Touched) -> dict[str, Any]:
     return {
-        "account": seen.username,
+        "account": username,
         "tool": touched.tool,
         "args": dict(touched.args),
         "fields": list(touched.fields),

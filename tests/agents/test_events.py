@@ -94,3 +94,27 @@ def test_filters_by_mysis_and_kind():
     assert len(events.read_after(0, kinds=["memory.added"])) == 2
     assert len(events.read_after(0, mysis_id=1, kinds=["memory.added"])) == 1
     assert len(events.read_after(0, limit=2)) == 2
+
+
+def test_a_cursor_that_was_pruned_goes_on_where_it_would_stand():
+    for _ in range(3):
+        events.append(Kind.ERROR)
+    first, second, third = events.read_after(0)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM agents_event WHERE id = %s", [second["id"]])
+    assert events.read_after(second["id"]) == [third]
+    assert events.read_after(third["id"] + 10**6) == []
+    assert events.read_after(2**70) == []
+    assert events.read_after(-5) == [first, third]
+
+
+def test_events_restored_from_another_server_do_not_hold_up_new_ones():
+    events.append(Kind.ERROR, data={"n": 1})
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE agents_event SET xid = xid + 1000000")
+    assert events.read_after(0) == []
+    assert events.settle_foreign() == 1
+    (old,) = events.read_after(0)
+    events.append(Kind.ERROR, data={"n": 2})
+    assert [item["data"]["n"] for item in events.read_after(old["id"])] == [2]
+    assert events.settle_foreign() == 0

@@ -9,7 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from agents import context
 from agents.models import Mysis
 from memory.context.types import Budget
+from memory.gamestate.extract import read_result
+from memory.models import GameSnapshot
 from memory.preview import TAIL_ROWS, Subject, digest_of, load_tail, prepare
+from memory.state import KEPT_PER_TOOL, READ_PER_TOOL, account_state, capture
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -39,6 +42,14 @@ def test_the_tail_starts_with_a_whole_unit():
     assert "orphan" not in {line.disposition for line in prepared.assembly.ledger}
 
 
+def test_an_answer_with_very_many_calls_keeps_its_call():
+    mysis = make_mysis()
+    called(mysis, TAIL_ROWS + 30)
+    prepared = prepare(context.subject_of(mysis))
+    assert prepared.request.messages[0].role == "assistant"
+    assert "assistant" in {m["role"] for m in prepared.assembly.messages}
+
+
 def test_the_newest_order_is_loaded_however_far_back():
     mysis = make_mysis()
     order = make_memory(mysis, content="never sell titanium")
@@ -53,6 +64,7 @@ def test_the_cost_does_not_grow_with_the_history():
     mysis = make_mysis()
     subject = context.subject_of(mysis)
     make_memory(mysis)
+    make_memory(mysis, role="assistant", content="aye")
     few = count_queries(subject)
     for _ in range(TAIL_ROWS * 3):
         make_memory(mysis, role="assistant")
@@ -76,3 +88,22 @@ def test_the_same_input_gives_the_same_digest_and_another_budget_another():
     small = context.preview(mysis, budget=Budget(2_000, 500))
     assert small.digest != first.digest
     assert len(small.assembly.messages) < len(first.assembly.messages)
+
+
+def test_a_tool_asked_with_ever_new_arguments_costs_no_more():
+    mysis = make_mysis()
+    answer = read_result('{"item": 1}')
+    for number in range(KEPT_PER_TOOL + 5):
+        capture(
+            username="Ada",
+            tool="view_market",
+            args={"item_id": number},
+            text='{"item": 1}',
+            result=answer,
+        )
+    assert GameSnapshot.objects.count() == KEPT_PER_TOOL
+    assert len(account_state("Ada").snapshots) == KEPT_PER_TOOL
+    newest = account_state("Ada", newest_only=True).snapshots
+    assert len(newest) == READ_PER_TOOL
+    assert {s.args["item_id"] for s in newest} >= {KEPT_PER_TOOL + 4}
+    assert prepare(context.subject_of(mysis)).assembly.messages is not None

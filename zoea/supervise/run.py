@@ -21,7 +21,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management import call_command
 
-from agents import hints
+from agents import events, hints
 from agents.demo import create_demo_fleet
 from agents.models import Mysis
 from zoea.auth import create_sign_in_link
@@ -102,6 +102,7 @@ def run(wishes: Wishes) -> None:
 def _prepare(myses: int, console: Console) -> str:
     """Migrate, make the demo fleet, and return the path of the sign-in link."""
     call_command("migrate", interactive=False, verbosity=0)
+    events.settle_foreign()
     if myses and not Mysis.objects.exists():
         create_demo_fleet(myses=myses)
         console.say(f"Made a demo fleet of {myses}")

@@ -12,12 +12,15 @@ from pytest_django import Settings
 
 from agents import actions, events
 from agents.game.sandbox.testing import SandboxServer
+from agents.llm.types import Completion, Usage
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime import records, recovery
 from agents.runtime.pacing import FAILURE_LIMIT
 from agents.runtime.turn import take_turn
 from memory import sent
+from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory, SentContext
+from memory.state import capture
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 
 from .conftest import fly, refreshed
@@ -268,7 +271,12 @@ def abandoned_turn(mysis: Mysis) -> None:
     item = call("mine", "{}", "x")
     Memory.objects.create(**row, role="assistant", origin="agent", tool_calls=[item])
     Memory.objects.create(
-        **row, role="tool", origin="tool", tool_call_id="x", pending=True
+        **row,
+        role="tool",
+        origin="tool",
+        tool_call_id="x",
+        tool_name="mine",
+        pending=True,
     )
     # The queue finished the job of the dead worker.
     Turn.objects.filter(pk=begun.turn_id).update(job_id=None)
@@ -303,3 +311,107 @@ async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
     after = await refreshed(eve)
     assert (after.state, after.next_job is not None) == ("running", True)
     assert (await in_db(Turn.objects.get)()).outcome == "interrupted"
+
+
+async def test_a_worker_that_was_only_slow_writes_nothing_more(
+    ada: Mysis, sandbox: SandboxServer
+):
+    """Its turn was taken up meanwhile: no step of it may go on."""
+    assert ada.next_job is not None
+    late = await in_db(records.begin)(ada.pk, job_id=ada.next_job, trigger="start")
+    assert late is not None
+    await in_db(Turn.objects.filter(pk=late.turn_id).update)(job_id=None)
+    assert await in_db(recovery.reschedule_lost)() == 1
+    row = await refreshed(ada)
+    assert row.next_job is not None
+    await in_db(records.begin)(ada.pk, job_id=row.next_job, trigger="interrupted")
+    answer = Completion("late", usage=Usage(7, 3))
+    for step in (
+        lambda: records.prepare_call(late, 1),
+        lambda: records.record_answer(late, 0, answer, 1),
+        lambda: records.doing(late, "x"),
+    ):
+        with pytest.raises(records.VoidedError):
+            await in_db(step)()
+    assert await in_db(log)(ada) == []
+    assert await in_db(ModelCall.objects.count)() == 0
+    paid = await in_db(Turn.objects.get)(pk=late.turn_id)
+    assert (paid.input_tokens, paid.output_tokens) == (7, 3)
+
+
+async def test_turns_that_are_lost_again_and_again_end_errored(
+    ada: Mysis, sandbox: SandboxServer
+):
+    for _ in range(recovery.LOST_LIMIT):
+        row = await refreshed(ada)
+        assert row.state == "running"
+        begin = in_db(records.begin)
+        await begin(ada.pk, job_id=row.next_job or 0, trigger="interrupted")
+        await in_db(Turn.objects.filter(outcome=None).update)(job_id=None)
+        await in_db(recovery.reschedule_lost)()
+    row = await refreshed(ada)
+    assert (row.state, row.next_job) == ("errored", None)
+    assert "log" in row.last_error
+    assert (await in_db(actions.start_mysis)(mysis=row, by="x")).failures == 0
+
+
+async def test_odd_characters_in_a_refusal_do_not_loop(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    provider.refuse(400, "context \x00 too \ud800 long")
+    flown = await fly(eve)
+    assert flown.state == "errored"
+    assert "too" in flown.last_error
+
+
+async def test_an_action_of_unknown_outcome_puts_the_state_in_doubt(
+    ada: Mysis, sandbox: SandboxServer
+):
+    row = await fly(ada)
+    await in_db(capture)(
+        username="Ada",
+        tool="get_status",
+        args={},
+        text=(answer := '{"ship": {"cargo_used": 1}}'),
+        result=read_result(answer),
+    )
+    await in_db(abandoned_turn)(row)
+    await in_db(recovery.reschedule_lost)()
+    doubted = await in_db(GameSnapshot.objects.get)(tool_name="get_status")
+    assert "mine" in doubted.stale_reason
+
+
+async def test_too_many_calls_in_one_answer_are_refused_not_lost(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    many = [call("get_version", "{}", f"c{n}") for n in range(records.MOST_CALLS + 9)]
+    provider.answer(completion(None, tool_calls=many))
+    provider.answer(completion("Enough."))
+    await fly(eve)
+    rows = await in_db(log)(eve)
+    assert_paired(rows)
+    refused = [r for r in rows if "too_many_calls" in r.content]
+    assert len(refused) == 9
+    assert all(row.is_error for row in refused)
+    assert "too_many_calls" in json.dumps(provider.requests[-1]["messages"])
+
+
+async def test_a_message_that_a_call_showed_costs_no_turn_of_its_own(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    gate = provider.arrived.__class__()
+    provider.answers.append(
+        Reply(body=completion(None, tool_calls=[call("get_version")]), wait=gate)
+    )
+    provider.answer(completion("Seen, and done."))
+    row = await refreshed(eve)
+    assert row.next_job
+    turn = asyncio.create_task(take_turn(eve.pk, job_id=row.next_job, trigger="start"))
+    assert await asyncio.to_thread(provider.arrived.wait, 20)
+    await in_db(actions.send_message)(mysis=eve, text="Wait!", by="operator:x")
+    gate.set()
+    await turn
+    assert "Wait!" in json.dumps(provider.requests[-1]["messages"])
+    after = await refreshed(eve)
+    assert after.next_job is not None
+    assert after.wake_at is not None, "the next turn is a nudge, not the message's"
