@@ -15,6 +15,11 @@ def main() -> None:
         # It ends with status 0 when asked to, from its first moment on.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _leave)
+    if sys.argv[1:2] == ["assemble"]:
+        # It needs neither settings nor a database, and starts without them.
+        from memory.management.assembly import main as assemble
+
+        sys.exit(assemble(sys.argv[2:]))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
     from zoea.commandline import run
 

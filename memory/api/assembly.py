@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest
@@ -10,23 +9,10 @@ from ninja import Body, Router
 
 from memory.context.assemble import assemble
 from memory.context.documents import parse_request, result_document
-from memory.gamestate.document import read_state
-from memory.gamestate.render import render
+from memory.gamestate.state_block import StateBlock
 from memory.problems import Problem
 
 router = Router(tags=["context"])
-
-
-class StateBlock:
-    """The state block of a document, rendered within a number of bytes."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._state = read_state(document)
-        self.tick_skew = render(self._state).tick_skew
-
-    def __call__(self, max_bytes: int) -> str:
-        """The block as text."""
-        return render(self._state, max_bytes).text
 
 
 @router.post("/context/assemble", response=dict[str, Any])

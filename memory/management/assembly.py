@@ -1,0 +1,131 @@
+"""``assemble`` without Django: it must start fast and needs no database.
+
+``manage.py`` calls :func:`main` before it sets anything up; the management command
+of the same name gives it the place in ``manage.py help``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from memory.context.assemble import assemble
+from memory.context.documents import parse_request, result_document
+from memory.gamestate.state_block import StateBlock
+
+HELP = "Assemble a message history as a model would be sent it. Stores nothing."
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+class InputError(Exception):
+    """Input that is not of the form; one line that names what is wrong."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(" ".join(text.split()))
+
+
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {message}; {self.prog} --help tells more\n")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument(
+        "file", metavar="FILE", help="the JSON document; - for standard input"
+    )
+    parser.add_argument(
+        "--jsonl",
+        action="store_true",
+        help="one document per line in; per line out its result or an error",
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command on these arguments; the exit status."""
+    parser = _Parser(prog="manage.py assemble", description=HELP)
+    add_arguments(parser)
+    given = parser.parse_args(arguments)
+    return run(given.file, jsonl=given.jsonl)
+
+
+def run(file: str, *, jsonl: bool) -> int:
+    """Write the result to standard output; 0, or 2 after one line of error."""
+    try:
+        if file == "-":
+            _answer(sys.stdin.buffer, jsonl)
+        else:
+            with Path(file).open("rb") as source:
+                _answer(source, jsonl)
+    except InputError as error:
+        return _refuse(str(error))
+    except BrokenPipeError:
+        # Whoever read has seen enough; nothing may be flushed at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _refuse(f"{file}: {error.strerror or error}")
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _refuse(text: str) -> int:
+    line = f"manage.py assemble: {' '.join(text.split())}\n"
+    sys.stderr.buffer.write(line.encode("utf-8", "backslashreplace"))
+    sys.stderr.buffer.flush()
+    return BAD_INPUT
+
+
+def _answer(source: BinaryIO, jsonl: bool) -> None:
+    if not jsonl:
+        _write(result_of(source.read()))
+        return
+    for line in source:
+        try:
+            result = result_of(line)
+        except InputError as error:
+            result = {"error": str(error)}
+        _write(result)
+
+
+def result_of(data: bytes) -> dict[str, Any]:
+    """The result for one document; InputError where it is not of the form."""
+    try:
+        return result_document(assemble(parse_request(_load(data), StateBlock)))
+    except MemoryError:
+        raise InputError("the document is too large for this machine") from None
+    except RecursionError:
+        raise InputError("the document is nested too deeply") from None
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _load(data: bytes) -> object:
+    try:
+        text = data.decode("utf-8-sig", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 at byte {error.start}") from None
+    if not text.strip():
+        raise InputError("nothing came; give one JSON object")
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise InputError(f"not JSON: {error.msg} at {where}") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise InputError(f"not JSON: {name} is no JSON number")
+
+
+def _write(result: dict[str, Any]) -> None:
+    # In ASCII: some readers of lines also part them at U+2028 and its like.
+    sys.stdout.buffer.write(json.dumps(result).encode("ascii") + b"\n")
+    sys.stdout.buffer.flush()

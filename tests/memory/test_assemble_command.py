@@ -1,0 +1,163 @@
+"""``manage.py assemble``: results, errors in one line, and nothing loaded for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.management.assembly import InputError, result_of
+
+ROOT = Path(__file__).parents[2]
+STATE = {
+    "username": "VoidWanderer",
+    "current_tick": 107,
+    "now": "2026-02-05T00:01:10Z",
+    "seconds_per_tick": 10,
+    "snapshots": [
+        {
+            "tool": "get_status",
+            "args": {},
+            "content": {"credits": 4200},
+            "tick": 109,
+            "captured_at": "2026-02-05T00:00:50Z",
+            "stale": None,
+        }
+    ],
+}
+
+
+def manage(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run the command as somebody would, without a database to be found."""
+    return subprocess.run(
+        [sys.executable, "manage.py", "assemble", *words],
+        cwd=ROOT,
+        env={"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "PATH": ""},
+        input=given,
+        capture_output=True,
+        check=False,
+    )
+
+
+def document(*contents: str, **more: Any) -> bytes:
+    messages = [{"role": "user", "content": content} for content in contents]
+    return json.dumps({"messages": messages, **more}).encode()
+
+
+def test_a_file_and_standard_input_give_the_same_result(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_bytes(document("go", state=STATE))
+    from_file = manage(str(path))
+    assert (from_file.returncode, from_file.stderr) == (0, b"")
+    assert manage("-", given=path.read_bytes()).stdout == from_file.stdout
+    result = json.loads(from_file.stdout)
+    assert result["messages"][0] == {"role": "user", "content": "go"}
+    assert "4,200" in result["messages"][-1]["content"]
+    assert result["stats"]["tick_skew"] == 1
+
+
+def test_what_cannot_fit_is_a_result() -> None:
+    done = manage("-", given=document("go", budget={"tokens": 0, "reserve": 0}))
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["status"] == "budget_impossible"
+
+
+def test_lines_are_answered_one_by_one() -> None:
+    lines = [document("go"), b"", b"{", document("a\u2028b"), b'{"messages": 1}']
+    done = manage("--jsonl", "-", given=b"\n".join(lines) + b"\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    answers = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    assert [sorted(answer) == ["error"] for answer in answers] == [
+        False,
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert answers[4]["error"] == "messages: must be a list"
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (b"", "nothing came"),
+        (b"{", "not JSON"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[]", "the document: must be an object"),
+        (b"{}", "messages: missing"),
+        (b'{"messages": [], "extra": 1}', "extra: unknown key"),
+        (b'{"messages": [{"role": "user", "content": 5}]}', "messages[0].content"),
+        (b'{"messages": [{"role": "user", "content": "", "x": 1}]}', "messages[0].x"),
+        (b'{"messages": [], "strategy": "magic"}', '"magic" is unknown'),
+        (b'{"messages": [], "options": {"size": 1}}', "options.size"),
+        (b'{"messages": [], "state": {"when": 1}}', "state: unknown key"),
+        (b'{"messages": [], "state": 1}', "state: must be an object"),
+        (b'{"messages": [], "data": {"x": NaN}}', "NaN"),
+        (b'{"messages": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"messages": [], "turns_left": ' + b"9" * 5_000 + b"}", "4300"),
+        (b'{"messages": [], "\\ud800": 1}', "unknown key"),
+    ],
+)
+def test_other_input_is_one_line_that_names_what_is_wrong(
+    given: bytes, names: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        result_of(given)
+    text = str(caught.value)
+    assert names in text
+    assert "\n" not in text
+    text.encode()
+
+
+def test_bad_input_ends_with_status_2_and_one_line() -> None:
+    for words, given in (
+        (["-"], b'{"messages": 1}'),
+        (["no/such/file.json"], b""),
+        (["."], b""),
+        ([], b""),
+        (["-", "--what"], b""),
+    ):
+        done = manage(*words, given=given)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.count(b"\n") == 1
+        assert done.stderr.startswith(b"manage.py assemble: ")
+
+
+def test_lone_surrogates_and_huge_messages_give_a_result() -> None:
+    given = b'{"messages": [{"role": "user", "content": "\\ud800 \xed\xa0\x80"}]}'
+    content = result_of(given)["messages"][0]["content"]
+    assert set(content) == {"\ufffd", " "}
+    huge = result_of(document("word " * 10_000_000, "go"))
+    assert huge["status"] == "reduced"
+    assert huge["ledger"][0]["handle"] == "ctx://self/1"
+
+
+def test_it_starts_without_django() -> None:
+    code = (
+        "import sys; sys.argv = ['manage.py', 'assemble', '-']; import manage\n"
+        "try: manage.main()\n"
+        "finally: print(sorted({'django', 'psycopg', 'ninja', 'asyncio', 'ssl',"
+        " 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        input=document("go"),
+        capture_output=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1] == b"[]", done.stderr
+
+
+def test_django_knows_the_command_too(tmp_path: Path) -> None:
+    from django.core.management import call_command
+
+    path = tmp_path / "history.json"
+    path.write_bytes(b"{")
+    with pytest.raises(SystemExit) as caught:
+        call_command("assemble", str(path))
+    assert caught.value.code == 2
