@@ -71,8 +71,8 @@ def with_log(s: Situation, decision: Decision) -> Decision:
     if not sold or "captains_log_add" not in s.tools:
         return decision
     where = s.beliefs.place.value or "the station"
-    money = s.beliefs.credits.value
-    now = f" About {money:,} credits." if money is not None else ""
+    money = s.beliefs.credits
+    now = f" {money.value:,} credits." if money.known else ""
     entry = f"Sold {sold} kinds of cargo at {where}.{now} Next: mine again."
     log = Call("captains_log_add", {"entry": entry})
     return replace(decision, calls=(log, *decision.calls))
