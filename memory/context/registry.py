@@ -15,6 +15,7 @@ BUILT_IN: Mapping[str, str] = {
     "full": "memory.context.strategies.full",
     "window": "memory.context.strategies.window",
     "snapshot-window": "memory.context.strategies.snapshot_window",
+    "mask": "memory.context.strategies.mask",
 }
 ENTRY_POINTS = "zoea.strategies"
 DEFAULT = DEFAULT_STRATEGY

@@ -1,6 +1,6 @@
 """Every strategy on a few small logs, compared with what was looked at and agreed.
 
-After a change that is meant: UPDATE_GOLDEN=1 pytest tests/context/test_golden.py, and
+A case gives options by strategy in `options_of`. After a change that is meant: UPDATE_GOLDEN=1 pytest tests/context/test_golden.py, and
 read the difference.
 """
 
@@ -24,8 +24,9 @@ CASES = sorted(path.stem for path in FOLDER.glob("*.json"))
 @pytest.mark.parametrize("case", CASES)
 def test_golden(case: str, strategy: str) -> None:
     document = json.loads((FOLDER / f"{case}.json").read_text())
+    options = document.pop("options_of", {}).get(strategy, {})
     result = result_document(
-        assemble(parse_request({**document, "strategy": strategy}))
+        assemble(parse_request({**document, "strategy": strategy, "options": options}))
     )
     text = json.dumps(result, ensure_ascii=False, indent=1) + "\n"
     path = FOLDER / strategy / f"{case}.json"

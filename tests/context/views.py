@@ -16,6 +16,7 @@ def view(log: Log, strategy: str = "snapshot-window", **more: Any) -> Assembly:
     """The checked view of a log; `options` may be given as keywords of its own."""
     names = ("window", "backfill", "prune", "result_cap", "state_block")
     options = {name: more.pop(name) for name in names if name in more}
+    options.update(more.pop("options", {}))
     more.setdefault("budget", ROOMY)
     request = AssemblyRequest(log.done(), strategy=strategy, options=options, **more)
     result = assemble(request)
