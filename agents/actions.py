@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
 from django.db.models import Max
 
@@ -41,7 +41,7 @@ class ActionError(Exception):
 
 def clean_text(text: str, field: str) -> str:
     """Text as it is stored: valid, not empty, of a bounded length."""
-    kept = without_odd_characters(text)
+    kept = without_odd_characters(text).replace("\r\n", "\n").replace("\r", "\n")
     if not kept.strip():
         raise ActionError(
             f"{field} is empty: write something.", code="empty", status=422
@@ -247,17 +247,20 @@ def lock(mysis: Mysis) -> Mysis:
 
 
 def _clean(mysis: Mysis) -> None:
-    _check_provider(mysis.model)
+    check_provider(mysis.model)
     try:
         mysis.full_clean()
     except ValidationError as error:
         field, messages = next(iter(error.message_dict.items()))
+        # The one constraint over the whole row is on the name in any case.
+        field = "name" if field == NON_FIELD_ERRORS else field
         raise ActionError(
             f"{field}: {messages[0]}", code="invalid", status=422
         ) from error
 
 
-def _check_provider(model: str) -> None:
+def check_provider(model: str) -> None:
+    """Refuse a model of a provider that is not configured (ActionError 422)."""
     try:
         resolve(model)
     except UnknownProviderError as error:

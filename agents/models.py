@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from decimal import Decimal
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
+from django.core.exceptions import ValidationError
 from django.core.validators import (
     MaxValueValidator,
     MinValueValidator,
@@ -25,6 +27,34 @@ NAME = RegexValidator(
     "A name may not be a bare number, start with a space, or hold a control "
     "character, a slash, a question mark, a hash or a percent sign.",
 )
+
+# Joiners shape letters in many scripts; the rest of their class only deceives.
+JOINERS = "\u200c\u200d"
+INVISIBLE = ("Cf", "Zl", "Zp")
+NUMBERS = ("temperature", "top_p", "timeout", "max_tokens", "seed")
+
+
+def check_visible(name: str) -> None:
+    """Refuse characters that cannot be seen: two names could look alike."""
+    for character in name:
+        if character not in JOINERS and unicodedata.category(character) in INVISIBLE:
+            raise ValidationError(
+                "Take out the invisible character U+%(code)s.",
+                params={"code": f"{ord(character):04X}"},
+            )
+
+
+def check_model_settings(settings: object) -> None:
+    """Refuse what no model call could use: it must be an object of known types."""
+    if not isinstance(settings, dict):
+        raise ValidationError('Give a JSON object, for example {"temperature": 0.2}.')
+    for key in NUMBERS:
+        value = settings.get(key)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int | float)
+        ):
+            raise ValidationError("%(key)s: give a number.", params={"key": key})
+
 
 NAME_TAKEN = "This name is taken: choose another."
 
@@ -174,11 +204,13 @@ class Mysis(models.Model):
     name = models.CharField(
         max_length=100,
         unique=True,
-        validators=[NAME],
+        validators=[NAME, check_visible],
         error_messages={"unique": NAME_TAKEN},
     )
     model = models.CharField(max_length=300, default="pilot")
-    model_settings = models.JSONField(default=dict, blank=True)
+    model_settings = models.JSONField(
+        default=dict, blank=True, validators=[check_model_settings]
+    )
     state = models.CharField(max_length=10, choices=State.choices, default=State.IDLE)
     # Bumped by start and stop: a turn of an older epoch must not write.
     epoch = models.PositiveIntegerField(default=0, editable=False)

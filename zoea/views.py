@@ -7,9 +7,12 @@ import math
 from django.conf import settings
 from django.contrib.auth import login, logout
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -53,6 +56,14 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
     limits.wrong_passwords.forget(f"{address} {name}")
     login(request, form.get_user())
     return redirect(target(request))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def admin_sign_in(request: HttpRequest) -> HttpResponseBase:
+    """The admin has no sign-in of its own: one page, one limit for passwords."""
+    if request.user.is_authenticated:
+        raise PermissionDenied
+    return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
 
 def refuse_for(request: HttpRequest, wait: float) -> HttpResponse:

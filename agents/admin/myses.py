@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import AbstractUser
 from django.db.models import QuerySet
@@ -27,6 +28,15 @@ EDITABLE = (
 )
 
 
+def told_deletion(
+    objs: Any, also: str
+) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+    """A deletion for the stock confirmation page, without collecting every row."""
+    rows = list(objs)
+    name = rows[0]._meta.verbose_name_plural if rows else "rows"
+    return [f"{row}, with {also}" for row in rows], {str(name): len(rows)}, set(), []
+
+
 def asker(request: HttpRequest) -> str:
     """Who asks, as actions and events name people."""
     assert isinstance(request.user, AbstractUser)  # noqa: S101 (for types)
@@ -41,10 +51,24 @@ class PinInline(admin.TabularInline[Pin, Mysis]):
     fields = ("text",)
 
 
+class MysisForm(forms.ModelForm[Mysis]):
+    """A Mysis whose provider exists."""
+
+    def clean_model(self) -> str:
+        """Refuse a provider that is not configured, at its field."""
+        model: str = self.cleaned_data["model"].strip()
+        try:
+            actions.check_provider(model)
+        except ActionError as error:
+            raise forms.ValidationError(error.detail) from error
+        return model
+
+
 @admin.register(Mysis)
 class MysisAdmin(admin.ModelAdmin[Mysis]):
     """The fleet, through the same actions as the dashboard."""
 
+    form = MysisForm
     list_display = (
         "name",
         "state",
@@ -89,6 +113,12 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         obj.pk = made.pk
         if settings:
             actions.update_mysis(mysis=made, by=by, model_settings=settings)
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """What goes with it, by name; a long history is not listed row by row."""
+        return told_deletion(objs, "its turns, messages and contexts")
 
     def delete_model(self, request: HttpRequest, obj: Mysis) -> None:
         """Delete through the action."""

@@ -7,7 +7,7 @@ that will make the call.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -125,21 +125,34 @@ def _budget(tokens: int | None) -> Budget | None:
 def _shown(prepared: Prepared) -> dict[str, Any]:
     assembly = prepared.assembly
     ledger = {line.id: line for line in assembly.ledger}
-    kinds = {item.position: item.kind for item in assembly.synthetic}
+    kinds = {item.position + 1: item.kind for item in assembly.synthetic}
     lines = [
         _line(number, message, source, kinds.get(number), ledger)
         for number, (message, source) in enumerate(
-            zip(assembly.messages, assembly.sources, strict=True)
+            zip(assembly.messages, assembly.sources, strict=True), 1
         )
     ]
+    system = assembly.stats["tokens_by_category"]["system"]
+    if assembly.system is not None:
+        # Anthropic's dialect carries the system text beside the messages.
+        why = "made for this call (prompt)"
+        lines.insert(0, Line(0, "system", "prompt", assembly.system, why, system))
+    elif lines and lines[0].role == "system":
+        lines[0] = replace(lines[0], tokens=system)
     return {
         "prepared": prepared,
         "assembly": assembly,
         "lines": lines,
         "left_out": [x for x in assembly.ledger if x.disposition != "kept"],
         "categories": assembly.stats["tokens_by_category"].items(),
-        "raw": json.dumps(assembly.messages, indent=2, ensure_ascii=False),
+        "raw": json.dumps(
+            _payload(assembly.system, assembly.messages), indent=2, ensure_ascii=False
+        ),
     }
+
+
+def _payload(system: str | None, messages: list[dict[str, Any]]) -> Any:
+    return messages if system is None else {"system": system, "messages": messages}
 
 
 def _line(
@@ -153,9 +166,11 @@ def _line(
     found = [ledger[i] for i in ids if i in ledger]
     why = "; ".join(dict.fromkeys(f"{x.disposition}: {x.reason}" for x in found))
     return Line(
-        number=number + 1,
+        number=number,
         role=message["role"],
-        source=kind or ", ".join(f"#{i}" for i in ids if i is not None),
+        source=", ".join(
+            [*(f"#{i}" for i in ids if i is not None), *filter(None, [kind])]
+        ),
         text=_text(message),
         reason=why or f"made for this call ({kind})",
         tokens=sum(x.tokens_out for x in found) if found else None,

@@ -15,10 +15,11 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from agents import actions
+from agents.actions import ActionError
 from agents.models import Prompt, PromptVersion
 from memory.admin.readonly import ReadOnlyAdmin
 
-from .myses import asker
+from .myses import asker, told_deletion
 
 CLASSES = {"+": "added", "-": "removed", "@": "place"}
 
@@ -28,6 +29,8 @@ class PromptForm(forms.ModelForm[Prompt]):
 
     text = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 24, "class": "vLargeTextField"}),
+        max_length=actions.MAX_TEXT,
+        strip=False,
         help_text="{{ name }}, {{ account }} and {{ broadcast }} are filled in "
         "when a call is made.",
     )
@@ -44,6 +47,13 @@ class PromptForm(forms.ModelForm[Prompt]):
         current = self.instance.current if self.instance.pk else None
         if current is not None:
             self.fields["text"].initial = current.text
+
+    def clean_text(self) -> str:
+        """Browsers send other line ends than were stored."""
+        try:
+            return actions.clean_text(self.cleaned_data["text"], "The prompt")
+        except ActionError as error:
+            raise forms.ValidationError(error.detail) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,14 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
                 by=asker(request),
                 note=form.cleaned_data["note"],
             )
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """What goes with it; a prompt that a Mysis uses is protected."""
+        listed, counts, lacking, _ = told_deletion(objs, "all its versions")
+        used = [f"{m.name} uses it" for p in objs for m in p.myses.all()[:20]]
+        return listed, counts, lacking, used
 
     def diff_view(self, request: HttpRequest, pk: int, number: int) -> HttpResponse:
         """A version beside the one before it, and beside the current one."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from django.db.models import Max, Min
+from django.db.models import Min
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
+from pydantic import Field
 
 from agents import actions, search
 from agents.models import Broadcast
 from agents.search import BroadcastHit
-from memory.api.fields import Body, Text
+from memory.api.fields import MAX_ID, Body, Text
 from memory.api.pages import Page, Rows, Window, page_of
 from memory.api.search import HitOut, Question, page_of_hits, words
 from memory.models import Memory, Origin, Role
@@ -49,6 +50,15 @@ class BroadcastIn(Body):
     text: Text
 
 
+class BroadcastQuestion(Question):
+    """As other searches; ``before`` also takes the ``next`` of the page before."""
+
+    before: Annotated[
+        int | None,
+        Field(ge=-MAX_ID, le=MAX_ID, description="A memory id, or `next`."),
+    ] = None
+
+
 class BroadcastHitOut(HitOut):
     """As other hits; the memory is the first delivery, if there was any."""
 
@@ -69,7 +79,7 @@ def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]
 
 
 @router.get("/search/broadcasts", response=Page[BroadcastHitOut], tags=["search"])
-def search_broadcasts(request: HttpRequest, asked: Query[Question]) -> Rows:
+def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> Rows:
     """Matches in broadcasts, newest first; ``mysis`` is one that sent or got it."""
     query = words(asked)
     hits = search.search_broadcasts(
@@ -82,16 +92,24 @@ def search_broadcasts(request: HttpRequest, asked: Query[Question]) -> Rows:
     rows = Broadcast.objects.in_bulk([hit.id for hit in hits])
     places = _first_deliveries(list(rows))
     items: Any = [_hit(hit, rows[hit.id], places.get(hit.id)) for hit in hits]
-    return page_of_hits(items, asked.limit, [i["memory_id"] for i in items])
+    return page_of_hits(items, asked.limit, [-hit.id for hit in hits])
 
 
 def _broadcast_before(memory_id: int | None) -> int | None:
-    """The cursor of broadcasts for one of memories: they rise together."""
+    """The cursor of broadcasts for one of memories: they rise together.
+
+    ``next`` of a page is a broadcast's own number, negative to tell it from a
+    memory's: one that reached nobody has no memory to be named by.
+    """
     if memory_id is None:
         return None
-    earlier = Memory.objects.filter(pk__lt=memory_id, broadcast__isnull=False)
-    newest: int | None = earlier.aggregate(newest=Max("broadcast_id"))["newest"]
-    return (newest or 0) + 1
+    if memory_id < 0:
+        return -memory_id
+    # From the oldest broadcast that was delivered there or later: those before it
+    # that reached nobody come along, for they have no memory to be named by.
+    later = Memory.objects.filter(pk__gte=memory_id, broadcast__isnull=False)
+    oldest: int | None = later.aggregate(oldest=Min("broadcast_id"))["oldest"]
+    return oldest
 
 
 def _first_deliveries(ids: list[int]) -> dict[int, int]:

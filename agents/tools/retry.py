@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from agents.game.errors import (
     GameCallError,
@@ -11,6 +12,8 @@ from agents.game.errors import (
     ReplyLostError,
 )
 from agents.tools.request import CallNext, Outcome, Request, refusal
+
+logger = logging.getLogger(__name__)
 
 PAUSES = (0.3, 1.2)
 """Seconds before the first and the second repetition."""
@@ -32,6 +35,7 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
         except ReplyLostError as error:
             failure: GameCallError = error
             if not may_repeat(request):
+                logger.warning("Reply to %s lost: %s", request.name, error.detail)
                 return _unknown(request)
         except GameCallError as error:
             failure = error

@@ -178,3 +178,73 @@ def test_strangers_and_viewers_get_nothing(client: Client):
     client.force_login(User.objects.create_user("staff", is_staff=True))
     assert all(client.get(url).status_code == 403 for url in urls)
     assert not Prompt.objects.exists()
+
+
+def test_bad_values_are_told_at_their_field(staff: Client):
+    ada = actions.create_mysis(name="Ada", by="x")
+    url = reverse("admin:agents_mysis_change", args=[ada.pk])
+    form = {
+        "name": "Ada",
+        "model": "pilot",
+        "model_settings": "{}",
+        "max_iterations": 5,
+        "prompt": ada.prompt_id,
+        "pins-TOTAL_FORMS": 0,
+        "pins-INITIAL_FORMS": 0,
+    }
+    for field, value in (
+        ("model", "nope:x"),
+        ("model_settings", "[1]"),
+        ("model_settings", '{"temperature": "hot"}'),
+        ("name", "Ada\u200b"),
+    ):
+        answer = staff.post(url, form | {field: value})
+        assert answer.status_code == 200, (field, value)
+        assert b"errorlist" in answer.content
+    prompt = reverse("admin:agents_prompt_change", args=[ada.prompt_id])
+    long = staff.post(prompt, {"name": "captain", "text": "x" * 100_001})
+    assert long.status_code == 200
+    ada.refresh_from_db()
+    assert (ada.name, ada.model) == ("Ada", "pilot")
+
+
+def test_saving_a_prompt_unchanged_makes_no_version(staff: Client):
+    prompt = actions.default_prompt()
+    assert prompt.current is not None
+    text = prompt.current.text.replace("\n", "\r\n")
+    url = reverse("admin:agents_prompt_change", args=[prompt.pk])
+    staff.post(url, {"name": prompt.name, "text": text})
+    assert prompt.current.number == 1
+
+
+def test_a_mysis_with_a_history_and_an_unused_prompt_can_be_deleted(staff: Client):
+    ada = actions.create_mysis(name="Ada", by="x")
+    make_memory(ada, turn=make_turn(ada))
+    used = reverse("admin:agents_prompt_delete", args=[ada.prompt_id])
+    assert b"Ada uses it" in staff.get(used).content
+    url = reverse("admin:agents_mysis_delete", args=[ada.pk])
+    assert b"permission" not in staff.get(url).content
+    staff.post(url, {"post": "yes"})
+    assert not Mysis.objects.exists()
+    staff.post(used, {"post": "yes"})
+    assert not Prompt.objects.exists()
+
+
+def test_the_preview_shows_the_system_prompt_in_either_dialect(staff: Client):
+    row = Provider(name="claude", kind="anthropic", default_model="m")
+    row.api_key = "sk-x"
+    row.save()
+    for model in ("pilot", "claude:m"):
+        mysis = actions.create_mysis(name=f"By {model}", model=model, by="x")
+        order = make_memory(mysis, content="dock now")
+        url = reverse("admin:agents_mysis_preview", args=[mysis.pk])
+        shown = page(staff, url)
+        assert "You are By" in shown
+        assert f"#{order.pk}" in shown
+
+
+def test_the_admin_has_no_sign_in_of_its_own(client: Client):
+    answer = client.get("/admin/login/?next=/admin/")
+    assert (answer.status_code, answer["Location"][:9]) == (302, "/sign-in/")
+    client.force_login(User.objects.create_user("bob"))
+    assert client.post("/admin/login/", {"username": "x"}).status_code == 403

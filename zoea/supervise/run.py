@@ -24,6 +24,7 @@ from django.core.management import call_command
 from agents import events, hints
 from agents.demo import create_demo_fleet
 from agents.models import Mysis
+from memory import state
 from zoea.auth import create_sign_in_link
 from zoea.database import DatabaseError, close_connections, database
 from zoea.postgres import EmbeddedPostgres
@@ -81,7 +82,7 @@ def run(wishes: Wishes) -> None:
             game_process = runner.run(game.start())
             undo.callback(_stop, runner, game_process)
         with console.working("Bringing the database up to date"):
-            welcome = f"Dashboard: {url}{_prepare(wishes.myses, console)}"
+            welcome = f"Dashboard: {url}{_prepare(wishes.myses, console, own_game=game is not None)}"
         fleet = Fleet(
             worker=programs.worker(layout),
             web=programs.web(layout, listening.fileno()),
@@ -99,10 +100,13 @@ def run(wishes: Wishes) -> None:
     console.say("Stopped.")
 
 
-def _prepare(myses: int, console: Console) -> str:
+def _prepare(myses: int, console: Console, *, own_game: bool) -> str:
     """Migrate, make the demo fleet, and return the path of the sign-in link."""
     call_command("migrate", interactive=False, verbosity=0)
     events.settle_foreign()
+    if own_game:
+        # Our game stood still while nothing ran: so did its clock.
+        state.hold_clocks()
     if myses and not Mysis.objects.exists():
         create_demo_fleet(myses=myses)
         console.say(f"Made a demo fleet of {myses}")
