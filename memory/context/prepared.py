@@ -42,6 +42,8 @@ class Prepared:
             room=self.frame.room(),
             count=self.count,
             policy_of=self.policy_of,
+            sanitize=self.sanitize,
+            system=self.system,
             request=self.request,
         )
 

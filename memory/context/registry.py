@@ -16,6 +16,7 @@ BUILT_IN: Mapping[str, str] = {
     "window": "memory.context.strategies.window",
     "snapshot-window": "memory.context.strategies.snapshot_window",
     "mask": "memory.context.strategies.mask",
+    "summary": "memory.context.strategies.summary",
 }
 ENTRY_POINTS = "zoea.strategies"
 DEFAULT = DEFAULT_STRATEGY

@@ -135,11 +135,33 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SummaryWanted:
-    """What the runtime is asked to have summarised; the core calls no model."""
+    """What the runtime is asked to have summarised; the core calls no model.
+
+    `request` holds the messages to send, in the dialect; in the anthropic dialect the
+    system text is that of the view.
+    """
 
     first_id: int
     last_id: int
-    request: str
+    request: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What the runtime knows of the summaries that it makes and of the last call.
+
+    `reported_tokens` is what the provider counted for the last call, prompt and
+    answer together (L2), and `reported_through` the newest stored id in it (A13).
+    `breaker_open`, `cooling_turns` and `failure` say why no summary is to be asked
+    for now. `prompt` replaces the default summarisation prompt.
+    """
+
+    reported_tokens: int = 0
+    reported_through: int = 0
+    breaker_open: bool = False
+    cooling_turns: int = 0
+    failure: str = ""
+    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +179,7 @@ class AssemblyRequest:
     system: str | None = None
     pins: tuple[str, ...] = ()
     summary: Summary | None = None
+    compaction: Compaction = Compaction()
     render_state: Callable[[int], str] | None = None
     state_bytes: int = 2_048
     tick_skew: int = 0

@@ -115,6 +115,7 @@ class History:
 
     `counted` holds the row indexes that count toward a window, ascending. `window`
     is the budget without the output reserve, `room` what remains of it for units.
+    `sanitize` makes a text sendable that did not come in a unit.
     """
 
     units: tuple[Unit, ...]
@@ -123,6 +124,8 @@ class History:
     room: int
     count: Counter
     policy_of: PolicyOf
+    sanitize: Callable[[str], str]
+    system: Item | None
     request: AssemblyRequest
 
     @property

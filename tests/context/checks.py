@@ -142,7 +142,14 @@ def _no(constant: str) -> None:
 
 
 def check_wire(request: AssemblyRequest, result: Assembly) -> None:
-    """The view is one that the dialect's provider takes."""
+    """The view is one that the dialect's provider takes, and so is a request."""
+    if result.summary_wanted is not None:
+        request_of_summary = result.summary_wanted.request
+        assert request_of_summary[-1]["role"] == "user"
+        if request.dialect == "openai":
+            check_openai(request_of_summary)
+        else:
+            check_anthropic(request_of_summary)
     if result.status in ("budget_impossible", "nothing_to_send"):
         assert result.messages == []
         return

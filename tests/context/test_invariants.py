@@ -16,7 +16,14 @@ from memory.context import registry
 from memory.context.assemble import assemble
 from memory.context.documents import parse_request, result_document
 from memory.context.text import clean
-from memory.context.types import Assembly, AssemblyRequest, Budget, Message
+from memory.context.types import (
+    Assembly,
+    AssemblyRequest,
+    Budget,
+    Compaction,
+    Message,
+    Summary,
+)
 from tests.context import checks
 from tests.context.histories import (
     HUGE,
@@ -45,9 +52,11 @@ fast = settings(
 slow = settings(fast, max_examples=EXAMPLES // 5)
 #: Options under which a strategy acts on small logs as on large ones by default.
 EAGER: dict[str, dict[str, object]] = {
-    "mask": {"keep_results": 1, "min_tokens": 3, "batch_fraction": 0.0},
+    "mask:eager": {"keep_results": 1, "min_tokens": 3, "batch_fraction": 0.0},
+    "summary:eager": {"threshold": 1, "keep_recent": 1, "max_summary_tokens": 1},
+    "summary:two": {"threshold": 1, "keep_recent": 0, "max_summary_tokens": 1},
 }
-CASES = (*STRATEGIES, *(f"{name}:eager" for name in EAGER))
+CASES = (*STRATEGIES, *EAGER)
 every_strategy = pytest.mark.parametrize("strategy", CASES)
 every_dialect = pytest.mark.parametrize("dialect", ["openai", "anthropic"])
 
@@ -67,6 +76,12 @@ budgets = st.one_of(
     st.builds(Budget, st.integers(0, 900), st.integers(0, 60)),
     st.builds(Budget, st.integers(300, 4_000), st.just(100)),
 )
+summaries = st.builds(
+    Summary,
+    st.integers(0, 40),
+    st.sampled_from(["Iron is at A-1.", "採掘 \ud800", "", "word " * 200]),
+    st.integers(1, 3),
+)
 requests = st.fixed_dictionaries(
     {
         "system": st.sampled_from([None, None, "You are Ada.", "", " ", "odd \ud800"]),
@@ -76,6 +91,16 @@ requests = st.fixed_dictionaries(
         "render_state": st.sampled_from([None, render_state]),
         "tools_tokens": st.sampled_from([0, 0, 25]),
         "tool_policy": st.just({"login": "secret"}),
+        "summary": st.one_of(st.none(), summaries),
+        "compaction": st.sampled_from(
+            [
+                Compaction(),
+                Compaction(reported_tokens=10**7, reported_through=3, prompt="Sum up."),
+                Compaction(breaker_open=True),
+                Compaction(cooling_turns=2),
+                Compaction(failure="timeout"),
+            ]
+        ),
     }
 )
 
@@ -90,7 +115,7 @@ def name_of(case: str) -> str:
 
 
 def options_of(case: str) -> dict[str, object]:
-    return EAGER[name_of(case)] if case.endswith(":eager") else {}
+    return EAGER.get(case, {})
 
 
 def build(log: Log, strategy: str, **more: Any) -> tuple[AssemblyRequest, Assembly]:
@@ -232,13 +257,18 @@ def test_orders_and_the_newest_unit_are_never_lost(
         assert whole or any(handle in text for text in texts)
     newest = newest_head(request.messages, dialect)
     lines = {line.id: line for line in result.ledger}
-    if newest is not None:
+    if newest is not None and not folds_all(strategy):
         assert lines[newest.id].disposition in (
             "kept",
             "pinned",
             "displaced",
             "truncated",
         )
+
+
+def folds_all(case: str) -> bool:
+    """Whether the newest unit too may be told in a made-up message."""
+    return case == "summary:two"
 
 
 def sendable(message: Message, dialect: str) -> bool:
@@ -399,16 +429,22 @@ def test_the_order_of_rows_does_not_matter(
 
 @every_strategy
 @fast
-@given(histories(), st.data())
+@given(histories(), st.one_of(st.none(), summaries), st.data())
 def test_appending_keeps_the_prefix(
-    strategy: str, log: Log, data: st.DataObject
+    strategy: str, log: Log, summary: Summary | None, data: st.DataObject
 ) -> None:
     """I25: without a compaction, a longer log begins as the shorter one did."""
     options = window_options(strategy, 10_000)
-    _, before = build(log, strategy, budget=ROOMY, options=options)
+    if summary is not None:  # it covers rows that were there when it was made
+        newest = max((row.id for row in log.done()), default=0)
+        summary = replace(summary, through_id=min(summary.through_id, newest))
+    more: dict[str, Any] = {"budget": ROOMY, "options": options, "summary": summary}
+    _, before = build(log, strategy, **more)
     assume(before.messages)
+    # No summary that was asked for covers the newest unit, which would be put back.
+    assume(not any("kept beyond" in line.reason for line in before.ledger))
     log.user(data.draw(st.sampled_from(["Go on.", "次"])))
-    _, after = build(log, strategy, budget=ROOMY, options=options)
+    _, after = build(log, strategy, **more)
     assume(after.stats["masked"] == before.stats["masked"])
     tail = {entry.position for entry in before.synthetic if entry.kind == "nudge"}
     stable = [m for i, m in enumerate(before.messages) if i not in tail]

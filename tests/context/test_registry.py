@@ -27,7 +27,7 @@ class LastOptions(CommonOptions):
 def last(history: History, options: LastOptions) -> Plan:
     """Drops all but the newest unit, also the order, and wants a summary."""
     assert isinstance(options, LastOptions)
-    wanted = SummaryWanted(1, 2, "Summarise.")
+    wanted = SummaryWanted(1, 2, [{"role": "user", "content": "Summarise."}])
     return Plan(history.units[-1:], status="compacted", summary_wanted=wanted)
 
 
@@ -170,7 +170,9 @@ def test_what_a_strategy_forgets_is_put_back() -> None:
     assert result.ledger[1].disposition == "out_of_window"
     assert result.ledger[1].by == "last"
     assert result.status == "compacted"
-    assert result.summary_wanted == SummaryWanted(1, 2, "Summarise.")
+    assert result.summary_wanted == SummaryWanted(
+        1, 2, [{"role": "user", "content": "Summarise."}]
+    )
 
 
 @pytest.mark.usefixtures("plugins")

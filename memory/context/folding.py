@@ -1,0 +1,162 @@
+"""What is to be summarised next, and the exact request for it (L3, L4, A13, A16, A18).
+
+The core calls no model: it says what it would have summarised. The request begins as
+the view does, so that what the provider cached of it is used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory.context.budget import shrink
+from memory.context.egress import to_anthropic, to_openai
+from memory.context.options import CommonOptions, option
+from memory.context.summaries import Shown
+from memory.context.summary_prompt import SUMMARY_PROMPT, UNDERSTOOD
+from memory.context.turns import turn_start
+from memory.context.types import FILLER_TEXT, Kind, Status, SummaryWanted
+from memory.context.units import History, Item, Unit
+
+#: A18: beyond this share of the window, less the reserve, no threshold waits.
+WINDOW_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryOptions(CommonOptions):
+    """When to summarise and what to leave out of it."""
+
+    threshold: int = option(
+        200_000, "Tokens from which on a summary is made; 0 for never.", minimum=0
+    )
+    keep_recent: int = option(
+        3, "Newest units that are not summarised; 0 folds all there is.", minimum=0
+    )
+    keep_current_turn: bool = option(
+        True, "Leave the turn that is going on out of the summary."
+    )
+    max_summary_tokens: int = option(
+        2_000, "Most tokens of a summary; less than that is not folded.", minimum=1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a summary is asked for, and why not where it is not."""
+
+    status: Status | None = None
+    reason: str = ""
+    wanted: SummaryWanted | None = None
+
+
+def threshold_of(options: SummaryOptions, history: History) -> int:
+    """The threshold that applies; 0 where it never fires (A12, A18)."""
+    if not options.threshold:
+        return 0
+    budget = history.request.budget
+    most = int(budget.tokens * WINDOW_SHARE) - budget.reserve
+    return max(1, min(options.threshold, most))
+
+
+def tokens_now(units: Sequence[Unit], history: History) -> int:
+    """What the next call costs: the estimate, or the last report and what came since.
+
+    The larger of both counts (A13), so that neither a new session nor a result that
+    came after the report hides how full the context is.
+    """
+    around = history.window - history.room
+    estimate = around + sum(unit.tokens for unit in units)
+    known = history.request.compaction
+    if not known.reported_tokens:
+        return estimate
+    since = (u for u in units if u.rows and u.rows[0] > known.reported_through)
+    return max(estimate, known.reported_tokens + sum(unit.tokens for unit in since))
+
+
+def decide(shown: Shown, history: History, options: SummaryOptions) -> Verdict:
+    """Ask for a summary of what may be folded, or tell why none is asked for."""
+    folded = _foldable(shown, history, options)
+    if not folded:
+        if shown.head:
+            return Verdict("already_compacted", "Nothing new may be folded yet.")
+        return Verdict("nothing_to_fold", "All there is must stay as it is.")
+    tokens = sum(unit.tokens for unit in folded)
+    if tokens <= options.max_summary_tokens:
+        why = f"{tokens} tokens to fold are no more than a summary may have."
+        return Verdict("not_worth_it", why)
+    known = history.request.compaction
+    if known.breaker_open:
+        return Verdict("breaker_open", "Summaries failed too often; none is asked for.")
+    if known.cooling_turns > 0:
+        why = f"The next summary may be asked for in {known.cooling_turns} turns."
+        return Verdict("cooling_down", why)
+    if known.failure:
+        failure = history.sanitize(known.failure)
+        return Verdict("summary_failed", f"The summary failed: {failure}"[:300])
+    return _asked(shown, folded, history)
+
+
+def _asked(shown: Shown, folded: list[Unit], history: History) -> Verdict:
+    rows = [row for unit in folded for row in unit.rows]
+    wanted = SummaryWanted(min(rows), max(rows), _request(shown, folded, history))
+    why = f"A summary of the messages {wanted.first_id} to {wanted.last_id} is wanted."
+    return Verdict(None, why, wanted)
+
+
+def _foldable(shown: Shown, history: History, options: SummaryOptions) -> list[Unit]:
+    """The oldest units that may go and that one request has room for.
+
+    Units with an interim result stay (A31). A unit stays as well where one of its
+    rows is newer than a row that stays, since a summary covers all up to an id.
+    """
+    units = shown.units
+    cut = max(0, len(units) - options.keep_recent)
+    if options.keep_current_turn and options.keep_recent:
+        cut = min(cut, turn_start(units))
+    old = _within_room(shown, units[:cut], history)
+    staying = [unit.rows[0] for unit in units[len(old) :] if not unit.pending]
+    end = min(staying, default=None)
+    return [
+        unit
+        for unit in old
+        if not unit.pending and (end is None or max(unit.rows) < end)
+    ]
+
+
+def _within_room(shown: Shown, units: Sequence[Unit], history: History) -> list[Unit]:
+    """As many of the oldest units as one request takes, the first one cut if need be."""
+    used = history.count(_prompt(history)) + history.count(UNDERSTOOD)
+    used += history.count(FILLER_TEXT) + sum(unit.tokens for unit in shown.head)
+    left = history.room - used
+    fitting: list[Unit] = []
+    for unit in units:
+        if unit.tokens > left:
+            first = None if fitting else shrink(unit, left, history)
+            return fitting if first is None else [first]
+        left -= unit.tokens
+        fitting.append(unit)
+    return fitting
+
+
+def _request(
+    shown: Shown, folded: Sequence[Unit], history: History
+) -> list[dict[str, object]]:
+    """The live prefix, then the prompt; it ends as a request must (L3, A17)."""
+    units = [*shown.head, *folded]
+    if units[0].role == "assistant":
+        units.insert(0, _said("user", FILLER_TEXT, history, "filler"))
+    if units[-1].items[-1].role == "tool":
+        units.append(_said("assistant", UNDERSTOOD, history, "filler"))
+    units.append(_said("user", _prompt(history), history, "prompt"))
+    if history.request.dialect == "anthropic":
+        return to_anthropic(history.system, units).messages
+    return to_openai(history.system, units).messages
+
+
+def _prompt(history: History) -> str:
+    given = history.sanitize(history.request.compaction.prompt).strip()
+    return given or SUMMARY_PROMPT
+
+
+def _said(role: str, text: str, history: History, kind: Kind) -> Unit:
+    return Unit((Item(role, text, history.count(text), kind=kind),), start=-1)

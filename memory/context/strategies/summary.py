@@ -1,0 +1,44 @@
+"""`summary`: a model's summary stands for what is old, from a threshold on (L1-L6)."""
+
+from __future__ import annotations
+
+from memory.context.folding import (
+    SummaryOptions,
+    Verdict,
+    decide,
+    threshold_of,
+    tokens_now,
+)
+from memory.context.strategy import Strategy
+from memory.context.summaries import Shown, show_summary
+from memory.context.units import History, Plan
+
+
+def summary(history: History, options: SummaryOptions) -> Plan:
+    """The newest summary and what it leaves; asks for the next one when it is time."""
+    shown = show_summary(history)
+    verdict = _verdict(shown, history, options)
+    status = verdict.status
+    if shown.head and status in (None, "disabled"):
+        status = "compacted"
+    return Plan(
+        (*shown.head, *shown.units),
+        shown.fates,
+        status=status,
+        reason=verdict.reason,
+        summary_wanted=verdict.wanted,
+        covers_intent=shown.covers_intent,
+        exempt_newest=shown.covers_newest and not options.keep_recent,
+    )
+
+
+def _verdict(shown: Shown, history: History, options: SummaryOptions) -> Verdict:
+    threshold = threshold_of(options, history)
+    if not threshold:
+        return Verdict("disabled", "A threshold of 0 makes no summaries.")
+    if tokens_now((*shown.head, *shown.units), history) < threshold:
+        return Verdict()
+    return decide(shown, history, options)
+
+
+STRATEGY = Strategy("summary", summary, SummaryOptions)
