@@ -73,9 +73,14 @@ def tokens_now(units: Sequence[Unit], history: History) -> int:
     return max(estimate, known.reported_tokens + sum(unit.tokens for unit in since))
 
 
-def decide(shown: Shown, history: History, options: SummaryOptions) -> Verdict:
-    """Ask for a summary of what may be folded, or tell why none is asked for."""
-    folded = _foldable(shown, history, options)
+def decide(
+    shown: Shown, history: History, options: SummaryOptions, keep: float = 0
+) -> Verdict:
+    """Ask for a summary of what may be folded, or tell why none is asked for.
+
+    No more is folded than brings what is left down to `keep` tokens, if it is given.
+    """
+    folded = _foldable(shown, history, options, keep)
     if not folded:
         if shown.head:
             return Verdict("already_compacted", "Nothing new may be folded yet.")
@@ -103,7 +108,9 @@ def _asked(shown: Shown, folded: list[Unit], history: History) -> Verdict:
     return Verdict(None, why, wanted)
 
 
-def _foldable(shown: Shown, history: History, options: SummaryOptions) -> list[Unit]:
+def _foldable(
+    shown: Shown, history: History, options: SummaryOptions, keep: float
+) -> list[Unit]:
     """The oldest units that may go and that one request has room for.
 
     Units with an interim result stay (A31). A unit stays as well where one of its
@@ -113,6 +120,12 @@ def _foldable(shown: Shown, history: History, options: SummaryOptions) -> list[U
     cut = max(0, len(units) - options.keep_recent)
     if options.keep_current_turn and options.keep_recent:
         cut = min(cut, turn_start(units))
+    left = sum(unit.tokens for unit in units)
+    for index in range(cut if keep else 0):
+        if left <= keep:
+            cut = index
+            break
+        left -= units[index].tokens
     old = _within_room(shown, units[:cut], history)
     staying = [unit.rows[0] for unit in units[len(old) :] if not unit.pending]
     end = min(staying, default=None)

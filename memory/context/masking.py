@@ -15,10 +15,11 @@ from memory.context.turns import loop_start
 from memory.context.units import Fate, History, Item, Unit
 
 _START = "[masked "
+_LOOP_OVER = "The tool loop that fetched it is over; a note with its handle is sent."
 _Place = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots it could not be joined with others
 class MaskOptions(CommonOptions):
     """Which results stay whole, and how much a batch must free."""
 
@@ -44,47 +45,59 @@ def mask_results(
     State snapshots are whole inside the tool loop that fetched them only (A25); the
     newest unit is left alone, and so is one with an interim result (A31).
     """
-    chosen = {**_old_snapshots(units, history), **_batches(units, history, options)}
     masked = list(units)
     fates: dict[int, Fate] = {}
-    for (at, place), (note, why) in chosen.items():
-        items = list(masked[at].items)
-        item = items[place]
-        items[place] = replace(item, content=note, tokens=history.count(note))
-        masked[at] = masked[at].with_items(tuple(items))
-        if item.source is not None:
-            fates[item.source] = Fate("masked", "mask", why)
+    for at in range(min(loop_start(units), len(units) - 1)):
+        masked[at] = mask_snapshots(masked[at], history, fates)
+    why = f"Older than the {options.keep_results} newest results; a note is sent."
+    for at, place in _batches(units, history, options):
+        unit = masked[at]
+        items = list(unit.items)
+        source = items[place].source
+        items[place] = masked_item(unit, items[place], history)
+        masked[at] = unit.with_items(tuple(items))
+        if source is not None:
+            fates[source] = Fate("masked", "mask", why)
     return masked, fates
 
 
-def _old_snapshots(
-    units: Sequence[Unit], history: History
-) -> dict[_Place, tuple[str, str]]:
-    """The snapshots of tool loops that are over."""
-    why = "The tool loop that fetched it is over; a note with its handle is sent."
-    found = {}
-    for at in range(min(loop_start(units), len(units) - 1)):
-        unit = units[at]
-        if unit.pending or not unit.items[0].calls:
+def mask_snapshots(
+    unit: Unit, history: History, fates: dict[int, Fate] | None = None
+) -> Unit:
+    """The unit as it is sent once its tool loop is over (A25)."""
+    if unit.pending or not unit.items[0].calls:
+        return unit
+    items = list(unit.items)
+    changed = False
+    for place, item in enumerate(items):
+        if item.role != "tool" or not _is_snapshot(unit, item, history):
             continue
-        for place, item in enumerate(unit.items):
-            if item.role == "tool" and _is_snapshot(unit, item, history):
-                note = _note(unit, item, history)
-                if note and history.count(note) < item.tokens:
-                    found[at, place] = (note, why)
-    return found
+        masked = masked_item(unit, item, history)
+        if masked is not item and item.source is not None:
+            items[place], changed = masked, True
+            if fates is not None:
+                fates[item.source] = Fate("masked", "mask", _LOOP_OVER)
+    return unit.with_items(tuple(items)) if changed else unit
+
+
+def masked_item(unit: Unit, item: Item, history: History) -> Item:
+    """The note for a result, or the result itself where a note is no shorter (I14)."""
+    note = _note(unit, item, history)
+    tokens = history.count(note)
+    if not note or tokens >= item.tokens:
+        return item
+    return replace(item, content=note, tokens=tokens)
 
 
 def _batches(
     units: Sequence[Unit], history: History, options: MaskOptions
-) -> dict[_Place, tuple[str, str]]:
+) -> list[_Place]:
     """The results of every batch that is closed and older than what stays whole."""
-    why = f"Older than the {options.keep_results} newest results; a note is sent."
     wanted = max(1.0, options.batch_fraction * history.window)
-    old = _results(units)
+    old = results_of(units)
     old = old[: max(0, len(old) - options.keep_results)]
-    found: dict[_Place, tuple[str, str]] = {}
-    batch: dict[_Place, tuple[str, str]] = {}
+    found: list[_Place] = []
+    batch: list[_Place] = []
     freed = 0
     for at, place in old:
         unit = units[at]
@@ -94,19 +107,18 @@ def _batches(
         # Snapshots go when their loop ends, so they must not move the batches.
         if _is_snapshot(unit, item, history):
             continue
-        note = _note(unit, item, history)
-        saved = item.tokens - history.count(note) if note else 0
-        if saved <= 0:
+        saved = item.tokens - masked_item(unit, item, history).tokens
+        if not saved:
             continue
-        batch[at, place] = (note, why)
+        batch.append((at, place))
         freed += saved
         if freed >= wanted:
-            found.update(batch)
-            batch, freed = {}, 0
+            found.extend(batch)
+            batch, freed = [], 0
     return found
 
 
-def _results(units: Sequence[Unit]) -> list[_Place]:
+def results_of(units: Sequence[Unit]) -> list[_Place]:
     """The place of every stored result, in order."""
     return [
         (at, place)

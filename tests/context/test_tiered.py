@@ -1,0 +1,149 @@
+"""The default of the contract: tiers with hysteresis (A16, A25, I19, I25, I26)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from memory.context.tiers import TieredOptions
+from memory.context.types import Assembly, Budget, Summary
+from tests.context.histories import Log
+from tests.context.views import fate, sent, view
+
+WINDOW = Budget(21_000, 1_000)
+SCAN = "x" * 600
+
+
+def tiered(log: Log, **more: Any) -> Assembly:
+    options = {"min_tokens": 100, "keep_results": 2, **more.pop("options", {})}
+    more.setdefault("budget", WINDOW)
+    more.setdefault("counter", "chars")
+    return view(log, "tiered", options=options, **more)
+
+
+def days(count: int, name: str = "scan", text: str = SCAN) -> Log:
+    """Turns of one call each, with an answer; 4 rows a turn."""
+    log = Log()
+    for number in range(count):
+        log.user(f"Order {number}.")
+        log.turn(name, text)
+        log.says("Done.")
+    return log
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    options = TieredOptions()
+    assert (options.hi, options.lo) == (0.70, 0.45)
+    assert (options.keep_results, options.min_tokens) == (5, 400)
+    assert (options.threshold, options.keep_recent) == (200_000, 3)
+
+
+def test_below_the_upper_mark_nothing_is_cut() -> None:
+    result = tiered(days(22))
+    assert result.stats["tokens_out"] < 14_000
+    assert result.status == "unchanged"
+
+
+def test_first_snapshots_are_superseded() -> None:
+    """Small ones, which a note would not shorten; nothing else is touched then."""
+    log = days(22)
+    for number in range(20):
+        log.user("Look.")
+        log.turn("get_ship", json.dumps({"hull": number, "shield": "low"}))
+    result = tiered(log, options={"hi": 0.70, "lo": 0.69, "threshold": 0})
+    assert result.stats["superseded"] > 5
+    assert result.stats["masked"] == 0
+    assert fate(result, 88 + 60) == "kept", "I19: the newest stays"
+
+
+def test_then_results_are_masked_down_to_the_lower_mark() -> None:
+    result = tiered(days(24))
+    assert result.status == "reduced"
+    assert result.stats["tokens_out"] < 0.45 * 20_000 + 800
+    assert [fate(result, row) for row in (3, 91, 95)] == ["masked", "kept", "kept"]
+    assert result.summary_wanted is None
+
+
+def test_then_a_summary_is_wanted_down_to_the_lower_mark() -> None:
+    log = Log()
+    for number in range(30):
+        log.user(f"Order {number} " + "y" * 480)
+        log.says("Done.")
+    result = tiered(log, options={"max_summary_tokens": 200})
+    wanted = result.summary_wanted
+    assert wanted is not None
+    assert wanted.first_id == 1
+    left = [m for m in log.done() if m.id > wanted.last_id]
+    size = sum(len(message.content) for message in left)
+    assert 8_000 < size <= 9_000 - 200
+    done = tiered(log, summary=Summary(wanted.last_id, "Told.", 1))
+    assert (done.status, done.summary_wanted) == ("compacted", None)
+    assert sent(done) == [message.id for message in left]
+
+
+def test_a_threshold_of_0_makes_no_summaries() -> None:
+    log = Log()
+    for number in range(30):
+        log.user(f"Order {number} " + "y" * 480)
+    assert tiered(log, options={"threshold": 0}).summary_wanted is None
+
+
+def test_a16_the_turn_that_goes_on_stays_whole() -> None:
+    log = days(2)
+    log.user("Go on.")
+    for _ in range(30):
+        log.turn("scan", SCAN)
+    result = tiered(log)
+    kept = [row for row in result.ledger if row.id > 8]
+    assert {row.disposition for row in kept} == {"kept"}
+    assert fate(result, 3) == "kept", "too little for a batch"
+
+
+def test_a25_snapshots_of_turns_that_are_over_are_notes() -> None:
+    result = tiered(days(3, "get_ship"))
+    assert [fate(result, row) for row in (3, 7, 11)] == ["masked"] * 3
+    log = days(3, "get_ship")
+    log.turn("get_ship", SCAN)
+    assert fate(tiered(log), 14) == "kept"
+
+
+def test_i26_a_view_grows_at_its_end_between_two_compactions() -> None:
+    """Hysteresis: few boundaries are moved, and never without a compaction."""
+    log = Log()
+    moved = 0
+    before: list[dict[str, Any]] = []
+    for number in range(120):
+        log.user(f"Order {number}.")
+        log.turn("scan", "x" * (300 + 41 * (number % 7)))
+        log.turn("get_cargo", json.dumps({"ore": number, "free": "y" * 80}))
+        log.says("Done.")
+        result = tiered(log, options={"threshold": 0}, nudge="Go.")
+        assert result.status != "fallback_used"
+        stable = before[:-1]
+        moved += result.messages[: len(stable)] != stable
+        before = result.messages
+        if result.stats["over_budget"]:
+            break
+    assert number > 60
+    assert 2 <= moved <= number // 6
+
+
+def test_what_frees_nothing_is_not_tried_at_every_message() -> None:
+    """No loop without progress: a long log of short orders stays linear."""
+    log = Log()
+    for number in range(6_000):
+        log.user(f"Order {number}, which cannot be shortened by anybody.")
+    assert tiered(log).stats["over_budget"]
+
+
+def test_the_options_of_the_contracts_example_are_taken() -> None:
+    log = days(10)
+    options = {"window": 6, "prune": "prune"}
+    assert sent(tiered(log, options=options)) == list(range(36, 41))
+    stubbed = days(1)
+    for number in range(12):
+        stubbed.turn("get_ship", "s" * 90 + str(number))
+    stubbed.says("Done.")
+    stubbed.turn("mine", "ore")
+    result = tiered(stubbed, options={"prune": "stub", "hi": 0.03, "lo": 0.0})
+    assert result.stats["messages_out"] == result.stats["messages_in"]
