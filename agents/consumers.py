@@ -30,6 +30,8 @@ FLUSH = 0.25
 BEAT = 10.0
 RECHECK = 30.0
 CAP = 60
+# How long a flush waits for a browser that does not read.
+PATIENCE = 5.0
 
 SIGNED_OUT = 4401
 NOT_FOUND = 4404
@@ -117,7 +119,22 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         while not self.viewer.queue.empty():
             dirty.add(self.viewer.queue.get_nowait()[1])
 
+    async def _takes_more(self) -> bool:
+        """Whether the browser reads, now or before long."""
+        flow: Any = self.scope.get("flow")
+        if flow is None or flow.is_open:
+            return True
+        try:
+            await asyncio.wait_for(flow.drained(), PATIENCE)
+        except TimeoutError:
+            return False
+        return True
+
     async def _flush(self, dirty: Dirty) -> None:
+        if not await self._takes_more():
+            # Frames would only pile up here; later one says how things stand.
+            dirty.everything = True
+            return
         taken = dirty.take(CAP)
         try:
             await self._send(lambda: self.page.changes(taken))

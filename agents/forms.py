@@ -11,7 +11,7 @@ from memory.context.types import Budget
 from memory.models import ContextPolicy
 from memory.preview import Subject
 
-from .actions import MAX_TEXT
+from .actions import DEFAULT_PROMPT_NAME, MAX_TEXT
 from .models import Mysis, Prompt
 
 
@@ -53,9 +53,9 @@ class MysisForm(forms.Form):
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
     )
     prompt = forms.ModelChoiceField(
-        queryset=Prompt.objects.order_by("name"),
+        queryset=Prompt.objects.exclude(name=DEFAULT_PROMPT_NAME).order_by("name"),
         required=False,
-        empty_label="The built-in prompt",
+        empty_label=f"{DEFAULT_PROMPT_NAME} (default)",
     )
     policy = forms.ModelChoiceField(
         queryset=ContextPolicy.objects.order_by("name"),

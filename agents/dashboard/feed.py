@@ -8,9 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
+from django.urls import reverse
 
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
+from memory.models import Origin, Role
 
 from .addresses import RESERVED
 from .lines import arguments, clip, person
@@ -47,6 +49,15 @@ ICONS: Mapping[str, str] = {
 }
 
 Data = Mapping[str, Any]
+TURNS = frozenset({Kind.TURN_STARTED, Kind.TURN_FINISHED})
+# What a Mysis does when a message of this origin goes into its memory.
+GETS: Mapping[str, str] = {
+    Origin.AGENT: "says something",
+    Origin.HUMAN: "gets a message",
+    Origin.BROADCAST: "gets a broadcast",
+    Origin.NUDGE: "is nudged",
+    Origin.WARNING: "is warned",
+}
 UNNAMED = frozenset({"", "system", "runtime"})
 
 
@@ -55,7 +66,7 @@ class FeedLine:
     """One event as a line.
 
     ``cause`` is the tool that was called, ``stale`` names the snapshots that it
-    made untrue.
+    made untrue; ``link`` is the address of the message or the turn.
     """
 
     id: int
@@ -68,6 +79,7 @@ class FeedLine:
     bad: bool
     cause: str = ""
     stale: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +183,18 @@ def line(
         bad=kind == Kind.ERROR or _is_bad(data),
         cause=_text(data, "reason" if is_stale else "tool"),
         stale=_text(data, "tool") if is_stale else "",
+        link=_link(kind, data, named.key),
     )
+
+
+def _link(kind: str, data: Data, key: str) -> str:
+    """Where to read what the line is about."""
+    memory, turn = data.get("memory_id"), data.get("turn")
+    if kind == Kind.MEMORY_ADDED and key and isinstance(memory, int):
+        return f"{reverse('mysis', args=[key])}?at={memory}"
+    if kind in TURNS and isinstance(turn, int):
+        return reverse("turn", args=[turn])
+    return ""
 
 
 def _is_bad(data: Data) -> bool:
@@ -216,13 +239,22 @@ def _updated(data: Data) -> str:
     return f"{_text(data, 'tool')} captured"
 
 
-def _turn(data: Data) -> str:
-    words = _colon("turn", _text(data, "outcome"))
-    return _colon(words, _text(data, "error"))
+def _begun(data: Data) -> str:
+    return " ".join(filter(None, ("turn", _text(data, "number"), "begins")))
+
+
+def _ended(data: Data) -> str:
+    words = " ".join(filter(None, ("turn", _text(data, "number"), "ends")))
+    outcome = _text(data, "outcome").replace("_", " ")
+    return _colon(words, outcome, _text(data, "error"))
 
 
 def _memory(data: Data) -> str:
-    return _text(data, "origin", "role") or "message"
+    if data.get("role") == Role.TOOL:
+        return "gets a tool result"
+    origin = _text(data, "origin")
+    other = f"gets a message ({origin})" if origin else "gets a message"
+    return GETS.get(origin, other)
 
 
 def _broadcast(data: Data) -> str:
@@ -251,8 +283,8 @@ def _plain(data: Data) -> str:
 
 WORDS: Mapping[str, Callable[[Data], str]] = {
     Kind.MYSIS_STATE: _state,
-    Kind.TURN_STARTED: _turn,
-    Kind.TURN_FINISHED: _turn,
+    Kind.TURN_STARTED: _begun,
+    Kind.TURN_FINISHED: _ended,
     Kind.MEMORY_ADDED: _memory,
     Kind.TOOL_CALLED: _tool,
     Kind.SNAPSHOT_UPDATED: _updated,

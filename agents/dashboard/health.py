@@ -12,9 +12,12 @@ from agents.models import Mysis
 
 from .activity import Spent, fleet_hour
 from .addresses import page_key
+from .lines import clip
 
 SILENT = timedelta(minutes=5)
 SHOWN = 8
+# The front page names the cause; the Mysis's own page has the whole text.
+TEXT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ def look(now: datetime) -> Health:
     found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     counts |= dict(found)
     newest = Mysis.objects.aggregate(tick=Max("tick"), at=Max("last_memory_at"))
-    troubles = [*_errored(), *_silent(now)]
+    silent = _silent(now)
+    troubles = [*_errored(), *silent, *_retrying({one.key for one in silent})]
     return Health(
         total=sum(counts.values()),
         counts=counts,
@@ -67,12 +71,29 @@ def _errored() -> list[Trouble]:
         Trouble(
             name=mysis.name,
             key=page_key(mysis),
-            text=mysis.last_error or "It stopped with an error that left no text.",
+            text=clip(mysis.last_error, TEXT)
+            or "It stopped with an error that left no text.",
             remedy="Mend the cause, then start it again.",
             since=mysis.last_memory_at,
         )
         for mysis in rows
     ]
+
+
+def _retrying(listed: set[str]) -> list[Trouble]:
+    """Running after a failed turn: the error stays until a turn goes well."""
+    rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(last_error="")
+    found = [
+        Trouble(
+            name=mysis.name,
+            key=page_key(mysis),
+            text=clip(mysis.last_error, TEXT),
+            remedy="It tries again by itself.",
+            since=mysis.last_memory_at,
+        )
+        for mysis in rows.order_by("name")
+    ]
+    return [one for one in found if one.key not in listed]
 
 
 def _silent(now: datetime) -> list[Trouble]:

@@ -26,7 +26,7 @@
     if (log) {
       var lines = log.querySelectorAll(":scope > [data-id]");
       var last = lines.length ? lines[lines.length - 1].dataset.id : "0";
-      url.searchParams.set("after", last);
+      url.searchParams.set("after", String(Math.max(parseInt(last, 10), heldUpTo)));
       var open = Array.from(log.querySelectorAll(":scope > [data-pending]"));
       var ids = open.slice(-50).map(function (line) {
         return line.dataset.id;
@@ -166,6 +166,10 @@
   document.addEventListener("htmx:oobBeforeSwap", function (event) {
     var target = event.detail.target;
     var incoming = event.detail.fragment;
+    if (target.id === "log" && isHeldBack(target, incoming)) {
+      event.detail.shouldSwap = false;
+      return;
+    }
     var version = incoming.dataset && incoming.dataset.v;
     if (version && target.dataset.v === version) {
       event.detail.shouldSwap = false;
@@ -193,6 +197,27 @@
   // -- the conversation ------------------------------------------------------
   var unread = 0;
   var known = 0;
+  // The newest line that was counted only; 0 while every line is shown.
+  var heldUpTo = 0;
+
+  // Nothing is cut while somebody reads further up, so the list must not grow
+  // for ever either: from twice its length on, new lines are only counted.
+  function isHeldBack(log, incoming) {
+    if (incoming.dataset && incoming.dataset.v) {
+      // All of it anew, from the newest page: nothing is missing any more.
+      heldUpTo = 0;
+      return false;
+    }
+    var most = 2 * parseInt(log.dataset.keep, 10);
+    var shown = log.querySelectorAll(":scope > [data-id]").length;
+    if (!heldUpTo && (atEnd || shown < most)) return false;
+    incoming.querySelectorAll(":scope > [data-id]").forEach(function (line) {
+      heldUpTo = Math.max(heldUpTo, parseInt(line.dataset.id, 10));
+      unread += 1;
+    });
+    showPill();
+    return true;
+  }
 
   function newest() {
     var lines = document.querySelectorAll("#log > [data-id]");
@@ -229,7 +254,7 @@
     var latest = newest();
     var added = latest > known ? countAfter(known) : 0;
     known = latest;
-    if (atEnd) {
+    if (atEnd && !heldUpTo) {
       trimLog(log);
       toEnd(box);
     } else if (added) {
@@ -265,7 +290,13 @@
   });
 
   document.addEventListener("click", function (event) {
-    if (event.target.closest("#log-pill")) toEnd(logBox());
+    if (!event.target.closest("#log-pill")) return;
+    if (heldUpTo) {
+      // What was not kept is read anew: the page opens on its newest lines.
+      location.reload();
+    } else {
+      toEnd(logBox());
+    }
   });
 
   document.addEventListener("DOMContentLoaded", function () {
@@ -279,7 +310,7 @@
       toEnd(box);
     }
     box.addEventListener("scroll", function () {
-      if (isAtEnd(box) && unread) toEnd(box);
+      if (isAtEnd(box) && unread && !heldUpTo) toEnd(box);
     });
   });
 })();

@@ -216,5 +216,8 @@
   });
   document.addEventListener("htmx:afterSwap", function (event) {
     draw(event.target);
+    if (event.target.matches(".composer-answer")) {
+      event.target.scrollIntoView({ block: "nearest" });
+    }
   });
 })();

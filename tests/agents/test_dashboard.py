@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,7 +20,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions, consumers, events, live
-from agents.dashboard import charts, feed, fleet, fragments, lines
+from agents.dashboard import charts, feed, fleet, fragments, health, lines
 from agents.dashboard.dirty import Dirty
 from agents.dashboard.pages import FleetPage, MysisPage
 from agents.dashboard.shared import Shared
@@ -28,6 +29,7 @@ from agents.models import Mysis
 from memory.models import GameSnapshot
 from tests.browser.scenes import TICK, play, talk, work
 from tests.factories import make_memory, make_mysis, make_turn
+from zoea import wire
 from zoea.asgi import application
 
 ORIGIN = [(b"origin", b"http://testserver"), (b"host", b"testserver")]
@@ -203,6 +205,47 @@ async def test_a_failing_flush_keeps_the_socket(
     monkeypatch.setattr(FleetPage, "changes", real)
     await frame_with(socket, "lost?")
     assert "broken on purpose" in caplog.text
+
+
+class Jammed(wire.Flow):
+    """A transport of which a test knows that somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awaited = asyncio.Event()
+
+    async def drained(self) -> None:
+        """Say so, then wait."""
+        self.awaited.set()
+        await super().drained()
+
+
+async def test_nothing_is_sent_to_a_browser_that_does_not_read(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(consumers, "PATIENCE", 0.01)
+    drawn: list[bool] = []
+    real = FleetPage.changes
+
+    def counted(self: FleetPage, dirty: Dirty) -> Any:
+        drawn.append(dirty.everything)
+        return real(self, dirty)
+
+    monkeypatch.setattr(FleetPage, "changes", counted)
+    mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
+    flow = Jammed()
+    monkeypatch.setattr(wire, "_current", ContextVar("flow", default=flow))
+    socket = await opened()
+    await frame(socket)
+    flow.pauseProducing()
+    await say(mysis, "while it is shut")
+    await asyncio.wait_for(flow.awaited.wait(), 10)
+    flow.awaited.clear()
+    await asyncio.wait_for(flow.awaited.wait(), 10)
+    assert drawn == []
+    flow.resumeProducing()
+    await frame_with(socket, "while it is shut")
+    assert drawn[0]
 
 
 async def test_a_viewer_that_missed_events_is_brought_up_to_date(
@@ -487,3 +530,46 @@ def test_every_kind_has_words(db: None):
         line = feed.line(1, kind, timezone.now(), {}, None)
         assert line.text
         assert line.icon in feed.ICONS.values()
+
+
+def test_the_feed_says_what_happened_and_links_to_it(db: None):
+    ada = make_mysis(name="Ada")
+    said = {"memory_id": 4, "role": "assistant", "origin": "agent"}
+    happened: list[tuple[Kind, dict[str, Any]]] = [
+        (Kind.TURN_STARTED, {"turn": 70, "number": 7, "trigger": "nudge"}),
+        (Kind.MEMORY_ADDED, {"memory_id": 5, "role": "tool", "origin": "tool"}),
+        (Kind.MEMORY_ADDED, said),
+        (Kind.TURN_FINISHED, {"turn": 70, "number": 7, "outcome": "done"}),
+    ]
+    named = feed.names([ada.pk])[ada.pk]
+    now = timezone.now()
+    told = [feed.line(1, kind, now, data, named) for kind, data in happened]
+    assert [(line.text, line.link) for line in told] == [
+        ("turn 7 begins", "/turns/70/"),
+        ("gets a tool result", "/myses/Ada/?at=5"),
+        ("says something", "/myses/Ada/?at=4"),
+        ("turn 7 ends: done", "/turns/70/"),
+    ]
+    gone = feed.line(9, Kind.MEMORY_ADDED, now, said, None)
+    assert gone.link == ""
+
+
+def test_who_tries_again_is_no_picture_of_health(db: None):
+    waiting = make_mysis(
+        name="Ada",
+        state="running",
+        activity="waiting to try again",
+        last_error="The provider is out of reach. " * 40,
+        last_memory_at=timezone.now(),
+    )
+    make_mysis(name="Brahe", state="running", last_memory_at=timezone.now())
+    [trouble] = health.look(timezone.now()).troubles
+    assert (trouble.name, trouble.remedy) == ("Ada", "It tries again by itself.")
+    assert len(trouble.text) <= 200
+    head = {
+        one.id: one.html for one in fragments.fleet_head(health.look(timezone.now()))
+    }
+    assert "All is well" not in head["fleet-health"]
+    waiting.last_error = ""
+    waiting.save()
+    assert health.look(timezone.now()).troubles == ()

@@ -9,9 +9,9 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 from agents import actions, events
 from agents.events import Kind
 from agents.models import Broadcast, Mysis
-from memory.models import Memory
+from memory.models import GameSnapshot, Memory
 from tests.browser import scenes
-from tests.browser.conftest import PHONE, Complaints
+from tests.browser.conftest import PHONE, WIDE, Complaints
 from tests.factories import make_memory, make_mysis
 
 
@@ -226,6 +226,32 @@ def test_no_row_is_cut_off(page: Page, width: int):
     cut = "row => row.scrollWidth > row.clientWidth"
     for row in page.locator(".row, .row-heads, .cell, .feed-line, .panel").all():
         assert not row.evaluate(cut), row.evaluate("row => row.outerHTML")[:300]
+
+
+@pytest.mark.parametrize("width", [PHONE["width"], 1024, WIDE["width"]])
+def test_no_text_runs_into_the_next_column(page: Page, width: int):
+    fleet = scenes.busy_fleet()
+    fields = ["player.current_poi", "player.docked_at_base", "ship.fuel", "ship.hull"]
+    found = GameSnapshot.objects.filter(tool_name="get_status")
+    found.update(stale_reason="travel", stale_tick=scenes.TICK, stale_fields=fields)
+    page.set_viewport_size({"width": width, "height": 900})
+    live(page)
+    expect(row(page, fleet["Ada"]).locator(".badge-partly")).to_be_visible()
+    outside = """cells => cells.flatMap(cell => {
+        const edge = cell.getBoundingClientRect().right + 0.5;
+        const inside = Array.from(cell.querySelectorAll("*:not(.visually-hidden)"));
+        return inside.filter(one => one.getBoundingClientRect().right > edge);
+    }).map(one => one.outerHTML)"""
+    assert page.locator(".cell").evaluate_all(outside) == []
+
+
+def test_the_events_page_has_no_box_that_scrolls_by_itself(page: Page):
+    scenes.happenings(scenes.busy_fleet())
+    page.set_viewport_size(PHONE)
+    page.goto("/events/")
+    inner = "feed => feed.scrollHeight > feed.clientHeight + 1"
+    assert not page.locator(".feed").evaluate(inner)
+    assert page.locator(".feed").evaluate("feed => feed.clientHeight") > 400
 
 
 @pytest.mark.parametrize("width", [PHONE["width"], 768, 1024])

@@ -69,6 +69,38 @@ def test_a_reader_further_up_is_left_alone_and_told(page: Page):
     page.wait_for_function(f"{AT_END}({SCROLL})")
 
 
+def test_the_list_does_not_grow_for_ever_above_the_end(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    fill(mysis, 30)
+    live(page, address(mysis))
+    page.evaluate("document.getElementById('log').dataset.keep = '15'")
+    page.evaluate(f"{SCROLL}.scrollTop = 400")
+    for number in range(3):
+        say(mysis, f"news {number}")
+    pill = page.locator("#log-pill")
+    expect(pill).to_have_text("3 new")
+    expect(page.locator("#log > [data-id]")).to_have_count(30)
+    pill.click()
+    expect(page.locator("#log")).to_contain_text("news 2")
+    expect(pill).to_be_hidden()
+    page.wait_for_function(f"{AT_END}({SCROLL})")
+
+
+def test_the_answer_to_a_message_is_in_sight(page: Page, complaints: Complaints):
+    complaints.allowed = ("409",)
+    mysis = make_mysis(name="Ada", state="errored", last_error="No such model.")
+    scenes.talk(mysis)
+    live(page, address(mysis))
+    expect(page.locator("#mysis-reach")).to_contain_text("takes no messages: start it")
+    page.get_by_role("textbox", name="Message to Ada").fill("Go mining.")
+    page.get_by_role("button", name="Send").click()
+    answer = page.locator(".composer-answer")
+    expect(answer).to_contain_text("Start it, then send again.")
+    expect(answer).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator("#mysis-reach")).to_be_empty()
+
+
 def test_older_lines_come_while_scrolling_up_and_nothing_jumps(page: Page):
     mysis = make_mysis(name="Ada")
     fill(mysis, 130)
