@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.html import escape
 
-from agents import events
+from agents import actions, events
 from agents.dashboard.addresses import RESERVED
 from agents.events import Kind
 from agents.models import Broadcast, Event, Mysis, Prompt, PromptVersion
@@ -402,3 +402,13 @@ def test_a_turn_shows_its_messages(admin: Client):
     assert f"/turns/{other.pk}/" in page
     page = admin.get(f"/turns/{other.pk}/").content.decode()
     assert "502 &lt;b&gt;" in page
+
+
+def test_what_is_chosen_by_default_is_named(admin: Client):
+    actions.default_prompt()
+    form = admin.get("/myses/new/").content.decode()
+    assert form.count("captain") == 1
+    assert "captain (default)" in form
+    filters = admin.get("/events/").content.decode()
+    assert ">all kinds<" in filters
+    assert ">all Myses<" in filters
