@@ -153,7 +153,7 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
     kept = clean_text(text, "The message")
     locked = lock(mysis)
     if locked.state not in OPEN_STATES:
-        why = f": {locked.last_error}" if locked.last_error else ""
+        why = f": {locked.last_error.rstrip('.')}" if locked.last_error else ""
         raise ActionError(
             f"{locked.name} is {locked.state}{why}. Start it, then send again.",
             code=locked.state,
