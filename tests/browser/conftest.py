@@ -71,9 +71,13 @@ class Complaints:
         return [c for c in self.found if not any(a in c for a in self.allowed)]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One Chromium for all tests."""
+    """One Chromium for the tests of a file.
+
+    Not for the whole run: as long as it lives, Playwright's event loop runs in the
+    main thread, and no asynchronous test can have one of its own.
+    """
     if not CHROMIUM.exists():
         missing = f"there is no {CHROMIUM}: apt-get install chromium"
         # A newcomer may do without; an integration run that skips proves nothing.
