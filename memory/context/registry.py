@@ -17,6 +17,7 @@ BUILT_IN: Mapping[str, str] = {
     "snapshot-window": "memory.context.strategies.snapshot_window",
     "mask": "memory.context.strategies.mask",
     "summary": "memory.context.strategies.summary",
+    "coalesced": "memory.context.strategies.coalesced",
     "tiered": "memory.context.strategies.tiered",
 }
 ENTRY_POINTS = "zoea.strategies"

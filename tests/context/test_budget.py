@@ -10,7 +10,10 @@ from tests.context.histories import Log
 from tests.context.test_invariants import render_state
 from tests.context.views import fate, kinds, line, sent, text_of, view
 
-every_strategy = pytest.mark.parametrize("strategy", registry.names())
+#: All that send stored messages one by one.
+every_strategy = pytest.mark.parametrize(
+    "strategy", [name for name in registry.names() if name != "coalesced"]
+)
 
 
 def orders(count: int, length: int = 50) -> Log:

@@ -63,6 +63,7 @@ EAGER: dict[str, dict[str, object]] = {
         "hi": 0.000_01,
         "lo": 0.0,
     },
+    "coalesced:eager": {"println_limit": 1, "tool_call_limit": 0},
     "summary:two": {"threshold": 1, "keep_recent": 0, "max_summary_tokens": 1},
 }
 CASES = (*STRATEGIES, *EAGER)
@@ -277,7 +278,7 @@ def test_orders_and_the_newest_unit_are_never_lost(
 
 def folds_all(case: str) -> bool:
     """Whether the newest unit too may be told in a made-up message."""
-    return case == "summary:two"
+    return case == "summary:two" or name_of(case) == "coalesced"
 
 
 def sendable(message: Message, dialect: str) -> bool:
@@ -436,7 +437,9 @@ def test_the_order_of_rows_does_not_matter(
     assert result_document(mixed) == result_document(result)
 
 
-@every_strategy
+@pytest.mark.parametrize(
+    "strategy", [case for case in CASES if name_of(case) != "coalesced"]
+)
 @fast
 @given(histories(), st.one_of(st.none(), summaries), st.data())
 def test_appending_keeps_the_prefix(

@@ -12,7 +12,10 @@ from memory.context.types import NO_RESPONSE_TEXT
 from tests.context.histories import Log
 from tests.context.views import fate, kinds, line, sent, text_of, view
 
-every_strategy = pytest.mark.parametrize("strategy", registry.names())
+#: All that send stored messages one by one.
+every_strategy = pytest.mark.parametrize(
+    "strategy", [name for name in registry.names() if name != "coalesced"]
+)
 
 
 @every_strategy
