@@ -119,13 +119,13 @@ def _batches(
 
 
 def results_of(units: Sequence[Unit]) -> list[_Place]:
-    """The place of every stored result, in order."""
+    """The place of every real result, in order; what was filled in is none."""
     return [
         (at, place)
         for at, unit in enumerate(units)
         if unit.items[0].calls
         for place, item in enumerate(unit.items)
-        if item.role == "tool" and item.source is not None
+        if item.role == "tool" and item.source is not None and not item.filled
     ]
 
 
