@@ -41,8 +41,9 @@ PINS = ("never attack miners", "report to Ada-7")
 ROOMY = Budget(10_000_000, 0)
 STATE = "## Current Game State\n\n" + "- Fuel: 60/100\n" * 40
 
-#: More for a long run: CONTEXT_EXAMPLES=2000 pytest tests/context/test_invariants.py
-EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "40"))
+#: Together more than 10,000 logs. For a long run:
+#: CONTEXT_EXAMPLES=2000 pytest tests/context/test_invariants.py
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "60"))
 
 fast = settings(
     max_examples=EXAMPLES,

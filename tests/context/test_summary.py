@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -82,6 +83,8 @@ def test_a13_the_report_counts_where_it_is_larger_and_what_came_since() -> None:
         known = Compaction(reported_tokens=reported, reported_through=through)
         result = summary(day(), options=options, compaction=known)
         assert (result.summary_wanted is not None) == fires, (reported, through)
+    low = Compaction(reported_tokens=1, reported_through=8)
+    assert summary(day(), options={"threshold": 50}, compaction=low).summary_wanted
 
 
 def test_a18_a_threshold_above_the_window_fires_in_time() -> None:
@@ -321,3 +324,41 @@ def test_i27_secrets_are_in_no_request() -> None:
     )
     assert result.summary_wanted is not None
     assert "hunter2" not in str((result.messages, result.summary_wanted))
+
+
+def test_i22_a_unit_that_reaches_beyond_the_span_is_not_folded() -> None:
+    """A late result would be lost where the summary covers only its call."""
+    log = Log()
+    log.user("Go.")
+    log.calls(("a", "scan", "{}"))
+    log.says("Waiting.")
+    log.user("Well?")
+    log.result("a", "found it")
+    log.says("Found.")
+    log.user("Thanks.")
+    result = summary(log, options={"keep_recent": 3})
+    wanted = result.summary_wanted
+    assert wanted is not None
+    assert (wanted.first_id, wanted.last_id) == (1, 3)
+    assert "found it" not in str(wanted.request)
+    after = summary(log, summary=Summary(3, "Told.", 1))
+    assert sent(after) == [2, 5, 4, 6, 7]
+
+
+def test_i22_one_block_stays_however_often_it_is_rolled_on() -> None:
+    """Each request begins with the block before it and goes on behind its span."""
+    log = Log()
+    known: Summary | None = None
+    spans: list[tuple[int, int]] = []
+    for number in range(12):
+        log.user(f"Order {number}.")
+        log.turn("mine", "ore " * 10)
+        log.says("Done.")
+        result = summary(log, summary=known, options={"threshold": 200})
+        assert kinds(result).count("summary") == (known is not None)
+        wanted = result.summary_wanted
+        if wanted is not None:
+            spans.append((wanted.first_id, wanted.last_id))
+            known = Summary(wanted.last_id, f"Told to {number}.", len(spans))
+    assert len(spans) > 2
+    assert all(a[1] + 1 == b[0] for a, b in pairwise(spans))
