@@ -121,16 +121,24 @@ def _with_state(
         return units
     size = prepared.request.state_bytes
     room = prepared.frame.room() - fitted.used
+    attach = None if fitted.over_budget else plan.attach_state
+
+    def cost(block: str) -> int:
+        """What the view grows by; inside another message also by what joins them."""
+        if attach is None:
+            return prepared.count(block)
+        return sum(unit.tokens for unit in attach(block)) - fitted.used
+
     text, cut = fit_state(
-        lambda limit: prepared.sanitize(render(limit)), size, room, prepared.count
+        lambda limit: prepared.sanitize(render(limit)), size, room, cost
     )
     if cut:
         how = "shortened" if text else "left out"
         warnings.append(f"The state block was {how} to fit the budget.")
     if not text:
         return units
-    if plan.attach_state is not None and not fitted.over_budget:
-        return list(plan.attach_state(text))
+    if attach is not None:
+        return list(attach(text))
     return [*units, _made_up(text, prepared.count(text), "state")]
 
 

@@ -119,10 +119,12 @@ def _tokens_in_view(prepared: Prepared, units: Sequence[Unit]) -> dict[int, int]
 def _verdict(sent: Sent, lines: Sequence[LedgerLine]) -> tuple[Status, str]:
     if sent.failure:
         return "fallback_used", f"{sent.failure}; the window stands in."
-    reason = sent.plan.reason or stats.reason_of(lines)
+    whole = all(line.disposition in _UNTOUCHED for line in lines)
+    reason = stats.reason_of(lines)
+    if sent.plan.reason:
+        reason = sent.plan.reason if whole else f"{sent.plan.reason} {reason}"
     if sent.plan.status is not None:
         return sent.plan.status, reason
-    whole = all(line.disposition in _UNTOUCHED for line in lines)
     return ("unchanged" if whole else "reduced"), reason
 
 

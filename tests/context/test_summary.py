@@ -293,6 +293,9 @@ def test_what_has_nothing_to_fold_or_too_little_says_so() -> None:
     assert (small.status, small.summary_wanted) == ("not_worth_it", None)
     done = summary(day(), summary=Summary(8, "All.", 1), options={"keep_recent": 0})
     assert done.status == "already_compacted"
+    assert done.reason == (
+        "Nothing new may be folded yet. Of 8 stored messages: 8 in the summary."
+    )
 
 
 def test_a_request_fits_the_window() -> None:
