@@ -38,7 +38,8 @@ class _Reader:
 
     def read(self, messages: Sequence[Message]) -> Repaired:
         for index, message in enumerate(messages):
-            if message.origin not in MADE_UP_ORIGINS:
+            # W1, W2: the prompt comes in addition to the window.
+            if message.origin not in MADE_UP_ORIGINS and message.origin != "prompt":
                 self.out.counted.append(index)
             self._take(message, index)
         self._choose_prompt()

@@ -305,7 +305,7 @@ def newest_head(messages: tuple[Message, ...], dialect: str) -> Message | None:
         if message.role != "tool"
         and message.origin != "prompt"
         and (message.tool_calls or sendable(message, dialect))
-        and (message.tool_calls or not message.pinned)
+        and (message.tool_calls or not message.pinned or not message.content.strip())
     ]
     return heads[-1] if heads else None
 
