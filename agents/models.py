@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from decimal import Decimal
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
-from django.core.exceptions import ValidationError
 from django.core.validators import (
     MaxValueValidator,
     MinValueValidator,
-    RegexValidator,
     URLValidator,
 )
 from django.db import models
@@ -21,40 +18,7 @@ from django.db.models.functions import Lower
 from memory.vectors import plain_vector
 
 from . import vault
-
-NAME = RegexValidator(
-    r"^(?!\d+$)[^\s/?#%\x00-\x1f][^/?#%\x00-\x1f]*$",
-    "A name may not be a bare number, start with a space, or hold a control "
-    "character, a slash, a question mark, a hash or a percent sign.",
-)
-
-# Joiners shape letters in many scripts; the rest of their class only deceives.
-JOINERS = "\u200c\u200d"
-INVISIBLE = ("Cf", "Zl", "Zp")
-NUMBERS = ("temperature", "top_p", "timeout", "max_tokens", "seed")
-
-
-def check_visible(name: str) -> None:
-    """Refuse characters that cannot be seen: two names could look alike."""
-    for character in name:
-        if character not in JOINERS and unicodedata.category(character) in INVISIBLE:
-            raise ValidationError(
-                "Take out the invisible character U+%(code)s.",
-                params={"code": f"{ord(character):04X}"},
-            )
-
-
-def check_model_settings(settings: object) -> None:
-    """Refuse what no model call could use: it must be an object of known types."""
-    if not isinstance(settings, dict):
-        raise ValidationError('Give a JSON object, for example {"temperature": 0.2}.')
-    for key in NUMBERS:
-        value = settings.get(key)
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | float)
-        ):
-            raise ValidationError("%(key)s: give a number.", params={"key": key})
-
+from .validators import NAME, check_model_settings, check_visible
 
 NAME_TAKEN = "This name is taken: choose another."
 
