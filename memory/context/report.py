@@ -10,6 +10,7 @@ from memory.context import stats
 from memory.context.egress import Wire, to_anthropic, to_openai
 from memory.context.ledger import Account, sent_tokens, write, write_unsent
 from memory.context.prepared import Prepared
+from memory.context.tokens import error_of
 from memory.context.types import Assembly, Impossible, LedgerLine, Status
 from memory.context.units import Fate, Item, Plan, Unit
 from memory.context.validate import validate
@@ -154,6 +155,8 @@ def _figures(
         "units_dropped": _units_dropped(prepared, lines),
         "generation": request.summary.generation if request.summary else 0,
         "tick_skew": request.tick_skew,
+        "calibration": request.calibration if request.counter == "estimate" else 1.0,
+        "estimate_error": error_of(request.counter, request.estimate_error),
         "build_ms": None,
         "compression": dict(stats.NO_COMPRESSION),
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 Counter = Callable[[str], int]
 
@@ -21,7 +22,9 @@ WIDE_BYTE_COST = 0.4
 #: The estimate is within this fraction of a real tokenizer on game traffic.
 ERROR_BOUND = 0.25
 
-_CALIBRATION_RANGE = (0.5, 2.0)
+_FACTOR_RANGE = (0.5, 2.0)
+#: The error moves by one part in so many at last.
+_SLOWNESS = 16
 _JSON_MARKS = ('"', ":", ",", "{", "[")
 
 
@@ -71,14 +74,49 @@ def counter_for(name: str, calibration: float = 1.0) -> Counter:
     return calibrated
 
 
-def calibrate(previous: float, estimated: int, reported: int) -> float:
-    """The factor after one more call, from its estimate and the reported usage.
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What the calls before taught about one model's tokens (A30).
 
-    It moves a third of the way, within 0.5 to 2.0, so that one odd report does not
-    upset the budget.
+    `factor` multiplies the estimate, `error` is the fraction by which a calibrated
+    estimate is believed to be off, `samples` how many calls were seen.
     """
-    if estimated <= 0 or reported <= 0:
-        return previous
-    seen = previous * reported / estimated
-    low, high = _CALIBRATION_RANGE
-    return min(high, max(low, previous + (seen - previous) / 3))
+
+    factor: float = 1.0
+    error: float = ERROR_BOUND
+    samples: int = 0
+
+    def after(self, *, estimated: int, reported: int) -> Calibration:
+        """What is believed after one more call.
+
+        `estimated` are its tokens as counted with this factor, `reported` those of
+        the provider; a call without either teaches nothing. The factor moves a third
+        of the way, within 0.5 to 2.0, so that one odd report does not upset the
+        budget. The error is the mean of |reported - estimated| / reported, at most 1
+        each, over this call, those before and the bound that is believed at first; it
+        moves more slowly, by 1/16 at last.
+        """
+        if estimated <= 0 or reported <= 0:
+            return self
+        seen = self.factor * reported / estimated
+        low, high = _FACTOR_RANGE
+        off = min(1.0, abs(reported - estimated) / reported)
+        weight = 1 / min(self.samples + 2, _SLOWNESS)
+        return Calibration(
+            factor=min(high, max(low, self.factor + (seen - self.factor) / 3)),
+            error=self.error + (off - self.error) * weight,
+            samples=self.samples + 1,
+        )
+
+
+def error_of(name: str, measured: float | None) -> float:
+    """The fraction within which a counter is believed; `measured` if it is known.
+
+    `chars` counts what it says, so it is never off. Raises ValueError for an error
+    that is none.
+    """
+    if measured is not None and not (math.isfinite(measured) and measured >= 0):
+        raise ValueError("estimate_error: must be a number from 0")
+    if name == "chars":
+        return 0.0
+    return ERROR_BOUND if measured is None else measured

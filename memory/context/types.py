@@ -169,8 +169,10 @@ class AssemblyRequest:
     """Everything one assembly depends on.
 
     `render_state(max_bytes)` returns the game-state block within that many bytes, or
-    an empty string. `calibration` multiplies the estimate (A30). `tools_tokens` is
-    what the tool schemas cost beside the messages. `nudge` replaces the default text
+    an empty string. `calibration` multiplies the estimate (A30) and `estimate_error`
+    is the measured fraction by which it is off, None where none was measured; both go
+    into the statistics. `tools_tokens` is what the tool schemas cost beside the
+    messages. `nudge` replaces the default text
     used where a view would end with an assistant message; giving one also allows a
     view without any stored message. `previous` is the view of the call before.
     """
@@ -190,6 +192,7 @@ class AssemblyRequest:
     dialect: Dialect = "openai"
     counter: CounterName = "estimate"
     calibration: float = 1.0
+    estimate_error: float | None = None
     tools_tokens: int = 0
     mysis: str = "self"
     previous: Sequence[Mapping[str, Any]] | None = None

@@ -40,6 +40,8 @@ STATS = {
     "units_dropped": int,
     "generation": int,
     "tick_skew": int,
+    "calibration": float,
+    "estimate_error": float,
     "build_ms": type(None),
     "compression": dict,
 }
