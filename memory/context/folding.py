@@ -1,7 +1,8 @@
 """What is to be summarised next, and the exact request for it (L3, L4, A13, A16, A18).
 
 The core calls no model: it says what it would have summarised. The request begins as
-the view does, so that what the provider cached of it is used again.
+the view does, so that what the provider cached of it is used again; only our own tags
+in it are written otherwise, lest a record closes the summary of itself.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.context.budget import shrink
+from memory.context.budget import least, shrink
 from memory.context.egress import to_anthropic, to_openai
 from memory.context.options import CommonOptions, option
+from memory.context.quoting import as_record
 from memory.context.summaries import Shown
-from memory.context.summary_prompt import SUMMARY_PROMPT, UNDERSTOOD
+from memory.context.summary_prompt import UNDERSTOOD, prompt_with
 from memory.context.turns import turn_start
 from memory.context.types import FILLER_TEXT, Kind, Status, SummaryWanted
 from memory.context.units import History, Item, Unit
@@ -80,7 +82,13 @@ def decide(
 
     No more is folded than brings what is left down to `keep` tokens, if it is given.
     """
-    folded = _foldable(shown, history, options, keep)
+    old = shown.units[: _cut(shown, options, keep)]
+    fitting = _within_room(shown, old, history)
+    if old and not fitting:
+        need = _beside(shown, history) + least(old[0], history)
+        why = f"A request for a summary needs {need} tokens; {history.room} are left."
+        return Verdict("nothing_to_fold", why)
+    folded = _whole(fitting, shown.units[len(fitting) :])
     if not folded:
         if shown.head:
             return Verdict("already_compacted", "Nothing new may be folded yet.")
@@ -108,14 +116,8 @@ def _asked(shown: Shown, folded: list[Unit], history: History) -> Verdict:
     return Verdict(None, why, wanted)
 
 
-def _foldable(
-    shown: Shown, history: History, options: SummaryOptions, keep: float
-) -> list[Unit]:
-    """The oldest units that may go and that one request has room for.
-
-    Units with an interim result stay (A31). A unit stays as well where one of its
-    rows is newer than a row that stays, since a summary covers all up to an id.
-    """
+def _cut(shown: Shown, options: SummaryOptions, keep: float) -> int:
+    """The index of the first unit that is to stay."""
     units = shown.units
     cut = max(0, len(units) - options.keep_recent)
     if options.keep_current_turn and options.keep_recent:
@@ -123,24 +125,20 @@ def _foldable(
     left = sum(unit.tokens for unit in units)
     for index in range(cut if keep else 0):
         if left <= keep:
-            cut = index
-            break
+            return index
         left -= units[index].tokens
-    old = _within_room(shown, units[:cut], history)
-    staying = [unit.rows[0] for unit in units[len(old) :] if not unit.pending]
-    end = min(staying, default=None)
-    return [
-        unit
-        for unit in old
-        if not unit.pending and (end is None or max(unit.rows) < end)
-    ]
+    return cut
+
+
+def _beside(shown: Shown, history: History) -> int:
+    """What a request holds beside what it folds."""
+    made_up = (_prompt(history), UNDERSTOOD, FILLER_TEXT)
+    return sum(map(history.count, made_up)) + sum(unit.tokens for unit in shown.head)
 
 
 def _within_room(shown: Shown, units: Sequence[Unit], history: History) -> list[Unit]:
     """As many of the oldest units as one request takes, the first one cut if need be."""
-    used = history.count(_prompt(history)) + history.count(UNDERSTOOD)
-    used += history.count(FILLER_TEXT) + sum(unit.tokens for unit in shown.head)
-    left = history.room - used
+    left = history.room - _beside(shown, history)
     fitting: list[Unit] = []
     for unit in units:
         if unit.tokens > left:
@@ -151,11 +149,26 @@ def _within_room(shown: Shown, units: Sequence[Unit], history: History) -> list[
     return fitting
 
 
+def _whole(old: Sequence[Unit], others: Sequence[Unit]) -> list[Unit]:
+    """What of the old units may go.
+
+    Units with an interim result stay (A31). A unit stays as well where one of its
+    rows is newer than a row that stays, since a summary covers all up to an id.
+    """
+    staying = [unit.rows[0] for unit in others if not unit.pending]
+    end = min(staying, default=None)
+    return [
+        unit
+        for unit in old
+        if not unit.pending and (end is None or max(unit.rows) < end)
+    ]
+
+
 def _request(
     shown: Shown, folded: Sequence[Unit], history: History
 ) -> list[dict[str, object]]:
     """The live prefix, then the prompt; it ends as a request must (L3, A17)."""
-    units = [*shown.head, *folded]
+    units = [as_record(unit) for unit in (*shown.head, *folded)]
     if units[0].role == "assistant":
         units.insert(0, _said("user", FILLER_TEXT, history, "filler"))
     if units[-1].items[-1].role == "tool":
@@ -167,8 +180,7 @@ def _request(
 
 
 def _prompt(history: History) -> str:
-    given = history.sanitize(history.request.compaction.prompt).strip()
-    return given or SUMMARY_PROMPT
+    return prompt_with(history.sanitize(history.request.compaction.prompt).strip())
 
 
 def _said(role: str, text: str, history: History, kind: Kind) -> Unit:

@@ -9,8 +9,9 @@ import pytest
 
 from memory.context.folding import SummaryOptions
 from memory.context.summaries import SUFFIX
-from memory.context.summary_prompt import SUMMARY_PROMPT, UNDERSTOOD
+from memory.context.summary_prompt import RULES, SUMMARY_PROMPT, UNDERSTOOD
 from memory.context.types import (
+    FILLER_TEXT,
     NO_RESPONSE_TEXT,
     Assembly,
     Budget,
@@ -89,15 +90,14 @@ def test_a13_the_report_counts_where_it_is_larger_and_what_came_since() -> None:
 
 def test_a18_a_threshold_above_the_window_fires_in_time() -> None:
     log = Log()
-    log.user("x" * 700)
+    log.user("x" * 7_000)
     log.says("Done.")
     log.user("And now?")
-    known = Compaction(prompt="Sum up.")
     options = {"threshold": 200_000}
-    # 713 tokens, and a threshold of 0.8 of the window less 100.
-    for tokens, fires in ((1_000, True), (1_016, True), (1_018, False)):
+    # 7,013 tokens, and a threshold of 0.8 of the window less 100.
+    for tokens, fires in ((8_880, True), (8_891, True), (8_893, False)):
         budget = Budget(tokens, 100)
-        result = summary(log, budget=budget, options=options, compaction=known)
+        result = summary(log, budget=budget, options=options)
         assert (result.summary_wanted is not None) == fires
         assert result.status == "unchanged"
 
@@ -140,7 +140,8 @@ def test_l10_the_prompt_names_its_seven_sections_in_order() -> None:
 def test_l4_the_prompt_may_be_another() -> None:
     result = summary(day(), compaction=Compaction(prompt="Kurz, bitte."))
     assert result.summary_wanted is not None
-    assert result.summary_wanted.request[-1]["content"] == "Kurz, bitte."
+    asked = result.summary_wanted.request[-1]["content"]
+    assert asked == f"Kurz, bitte.\n\n{RULES}", "the answer is read by our rules"
 
 
 def test_l5_l6_the_exact_two_messages() -> None:
@@ -295,6 +296,21 @@ def test_what_has_nothing_to_fold_or_too_little_says_so() -> None:
     assert done.status == "already_compacted"
     assert done.reason == (
         "Nothing new may be folded yet. Of 8 stored messages: 8 in the summary."
+    )
+
+
+@pytest.mark.parametrize("name", ["summary", "tiered"])
+def test_a_window_too_small_for_the_prompt_says_so(name: str) -> None:
+    """Silence would look as if there were nothing to be told."""
+    log = day()
+    log.user("And now?")
+    options = {**EAGER, **({"hi": 0.01, "lo": 0.0} if name == "tiered" else {})}
+    room = len(SUMMARY_PROMPT)
+    result = view(log, name, options=options, budget=Budget(room, 0), counter="chars")
+    assert (result.status, result.summary_wanted) == ("nothing_to_fold", None)
+    made_up = room + len(UNDERSTOOD) + len(FILLER_TEXT) + len("Mine iron.")
+    assert result.reason.startswith(
+        f"A request for a summary needs {made_up} tokens; {room} are left."
     )
 
 
