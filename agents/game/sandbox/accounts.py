@@ -11,7 +11,7 @@ from agents.game.sandbox.capitals import BY_EMPIRE
 from agents.game.sandbox.catalogue import STARTER
 from agents.game.sandbox.errors import GameError, auth_failed
 from agents.game.sandbox.models import Module, Player, Ship
-from agents.game.sandbox.release import RELEASE
+from agents.game.sandbox.release import release
 from agents.game.sandbox.sessions import Session
 from agents.game.sandbox.stamps import plain, rfc3339
 from agents.game.sandbox.state import State
@@ -127,15 +127,16 @@ def login(state: State, arguments: Json) -> Json:
     if player is None or not hmac.compare_digest(given, player.password_hash):
         raise auth_failed()
     session = _open(state, player)
+    modern = state.config.era == "C"  # since v0.63.1 only the newest entry
     return {
         "message": f"Welcome back, {player.username}!",
         "session_id": session.id,
         "username": player.username,
         **_situation(state, player),
-        "captains_log": log_view(player.log),
+        "captains_log": log_view(player.log[: 1 if modern else None]),
         "pending_trades": [],
         "unread_chat": {"system": 0, "local": 0, "faction": 0, "private": 0},
-        "release_info": RELEASE,
+        "release_info": release(state.config.era),
     }
 
 

@@ -32,5 +32,7 @@ class Config:
                 f"systems must be from {FEWEST_SYSTEMS} to {MOST_SYSTEMS}, "
                 f"not {self.systems}"
             )
+        if self.era not in ("A", "C"):
+            raise ValueError(f"era must be A or C, not {self.era}")
         if self.first_tick < 1:
             raise ValueError(f"first_tick must be at least 1, not {self.first_tick}")

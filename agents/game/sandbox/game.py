@@ -11,17 +11,18 @@ from agents.game.sandbox.actions import ACTIONS
 from agents.game.sandbox.actions.combat import fight
 from agents.game.sandbox.config import Config
 from agents.game.sandbox.dice import dice
+from agents.game.sandbox.eras import ERAS
 from agents.game.sandbox.errors import GameError, unknown_command
 from agents.game.sandbox.npcs import wander
 from agents.game.sandbox.parameters import check
 from agents.game.sandbox.queries import chart, here, log, own
 from agents.game.sandbox.queries.call import Call
-from agents.game.sandbox.release import RELEASE
-from agents.game.sandbox.resolution import ERAS
+from agents.game.sandbox.release import release
+from agents.game.sandbox.resolution import Outcome
 from agents.game.sandbox.sessions import Session
 from agents.game.sandbox.stamps import rfc3339
 from agents.game.sandbox.state import Sources, State
-from agents.game.sandbox.tools import TOOLS, Tool
+from agents.game.sandbox.tools import Tool, tools_of
 
 Json = dict[str, Any]
 Query = Callable[[Call], Json | str]
@@ -60,6 +61,7 @@ class Game:
         self.config = config or Config()
         self.state = State(self.config, sources or Sources())
         self.resolution = ERAS[self.config.era]()
+        self.tools = tools_of(self.config.era)
 
     @property
     def tick(self) -> int:
@@ -72,7 +74,7 @@ class Game:
         Raises GameError for whatever the game refuses, `rate_limited` among it when
         the player has already acted in this tick.
         """
-        result = self._call(name, arguments or {})
+        result = self._counted(name, arguments or {})
         if isinstance(result, str):
             parsed: Json = json.loads(result)
             return parsed
@@ -83,14 +85,14 @@ class Game:
 
         Raises GameError as `call` does.
         """
-        result = self._call(name, arguments or {})
+        result = self._counted(name, arguments or {})
         if isinstance(result, str):
             return result
         return json.dumps(result, indent=2, ensure_ascii=False)
 
     def is_mutation(self, name: str) -> bool:
         """Does this tool take the player's turn? An unknown one does not."""
-        tool = TOOLS.get(name)
+        tool = self.tools.get(name)
         return tool is not None and tool.mutation
 
     def must_wait(self, name: str, arguments: Json | None = None) -> bool:
@@ -98,7 +100,7 @@ class Game:
 
         Raises GameError for a call that waiting cannot help.
         """
-        tool = _tool(name)
+        tool = self._tool(name)
         if not tool.mutation:
             return False
         given = arguments or {}
@@ -113,11 +115,53 @@ class Game:
         """
         return self.state.sessions.use(session_id).player_id
 
+    def end_sessions(self, username: str) -> None:
+        """Log an account out everywhere, as a restart of the real server does."""
+        player_id = self.state.usernames.get(username.casefold())
+        for session in self.state.sessions.of(player_id or ""):
+            self.state.sessions.close(session.id)
+
+    def outcome(self, player_id: str) -> Outcome | None:
+        """Take what came of an action whose caller waits for it (era C).
+
+        None means that its tick has not come.
+        """
+        return self.resolution.outcome(player_id)
+
+    def _tool(self, name: str) -> Tool:
+        tool = self.tools.get(name)
+        if tool is None:
+            raise unknown_command(name)
+        return tool
+
+    def _counted(self, name: str, arguments: Json) -> Json | str:
+        """Make a call and count it for the account that made it."""
+        who = self.account_of(arguments)
+        try:
+            result = self._call(name, arguments)
+        except GameError as error:
+            self.state.tallies.of(who).refused[error.code] += 1
+            raise
+        # A registration has its name only now.
+        tally = self.state.tallies.of(who or self.account_of(arguments))
+        tally.seen_at(self.tick)
+        (tally.accepted if self.is_mutation(name) else tally.queries)[name] += 1
+        return result
+
+    def account_of(self, arguments: Json) -> str:
+        """The name of the account that a call is made for, "" where there is none."""
+        session = self.state.sessions.find(arguments.get("session_id"))
+        if session is not None:
+            return self.state.players[session.player_id].username
+        name = str(arguments.get("username", "")).strip().casefold()
+        player_id = self.state.usernames.get(name)
+        return self.state.players[player_id].username if player_id else ""
+
     def _session(self, arguments: Json) -> Session:
         return self.state.sessions.use(arguments.get("session_id"))
 
     def _call(self, name: str, arguments: Json) -> Json | str:
-        tool = _tool(name)
+        tool = self._tool(name)
         if tool.open:
             return self._open_call(tool, arguments)
         session = self._session(arguments)
@@ -139,8 +183,8 @@ class Game:
         if tool.name == "login":
             return accounts.login(self.state, checked)
         if tool.name == "get_version":
-            return RELEASE
-        return {"commands": [one.command() for one in TOOLS.values()]}
+            return release(self.config.era)
+        return {"commands": [one.command() for one in self.tools.values()]}
 
     def _rate_limited(self) -> GameError:
         wait = self.config.tick_seconds
@@ -181,10 +225,3 @@ class Game:
         for deposit in self.state.mined.values():
             missing = deposit.max_remaining - deposit.remaining
             deposit.remaining += missing // _REGROWTH
-
-
-def _tool(name: str) -> Tool:
-    tool = TOOLS.get(name)
-    if tool is None:
-        raise unknown_command(name)
-    return tool

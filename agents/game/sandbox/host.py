@@ -7,12 +7,15 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
 
 from agents.game.sandbox.clock import run_clock
+from agents.game.sandbox.control import make_control
+from agents.game.sandbox.faults import Faults, Plan
 from agents.game.sandbox.game import Game
 from agents.game.sandbox.persistence import Keeper
 from agents.game.sandbox.server import PATH, make_app
@@ -29,11 +32,13 @@ class HostOptions:
 
     `tick_seconds`: None means that ticks pass only by `Host.step`. `json_response`:
     plain JSON answers, else event streams. `state_file`: where the world is kept.
+    `faults`: what goes wrong on purpose.
     """
 
     tick_seconds: float | None = None
     state_file: Path | None = None
     json_response: bool = True
+    faults: Plan = field(default_factory=Plan)
 
 
 class _Uvicorn(uvicorn.Server):
@@ -64,8 +69,10 @@ class Host:
         self.game = game
         self.options = options
         self.turns = Turns(game)
+        self.faults = Faults(game.config.seed, options.faults)
+        self.paused = False
         self.keeper = Keeper(options.state_file, game) if options.state_file else None
-        self._server: _Uvicorn | None = None
+        self._servers: list[_Uvicorn] = []
         self._stopping = False
 
     def step(self) -> int:
@@ -78,16 +85,27 @@ class Host:
         """Ask `serve` to end."""
         self._stopping = True
         self.turns.close()
-        if self._server is not None:
-            self._server.should_exit = True
+        for server in self._servers:
+            server.should_exit = True
 
-    async def serve(self, listener: socket.socket, ready: Callable[[], None]) -> None:
+    async def serve(
+        self,
+        listener: socket.socket,
+        ready: Callable[[], None],
+        truth: socket.socket | None = None,
+    ) -> None:
         """Serve on a bound socket until `stop`, then save.
 
-        `ready` is called once, when connections are accepted. An error in the clock
-        ends the serving and is raised.
+        `ready` is called once, when connections are accepted. `truth` is a bound socket
+        for the truth port. An error in the clock ends the serving and is raised.
         """
-        self._server = _Uvicorn(self._web_config(listener), ready)
+        begun = _Countdown(1 if truth is None else 2, ready)
+        self._servers = [_Uvicorn(self._web_config(listener), begun.one)]
+        listeners = [listener]
+        if truth is not None:
+            control = _Uvicorn(_config(make_control(self)), begun.one)
+            self._servers.append(control)
+            listeners.append(truth)
         tasks: list[asyncio.Task[None]] = []
         seconds = self.options.tick_seconds
         if seconds is not None:
@@ -98,8 +116,14 @@ class Host:
         for task in tasks:
             task.add_done_callback(self._on_end)
         try:
-            self._server.should_exit = self._stopping
-            await self._server.serve(sockets=[listener])
+            for server in self._servers:
+                server.should_exit = self._stopping
+            await asyncio.gather(
+                *(
+                    server.serve(sockets=[one])
+                    for server, one in zip(self._servers, listeners, strict=True)
+                )
+            )
         finally:
             failure = await _end(tasks)
             if self.keeper is not None:
@@ -108,7 +132,8 @@ class Host:
             raise failure
 
     def _on_tick(self) -> None:
-        self.step()
+        if not self.paused:
+            self.step()
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
@@ -118,18 +143,36 @@ class Host:
         app = make_app(
             self.turns,
             self.keeper,
+            self.faults,
             host=listener.getsockname()[0],
             json_response=self.options.json_response,
         )
-        return uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            lifespan="on",
-            ws="none",
-            timeout_graceful_shutdown=1,
-        )
+        return _config(app)
+
+
+class _Countdown:
+    """Says that all is ready when the last of several is."""
+
+    def __init__(self, count: int, ready: Callable[[], None]) -> None:
+        self._left = count
+        self._ready = ready
+
+    def one(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self._ready()
+
+
+def _config(app: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> Exception | None:
@@ -159,8 +202,8 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def url_of(listener: socket.socket) -> str:
-    """Give the address of the MCP endpoint on a bound socket."""
+def url_of(listener: socket.socket, path: str = PATH) -> str:
+    """Give the address of the MCP endpoint on a bound socket, or of another path."""
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}{PATH}"
+    return f"http://{shown}:{port}{path}"

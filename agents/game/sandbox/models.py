@@ -99,13 +99,15 @@ class Pending:
     """An accepted action whose outcome comes at `due_tick`.
 
     `arguments` are plain JSON values, so that a saved game can go on with it.
-    `begun` is set at the first tick after the acceptance.
+    `begun` is set at the first tick after the acceptance. `flag` is added to the
+    result: what the game did by itself to make the action possible.
     """
 
     tool: str
     arguments: dict[str, Any]
     due_tick: int
     begun: bool = False
+    flag: str = ""
 
 
 @dataclass(slots=True)

@@ -11,6 +11,15 @@ QUEUE_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """What happened, in the words of a notification that has no recipient yet."""
+
+    data: dict[str, Any]
+    msg_type: str = "ok"
+    category: str = "system"
+
+
+@dataclass(frozen=True, slots=True)
 class Notification:
     """One event; `type` is its category, `msg_type` says what happened."""
 

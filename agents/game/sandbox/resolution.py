@@ -1,12 +1,8 @@
-"""How actions get their turn: the part of the game that changed from era to era.
-
-Era A: an action is checked and answered with a preview at once; what came of it
-arrives as a notification at a later tick. One action per player and tick.
-"""
+"""How actions get their turn: the part of the game that changed from era to era."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agents.game.sandbox.actions import ACTIONS
@@ -15,17 +11,30 @@ from agents.game.sandbox.errors import GameError
 from agents.game.sandbox.models import Pending, Player
 from agents.game.sandbox.state import State
 
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an action: its result, or why it failed when its tick came."""
+
+    result: Json | None = None
+    error: GameError | None = None
+
 
 class Resolution(Protocol):
     """An era's way to take actions in and to carry them out."""
+
+    blocks: bool
+    """Does the caller wait for the outcome, instead of being told of it later?"""
 
     def must_wait(self, state: State, player: Player) -> bool:
         """Has the player used up this tick?"""
         ...
 
     def submit(
-        self, state: State, player: Player, action: Action, arguments: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, state: State, player: Player, action: Action, arguments: Json
+    ) -> Json:
         """Take an action in and give the answer to its caller.
 
         Raises GameError when it is impossible; that costs the player no tick.
@@ -36,44 +45,13 @@ class Resolution(Protocol):
         """Carry out what is due at the state's tick."""
         ...
 
-
-class Queued:
-    """Era A."""
-
-    def must_wait(self, state: State, player: Player) -> bool:
-        return player.acted_tick == state.tick
-
-    def submit(
-        self, state: State, player: Player, action: Action, arguments: dict[str, Any]
-    ) -> dict[str, Any]:
-        _check_free(player, action)
-        intent = action.prepare(state, player, arguments)
-        player.pending = Pending(
-            action.name, intent.arguments, state.tick + intent.ticks
-        )
-        player.acted_tick = state.tick
-        return {"queued": True, **intent.preview}
-
-    def resolve(self, state: State) -> None:
-        for player in list(state.players.values()):
-            if player.pending is not None:
-                self._advance(state, player, player.pending)
-
-    def _advance(self, state: State, player: Player, pending: Pending) -> None:
-        action = ACTIONS[pending.tool]
-        if not pending.begun:
-            action.begin(state, player, pending.arguments)
-            pending.begun = True
-        if state.tick < pending.due_tick:
-            return
-        player.pending = None
-        for event in _finish(state, player, action, pending):
-            state.tell(
-                player, state.notification(event.msg_type, event.data, event.category)
-            )
+    def outcome(self, player_id: str) -> Outcome | None:
+        """Take what came of the player's last action, None while it is under way."""
+        ...
 
 
-def _check_free(player: Player, action: Action) -> None:
+def refuse_in_flight(player: Player, action: Action) -> None:
+    """Raises GameError where the ship is between two places."""
     pending = player.pending
     if pending is None or not player.in_transit:
         return
@@ -85,19 +63,38 @@ def _check_free(player: Player, action: Action) -> None:
     )
 
 
-def _finish(
-    state: State, player: Player, action: Action, pending: Pending
-) -> list[Event]:
+def advance(state: State, player: Player) -> tuple[Action, list[Event]] | None:
+    """Take a player's action one tick further; its events when it ends.
+
+    Raises GameError, repeating its code in the message, where the action has become
+    impossible since it was accepted; it ends by that.
+    """
+    pending = player.pending
+    if pending is None:
+        return None
+    action = ACTIONS[pending.tool]
+    if not pending.begun:
+        action.begin(state, player, pending.arguments)
+        pending.begun = True
+    if state.tick < pending.due_tick:
+        return None
+    player.pending = None
+    tally = state.tallies.of(player.username)
     try:
-        return action.finish(state, player, pending.arguments)
+        events = action.finish(state, player, pending.arguments)
     except GameError as error:
-        data = {
-            "command": action.name,
-            "tick": state.tick,
-            "code": error.code,
-            "message": f"{error.code}: {error.message}",
-        }
-        return [Event(data, "action_error")]
+        tally.failed[action.name] += 1
+        raise GameError(error.code, f"{error.code}: {error.message}") from None
+    tally.executed[action.name] += 1
+    return action, events
 
 
-ERAS: dict[str, Callable[[], Resolution]] = {"A": Queued}
+def tell_error(state: State, player: Player, pending: Pending, why: GameError) -> None:
+    """Put an action_error into the player's queue."""
+    data = {
+        "command": pending.tool,
+        "tick": state.tick,
+        "code": why.code,
+        "message": why.message,
+    }
+    state.tell(player, state.notification("action_error", data))

@@ -13,10 +13,12 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agents.game.sandbox.errors import GameError
+from agents.game.sandbox.errors import GameError, unknown_command
+from agents.game.sandbox.faults import Faults
+from agents.game.sandbox.gate import FaultGate
 from agents.game.sandbox.persistence import Keeper
-from agents.game.sandbox.release import VERSION
-from agents.game.sandbox.tools import TOOLS, Tool
+from agents.game.sandbox.release import VERSIONS
+from agents.game.sandbox.tools import Tool
 from agents.game.sandbox.turns import Turns
 
 PATH = "/mcp"
@@ -26,26 +28,40 @@ _INSTRUCTIONS = (
     "You are a player in SpaceMolt, a space game for software agents.\n"
     "register or login gives you a session_id: pass it to every other tool.\n"
     "Actions (travel, jump, mine, dock, undock, buy, sell, refuel, repair, scan, "
-    "attack) take your turn, one per tick: the answer says that they are queued, and "
-    "get_notifications says what came of them. Everything else is free.\n"
+    "attack) take your turn, one per tick: {how} Everything else is free.\n"
     "The usual round: undock, travel to a belt, mine, travel back, dock, sell, refuel."
 )
+_HOW = {
+    "A": "the answer says that they are queued, and get_notifications says what came "
+    "of them.",
+    "C": "the answer comes when the tick has come, and says what came of them.",
+}
 
 Context = ServerRequestContext[Any]
 
 
 def make_app(
-    turns: Turns, keeper: Keeper | None, *, host: str, json_response: bool
+    turns: Turns,
+    keeper: Keeper | None,
+    faults: Faults,
+    *,
+    host: str,
+    json_response: bool,
 ) -> Starlette:
     """Build the web application that answers for a game.
 
-    `json_response`: answer with plain JSON, else with an event stream.
+    `faults`: what goes wrong on purpose. `json_response`: answer with plain JSON, else
+    with an event stream.
     """
+
+    def tools() -> list[Tool]:
+        every = turns.game.tools.values()
+        return [one for one in every if not faults.hidden(one.name, turns.game.tick)]
 
     async def list_tools(
         ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS.values()])
+        return types.ListToolsResult(tools=[_listed(tool) for tool in tools()])
 
     async def list_resources(
         ctx: Context, params: types.PaginatedRequestParams | None
@@ -56,6 +72,8 @@ def make_app(
         ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         try:
+            if faults.hidden(params.name, turns.game.tick):
+                raise unknown_command(params.name)
             text = await turns.answer(params.name, params.arguments or {})
         except GameError as error:
             return _result(error.text, is_error=True)
@@ -66,9 +84,9 @@ def make_app(
 
     server: Server[Any] = Server(
         "spacemolt-gameserver",
-        version=VERSION,
+        version=VERSIONS[turns.game.config.era][0],
         title="SpaceMolt (sandbox)",
-        instructions=_INSTRUCTIONS,
+        instructions=_INSTRUCTIONS.format(how=_HOW[turns.game.config.era]),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
@@ -79,6 +97,7 @@ def make_app(
         max_request_body_size=MOST_BODY_BYTES,
         host=host,
     )
+    app.add_middleware(FaultGate, faults=faults, turns=turns)
     app.add_middleware(HandshakeOnly)
     return app
 

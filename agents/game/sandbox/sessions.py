@@ -63,6 +63,10 @@ class Sessions:
         session.used_ns = now
         return session
 
+    def find(self, session_id: object) -> Session | None:
+        """Look a session up without using it."""
+        return self._by_id.get(session_id) if isinstance(session_id, str) else None
+
     def close(self, session_id: str) -> None:
         """End a session; an unknown id is no error."""
         session = self._by_id.pop(session_id, None)

@@ -13,11 +13,12 @@ from agents.game.sandbox.chart import Chart
 from agents.game.sandbox.config import Config
 from agents.game.sandbox.markets import Markets
 from agents.game.sandbox.models import Player
-from agents.game.sandbox.notifications import Notification
+from agents.game.sandbox.notifications import Event, Notification
 from agents.game.sandbox.npcs import Npc, Pirate, make_npcs, make_pirates
 from agents.game.sandbox.places import Deposit
 from agents.game.sandbox.sessions import Sessions
 from agents.game.sandbox.stamps import rfc3339
+from agents.game.sandbox.tally import Tallies
 from agents.game.sandbox.world import make_world
 
 
@@ -50,6 +51,7 @@ class State:
         self.npcs: dict[str, Npc] = make_npcs(self.world, config.seed)
         self.pirates: dict[str, Pirate] = make_pirates(self.world, config.seed)
         self.mined: dict[tuple[str, str], Deposit] = {}
+        self.tallies = Tallies()
         self._here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._npcs_here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for npc in self.npcs.values():
@@ -125,6 +127,10 @@ class State:
         """Put a notification into every session of a player; nobody there, no trace."""
         for session in self.sessions.of(player.id):
             session.mailbox.put(notification)
+
+    def tell_event(self, player: Player, event: Event) -> None:
+        """Put an event of an action into every session of a player."""
+        self.tell(player, self.notification(event.msg_type, event.data, event.category))
 
     def _passage(
         self, msg_type: str, username: str, poi_id: str, clan_tag: str = ""

@@ -1,8 +1,10 @@
 """A sandbox game inside a test: real HTTP, ticks by hand.
 
-with SandboxServer(systems=20) as sandbox:
-    ...                     # any MCP client against sandbox.url
-    sandbox.step()          # one tick passes
+with SandboxServer(era="C", faults="502=0.05") as sandbox:
+    ...                          # any MCP client against sandbox.url
+    sandbox.step()               # one tick passes
+    sandbox.truth("Ada")["facts"]["credits"]
+    sandbox.strike_once("lost-session", tool="mine")
 """
 
 from __future__ import annotations
@@ -11,14 +13,18 @@ import asyncio
 import concurrent.futures
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from agents.game.sandbox import truth
 from agents.game.sandbox.config import Config
+from agents.game.sandbox.faults import Order, parse
 from agents.game.sandbox.game import Game
 from agents.game.sandbox.host import Host, HostOptions, bind, url_of
+from agents.game.sandbox.models import Player
 
 _Result = TypeVar("_Result")
 _PATIENCE = 30.0
@@ -28,34 +34,40 @@ class SandboxServer:
     """A context manager that serves a game from a thread of its own.
 
     `tick`: seconds per tick, or None (the default) for ticks by `step` only.
-    `port`: 0 takes any free one. `state`: a file that keeps the world.
-    `json_response`: False makes the server answer with event streams.
+    `port`: 0 takes any free one. `state`: a file that keeps the world. `faults`: what
+    goes wrong on purpose, in the words of `--faults`. `json_response`: False makes the
+    server answer with event streams. All else is the game's `Config`, such as `seed`,
+    `systems` (20 if not given) or `era`.
     """
 
     def __init__(
         self,
         *,
         tick: float | None = None,
-        seed: int = 1,
-        systems: int = 20,
         port: int = 0,
         state: Path | None = None,
+        faults: str = "",
         json_response: bool = True,
+        **config: Any,
     ) -> None:
-        self.game = Game(Config(seed=seed, systems=systems, tick_seconds=tick or 10.0))
-        self._host = Host(self.game, HostOptions(tick, state, json_response))
+        chosen = {"systems": 20, "tick_seconds": tick or 10.0, **config}
+        self.game = Game(Config(**chosen))
+        options = HostOptions(tick, state, json_response, parse(faults))
+        self._host = Host(self.game, options)
         self._port = port
-        self._listener: socket.socket | None = None
+        self._listeners: list[socket.socket] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready: concurrent.futures.Future[None] = concurrent.futures.Future()
         self.url = ""
+        self.truth_url = ""
 
     def __enter__(self) -> Self:
         if self._host.keeper is not None:
             self._host.keeper.load()
-        self._listener = bind("127.0.0.1", self._port)
-        self.url = url_of(self._listener)
+        self._listeners = [bind("127.0.0.1", self._port), bind("127.0.0.1", 0)]
+        self.url = url_of(self._listeners[0])
+        self.truth_url = url_of(self._listeners[1], "")
         self._thread = threading.Thread(target=self._run, name="sandbox", daemon=True)
         self._thread.start()
         self._ready.result(_PATIENCE)
@@ -93,6 +105,33 @@ class SandboxServer:
 
         return self._in_loop(call())
 
+    def player(self, username: str) -> Player:
+        """The account as the game itself knows it. Raises KeyError."""
+        state = self.game.state
+        return self.run(lambda: state.players[state.usernames[username.casefold()]])
+
+    def truth(self, username: str) -> dict[str, Any]:
+        """All that is true of an account now, as on the truth port."""
+        return self.run(lambda: truth.account(self.game, username))
+
+    def calls(self, username: str) -> dict[str, Any]:
+        """What an account has asked so far, as on the truth port."""
+        return self.run(lambda: self.game.state.tallies.of(username).view())
+
+    def set_faults(self, plan: str) -> None:
+        """Let other things go wrong from now on; "" for none."""
+        parsed = parse(plan)
+        self.run(lambda: setattr(self._host.faults, "plan", parsed))
+
+    def strike_once(self, kind: str, *, tool: str = "", username: str = "") -> None:
+        """Let a fault strike the next call that fits."""
+        self.run(lambda: self._host.faults.order(Order(kind, tool, username)))
+
+    @property
+    def struck(self) -> Counter[str]:
+        """How often each kind of fault has struck."""
+        return self._host.faults.struck
+
     def wait_until_held(self, count: int = 1) -> None:
         """Wait until so many requests are being held for the next tick."""
 
@@ -116,6 +155,8 @@ class SandboxServer:
             self._ready.set_exception(error)
 
     async def _serve(self) -> None:
-        assert self._listener is not None  # noqa: S101 - set by __enter__
         self._loop = asyncio.get_running_loop()
-        await self._host.serve(self._listener, lambda: self._ready.set_result(None))
+        listener, truth_port = self._listeners
+        await self._host.serve(
+            listener, lambda: self._ready.set_result(None), truth_port
+        )

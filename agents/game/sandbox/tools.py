@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.game.sandbox.parameters import SESSION_ID, Parameter
@@ -297,3 +297,17 @@ _LOG = (
 TOOLS: dict[str, Tool] = {
     tool.name: tool for tool in (*_AUTH, *_INFORMATION, *_ACTIONS, *_LOG)
 }
+
+
+def tools_of(era: str) -> dict[str, Tool]:
+    """The tools of an era; since v0.63.1 the log is read one entry at a time."""
+    if era != "C":
+        return TOOLS
+    index = Parameter("index", "integer", "0 is the newest entry", required=False)
+    reader = replace(
+        TOOLS["captains_log_list"],
+        description="Read one entry of your captain's log, the newest by default.",
+        parameters=(index,),
+        example={"index": 0},
+    )
+    return {**TOOLS, reader.name: reader}

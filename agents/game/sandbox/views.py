@@ -201,6 +201,18 @@ def base_view(base: Base) -> Json:
     }
 
 
+def condition_view(base: Base) -> Json:
+    """How well a station works; four fifths of it always do."""
+    working = len(base.facilities) * 4 // 5
+    return {
+        "condition": "operational",
+        "condition_text": "Most of the station's infrastructure is working.",
+        "satisfaction_pct": 100 * working // len(base.facilities),
+        "satisfied_count": working,
+        "total_service_infra": len(base.facilities),
+    }
+
+
 def offers_view(market: Market) -> list[Json]:
     """What a station sells, as get_poi lists it."""
     return [

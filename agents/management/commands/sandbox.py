@@ -9,7 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.game.sandbox.config import FEWEST_SYSTEMS, MOST_SYSTEMS, Config
-from agents.game.sandbox.resolution import ERAS
+from agents.game.sandbox.eras import ERAS
+from agents.game.sandbox.faults import KINDS, Plan, parse
 from agents.game.sandbox.run import DEFAULT_PORT, CannotStart, RunOptions, run
 
 
@@ -61,6 +62,26 @@ class Command(BaseCommand):
             metavar="FILE",
             help="keep the world in this file between runs (default: not kept)",
         )
+        parser.add_argument(
+            "--faults",
+            type=_faults,
+            default=Plan(),
+            metavar="PLAN",
+            help="what goes wrong on purpose, such as lost-session=0.01,502=0.02; "
+            f"kinds: {', '.join(KINDS)} (default: nothing)",
+        )
+        parser.add_argument(
+            "--truth-port",
+            type=_port,
+            metavar="PORT",
+            help="for tests: loopback port that tells what is true, steps ticks and "
+            "switches faults, 0 for any free one (default: none)",
+        )
+        parser.add_argument(
+            "--manual",
+            action="store_true",
+            help="ticks pass by the truth port only",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until SIGTERM or SIGINT; exit status 2 if it cannot start."""
@@ -70,7 +91,15 @@ class Command(BaseCommand):
             era=options["era"],
             tick_seconds=options["tick"],
         )
-        chosen = RunOptions(config, options["host"], options["port"], options["state"])
+        chosen = RunOptions(
+            config,
+            options["host"],
+            options["port"],
+            options["state"],
+            faults=options["faults"],
+            truth_port=options["truth_port"],
+            manual=options["manual"],
+        )
         try:
             run(chosen, self._announce)
         except CannotStart as error:
@@ -102,6 +131,13 @@ def _between(text: str, least: float, most: float, *, whole: bool) -> float:
     if not least <= value <= most:
         raise ArgumentTypeError(f"{text} is not from {least:g} to {most:g}")
     return value
+
+
+def _faults(text: str) -> Plan:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _era(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -25,11 +26,17 @@ READY = re.compile(
     r"sandbox game ready at (http://127\.0\.0\.1:\d+/mcp) "
     r"\(tick (\S+) s, era A, 20 systems, seed 1\)\n"
 )
+TESTABLE = re.compile(
+    r"sandbox game ready at (http://127\.0\.0\.1:\d+/mcp) \(tick by hand, era C, "
+    r"20 systems, seed 1\); truth at (http://127\.0\.0\.1:\d+)\n"
+)
 
 
 @contextmanager
-def started(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start the sandbox and give the process with the address it has printed."""
+def started(
+    *options: str, says: re.Pattern[str] = READY
+) -> Iterator[tuple[subprocess.Popen[str], re.Match[str]]]:
+    """Start the sandbox and give the process with the line it has printed."""
     process = subprocess.Popen(
         [*COMMAND, *SMALL, *options],
         stdout=subprocess.PIPE,
@@ -40,9 +47,9 @@ def started(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        ready = READY.fullmatch(line)
+        ready = says.fullmatch(line)
         assert ready is not None, line
-        yield process, ready[1]
+        yield process, ready
     finally:
         process.kill()
         process.communicate()
@@ -57,8 +64,8 @@ def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, st
 
 async def test_it_serves_and_ends_well_with_requests_held(tmp_path: Path) -> None:
     path = tmp_path / "world.json"
-    with started("--tick", "600", "--state", str(path)) as (process, url):
-        async with connected(url) as captain:
+    with started("--tick", "600", "--state", str(path)) as (process, said):
+        async with connected(said[1]) as captain:
             await captain.register("Waiting")
             await captain.call("undock")
             calls = [
@@ -80,6 +87,28 @@ async def test_it_serves_and_ends_well_with_requests_held(tmp_path: Path) -> Non
 def test_an_interrupt_ends_it_too() -> None:
     with started("--tick", "0.5") as (process, _):
         assert end(process, signal.SIGINT) == (0, "")
+
+
+async def test_tests_steer_it_through_the_truth_port() -> None:
+    options = ("--manual", "--truth-port", "0", "--era", "C", "--faults", "delay=0")
+    with started(*options, says=TESTABLE) as (process, said):
+        async with connected(said[1]) as captain:
+            await captain.register("Steered")
+            leaving = asyncio.create_task(captain.call("undock"))
+            async with httpx2.AsyncClient(base_url=said[2]) as control:
+                await control.post("/held")
+                stepped = (await control.post("/step")).json()
+                assert await leaving == {"action": "undock"}
+                true = (await control.get("/truth/Steered")).json()
+        assert true["tick"] == stepped["tick"]
+        assert true["facts"]["docked_at_base"] is None
+        assert await asyncio.to_thread(end, process, signal.SIGTERM) == (0, "")
+
+
+def test_the_truth_is_for_this_machine_only() -> None:
+    complaint = refused("--host", "0.0.0.0", "--truth-port", "0")  # noqa: S104
+    assert "--truth-port is for tests on this machine and --host 0.0.0.0" in complaint
+    assert "--manual needs --truth-port" in refused("--manual")
 
 
 def refused(*options: str) -> str:
@@ -114,13 +143,14 @@ def test_a_state_file_of_another_world_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_era_that_is_not_offered_is_one_clear_line() -> None:
-    assert "argument --era: 'C' is not offered; choose A" in refused("--era", "C")
+    assert "argument --era: 'Z' is not offered; choose A, C" in refused("--era", "Z")
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--faults", "lost"], "unrecognized arguments: --faults"),
+        (["--faults", "lost"], "'lost' is no fault; choose from lost-transport"),
+        (["--faults", "502=2"], "502 needs a rate from 0 to 1, such as 502=0.02"),
         (["--tick", "0"], "0 is not from 0.01 to 3600"),
         (["--tick", "nan"], "nan is not from 0.01 to 3600"),
         (["--tick", "fast"], "'fast' is not a number"),

@@ -1,7 +1,7 @@
 """The form of an action: checked when it is asked for, carried out at a tick.
 
 How the three steps are told to the player is the business of the era (see
-`resolution`), so an action never knows whether its caller waits.
+`eras`), so an action never knows whether its caller waits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.game.sandbox.models import Player
+from agents.game.sandbox.notifications import Event
 from agents.game.sandbox.state import State
+
+__all__ = ["Action", "Arguments", "Event", "Intent"]
 
 Arguments = dict[str, Any]
 
@@ -27,15 +30,6 @@ class Intent:
     arguments: Arguments
     preview: dict[str, Any]
     ticks: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What came of an action, in the words of a notification."""
-
-    data: dict[str, Any]
-    msg_type: str = "ok"
-    category: str = "system"
 
 
 Prepare = Callable[[State, Player, Arguments], Intent]
@@ -54,10 +48,12 @@ class Action:
     `prepare` changes nothing and raises GameError when the action is impossible.
     `begin` runs at the first tick after the acceptance, `finish` at the last; it
     raises GameError when the action has become impossible meanwhile. The first
-    event that `finish` gives is the action's own result.
+    event that `finish` gives is the action's own result. `needs`: "space" or "dock",
+    where a later era undocks or docks the ship by itself.
     """
 
     name: str
     prepare: Prepare
     finish: Finish
     begin: Begin = field(default=_nothing)
+    needs: str = ""

@@ -164,4 +164,4 @@ def _die(state: State, player: Player, killer: Pirate) -> dict[str, Any]:
     }
 
 
-ATTACK = Action("attack", _prepare, _finish)
+ATTACK = Action("attack", _prepare, _finish, needs="space")

@@ -145,5 +145,5 @@ def _finish_jump(state: State, player: Player, arguments: Arguments) -> list[Eve
     ]
 
 
-TRAVEL = Action("travel", _prepare_travel, _finish_travel, _depart)
-JUMP = Action("jump", _prepare_jump, _finish_jump, _depart)
+TRAVEL = Action("travel", _prepare_travel, _finish_travel, _depart, "space")
+JUMP = Action("jump", _prepare_jump, _finish_jump, _depart, "space")

@@ -86,4 +86,4 @@ def _hold_full() -> GameError:
     return GameError("cargo_full", "Cargo hold is full")
 
 
-MINE = Action("mine", _prepare, _finish)
+MINE = Action("mine", _prepare, _finish, needs="space")

@@ -81,5 +81,5 @@ def _check_credits(player: Player, least: int) -> None:
         )
 
 
-REFUEL = Action("refuel", _prepare_refuel, _finish_refuel)
-REPAIR = Action("repair", _prepare_repair, _finish_repair)
+REFUEL = Action("refuel", _prepare_refuel, _finish_refuel, needs="dock")
+REPAIR = Action("repair", _prepare_repair, _finish_repair, needs="dock")

@@ -170,5 +170,5 @@ def _traded(state: State, player: Player, worth: int) -> dict[str, object]:
     return {"level_up": learn(player, "trading", xp), "xp_gained": xp}
 
 
-BUY = Action("buy", _prepare_buy, _finish_buy)
-SELL = Action("sell", _prepare_sell, _finish_sell)
+BUY = Action("buy", _prepare_buy, _finish_buy, needs="dock")
+SELL = Action("sell", _prepare_sell, _finish_sell, needs="dock")

@@ -5,16 +5,19 @@ from __future__ import annotations
 from agents.game.sandbox.catalogue import ITEMS, find_item
 from agents.game.sandbox.errors import not_docked_here, unknown_item
 from agents.game.sandbox.markets import Shelf
-from agents.game.sandbox.places import Base
+from agents.game.sandbox.places import Base, Poi, System
 from agents.game.sandbox.queries.call import Call, Json
+from agents.game.sandbox.state import State
 from agents.game.sandbox.views import (
     base_view,
+    condition_view,
     deposit_view,
     npc_nearby,
     offers_view,
     pirate_nearby,
     player_nearby,
     poi_view,
+    position_view,
     security,
     system_view,
 )
@@ -26,11 +29,57 @@ def get_system(call: Call) -> Json:
     if call.player.in_transit:
         return _under_way(call, "get_system")
     system = call.state.world.systems[call.player.system_id]
+    if call.state.config.era == "C":
+        return _whole_system(call.state, system, call.player.poi_id)
     return {
         "system": system_view(system),
         "pois": [poi_view(poi, resources=False) for poi in system.pois],
         "security_status": security(system.police_level),
     }
+
+
+def _whole_system(state: State, system: System, poi_id: str) -> Json:
+    """The form since v0.87: places and connections as objects inside the system."""
+    pois = {poi.id: _listed_poi(state, poi) for poi in system.pois}
+    empire = {"empire": system.empire} if system.empire else {}
+    words = security(system.police_level)
+    return {
+        "action": "get_system",
+        "system": {
+            "id": system.id,
+            "name": system.name,
+            "description": system.description,
+            **empire,
+            "police_level": system.police_level,
+            "security_status": words,
+            "pois": list(pois.values()),
+            "connections": [
+                _joined(state, system, name) for name in system.connections
+            ],
+        },
+        "poi": pois[poi_id],
+        "security_status": words,
+    }
+
+
+def _listed_poi(state: State, poi: Poi) -> Json:
+    view: Json = {
+        "id": poi.id,
+        "name": poi.name,
+        "type": poi.type,
+        "position": position_view(poi.position),
+        "has_base": poi.base is not None,
+        "online": len(state.players_at(poi.id)) + len(state.npcs_at(poi.id)),
+    }
+    if poi.base:
+        view |= {"base_id": poi.base.id, "base_name": poi.base.name}
+    return view
+
+
+def _joined(state: State, system: System, name: str) -> Json:
+    other = state.world.systems[name]
+    distance = round(system.position.distance(other.position))
+    return {"system_id": name, "name": other.name, "distance": distance}
 
 
 def get_poi(call: Call) -> Json:
@@ -77,17 +126,7 @@ def _docked_base(call: Call) -> Base:
 
 def get_base(call: Call) -> Json:
     base = _docked_base(call)
-    working = len(base.facilities) * 4 // 5
-    return {
-        "base": base_view(base),
-        "condition": {
-            "condition": "operational",
-            "condition_text": "Most of the station's infrastructure is working.",
-            "satisfaction_pct": 100 * working // len(base.facilities),
-            "satisfied_count": working,
-            "total_service_infra": len(base.facilities),
-        },
-    }
+    return {"base": base_view(base), "condition": condition_view(base)}
 
 
 def get_nearby(call: Call) -> Json:

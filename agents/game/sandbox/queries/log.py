@@ -31,6 +31,9 @@ def captains_log_add(call: Call) -> Json:
 
 
 def captains_log_list(call: Call) -> Json:
+    """The whole log, or one entry of it as it is since v0.63.1."""
+    if call.state.config.era == "C":
+        return _one_entry(call.player.log, call.arguments.get("index", 0))
     return {
         "entries": log_view(call.player.log),
         "total_count": len(call.player.log),
@@ -38,9 +41,24 @@ def captains_log_list(call: Call) -> Json:
     }
 
 
+def _one_entry(log: list[LogEntry], index: int) -> Json:
+    entry = _entry(log, index) if log or index else None
+    return {
+        "entry": entry,
+        "index": index,
+        "total_count": len(log),
+        "max_entries": MOST_ENTRIES,
+        "has_next": index + 1 < len(log),
+        "has_prev": index > 0,
+    }
+
+
 def captains_log_get(call: Call) -> Json:
-    index = call.arguments["index"]
-    entries = log_view(call.player.log)
+    return _entry(call.player.log, call.arguments["index"])
+
+
+def _entry(log: list[LogEntry], index: int) -> Json:
+    entries = log_view(log)
     if not 0 <= index < len(entries):
         raise GameError(
             "invalid_index",
