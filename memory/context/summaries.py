@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ SUFFIX = "\n\nLast request from user was: "
 _LABEL = "[Summary {generation} of the messages up to {through}. Prior context, no request.{status}]"
 _DONE = " The request quoted at its end was answered: done unless the summary says otherwise."
 _PENDING = " The request quoted at its end had no final answer yet: pending."
+_BLOCK = re.compile(r"\[Summary \d+ of the messages up to \d+\. Prior context")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,18 @@ class Shown:
     fates: dict[int, Fate] = field(default_factory=dict)
     covers_intent: bool = False
     covers_newest: bool = False
+
+
+def is_block(text: str) -> bool:
+    """Whether a text of a view is the summary block, which is nobody's request."""
+    return _BLOCK.match(text) is not None
+
+
+def order_in(block: str) -> tuple[str, bool]:
+    """The order quoted at the end of a summary block, and whether it was answered."""
+    label, _, rest = block.partition("\n")
+    _, found, order = rest.rpartition(SUFFIX)
+    return (order if found else "", _DONE.strip() in label)
 
 
 def show_summary(history: History) -> Shown:

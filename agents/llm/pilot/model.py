@@ -23,7 +23,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
-from agents.llm.pilot import answers
+from agents.llm.pilot import answers, summary
 from agents.llm.pilot.plan import decide
 from agents.llm.pilot.situation import Decision
 from agents.llm.pilot.transcript import (
@@ -51,7 +51,10 @@ async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse
     """Decide on the next message from what a model would be sent."""
     transcript = transcript_of(messages)
     tools = {tool.name: _arguments(tool) for tool in info.function_tools}
-    decision = decide(name_in(transcript.system), transcript, tools)
+    if summary.is_asked_for(transcript):
+        decision = Decision(text=summary.write(transcript))
+    else:
+        decision = decide(name_in(transcript.system), transcript, tools)
     parts = list(_parts(decision, len(messages)))
     return ModelResponse(
         parts,

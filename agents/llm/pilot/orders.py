@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.llm.pilot.transcript import Called, Heard, Transcript
+from agents.llm.pilot.transcript import Called, Entry, Heard, Transcript
 from agents.llm.prompts import is_nudge
+from memory.context.summaries import is_block, order_in
 
 LONGEST = 500
 """A longer text is a summary or a report, not an order."""
@@ -84,17 +86,28 @@ def current_order(transcript: Transcript) -> Order | None:
         entry = entries[index]
         if not isinstance(entry, Heard) or is_nudge(entry.text):
             continue
+        if is_block(entry.text):
+            # What was done once is not done again because a summary quotes it.
+            text, done = order_in(entry.text)
+            found = parse(text)
+            if found and not (done and found[0] in ONCE | PASSING):
+                return Order(*found, text, calls_since=_since(entries, index))
+            continue
         if found := parse(entry.text):
-            since = tuple(e for e in entries[index + 1 :] if isinstance(e, Called))
+            since = _since(entries, index)
             return Order(*found, entry.text, index + 1 == len(entries), since)
     said = _BROADCAST.search(transcript.system)
     found = parse(said[1]) if said else None
     return Order(*found, said[1] if said else "") if found else None
 
 
+def _since(entries: Sequence[Entry], index: int) -> tuple[Called, ...]:
+    return tuple(e for e in entries[index + 1 :] if isinstance(e, Called))
+
+
 def heard_now(transcript: Transcript) -> str:
     """What somebody said just now and was not answered yet, nudges left out."""
     last = transcript.entries[-1] if transcript.entries else None
-    if isinstance(last, Heard) and not is_nudge(last.text):
+    if isinstance(last, Heard) and not (is_nudge(last.text) or is_block(last.text)):
         return last.text if len(last.text) <= LONGEST else ""
     return ""
