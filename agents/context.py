@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 
+from memory import calibration, compactions
+from memory.calibration import Known
 from memory.context import registry
-from memory.context.tokens import estimate
-from memory.context.types import Budget
-from memory.models import ContextPolicy
+from memory.context.tokens import counter_for
+from memory.context.types import Budget, Compaction
+from memory.models import ContextPolicy, SentContext
 from memory.preview import Prepared, Subject, prepare
 
 from .actions import ActionError
@@ -24,11 +27,13 @@ from .llm.endpoints import resolve
 from .llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
 from .llm.types import ModelError
 from .models import Broadcast, Mysis, ToolCatalogue
+from .summarizing import current_prompt
 
 LARGEST_BUDGET = Budget().tokens
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
 LONGEST_BROADCAST = 1_000
+REPORTED = ("call__input_tokens", "call__output_tokens")
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +74,8 @@ def subject_of(
     # Options belong to a strategy: another strategy starts from its defaults.
     same = strategy is None or strategy == policy.strategy
     tools = known_tools()
+    learnt = calibration.known(mysis.model)
+    chosen = strategy or policy.strategy
     username = mysis.account.username if mysis.account else None
     return Subject(
         mysis_id=mysis.pk,
@@ -76,14 +83,40 @@ def subject_of(
         system=system_prompt(mysis, username),
         pins=tuple(mysis.pins.order_by("pk").values_list("text", flat=True)),
         username=username,
-        strategy=strategy or policy.strategy,
+        strategy=chosen,
         options=options if options is not None else (policy.options if same else {}),
         budget=budget or budget_of(mysis, policy),
         dialect=_dialect(mysis),
         tool_policy={tool["name"]: tool["policy"] for tool in tools},
-        tools_tokens=tokens_of(tools),
+        tools_tokens=tokens_of(tools, learnt),
         nudge=nudge(mysis.nudges + 1),
+        compaction=compaction_of(mysis, chosen),
+        calibration=learnt.factor,
+        estimate_error=learnt.error,
     )
+
+
+def compaction_of(mysis: Mysis, strategy: str) -> Compaction:
+    """What the assembly has to know of earlier summaries and of the last call.
+
+    What the provider counted for the last call (L2) stands for nothing any more once
+    a newer summary or another strategy has changed the view (L8).
+    """
+    known = compactions.standing(mysis.pk, turn=mysis.turn_count)
+    known = replace(known, prompt=current_prompt())
+    last = (
+        SentContext.objects.filter(mysis_id=mysis.pk)
+        .select_related("call")
+        .only("strategy", "last_id", "created_at", *REPORTED)
+        .order_by("-pk")
+        .first()
+    )
+    if last is None or last.last_id is None or last.strategy != strategy:
+        return known
+    if compactions.made_since(mysis.pk, last.created_at):
+        return known
+    reported = last.call.input_tokens + last.call.output_tokens
+    return replace(known, reported_tokens=reported, reported_through=last.last_id)
 
 
 def system_prompt(mysis: Mysis, username: str | None) -> str:
@@ -131,13 +164,14 @@ def remember_tools(tools: Iterable[Mapping[str, Any]]) -> None:
         )
 
 
-def tokens_of(tools: Iterable[Mapping[str, Any]]) -> int:
+def tokens_of(tools: Iterable[Mapping[str, Any]], learnt: Known) -> int:
     """What the tool schemas cost, as they go over the wire."""
     shown = [
         {key: tool[key] for key in ("name", "description", "parameters")}
         for tool in tools
     ]
-    return estimate(json.dumps(shown)) if shown else 0
+    count = counter_for("estimate", learnt.factor)
+    return count(json.dumps(shown)) if shown else 0
 
 
 def _dialect(mysis: Mysis) -> Any:

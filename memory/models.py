@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import ClassVar
 
 from django.contrib.postgres.indexes import GinIndex
@@ -10,6 +11,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from .context.types import DEFAULT_STRATEGY
 from .querysets import MemoryQuerySet
 from .vectors import scoped_vector
 
@@ -142,6 +144,17 @@ class HistorySummary(models.Model):
         max_length=10, choices=Status.choices, default=Status.ACTIVE
     )
     history_hash = models.CharField(max_length=64)
+    # The Mysis's turn that made it: breaker and cool-down count turns.
+    turn_number = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=1)
+    # Why it failed, or what an accepted one left out.
+    error = models.TextField(blank=True)
+    model = models.CharField(max_length=300, blank=True)
+    input_tokens = models.BigIntegerField(default=0)
+    output_tokens = models.BigIntegerField(default=0)
+    cached_tokens = models.BigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=14, decimal_places=6, default=Decimal(0))
+    latency_ms = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -157,7 +170,10 @@ class HistorySummary(models.Model):
                 name="summary_span_forward",
             ),
         ]
-        indexes = [models.Index(fields=["mysis", "-through_id"], name="summary_newest")]
+        indexes = [
+            models.Index(fields=["mysis", "-through_id"], name="summary_newest"),
+            models.Index(fields=["mysis", "-id"], name="summary_last_tried"),
+        ]
 
     def __str__(self) -> str:
         return f"summary {self.generation} of {self.mysis_id}"
@@ -208,7 +224,7 @@ class ContextPolicy(models.Model):
     """A named way of assembling contexts: strategy, options and budget."""
 
     name = models.CharField(max_length=100, unique=True)
-    strategy = models.CharField(max_length=100, default="snapshot-window")
+    strategy = models.CharField(max_length=100, default=DEFAULT_STRATEGY)
     options = models.JSONField(default=dict, blank=True)
     budget_tokens = models.PositiveIntegerField(
         default=128_000, validators=[MinValueValidator(1)]
@@ -228,6 +244,24 @@ class ContextPolicy(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class TokenCalibration(models.Model):
+    """What providers' reports taught about the tokens of one model (A30).
+
+    ``used`` is the factor that counts are made with; it follows ``factor`` in steps,
+    since every change of it moves all marks of a context.
+    """
+
+    model = models.CharField(max_length=300, primary_key=True)
+    used = models.FloatField(default=1.0)
+    factor = models.FloatField(default=1.0)
+    error = models.FloatField()
+    samples = models.PositiveIntegerField(default=0)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"{self.model} x {self.used:.2f}"
 
 
 class ContextText(models.Model):
@@ -260,6 +294,9 @@ class SentContext(models.Model):
     stats = models.JSONField(default=dict)
     facts = models.JSONField(default=dict)
     username = models.CharField(max_length=100, blank=True)
+    # The oldest and the newest stored message that was considered.
+    first_id = models.BigIntegerField(null=True, blank=True)
+    last_id = models.BigIntegerField(null=True, blank=True)
     digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -6,34 +6,28 @@ gives; so a preview cannot differ from the call. It writes nothing.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from django.conf import settings
 
+from . import tail
+from .context import registry
 from .context.assemble import assemble
 from .context.types import (
     Assembly,
     AssemblyRequest,
     Budget,
+    Compaction,
     Dialect,
-    Message,
     Summary,
 )
 from .gamestate.render import Rendered, render
-from .history import messages_of
-from .models import HistorySummary, Memory, Role, SentContext
+from .models import HistorySummary, SentContext
+from .payload import digest_of
+from .shown import view_of
 from .state import account_state
-
-# Rows read for one assembly: enough that a window of the default size shows
-# what it left out, few enough that the cost does not grow with the history.
-TAIL_ROWS = 120
-ROWS_PER_WINDOW = 4
-UNREAD_COLUMNS = ("content_vector", "reasoning_vector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +35,8 @@ class Subject:
     """Whose context, and by which policy; everything that is not in the log.
 
     ``tools_tokens`` is what the tool schemas cost. ``username`` is the active
-    game account, None where nobody is logged in.
+    game account, None where nobody is logged in. ``calibration`` and
+    ``estimate_error`` are what is known of the model's tokens (A30).
     """
 
     mysis_id: int
@@ -56,15 +51,23 @@ class Subject:
     tool_policy: Mapping[str, str] = field(default_factory=dict)
     tools_tokens: int = 0
     nudge: str | None = None
+    compaction: Compaction = field(default_factory=Compaction)
+    calibration: float = 1.0
+    estimate_error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A view with its account. ``facts`` are the state values it shows."""
+    """A view with its account. ``facts`` are the state values it shows.
+
+    ``loaded`` is what was read of the log; the next call of the same strategy begins
+    its reading at the same place.
+    """
 
     subject: Subject
     request: AssemblyRequest
     assembly: Assembly
+    loaded: tail.Tail
     facts: Mapping[str, str]
     digest: str
 
@@ -72,91 +75,78 @@ class Prepared:
 def prepare(subject: Subject, *, now: datetime | None = None) -> Prepared:
     """Load the tail of the log and assemble it. Costs the same at any length."""
     shown: list[Rendered] = []
-    request = _request(subject, _state_renderer(subject, shown, now))
+    last = _last_sent(subject)
+    state = _state_renderer(subject, last, shown, now)
+    loaded, request = _request(subject, last, state)
     assembly = assemble(request)
     return Prepared(
         subject=subject,
         request=request,
         assembly=assembly,
+        loaded=loaded,
         facts=shown[-1].facts if shown else {},
         digest=digest_of(assembly.messages, assembly.system),
     )
 
 
-def digest_of(messages: list[dict[str, Any]], system: str | None = None) -> str:
-    """SHA-256 of a view as canonical JSON; equal digests are equal payloads."""
-    body = {"system": system, "messages": messages}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _last_sent(subject: Subject) -> SentContext | None:
+    """The call before this one, without its long account."""
+    return (
+        SentContext.objects.filter(mysis_id=subject.mysis_id)
+        .only("username", "facts", "dialect", "view", "digest")
+        .order_by("-id")
+        .first()
+    )
 
 
-def _request(subject: Subject, state: Callable[[int], str]) -> AssemblyRequest:
-    chosen: dict[str, Any] = {"strategy": subject.strategy} if subject.strategy else {}
-    return AssemblyRequest(
-        messages=load_tail(subject),
+def _request(
+    subject: Subject, last: SentContext | None, state: Callable[[int], str]
+) -> tuple[tail.Tail, AssemblyRequest]:
+    strategy = subject.strategy or registry.DEFAULT
+    summary = _summary(tail.newest_summary(subject.mysis_id))
+    loaded = tail.load(
+        subject.mysis_id,
+        strategy=strategy,
+        window=subject.options.get("window"),
+        budget=subject.budget,
+        summary=summary,
+    )
+    same = last is not None and last.dialect == subject.dialect
+    return loaded, AssemblyRequest(
+        messages=loaded.messages,
         system=subject.system,
         pins=subject.pins,
-        summary=_summary(subject.mysis_id),
+        summary=summary,
+        compaction=subject.compaction,
         render_state=state,
         state_bytes=settings.ZOEA_STATE_BLOCK_BYTES,
         tool_policy=subject.tool_policy,
+        strategy=strategy,
         options=subject.options,
         budget=subject.budget,
         dialect=subject.dialect,
+        calibration=subject.calibration,
+        estimate_error=subject.estimate_error,
         tools_tokens=subject.tools_tokens,
         mysis=str(subject.mysis_id),
+        previous=view_of(last, loaded.rows)[0] if last and same else None,
         nudge=subject.nudge,
-        **chosen,
     )
 
 
-def load_tail(subject: Subject) -> tuple[Message, ...]:
-    """The newest rows, and the newest intent where it lies further back."""
-    window = subject.options.get("window")
-    wanted = window * ROWS_PER_WINDOW if isinstance(window, int) else 0
-    log = Memory.objects.defer(*UNREAD_COLUMNS)
-    limit = max(TAIL_ROWS, wanted)
-    rows = log.tail(subject.mysis_id, limit)
-    if len(rows) == limit:
-        rows = _from_a_whole_unit(subject.mysis_id, rows)
-    intent = log.newest_intent(subject.mysis_id)
-    if intent is not None and rows and intent.pk < rows[0].pk:
-        rows.insert(0, intent)
-    return messages_of(rows)
-
-
-def _from_a_whole_unit(mysis_id: int, rows: list[Memory]) -> list[Memory]:
-    """With the call of the results at the cut, and what lies between."""
-    if rows[0].role != Role.TOOL:
-        return rows
-    older = Memory.objects.defer(*UNREAD_COLUMNS).filter(
-        mysis_id=mysis_id, pk__lt=rows[0].pk
-    )
-    call = older.filter(role=Role.ASSISTANT).order_by("-pk").first()
-    if call is None:
-        return rows
-    return [*older.filter(pk__gte=call.pk).order_by("pk")[:TAIL_ROWS], *rows]
-
-
-def _summary(mysis_id: int) -> Summary | None:
-    newest = (
-        HistorySummary.objects.filter(
-            mysis_id=mysis_id, status=HistorySummary.Status.ACTIVE
-        )
-        .order_by("-through_id")
-        .first()
-    )
-    if newest is None:
-        return None
-    return Summary(newest.through_id, newest.text, newest.generation)
+def _summary(row: HistorySummary | None) -> Summary | None:
+    return Summary(row.through_id, row.text, row.generation) if row else None
 
 
 def _state_renderer(
-    subject: Subject, shown: list[Rendered], now: datetime | None
+    subject: Subject,
+    last: SentContext | None,
+    shown: list[Rendered],
+    now: datetime | None,
 ) -> Callable[[int], str]:
     # Read once; the core may ask again for a shorter block.
     state = account_state(
-        subject.username, now=now, last_shown=last_shown(subject), newest_only=True
+        subject.username, now=now, last_shown=_facts(subject, last), newest_only=True
     )
 
     def block(max_bytes: int) -> str:
@@ -167,16 +157,8 @@ def _state_renderer(
     return block
 
 
-def last_shown(subject: Subject) -> Mapping[str, str]:
-    """The state values that the last call of this account showed."""
-    if subject.username is None:
+def _facts(subject: Subject, last: SentContext | None) -> Mapping[str, str]:
+    """The state values that the last call showed, if it was of this account."""
+    if last is None or subject.username is None or last.username != subject.username:
         return {}
-    newest = (
-        SentContext.objects.filter(mysis_id=subject.mysis_id)
-        .order_by("-id")
-        .values_list("username", "facts")
-        .first()
-    )
-    if newest is None or newest[0] != subject.username:
-        return {}
-    return dict(newest[1])
+    return dict(last.facts)

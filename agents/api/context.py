@@ -15,7 +15,7 @@ from memory.context.documents import result_document
 from memory.context.types import Budget
 from memory.owners import number_of
 from memory.problems import Problem, invalid, missing
-from memory.sent import show
+from memory.shown import show
 
 from . import lookup
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from memory.models import SentContext
 from memory.preview import Prepared
-from memory.sent import show
+from memory.shown import show
 
 from . import charts
 from .lines import Call, calls

@@ -1,4 +1,4 @@
-"""Snapshots, summaries and sent contexts: shown, never edited."""
+"""Snapshots, sent contexts and calibrations: shown, never edited."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from memory.models import (
     AccountClock,
     ContextText,
     GameSnapshot,
-    HistorySummary,
     SentContext,
+    TokenCalibration,
 )
 
 from .readonly import ReadOnlyAdmin
@@ -48,24 +48,6 @@ class ClockAdmin(ReadOnlyAdmin[AccountClock]):
     search_fields = ("username",)
 
 
-@admin.register(HistorySummary)
-class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
-    """What stands for folded parts of a history."""
-
-    list_display = (
-        "mysis",
-        "generation",
-        "first_id",
-        "through_id",
-        "tokens_before",
-        "tokens_after",
-        "status",
-        "created_at",
-    )
-    list_filter = ("status",)
-    list_select_related = ("mysis",)
-
-
 @admin.register(SentContext)
 class SentAdmin(ReadOnlyAdmin[SentContext]):
     """What each call was sent, by reference."""
@@ -86,3 +68,10 @@ class TextAdmin(ReadOnlyAdmin[ContextText]):
     def beginning(self, row: ContextText) -> str:
         """The first words."""
         return row.text[:120]
+
+
+@admin.register(TokenCalibration)
+class CalibrationAdmin(ReadOnlyAdmin[TokenCalibration]):
+    """How each model counts tokens, against the estimate."""
+
+    list_display = ("model", "used", "factor", "error", "samples", "updated_at")

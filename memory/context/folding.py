@@ -139,6 +139,8 @@ def _beside(shown: Shown, history: History) -> int:
 def _within_room(shown: Shown, units: Sequence[Unit], history: History) -> list[Unit]:
     """As many of the oldest units as one request takes, the first one cut if need be."""
     left = history.room - _beside(shown, history)
+    if history.request.compaction.fold_tokens:
+        left = min(left, history.request.compaction.fold_tokens)
     fitting: list[Unit] = []
     for unit in units:
         if unit.tokens > left:

@@ -15,6 +15,7 @@ from memory.context.tokens import Counter
 
 __all__ = [
     "RULES",
+    "SUMMARY_HEADINGS",
     "SUMMARY_PROMPT",
     "UNDERSTOOD",
     "SummaryRefused",
@@ -29,7 +30,8 @@ __all__ = [
 #: L3: said by the assistant where the history to summarise ends with a result.
 UNDERSTOOD = "Understood."
 
-_HEADINGS = """\
+#: What a summary is to hold; authors may write it otherwise.
+SUMMARY_HEADINGS = """\
 Pause here and summarise this conversation so that the work can go on from the summary \
 alone. Use these seven headings, in this order:
 
@@ -59,7 +61,7 @@ to be taken up into yours. Say of each order whether it is done or pending. Call
 tools. Whoever reads this must be able to continue exactly where we left off without \
 asking. Put the whole summary between <summary> and </summary>, and write these two \
 tags nowhere else."""
-SUMMARY_PROMPT = f"{_HEADINGS}\n\n{RULES}"
+SUMMARY_PROMPT = f"{SUMMARY_HEADINGS}\n\n{RULES}"
 
 _TAG = re.compile(r"<(\s{0,3}/?\s{0,3}summary\s{0,3})>", re.IGNORECASE)
 _NAMED_LOSSES = 5

@@ -78,7 +78,7 @@ INTENT_ORIGINS = frozenset({"human", "broadcast"})
 MADE_UP_ORIGINS = frozenset({"nudge", "filler", "state", "summary"})
 
 #: The strategy of a request that names none. The one place to change it.
-DEFAULT_STRATEGY = "snapshot-window"
+DEFAULT_STRATEGY = "tiered"
 #: The strategy that stands in for one that failed.
 FALLBACK_STRATEGY = "window"
 
@@ -153,7 +153,8 @@ class Compaction:
     `reported_tokens` is what the provider counted for the last call, prompt and
     answer together (L2), and `reported_through` the newest stored id in it (A13).
     `breaker_open`, `cooling_turns` and `failure` say why no summary is to be asked
-    for now. `prompt` replaces the default summarisation prompt.
+    for now. `prompt` replaces the default headings of the summarisation prompt, and
+    `fold_tokens` bounds what one summary may be asked to cover; 0 for no bound.
     """
 
     reported_tokens: int = 0
@@ -162,6 +163,7 @@ class Compaction:
     cooling_turns: int = 0
     failure: str = ""
     prompt: str = ""
+    fold_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def test_lone_surrogates_and_huge_messages_give_a_result() -> None:
     content = result_of(given)["messages"][0]["content"]
     assert set(content) == {"\ufffd", " "}
     huge = result_of(document("word " * 10_000_000, "go"))
-    assert huge["status"] == "reduced"
+    assert huge["status"] == "nothing_to_fold"
     assert huge["ledger"][0]["handle"] == "ctx://self/1"
 
 

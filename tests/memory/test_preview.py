@@ -11,8 +11,10 @@ from agents.models import Mysis
 from memory.context.types import Budget
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot
-from memory.preview import TAIL_ROWS, Subject, digest_of, load_tail, prepare
+from memory.payload import digest_of
+from memory.preview import Subject, prepare
 from memory.state import KEPT_PER_TOOL, READ_PER_TOOL, account_state, capture
+from memory.tail import TAIL_ROWS
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +39,7 @@ def test_the_tail_starts_with_a_whole_unit():
     make_memory(mysis, content="begin")
     for _ in range(TAIL_ROWS):
         called(mysis, 2)
-    prepared = prepare(context.subject_of(mysis))
+    prepared = prepare(context.subject_of(mysis, strategy="window"))
     assert prepared.request.messages[1].role == "assistant"
     assert "orphan" not in {line.disposition for line in prepared.assembly.ledger}
 
@@ -55,21 +57,21 @@ def test_the_newest_order_is_loaded_however_far_back():
     order = make_memory(mysis, content="never sell titanium")
     for _ in range(TAIL_ROWS):
         make_memory(mysis, role="assistant", content="aye")
-    prepared = prepare(context.subject_of(mysis))
+    prepared = prepare(context.subject_of(mysis, strategy="window"))
     assert prepared.request.messages[0].id == order.pk
     assert "never sell titanium" in str(prepared.assembly.messages)
 
 
 def test_the_cost_does_not_grow_with_the_history():
     mysis = make_mysis()
-    subject = context.subject_of(mysis)
+    subject = context.subject_of(mysis, strategy="window")
     make_memory(mysis)
     make_memory(mysis, role="assistant", content="aye")
     few = count_queries(subject)
     for _ in range(TAIL_ROWS * 3):
         make_memory(mysis, role="assistant")
     assert count_queries(subject) == few
-    assert len(load_tail(subject)) <= TAIL_ROWS + 1
+    assert len(prepare(subject).request.messages) <= TAIL_ROWS + 1
 
 
 def count_queries(subject: Subject) -> int:

@@ -39,4 +39,6 @@ def snapshot_window(history: History, options: SnapshotWindowOptions) -> Plan:
     return Plan(tuple(units), fates, window_exceeded=exceeded)
 
 
-STRATEGY = Strategy("snapshot-window", snapshot_window, SnapshotWindowOptions)
+STRATEGY = Strategy(
+    "snapshot-window", snapshot_window, SnapshotWindowOptions, reads="newest"
+)

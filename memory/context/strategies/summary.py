@@ -41,4 +41,4 @@ def _verdict(shown: Shown, history: History, options: SummaryOptions) -> Verdict
     return decide(shown, history, options)
 
 
-STRATEGY = Strategy("summary", summary, SummaryOptions)
+STRATEGY = Strategy("summary", summary, SummaryOptions, reads="unsummarized")

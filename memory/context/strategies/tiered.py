@@ -50,4 +50,4 @@ def _verdict(
     return decide(left, history, options, max(1, keep))
 
 
-STRATEGY = Strategy("tiered", tiered, TieredOptions)
+STRATEGY = Strategy("tiered", tiered, TieredOptions, reads="unsummarized")

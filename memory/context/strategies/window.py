@@ -55,4 +55,4 @@ def backfilled(units: Sequence[Unit], history: History, size: int) -> Plan:
     return Plan(tuple(units[first:]), window_exceeded=exceeds(history, size))
 
 
-STRATEGY = Strategy("window", window, WindowOptions)
+STRATEGY = Strategy("window", window, WindowOptions, reads="newest")

@@ -1,0 +1,63 @@
+"""How a model counts tokens, learnt from what its provider reports (A30)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from .context.tokens import Calibration
+from .models import TokenCalibration
+
+#: The factor in use follows what was learnt once it is off by more than this share.
+STEP = 0.05
+#: After so many calls, one that agrees with what is known is not written down.
+ENOUGH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The factor for counts of a model; ``error`` is None before the first report."""
+
+    factor: float = 1.0
+    error: float | None = None
+
+
+def known(model: str) -> Known:
+    """What is known of a model's tokens."""
+    row = TokenCalibration.objects.filter(pk=model).first()
+    return Known(row.used, row.error) if row else Known()
+
+
+@transaction.atomic
+def learn(model: str, *, estimated: int, reported: int) -> None:
+    """Take one call into account, from its estimate and what its provider counted.
+
+    ``estimated`` was counted with the factor of :func:`known`. A call without one of
+    the two numbers teaches nothing.
+    """
+    if estimated <= 0 or reported <= 0:
+        return
+    row = TokenCalibration.objects.filter(pk=model).first()
+    if row and row.samples >= ENOUGH and _agrees(row, estimated, reported):
+        return
+    if row is None:
+        start = Calibration()
+        TokenCalibration.objects.bulk_create(
+            [TokenCalibration(model=model, error=start.error)], ignore_conflicts=True
+        )
+    # Calls of many workers meet here; each is counted on top of the one before.
+    row = TokenCalibration.objects.select_for_update().get(pk=model)
+    before = Calibration(row.factor, row.error, row.samples)
+    after = before.after(
+        estimated=max(1, round(estimated * row.factor / row.used)), reported=reported
+    )
+    row.factor, row.error, row.samples = after.factor, after.error, after.samples
+    if abs(row.factor - row.used) > STEP * row.used:
+        row.used = row.factor
+    row.save()
+
+
+def _agrees(row: TokenCalibration, estimated: int, reported: int) -> bool:
+    """Whether a call is as near to its estimate as those before it."""
+    return abs(reported - estimated) / reported <= min(row.error, STEP)

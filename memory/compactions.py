@@ -1,0 +1,192 @@
+"""The keeping of history summaries: committed whole or not at all (I22, I23).
+
+A summary that was refused is kept too, without a text: breaker and cool-down are
+reckoned from these rows, and a person sees why nothing is compacted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db import transaction
+
+from .context.types import Compaction
+from .history import messages_of
+from .models import HistorySummary, Memory
+from .payload import span_digest
+from .tail import newest_summary
+
+#: Failures in a row after which no summary is asked for any more ...
+BREAKER_FAILURES = 3
+#: ... for so many turns; nothing is switched off for good without a word.
+BREAKER_TURNS = 50
+#: Turns that pass after a failure before the next summary is asked for.
+COOLING_TURNS = 5
+
+Status = HistorySummary.Status
+
+
+class Outdated(Exception):
+    """The history or its summary changed while a new one was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What one summary is to cover, as it was when the summary was asked for.
+
+    ``generation`` is that of the summary before, 0 for none; ``digest`` is that of
+    the stored messages.
+    """
+
+    mysis_id: int
+    first_id: int
+    through_id: int
+    generation: int
+    digest: str
+
+
+@dataclass(slots=True)
+class Effort:
+    """Who made a summary, in which turn of the Mysis, and what the attempts cost.
+
+    Costs are in tokens, US dollars and milliseconds.
+    """
+
+    turn: int
+    model: str
+    attempts: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: Decimal = Decimal(0)
+    latency_ms: int = 0
+
+    def add(
+        self, *, tokens: tuple[int, int, int], cost: Decimal, latency_ms: int
+    ) -> None:
+        """Count one more answer: its input, output and cached tokens."""
+        self.input += tokens[0]
+        self.output += tokens[1]
+        self.cached += tokens[2]
+        self.cost += cost
+        self.latency_ms += latency_ms
+
+
+def standing(mysis_id: int, *, turn: int) -> Compaction:
+    """Whether a summary may be asked for in a turn, and why not (breaker, cool-down).
+
+    Only failures since the newest good summary count.
+    """
+    newest = HistorySummary.objects.filter(mysis_id=mysis_id).order_by("-id")
+    failed = []
+    for row in newest.only("status", "turn_number", "error")[:BREAKER_FAILURES]:
+        if row.status != Status.FAILED:
+            break
+        failed.append(row)
+    if not failed:
+        return Compaction()
+    since = turn - failed[0].turn_number
+    if since <= 0:
+        return Compaction(failure=failed[0].error)
+    if len(failed) >= BREAKER_FAILURES:
+        return Compaction(breaker_open=since < BREAKER_TURNS)
+    return Compaction(cooling_turns=max(0, COOLING_TURNS - since))
+
+
+def made_since(mysis_id: int, moment: datetime) -> bool:
+    """Whether the summary in use is newer than a moment."""
+    newest = newest_summary(mysis_id)
+    return newest is not None and newest.created_at > moment
+
+
+@transaction.atomic
+def commit(
+    span: Span,
+    *,
+    text: str,
+    tokens: tuple[int, int],
+    effort: Effort,
+    note: str = "",
+) -> HistorySummary:
+    """Store a summary in the place of the one before; raises Outdated.
+
+    The caller holds the Mysis's row. ``tokens`` are those of what it replaces and
+    its own.
+    """
+    before = newest_summary(span.mysis_id)
+    if (before.generation if before else 0) != span.generation:
+        raise Outdated("Another summary was made meanwhile.")
+    if digest_now(span) != span.digest:
+        raise Outdated("The messages to summarise have changed meanwhile.")
+    if before is not None:
+        before.status = Status.REPLACED
+        before.save(update_fields=["status"])
+    row = _row(span, effort)
+    row.text = text
+    row.tokens_before, row.tokens_after = tokens
+    row.error = note
+    row.save()
+    return row
+
+
+def fail(span: Span, *, error: str, effort: Effort) -> HistorySummary:
+    """Remember that a summary could not be made, and why."""
+    row = _row(span, effort)
+    row.status = Status.FAILED
+    row.error = error
+    row.save()
+    return row
+
+
+@transaction.atomic
+def revert(row: HistorySummary) -> HistorySummary | None:
+    """Take the newest summary back; the one before is used again, if there is one.
+
+    Raises Outdated for a summary that is not in use.
+    """
+    current = (
+        HistorySummary.objects.select_for_update()
+        .filter(pk=row.pk, status=Status.ACTIVE)
+        .first()
+    )
+    if current is None:
+        raise Outdated("Only the summary in use can be taken back.")
+    current.status = Status.REVERTED
+    current.save(update_fields=["status"])
+    older = HistorySummary.objects.filter(
+        mysis_id=current.mysis_id,
+        status=Status.REPLACED,
+        generation=current.generation - 1,
+    ).first()
+    if older is not None:
+        older.status = Status.ACTIVE
+        older.save(update_fields=["status"])
+    return older
+
+
+def digest_now(span: Span) -> str:
+    """The digest of the span as it is stored now."""
+    rows = Memory.objects.defer("content_vector", "reasoning_vector").filter(
+        mysis_id=span.mysis_id, pk__gte=span.first_id, pk__lte=span.through_id
+    )
+    return span_digest(messages_of(rows.order_by("pk")))
+
+
+def _row(span: Span, effort: Effort) -> HistorySummary:
+    return HistorySummary(
+        mysis_id=span.mysis_id,
+        first_id=span.first_id,
+        through_id=span.through_id,
+        generation=span.generation + 1,
+        history_hash=span.digest,
+        turn_number=effort.turn,
+        attempts=max(1, effort.attempts),
+        model=effort.model,
+        input_tokens=effort.input,
+        output_tokens=effort.output,
+        cached_tokens=effort.cached,
+        cost=effort.cost,
+        latency_ms=effort.latency_ms,
+    )

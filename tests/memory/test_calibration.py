@@ -1,0 +1,59 @@
+"""What is learnt of a model's tokens, and when counting follows it (A30)."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents import context
+from memory import calibration
+from memory.context.tokens import ERROR_BOUND
+from memory.models import TokenCalibration
+from tests.factories import make_memory, make_mysis
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_unknown_model_counts_as_estimated():
+    assert calibration.known("new") == calibration.Known(1.0, None)
+
+
+def test_a_model_that_counts_more_is_counted_so_after_some_calls():
+    for _ in range(12):
+        used = calibration.known("wordy").factor
+        calibration.learn("wordy", estimated=round(1000 * used), reported=1500)
+    known = calibration.known("wordy")
+    assert known.factor == pytest.approx(1.5, rel=calibration.STEP)
+    assert known.error is not None
+    assert known.error < ERROR_BOUND
+
+
+def test_a_report_without_numbers_teaches_nothing():
+    calibration.learn("m", estimated=0, reported=10)
+    calibration.learn("m", estimated=10, reported=0)
+    assert not TokenCalibration.objects.exists()
+
+
+def test_small_differences_move_no_mark():
+    """A factor that wavers would move all marks, and no cache would ever be met."""
+    for reported in (1010, 990, 1020, 1000) * 5:
+        calibration.learn("steady", estimated=1000, reported=reported)
+    row = TokenCalibration.objects.get()
+    assert (row.used, row.samples) == (1.0, 20)
+
+
+def test_once_enough_is_known_agreeing_calls_are_not_written():
+    for _ in range(calibration.ENOUGH + 10):
+        calibration.learn("m", estimated=1000, reported=1000)
+    assert TokenCalibration.objects.get().samples == calibration.ENOUGH
+
+
+def test_what_was_learnt_stands_in_the_statistics_and_scales_the_counts():
+    mysis = make_mysis(model="pilot")
+    make_memory(mysis, content="word " * 400)
+    before = context.preview(mysis).assembly.stats
+    TokenCalibration.objects.create(model="pilot", used=1.5, factor=1.5, error=0.04)
+    after = context.preview(mysis).assembly.stats
+    assert (before["calibration"], after["calibration"]) == (1.0, 1.5)
+    assert (before["estimate_error"], after["estimate_error"]) == (ERROR_BOUND, 0.04)
+    ratio = after["tokens_out"] / before["tokens_out"]
+    assert ratio == pytest.approx(1.5, abs=0.05)
