@@ -17,7 +17,7 @@ from django.db.models import Max
 from memory.gamestate.parse import clean_text as without_odd_characters
 from memory.models import ContextPolicy, Memory, Origin, Role
 
-from . import events, scheduling
+from . import events, scheduling, summarizing
 from .events import Kind
 from .llm.endpoints import resolve
 from .llm.prompts import DEFAULT_PROMPT
@@ -229,7 +229,11 @@ def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
 
 @transaction.atomic
 def default_prompt() -> Prompt:
-    """The prompt of a Mysis that names none; made when it is first needed."""
+    """The prompt of a Mysis that names none; made when it is first needed.
+
+    With it comes the template for summaries, so that an author finds it to edit.
+    """
+    summarizing.install()
     prompt, made = Prompt.objects.get_or_create(name=DEFAULT_PROMPT_NAME)
     if made:
         save_prompt(prompt=prompt, text=DEFAULT_PROMPT, by="system", note="installed")

@@ -13,6 +13,10 @@ from memory.preview import Subject
 
 from .actions import DEFAULT_PROMPT_NAME, MAX_TEXT
 from .models import Mysis, Prompt
+from .summarizing import SUMMARY_PROMPT_NAME
+
+# The default stands first anyway, the other is for summaries and no orders.
+NOT_OFFERED = (DEFAULT_PROMPT_NAME, SUMMARY_PROMPT_NAME)
 
 
 class MessageForm(forms.Form):
@@ -53,7 +57,7 @@ class MysisForm(forms.Form):
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
     )
     prompt = forms.ModelChoiceField(
-        queryset=Prompt.objects.exclude(name=DEFAULT_PROMPT_NAME).order_by("name"),
+        queryset=Prompt.objects.exclude(name__in=NOT_OFFERED).order_by("name"),
         required=False,
         empty_label=f"{DEFAULT_PROMPT_NAME} (default)",
     )

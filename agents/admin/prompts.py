@@ -17,6 +17,7 @@ from django.urls import URLPattern, path
 from agents import actions
 from agents.actions import ActionError
 from agents.models import Prompt, PromptVersion
+from agents.summarizing import SUMMARY_PROMPT_NAME
 from memory.admin.readonly import ReadOnlyAdmin
 
 from .myses import asker, told_deletion
@@ -81,6 +82,8 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
     @admin.display(description="used by")
     def users(self, row: Prompt) -> str:
         """The Myses that are sent it."""
+        if row.name == SUMMARY_PROMPT_NAME:
+            return "every summary"
         names = list(row.myses.order_by("name").values_list("name", flat=True)[:6])
         return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from agents import actions
 from agents.models import Mysis, Prompt
+from agents.summarizing import SUMMARY_PROMPT_NAME
 from memory.api.fields import Body, Name, Text, Whole
 from memory.api.memories import MemoryOut
 from memory.api.pages import Page, Rows, Window, page_of
@@ -152,7 +153,8 @@ def changes_of(body: MysisChange) -> dict[str, Any]:
         if field in values and values[field] is None:
             raise invalid(field, "cannot be null; leave it out to keep it.")
     if "prompt" in values:
-        values["prompt"] = _named(Prompt.objects.all(), values["prompt"], "prompt")
+        prompts = Prompt.objects.exclude(name=SUMMARY_PROMPT_NAME)
+        values["prompt"] = _named(prompts, values["prompt"], "prompt")
     if "policy" in values:
         policies = ContextPolicy.objects.all()
         values["policy"] = _named(policies, values["policy"], "policy")

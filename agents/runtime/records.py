@@ -7,7 +7,7 @@ happened in the game is recorded all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -23,7 +23,7 @@ from agents.models import ModelCall, Mysis, Turn
 from agents.tools.redact import clean_value
 from agents.tools.snapshot import doubt
 from agents.tools.types import ToolResult
-from memory import sent
+from memory import calibration, sent
 from memory.context.tokens import estimate
 from memory.context.types import Assembly
 from memory.gamestate.parse import clean_text, parse_text
@@ -61,11 +61,15 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One call that is ready to be made; ``seen`` is the newest row it shows."""
+    """One call that is ready to be made.
+
+    ``seen`` is the newest row it shows, ``estimated`` what it costs by our count.
+    """
 
     call_id: int
     assembly: Assembly
     seen: int
+    estimated: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +116,25 @@ def begin(mysis_id: int, *, job_id: int, trigger: str) -> Begun | None:
     )
 
 
-def prepare_call(begun: Begun, number: int) -> Prepared:
-    """Assemble the next call and keep exactly what it is sent.
+def look(begun: Begun, *, fold_tokens: int = 0) -> View:
+    """Assemble what the next call would be sent; reads only.
 
-    Assembling reads only; it is done before the row is locked, so that a stop
-    never waits for it.
+    It is done before the row is locked, so that a stop never waits for it.
+    ``fold_tokens`` bounds the history of which a summary may be asked for.
     """
     mysis = going_on(begun).first()
     if mysis is None:
         raise VoidedError
-    return _keep(begun, number, prepare(context.subject_of(mysis)))
+    subject = context.subject_of(mysis)
+    if fold_tokens:
+        bounded = replace(subject.compaction, fold_tokens=fold_tokens)
+        subject = replace(subject, compaction=bounded)
+    return prepare(subject)
 
 
 @transaction.atomic
-def _keep(begun: Begun, number: int, prepared: View) -> Prepared:
+def keep(begun: Begun, number: int, prepared: View) -> Prepared:
+    """Keep exactly what the next call is sent, before it is made."""
     mysis = current(begun)
     call = ModelCall.objects.create(
         turn_id=begun.turn_id, number=number, model=begun.model
@@ -135,17 +144,25 @@ def _keep(begun: Begun, number: int, prepared: View) -> Prepared:
     Turn.objects.filter(pk=begun.turn_id).update(iterations=number)
     _activity(mysis, "thinking")
     rows = prepared.request.messages
-    return Prepared(call.pk, prepared.assembly, rows[-1].id if rows else 0)
+    return Prepared(
+        call.pk,
+        prepared.assembly,
+        rows[-1].id if rows else 0,
+        sum(prepared.assembly.stats["tokens_by_category"].values()),
+    )
 
 
 def record_answer(
-    begun: Begun, call_id: int, answer: Completion, latency_ms: int
+    begun: Begun, prepared: Prepared, answer: Completion, latency_ms: int
 ) -> list[PendingCall]:
     """Store the answer, and its calls as pending before any of them runs.
 
     What was paid is recorded even where the turn has become void meanwhile.
     """
-    _record_usage(begun, call_id, answer, latency_ms)
+    _record_usage(begun, prepared.call_id, answer, latency_ms)
+    calibration.learn(
+        begun.model, estimated=prepared.estimated, reported=answer.usage.input
+    )
     return _store_answer(begun, answer)
 
 
@@ -269,22 +286,31 @@ def finish_turn(turn: Turn, *, outcome: Turn.Outcome, error: str = "") -> None:
 def _record_usage(
     begun: Begun, call_id: int, answer: Completion, latency_ms: int
 ) -> None:
-    spent: dict[str, Any] = {
-        "input_tokens": answer.usage.input,
-        "output_tokens": answer.usage.output,
-        "cost": answer.cost,
-    }
-    rest: dict[str, Any] = {
-        "cached_tokens": answer.usage.cached,
-        "latency_ms": latency_ms,
-    }
     ModelCall.objects.filter(pk=call_id).update(
-        **spent, **rest, finish_reason=clean_text(answer.finish_reason)[:50]
+        input_tokens=answer.usage.input,
+        output_tokens=answer.usage.output,
+        cached_tokens=answer.usage.cached,
+        cost=answer.cost,
+        latency_ms=latency_ms,
+        finish_reason=clean_text(answer.finish_reason)[:50],
     )
-    summed = {key: F(key) + value for key, value in (spent | rest).items()}
-    Turn.objects.filter(pk=begun.turn_id).update(**summed)
-    totals = {key: F(key) + value for key, value in spent.items()}
-    Mysis.objects.filter(pk=begun.mysis_id).update(**totals)
+    spend(begun, answer, latency_ms)
+
+
+@transaction.atomic
+def spend(begun: Begun, answer: Completion, latency_ms: int) -> None:
+    """Add what an answer cost to the turn and to its Mysis."""
+    tokens = {
+        "input_tokens": F("input_tokens") + answer.usage.input,
+        "output_tokens": F("output_tokens") + answer.usage.output,
+        "cost": F("cost") + answer.cost,
+    }
+    Turn.objects.filter(pk=begun.turn_id).update(
+        **tokens,
+        cached_tokens=F("cached_tokens") + answer.usage.cached,
+        latency_ms=F("latency_ms") + latency_ms,
+    )
+    Mysis.objects.filter(pk=begun.mysis_id).update(**tokens)
 
 
 def _named(raw_id: str, name: str, arguments: str) -> dict[str, Any]:

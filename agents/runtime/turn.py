@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from asgiref.sync import ThreadSensitiveContext
-from channels.db import database_sync_to_async
 
 from agents.context import remember_tools
 from agents.llm.endpoints import resolve
@@ -26,6 +24,8 @@ from agents.tools.types import GameUnreachableError, ToolResult
 
 from . import ending as endings
 from . import records
+from .compacting import compact
+from .crossing import step
 from .pacing import Ending
 from .records import Begun, PendingCall, VoidedError
 from .stopping import Guarded, watch
@@ -46,13 +46,8 @@ class Progress:
 
     seen: int = 0
     acted: bool = False
+    compacted: bool = False
     resolve_tick: int | None = None
-
-
-async def step(work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """One crossing into the database; the connection goes back to the pool."""
-    result: T = await database_sync_to_async(work)(*args, **kwargs)
-    return result
 
 
 async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
@@ -95,7 +90,13 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
     toolbox = await open_toolbox(begun.mysis_id)
     await step(remember_tools, [_described(spec) for spec in toolbox.specs])
     for number in range(1, begun.max_iterations + 1):
-        prepared = await step(records.prepare_call, begun, number)
+        view = await step(records.look, begun)
+        if view.assembly.summary_wanted and not progress.compacted:
+            # Once a turn: whatever comes of it, the call is made then (I24, L12).
+            progress.compacted = True
+            await compact(begun, endpoint, toolbox.specs, view)
+            view = await step(records.look, begun)
+        prepared = await step(records.keep, begun, number, view)
         progress.seen = max(progress.seen, prepared.seen)
         if not prepared.assembly.messages:
             raise BudgetError(prepared.assembly.reason)
@@ -108,9 +109,7 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
             settings=begun.model_settings,
         )
         latency = round((time.monotonic() - started) * 1000)
-        calls = await step(
-            records.record_answer, begun, prepared.call_id, answer, latency
-        )
+        calls = await step(records.record_answer, begun, prepared, answer, latency)
         if not calls:
             return _ended(Turn.Outcome.DONE, progress)
         await _run_tools(begun, toolbox, calls, progress)

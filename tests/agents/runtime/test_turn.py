@@ -17,7 +17,7 @@ from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime import records, recovery
 from agents.runtime.pacing import FAILURE_LIMIT
 from agents.runtime.turn import take_turn
-from memory import sent
+from memory import shown as kept_views
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory, SentContext
 from memory.state import capture
@@ -73,7 +73,7 @@ async def test_what_a_call_was_sent_can_be_shown_again(
         await fly(ada)
         await asyncio.to_thread(sandbox.step)
     kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
-    shown = [await in_db(sent.show)(context) for context in kept]
+    shown = [await in_db(kept_views.show)(context) for context in kept]
     assert len(kept) > 4
     assert all(view.intact for view in shown)
     assert shown[-1].messages[0]["role"] == "system"
@@ -103,7 +103,7 @@ async def test_the_provider_gets_exactly_what_is_kept(
     kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
     assert len(provider.requests) == len(kept) == 2
     for request, context in zip(provider.requests, kept, strict=True):
-        shown = await in_db(sent.show)(context)
+        shown = await in_db(kept_views.show)(context)
         assert request["messages"] == shown.messages
         assert shown.intact
     last = (await in_db(log)(eve))[-1]
@@ -320,6 +320,8 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
     assert ada.next_job is not None
     late = await in_db(records.begin)(ada.pk, job_id=ada.next_job, trigger="start")
     assert late is not None
+    view = await in_db(records.look)(late)
+    prepared = records.Prepared(0, view.assembly, 0, 0)
     await in_db(Turn.objects.filter(pk=late.turn_id).update)(job_id=None)
     assert await in_db(recovery.reschedule_lost)() == 1
     row = await refreshed(ada)
@@ -327,8 +329,9 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
     await in_db(records.begin)(ada.pk, job_id=row.next_job, trigger="interrupted")
     answer = Completion("late", usage=Usage(7, 3))
     for step in (
-        lambda: records.prepare_call(late, 1),
-        lambda: records.record_answer(late, 0, answer, 1),
+        lambda: records.look(late),
+        lambda: records.keep(late, 1, view),
+        lambda: records.record_answer(late, prepared, answer, 1),
         lambda: records.doing(late, "x"),
     ):
         with pytest.raises(records.VoidedError):

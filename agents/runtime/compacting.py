@@ -1,0 +1,135 @@
+"""The making of a summary in a turn: asked, checked, and committed or refused.
+
+Nothing is changed until a summary is good: a refusal, a timeout, a stop or a crash
+leaves the log and its summaries as they were (I23). At most two attempts are made in
+a turn, then the turn goes on without (I24).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.llm.model import complete
+from agents.llm.types import Completion, Endpoint, ModelError, Tool
+from memory.compactions import Effort, Outdated
+from memory.context.summary_prompt import SummaryRefused, read_summary
+from memory.preview import Prepared as View
+
+from . import records, summaries
+from .crossing import step
+from .records import Begun
+from .summaries import Wanted
+
+ATTEMPTS = 2
+SECONDS = 60.0
+CORRECTION = "\n\nYour first answer was refused: {reason} Answer again, and mend that."
+
+
+@dataclass(slots=True)
+class Making:
+    """How far the making of one summary has come."""
+
+    begun: Begun
+    endpoint: Endpoint
+    tools: Sequence[Tool]
+    wanted: Wanted
+    effort: Effort
+    failure: str = ""
+    correction: str = ""
+
+
+async def compact(
+    begun: Begun, endpoint: Endpoint, tools: Sequence[Tool], view: View
+) -> None:
+    """Make the summary that a view asks for, and keep it, or keep why there is none.
+
+    Raises VoidedError when the Mysis was stopped meanwhile.
+    """
+    await step(records.doing, begun, "summarising")
+    making = Making(
+        begun,
+        endpoint,
+        tools,
+        await step(summaries.wanted, view),
+        Effort(begun.number, begun.model),
+    )
+    try:
+        while making.effort.attempts < ATTEMPTS:
+            text = await _attempt(making)
+            if text:
+                await step(summaries.commit, begun, making.wanted, text, making.effort)
+                return
+    except Outdated as error:
+        making.failure = str(error)
+    await step(summaries.fail, begun, making.wanted, making.failure, making.effort)
+
+
+async def _attempt(making: Making) -> str:
+    """One request; empty, with a reason noted, where it gave no good summary."""
+    making.effort.attempts += 1
+    last = making.effort.attempts >= ATTEMPTS
+    try:
+        answer = await _ask(making)
+        text = _read(answer)
+        summaries.check(text, making.wanted, with_literals=not last)
+        return text
+    except SummaryRefused as error:
+        making.failure = str(error)
+        making.correction = CORRECTION.format(reason=error)
+    except ModelError as error:
+        making.failure = str(error)
+        if not last and not error.retryable:
+            await _fold_less(making)
+    return ""
+
+
+async def _fold_less(making: Making) -> None:
+    """Ask for the older half only: the request may have been too long.
+
+    What is left out of it stays in the view, so no order is lost.
+    """
+    half = max(1, making.wanted.folded // 2)
+    view = await step(records.look, making.begun, fold_tokens=half)
+    if view.assembly.summary_wanted:
+        making.wanted = await step(summaries.wanted, view)
+
+
+async def _ask(making: Making) -> Completion:
+    wanted = making.wanted
+    started = time.monotonic()
+    answer = await complete(
+        making.endpoint,
+        messages=_request(wanted, making.correction),
+        system=wanted.system,
+        tools=making.tools,
+        settings={**making.begun.model_settings, "timeout": SECONDS},
+    )
+    latency = round((time.monotonic() - started) * 1000)
+    making.effort.add(
+        tokens=(answer.usage.input, answer.usage.output, answer.usage.cached),
+        cost=answer.cost,
+        latency_ms=latency,
+    )
+    await step(records.spend, making.begun, answer, latency)
+    return answer
+
+
+def _request(wanted: Wanted, correction: str) -> list[dict[str, Any]]:
+    """The request; after a refusal with the reason at its very end."""
+    if not correction:
+        return wanted.request
+    *before, prompt = wanted.request
+    content = prompt["content"]
+    if isinstance(content, str):
+        return [*before, {**prompt, "content": content + correction}]
+    block = {"type": "text", "text": correction.strip()}
+    return [*before, {**prompt, "content": [*content, block]}]
+
+
+def _read(answer: Completion) -> str:
+    if answer.tool_calls:
+        raise SummaryRefused("The answer calls a tool in place of a summary.")
+    return read_summary(answer.text)

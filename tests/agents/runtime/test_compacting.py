@@ -1,0 +1,310 @@
+"""Summaries in a turn: asked of a strict provider, checked, kept or refused (L1-L9)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from channels.db import database_sync_to_async as in_db
+
+from agents import actions, summarizing
+from agents.game.sandbox.testing import SandboxServer
+from agents.models import Event, ModelCall, Mysis, Pin, Prompt, Turn
+from agents.runtime import records
+from agents.runtime import summaries as store
+from agents.runtime.turn import take_turn
+from memory import compactions
+from memory.context.summary_prompt import RULES
+from memory.models import ContextPolicy, HistorySummary, SentContext
+from memory.shown import show
+from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
+from tests.factories import make_memory
+
+from .conftest import fly, refreshed
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+ORDER = "Sell 40 units of ore_iron at Earth Station, never below 7."
+GOOD = (
+    "<summary>1. Goals/Intent\nSell 40 of ore_iron, never below 7, at Earth "
+    "Station.\n7. Immediate next step\nDock.</summary>"
+)
+
+
+@pytest_asyncio.fixture
+async def worn(eve: Mysis, sandbox: SandboxServer) -> Mysis:
+    """A Mysis with a long history and a policy that summarises soon."""
+    await in_db(_wear)(eve)
+    return eve
+
+
+def _wear(mysis: Mysis) -> None:
+    options = {"threshold": 500, "keep_recent": 2, "max_summary_tokens": 300}
+    mysis.policy = ContextPolicy.objects.create(
+        name="soon", strategy="summary", options=options
+    )
+    mysis.max_iterations = 2
+    mysis.save()
+    make_memory(mysis, content=ORDER)
+    for number in range(20):
+        make_memory(mysis, role="assistant", content=f"Step {number}. " + "word " * 60)
+
+
+def summaries(mysis: Mysis) -> list[HistorySummary]:
+    return list(HistorySummary.objects.filter(mysis=mysis).order_by("pk"))
+
+
+def kinds(mysis: Mysis) -> list[str]:
+    return list(
+        Event.objects.filter(mysis=mysis).order_by("pk").values_list("kind", flat=True)
+    )
+
+
+async def test_a_summary_is_made_before_the_call_and_used_by_it(
+    worn: Mysis, provider: FakeProvider
+):
+    """L1, L4-L6, L12: ask, take the answer, and send the summary in its place."""
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    after = await fly(worn)
+    assert after.last_error == ""
+    asked, sent = provider.requests
+    assert asked["messages"][-1]["content"].endswith(RULES)
+    assert asked["tools"] == sent["tools"]
+    blocks = [m for m in sent["messages"] if "Goals/Intent" in str(m["content"])]
+    assert len(blocks) == 1
+    assert blocks[0]["content"].endswith(f"Last request from user was: {ORDER}")
+    assert "Step 3." not in json.dumps(sent["messages"])
+    assert "Step 19." in json.dumps(sent["messages"])
+    (row,) = await in_db(summaries)(worn)
+    assert (row.status, row.generation, row.attempts) == ("active", 1, 1)
+    assert row.tokens_after < row.tokens_before
+    assert (row.input_tokens, row.output_tokens, row.turn_number) == (1000, 200, 1)
+    assert row.error == ""
+    assert "context.compacted" in await in_db(kinds)(worn)
+    turn = await in_db(Turn.objects.get)()
+    assert (turn.input_tokens, turn.iterations) == (2000, 1)
+    assert await in_db(ModelCall.objects.count)() == 1
+
+
+async def test_what_was_sent_with_a_summary_renders_to_the_same_bytes(
+    worn: Mysis, provider: FakeProvider
+):
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    sent = await in_db(SentContext.objects.get)()
+    shown = await in_db(show)(sent)
+    assert shown.intact
+    assert shown.messages == provider.messages
+
+
+async def test_a_second_summary_takes_the_first_one_up(
+    worn: Mysis, provider: FakeProvider
+):
+    """A14, I22: one block, spans that follow each other, the first in the request."""
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    await in_db(_more)(worn)
+    provider.answer(completion(GOOD.replace("Dock.", "Undock.")))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    first, second = await in_db(summaries)(worn)
+    assert (first.status, second.status) == ("replaced", "active")
+    assert (second.generation, second.first_id) == (2, second.first_id)
+    assert first.through_id < second.first_id <= second.through_id
+    asked, sent = provider.requests[-2:]
+    assert json.dumps(asked["messages"]).count("[Summary 1 of") == 1
+    assert json.dumps(sent["messages"]).count("[Summary ") == 1
+    assert "Undock." in json.dumps(sent["messages"])
+
+
+def _more(mysis: Mysis) -> None:
+    for number in range(20, 40):
+        make_memory(mysis, role="assistant", content=f"Step {number}. " + "word " * 60)
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (completion("I would rather not."), "tags"),
+        (completion(""), "empty"),
+        (completion(None, tool_calls=[call("get_status")]), "calls a tool"),
+        (completion(f"<summary>{'word ' * 2000}</summary>"), "may have 300"),
+        (completion("<summary>Something about ore.</summary>"), "lost"),
+    ],
+)
+async def test_a_bad_summary_is_asked_for_once_more_and_told_why(
+    worn: Mysis, provider: FakeProvider, bad: dict[str, Any], why: str
+):
+    provider.answer(bad)
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    first, again, sent = provider.requests
+    assert why in again["messages"][-1]["content"]
+    assert again["messages"][:-1] == first["messages"][:-1]
+    assert "was refused" not in json.dumps(sent["messages"])
+    (row,) = await in_db(summaries)(worn)
+    assert (row.status, row.attempts, row.input_tokens) == ("active", 2, 2000)
+
+
+async def test_two_bad_summaries_leave_everything_and_the_turn_goes_on(
+    worn: Mysis, provider: FakeProvider
+):
+    """I23, I24: at most two attempts, then the deterministic view."""
+    for _ in range(2):
+        provider.answer(completion("No."))
+    provider.answer(completion("Aye."))
+    after = await fly(worn)
+    assert after.last_error == ""
+    assert len(provider.requests) == 3
+    (row,) = await in_db(summaries)(worn)
+    assert (row.status, row.text, row.attempts) == ("failed", "", 2)
+    assert "tags" in row.error
+    sent = await in_db(SentContext.objects.get)()
+    assert sent.stats["status"] == "summary_failed"
+    assert "error" in await in_db(kinds)(worn)
+    # L9, cool-down: the next turns do not ask.
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    assert len(provider.requests) == 4
+    newest = await in_db(SentContext.objects.order_by("-pk").first)()
+    assert newest.stats["status"] == "cooling_down"
+
+
+async def test_a_literal_that_is_lost_twice_is_accepted_and_named(
+    worn: Mysis, provider: FakeProvider
+):
+    lossy = completion("<summary>Sell 40 ore_iron.</summary>")
+    provider.answer(lossy)
+    provider.answer(lossy)
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    (row,) = await in_db(summaries)(worn)
+    assert (row.status, row.error) == ("active", "It does not name 7.")
+
+
+async def test_pins_are_checked_where_the_history_shows_them(
+    worn: Mysis, provider: FakeProvider
+):
+    await in_db(Pin.objects.create)(mysis=worn, text="Avoid sys_9 and ore_iron.")
+    provider.answer(completion("<summary>Sell 40, never below 7.</summary>"))
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    said = provider.requests[1]["messages"][-1]["content"]
+    assert "lost ore_iron" in said
+    assert "sys_9" not in said.split("was refused")[1]
+
+
+async def test_a_request_that_is_too_long_is_made_shorter(
+    worn: Mysis, provider: FakeProvider
+):
+    """The older half is folded; what is left out of it stays in the view."""
+    provider.refuse(400, "This model's maximum context length is 4096 tokens.")
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    first, again, sent = provider.requests
+    assert len(again["messages"]) < len(first["messages"])
+    (row,) = await in_db(summaries)(worn)
+    assert row.status == "active"
+    told = json.dumps(sent["messages"])
+    assert [f"Step {n}." in told for n in (0, 17)] == [False, True]
+
+
+async def test_the_breaker_opens_after_three_failures_and_closes_again(worn: Mysis):
+    def broken() -> list[tuple[bool, int]]:
+        span = compactions.Span(worn.pk, 1, 2, 0, "x")
+        found = []
+        for turn in (1, 10, 20):
+            effort = compactions.Effort(turn, "m")
+            compactions.fail(span, error="No.", effort=effort)
+            known = compactions.standing(worn.pk, turn=turn + 1)
+            found.append((known.breaker_open, known.cooling_turns))
+        later = compactions.standing(worn.pk, turn=20 + compactions.BREAKER_TURNS)
+        return [*found, (later.breaker_open, later.cooling_turns)]
+
+    assert await in_db(broken)() == [(False, 4), (False, 4), (True, 0), (False, 0)]
+
+
+async def test_a_summary_of_another_history_is_not_committed(
+    worn: Mysis, provider: FakeProvider
+):
+    """I23: the generation and the messages are checked under the row lock."""
+    assert worn.next_job is not None
+    begun = await in_db(records.begin)(worn.pk, job_id=worn.next_job, trigger="start")
+    assert begun is not None
+
+    def race() -> str:
+        wanted = store.wanted(records.look(begun))
+        worn.memories.filter(pk=wanted.span.first_id).update(content="Edited.")
+        effort = compactions.Effort(1, "m")
+        with pytest.raises(compactions.Outdated, match="messages"):
+            store.commit(begun, wanted, "short", effort)
+        wanted = store.wanted(records.look(begun))
+        store.commit(begun, wanted, "short", effort)
+        with pytest.raises(compactions.Outdated, match="Another summary"):
+            store.commit(begun, wanted, "short", effort)
+        return HistorySummary.objects.get().text
+
+    assert await in_db(race)() == "short"
+
+
+async def test_a_stop_while_a_summary_is_made_leaves_nothing(
+    worn: Mysis, provider: FakeProvider
+):
+    waiting = Reply(body=completion(GOOD), wait=threading.Event())
+    provider.answers.append(waiting)
+    assert worn.next_job is not None
+    turn = asyncio.create_task(
+        take_turn(worn.pk, job_id=worn.next_job, trigger="start")
+    )
+    assert await asyncio.to_thread(provider.arrived.wait, 20)
+    await in_db(actions.stop_mysis)(mysis=worn, by="test")
+    async with asyncio.timeout(10):
+        await turn
+    assert waiting.wait is not None
+    waiting.wait.set()
+    assert (await in_db(Turn.objects.get)()).outcome == "stopped"
+    assert (await refreshed(worn)).state == "stopped"
+    assert await in_db(summaries)(worn) == []
+    assert "context.compacted" not in await in_db(kinds)(worn)
+
+
+async def test_the_template_of_the_admin_is_what_is_asked(
+    worn: Mysis, provider: FakeProvider
+):
+    def edit() -> None:
+        summarizing.install()
+        prompt = Prompt.objects.get(name=summarizing.SUMMARY_PROMPT_NAME)
+        actions.save_prompt(prompt=prompt, text="Kurz, bitte.", by="test")
+
+    await in_db(edit)()
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    asked = provider.requests[0]["messages"][-1]["content"]
+    assert asked == f"Kurz, bitte.\n\n{RULES}"
+
+
+async def test_a_summary_can_be_taken_back(worn: Mysis, provider: FakeProvider):
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+
+    def back() -> tuple[str, Any]:
+        row = HistorySummary.objects.get()
+        older = compactions.revert(row)
+        row.refresh_from_db()
+        with pytest.raises(compactions.Outdated):
+            compactions.revert(row)
+        return row.status, older
+
+    assert await in_db(back)() == ("reverted", None)
