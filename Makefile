@@ -28,7 +28,7 @@ lint: $(DEV) ## style, types, layers, migrations and deployment checks
 	$(PYTHON) manage.py makemigrations --check --dry-run && \
 	$(PYTHON) manage.py check --deploy --fail-level WARNING
 
-bench: $(DEV) ## measure start, memory and page weight
+bench: $(DEV) ## measure the fleet and the context core (ARGS="core")
 	@$(PYTHON) -m tests.load.bench $(ARGS)
 
 $(RUN): requirements.txt | $(PYTHON)

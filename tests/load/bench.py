@@ -1,9 +1,10 @@
-"""``make bench``: runs a real demo fleet and measures it, in about two minutes.
+"""``make bench``: measures a real demo fleet and the context core, in minutes.
 
-Everything happens in temporary folders and on the loopback address; every
-process that was started has ended when this has. Times depend on the machine
-and on what else it does, so each figure stands beside a baseline of the same
-run.
+The fleet part runs ``manage.py up`` and looks at it; the core part assembles made-up
+logs, in this process, out of a database and on the command line. Everything happens
+in temporary folders and on the loopback address; every process that was started has
+ended when this has. Times depend on the machine and on what else it does, so each
+figure stands beside a baseline of the same run.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ import os
 import platform
 import signal
 import sys
-import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,125 +27,38 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
 
-from . import bare, contexts, page
-from .bare import Bare
+from . import assembly, commands, demo, growth, prefixes, savings
 from .figures import Figure, amount, key_of, table_of
-from .fleet import FleetError, flying
-from .footprint import Process, by_name, footprint
-from .visitor import Visitor
+from .fleet import FleetError
+from .footprint import Process, by_name
 
-START_TARGET = 20.0
-PAGE_TARGET = 300_000
-STEPS = 7
-
-
-def run(play: int, progress: Progress) -> tuple[list[Figure], list[Process]]:
-    """Measure everything; ``play`` is how many seconds the fleet plays."""
-    task = progress.add_task("Measuring the baseline", total=STEPS + play)
-
-    def step(said: str) -> None:
-        progress.update(task, advance=1, description=said)
-
-    with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
-        before = bare.measure(Path(folder) / "before")
-        step("Starting a demo fleet")
-        with flying(Path(folder) / "fleet") as fleet:
-            answered = fleet.wait_for_link()
-            finished = fleet.wait_for_turn()
-            step(f"Letting it play for {play} s")
-            for _ in range(play):
-                time.sleep(1)
-                progress.advance(task)
-            step("Weighing the memory")
-            processes = footprint([fleet.pid])
-            step("Weighing the fleet page")
-            visitor = Visitor(fleet.link)
-            visitor.get(fleet.link)
-            weight = page.weigh(visitor, "/")
-            step("Reading what the models were sent")
-            sizes = contexts.measure(visitor)
-            step("Stopping the fleet")
-            fleet.stop()
-        step("Measuring the baseline again")
-        after = bare.measure(Path(folder) / "after")
-    # Whatever else the machine did, the quicker of the two was hindered less.
-    plain = min(before, after, key=lambda bare: bare.seconds)
-    figures = [_answering(answered, plain), _first_turn(finished, plain)]
-    figures += [_memory(processes, plain), _page(weight), *_contexts(sizes)]
-    return figures, processes
+FLEET, CORE = "fleet", "core"
+TITLES = {FLEET: "A demo fleet", CORE: "The context core"}
+MEASURES = (assembly, savings, prefixes, growth, commands)
 
 
-def _answering(seconds: float, plain: Bare) -> Figure:
-    return Figure(
-        "dashboard answers",
-        seconds,
-        "s",
-        baseline=plain.seconds,
-        baseline_is="initdb, migrate and loading Django, by themselves",
-    )
+def run(
+    parts: Sequence[str], play: int, progress: Progress
+) -> tuple[dict[str, list[Figure]], list[Process]]:
+    """Measure the parts; ``play`` is how many seconds the fleet plays."""
+    found: dict[str, list[Figure]] = {}
+    processes: list[Process] = []
+    step = _steps(parts, play, progress)
+    if FLEET in parts:
+        found[FLEET], processes = demo.measure(play, step)
+    if CORE in parts:
+        found[CORE] = [figure for one in MEASURES for figure in one.measure(step)]
+    return found, processes
 
 
-def _first_turn(seconds: float, plain: Bare) -> Figure:
-    return Figure(
-        "first finished turn",
-        seconds,
-        "s",
-        baseline=plain.seconds,
-        baseline_is="initdb, migrate and loading Django, by themselves",
-        target=START_TARGET,
-        note="manage.py up, warm .venv, empty data folder",
-    )
-
-
-def _memory(processes: list[Process], plain: Bare) -> Figure:
-    return Figure(
-        "memory of the fleet (PSS)",
-        sum(process.pss for process in processes),
-        "bytes",
-        baseline=plain.pss,
-        baseline_is="one loaded Django and an idle PostgreSQL",
-        note=f"{len(processes)} processes",
-    )
-
-
-def _page(weight: page.Weight) -> Figure:
-    return Figure(
-        "page /",
-        weight.sent,
-        "bytes",
-        baseline=weight.plain,
-        baseline_is="the same without compression",
-        target=PAGE_TARGET,
-        note=f"HTML and all it loads, {weight.requests} requests",
-    )
-
-
-def _contexts(sizes: contexts.Sizes) -> list[Figure]:
-    of_history = "the whole stored history in place of each view"
-    return [
-        Figure(
-            "last model call (mean)",
-            sizes.last_sent / max(sizes.myses, 1),
-            "bytes",
-            baseline=sizes.last_full / max(sizes.myses, 1),
-            baseline_is=of_history,
-        ),
-        Figure(
-            "all model calls",
-            sizes.sent,
-            "bytes",
-            baseline=sizes.full,
-            baseline_is=of_history,
-            note=f"{sizes.calls} calls in {sizes.turns} turns",
-        ),
-        Figure(
-            "model calls in a turn",
-            sizes.calls / max(sizes.turns, 1),
-            "",
-            baseline=1,
-            baseline_is="one call that answers at once",
-        ),
-    ]
+def _steps(
+    parts: Sequence[str], play: int, progress: Progress
+) -> Callable[[str], None]:
+    """What is called at the beginning of each step, with what it is."""
+    total = (demo.STEPS + play) * (FLEET in parts)
+    total += sum(one.STEPS for one in MEASURES) * (CORE in parts)
+    task = progress.add_task("Beginning", total=total + 1)
+    return lambda said: progress.update(task, advance=1, description=said)
 
 
 def memory_table(processes: list[Process]) -> Table:
@@ -160,7 +72,9 @@ def memory_table(processes: list[Process]) -> Table:
     return table
 
 
-def document(figures: list[Figure], processes: list[Process]) -> dict[str, Any]:
+def document(
+    found: dict[str, list[Figure]], processes: list[Process]
+) -> dict[str, Any]:
     """The whole run as JSON, with what is to be known of the machine."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -170,14 +84,24 @@ def document(figures: list[Figure], processes: list[Process]) -> dict[str, Any]:
             "python": platform.python_version(),
             "system": platform.platform(),
         },
-        "figures": [figure.document() for figure in figures],
+        "figures": [
+            {"part": part} | figure.document()
+            for part, figures in found.items()
+            for figure in figures
+        ],
         "processes": [asdict(process) for process in processes],
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; status 1 where something could not be measured."""
+def wishes_of(argv: Sequence[str] | None) -> argparse.Namespace:
+    """What is to be measured, and how."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"{FLEET} or {CORE}; both if none is named",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it there too")
     parser.add_argument(
         "--play",
@@ -187,6 +111,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="how long the fleet plays before it is measured (default 60)",
     )
     wishes = parser.parse_args(argv)
+    unknown = [part for part in wishes.parts if part not in TITLES]
+    if unknown:
+        parser.error(f"no part is called {unknown[0]}: use {FLEET} or {CORE}")
+    wishes.parts = wishes.parts or list(TITLES)
+    return wishes
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print; status 1 where something could not be measured."""
+    wishes = wishes_of(argv)
     # Ends by an exception, so that what was started is ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()
@@ -198,13 +132,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     try:
         with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-            figures, processes = run(wishes.play, shown)
+            found, processes = run(wishes.parts, wishes.play, shown)
     except (FleetError, OSError, RuntimeError, SubprocessError, ValueError) as error:
         console.print(f"bench: {error}", style="red", highlight=False)
         return 1
-    console.print(table_of(figures), key_of(figures), memory_table(processes), sep="\n")
+    for part, figures in found.items():
+        console.print(table_of(TITLES[part], figures), key_of(figures), sep="\n")
+    if processes:
+        console.print(memory_table(processes))
     if wishes.json:
-        text = json.dumps(document(figures, processes), indent=2)
+        text = json.dumps(document(found, processes), indent=2)
         wishes.json.write_text(f"{text}\n")
     return 0
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from rich.progress import Progress
 
-from . import contexts, page
-from .figures import Figure, amount, key_of
+from memory.context import registry
+
+from . import assembly, bench, contexts, page
 from .footprint import Process, by_name, footprint, name_of, pss_of
 from .surroundings import environment
 from .visitor import Visitor, unpack
@@ -140,27 +142,6 @@ def test_this_very_process_has_a_footprint():
     assert own[0].pss > 1024 * 1024
 
 
-def test_a_figure_knows_its_ratio_and_its_target():
-    figure = Figure("x", 30.0, "s", baseline=10.0, target=20.0)
-    assert (figure.ratio, figure.met) == (3.0, False)
-    assert Figure("x", 1.0, "s").document()["met"] is None
-    assert Figure("x", 1.0, "s").ratio is None
-
-
-def test_amounts_are_short():
-    assert amount(1500, "bytes") == "1.5 KB"
-    assert amount(300_000, "bytes") == "300.0 KB"
-    assert amount(2_340_000, "bytes") == "2.3 MB"
-    assert amount(498_000_000, "bytes") == "498 MB"
-    assert amount(2.345, "s") == "2.3 s"
-    assert amount(None, "s") == ""
-
-
-def test_a_baseline_is_explained_once():
-    figures = [Figure(name, 1, "s", baseline=1, baseline_is="that") for name in "ab"]
-    assert key_of([*figures, Figure("c", 1, "s")]) == "Baseline of a, b: that."
-
-
 def test_a_call_is_held_against_all_that_was_stored_by_then():
     history = [(3, 100), (5, 250), (9, 400)]
     system = {"role": "system", "content": "Obey."}
@@ -200,3 +181,26 @@ def test_a_measured_program_sees_its_own_folder_only(
     assert found["ZOEA_DATA"] == str(tmp_path)
     assert found["DATABASE_URL"] == ""
     assert "OPENAI_API_KEY" not in found
+
+
+def test_everything_is_measured_unless_a_part_is_named():
+    assert bench.wishes_of([]).parts == ["fleet", "core"]
+    assert bench.wishes_of(["core", "--play", "5"]).parts == ["core"]
+
+
+def test_a_part_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        bench.wishes_of(["cores"])
+    assert "use fleet or core" in capsys.readouterr().err
+
+
+def test_only_the_named_part_is_run(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(assembly, "TARGETS", {2: 1.0})
+    monkeypatch.setattr(bench, "MEASURES", (assembly,))
+    with Progress(disable=True) as progress:
+        found, processes = bench.run(["core"], 60, progress)
+    written = bench.document(found, processes)
+    assert {figure["part"] for figure in written["figures"]} == {"core"}
+    names = [figure.name for figure in found["core"]]
+    assert names == [f"assemble 2 messages: {name}" for name in registry.names()]
+    assert processes == []
