@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from functools import partial
 from typing import Any
@@ -47,7 +48,7 @@ def main() -> None:
 
 def measured(myses: dict[int, int]) -> dict[str, dict[str, Any]]:
     """The median seconds of ``prepare``, and how many messages it read."""
-    from memory.preview import Subject, load_tail, prepare
+    from memory.preview import Subject, prepare
 
     found: dict[str, dict[str, Any]] = {}
     for strategy in STRATEGIES:
@@ -58,7 +59,10 @@ def measured(myses: dict[int, int]) -> dict[str, dict[str, Any]]:
         tasks: dict[str, Task] = {
             str(count): partial(prepare, subject) for count, subject in subjects.items()
         }
-        rows = {str(count): len(load_tail(each)) for count, each in subjects.items()}
+        rows = {
+            str(count): len(prepare(each).request.messages)
+            for count, each in subjects.items()
+        }
         found[strategy] = {"seconds": medians(tasks, REPEATS), "rows": rows}
     return found
 
@@ -118,6 +122,8 @@ def say(line: str) -> None:
 
 
 if __name__ == "__main__":
+    # Ends by an exception, so that the database is let go of too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
     django.setup()
     main()
