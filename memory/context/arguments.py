@@ -14,6 +14,7 @@ REDACTED = "[redacted]"
 
 _ODD_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
+_SHORT = 256
 _ODD_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 
 
@@ -40,10 +41,21 @@ def as_object(text: str) -> tuple[str, bool]:
     if text == "{}":
         return text, True
     text = clean(text)
-    value = load(text)
-    if isinstance(value, dict):
-        return _without_odd_escapes(text, value), True
-    return "{}", value is None or not text.strip()
+    if is_object(text):
+        return _without_odd_escapes(text), True
+    return "{}", not text.strip() or load(text) is None
+
+
+def is_object(text: str) -> bool:
+    """Whether this is the text of a JSON object; what is short is remembered."""
+    if len(text) <= _SHORT:
+        return _is_short_object(text)
+    return isinstance(load(text), dict)
+
+
+@lru_cache(maxsize=4096)
+def _is_short_object(text: str) -> bool:
+    return isinstance(load(text), dict)
 
 
 def load(text: str) -> Any:
@@ -91,9 +103,10 @@ def clean_value(value: Any) -> Any:
     return value
 
 
-def _without_odd_escapes(text: str, value: dict[str, Any]) -> str:
-    if not _ODD_ESCAPE.search(text):
+def _without_odd_escapes(text: str) -> str:
+    if "\\u" not in text or not _ODD_ESCAPE.search(text):
         return text
+    value = load(text)
     cleaned = clean_value(value)
     if cleaned == value:
         return text

@@ -8,7 +8,7 @@ that a larger budget never keeps fewer of them (I15).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from memory.context.text import minimal, shorten
 from memory.context.types import Impossible
@@ -203,7 +203,7 @@ def shrink(unit: Unit, limit: int, history: History) -> Unit | None:
         _cut(item, shares.get(i, item.tokens), history)
         for i, item in enumerate(unit.items)
     ]
-    return replace(unit, items=tuple(items))
+    return unit.with_items(tuple(items))
 
 
 def _shares(
@@ -229,4 +229,4 @@ def _cut(item: Item, limit: int, history: History) -> Item:
     text = shorten(item.content, limit - calls, history.count, handle)
     if text is None:
         return item
-    return replace(item, content=text, tokens=calls + history.count(text))
+    return item.with_text(text, calls + history.count(text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from memory.context.text import shorten
 from memory.context.tokens import Counter
@@ -25,7 +24,7 @@ def cap_results(
         if text is None:
             return item
         fates[item.source] = Fate("truncated", "result_cap", reason)
-        return replace(item, content=text, tokens=count(text))
+        return item.with_text(text, count(text))
 
     return [
         unit.with_items(tuple(map(capped, unit.items)))

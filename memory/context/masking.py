@@ -8,7 +8,7 @@ longer log masks the same batches and at times one more (I26).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memory.context.options import CommonOptions, option
 from memory.context.turns import loop_start
@@ -86,7 +86,7 @@ def masked_item(unit: Unit, item: Item, history: History) -> Item:
     tokens = history.count(note)
     if not note or tokens >= item.tokens:
         return item
-    return replace(item, content=note, tokens=tokens)
+    return item.with_text(note, tokens)
 
 
 def _batches(

@@ -94,7 +94,7 @@ def _stub(
         text = f"{_STUB_START}{name} result, see {history.handle(item.source)}]"
         tokens = history.count(text)
         if tokens < item.tokens:
-            items[place] = replace(item, content=text, tokens=tokens)
+            items[place] = item.with_text(text, tokens)
             fates[item.source] = _fate(by, name, "a one-line stub is sent")
     return unit.with_items(tuple(items))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from memory.context.arguments import load
+from memory.context.arguments import is_object
 from memory.context.text import clean
 from memory.context.types import Dialect
 
@@ -107,7 +107,7 @@ class _OpenAI(_Check):
             function = call.get("function", {})
             self.call(position, call.get("id"), function.get("name"))
             arguments = function.get("arguments")
-            if not isinstance(arguments, str) or not isinstance(load(arguments), dict):
+            if not isinstance(arguments, str) or not is_object(arguments):
                 self.say(position, "the arguments of a call are no JSON object")
 
     def tool(self, position: int, message: Mapping[str, Any]) -> None:
