@@ -10,9 +10,9 @@ import json
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import IO, Any, NoReturn
 
 from memory.context.assemble import assemble
 from memory.context.documents import parse_request, result_document
@@ -21,6 +21,9 @@ from memory.gamestate.state_block import StateBlock
 HELP = "Assemble a message history as a model would be sent it. Stores nothing."
 BAD_INPUT = 2
 INTERRUPTED = 130
+#: Bytes of one document; so much text takes some gigabytes while it is worked on.
+LARGEST = 256 * 1024 * 1024
+_TOO_LARGE = "the document is too large for this machine"
 
 
 class InputError(Exception):
@@ -28,6 +31,10 @@ class InputError(Exception):
 
     def __init__(self, text: str) -> None:
         super().__init__(" ".join(text.split()))
+
+
+class OutputError(Exception):
+    """The result cannot be written; one line that says why."""
 
 
 class _Parser(ArgumentParser):
@@ -58,17 +65,16 @@ def main(arguments: Sequence[str]) -> int:
 def run(file: str, *, jsonl: bool) -> int:
     """Write the result to standard output; 0, or 2 after one line of error."""
     try:
-        if file == "-":
-            _answer(sys.stdin.buffer, jsonl)
-        else:
-            with Path(file).open("rb") as source:
-                _answer(source, jsonl)
+        with _opened(file) as source:
+            _answer(source, jsonl)
     except InputError as error:
         return _refuse(str(error))
     except BrokenPipeError:
-        # Whoever read has seen enough; nothing may be flushed at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # whoever read has seen enough
         return 0
+    except OutputError as error:
+        _drop_output()
+        return _refuse(str(error))
     except OSError as error:
         return _refuse(f"{file}: {error.strerror or error}")
     except KeyboardInterrupt:
@@ -76,18 +82,33 @@ def run(file: str, *, jsonl: bool) -> int:
     return 0
 
 
+def _opened(file: str) -> IO[bytes]:
+    if file != "-":
+        return Path(file).open("rb")
+    if sys.stdin is None:
+        raise InputError("standard input is closed")
+    return sys.stdin.buffer
+
+
+def _drop_output() -> None:
+    """What is left to be written must not fail once more when Python ends."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _refuse(text: str) -> int:
     line = f"manage.py assemble: {' '.join(text.split())}\n"
-    sys.stderr.buffer.write(line.encode("utf-8", "backslashreplace"))
-    sys.stderr.buffer.flush()
+    if sys.stderr is not None:
+        sys.stderr.buffer.write(line.encode("utf-8", "backslashreplace"))
+        sys.stderr.buffer.flush()
     return BAD_INPUT
 
 
-def _answer(source: BinaryIO, jsonl: bool) -> None:
+def _answer(source: IO[bytes], jsonl: bool) -> None:
     if not jsonl:
-        _write(result_of(source.read()))
+        _write(result_of(_read(source)))
         return
-    for line in source:
+    for line in _lines(source):
         try:
             result = result_of(line)
         except InputError as error:
@@ -95,12 +116,27 @@ def _answer(source: BinaryIO, jsonl: bool) -> None:
         _write(result)
 
 
+def _read(source: IO[bytes]) -> bytes:
+    try:
+        return source.read(LARGEST + 1)
+    except MemoryError:
+        raise InputError(_TOO_LARGE) from None
+
+
+def _lines(source: IO[bytes]) -> Iterator[bytes]:
+    """Every line; of one that is too long as much as shows that it is."""
+    while line := source.readline(LARGEST + 1):
+        yield line
+        while len(line) > LARGEST and not line.endswith(b"\n"):
+            line = source.readline(LARGEST + 1)
+
+
 def result_of(data: bytes) -> dict[str, Any]:
     """The result for one document; InputError where it is not of the form."""
     try:
         return result_document(assemble(parse_request(_load(data), StateBlock)))
     except MemoryError:
-        raise InputError("the document is too large for this machine") from None
+        raise InputError(_TOO_LARGE) from None
     except RecursionError:
         raise InputError("the document is nested too deeply") from None
     except ValueError as error:
@@ -108,6 +144,8 @@ def result_of(data: bytes) -> dict[str, Any]:
 
 
 def _load(data: bytes) -> object:
+    if len(data) > LARGEST:
+        raise InputError(f"the document has more than {LARGEST} bytes")
     try:
         text = data.decode("utf-8-sig", "surrogatepass")
     except UnicodeDecodeError as error:
@@ -127,5 +165,13 @@ def _no_constant(name: str) -> NoReturn:
 
 def _write(result: dict[str, Any]) -> None:
     # In ASCII: some readers of lines also part them at U+2028 and its like.
-    sys.stdout.buffer.write(json.dumps(result).encode("ascii") + b"\n")
-    sys.stdout.buffer.flush()
+    line = json.dumps(result).encode("ascii") + b"\n"
+    if sys.stdout is None:
+        raise OutputError("standard output is closed")
+    try:
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"standard output: {error.strerror or error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from memory.management import assembly
 from memory.management.assembly import InputError, result_of
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +81,81 @@ def test_lines_are_answered_one_by_one() -> None:
         True,
     ]
     assert answers[4]["error"] == "messages: must be a list"
+
+
+def test_a_huge_line_is_one_line_among_others() -> None:
+    """50 MB in one message, then a line that is short."""
+    lines = [document("word " * 10_000_000), document("go")]
+    done = manage("--jsonl", "-", given=b"\n".join(lines))
+    assert (done.returncode, done.stderr) == (0, b"")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["ledger"][0]["disposition"] for answer in answers] == [
+        "truncated",
+        "kept",
+    ]
+
+
+def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded: the rest of it is read past, the next line is answered."""
+    monkeypatch.setattr(assembly, "LARGEST", 1_000)
+    most = document("x").ljust(1_000)
+    source = io.BytesIO(
+        b"\n".join([most[:-1], b"x" * 5_000, most + b"x", document("go")])
+    )
+    answers: list[dict[str, Any]] = []
+    monkeypatch.setattr(assembly, "_write", answers.append)
+    assembly._answer(source, True)
+    assert [answer.get("error") for answer in answers] == [
+        None,
+        "the document has more than 1000 bytes",
+        "the document has more than 1000 bytes",
+        None,
+    ]
+
+
+def test_whoever_reads_may_stop_at_any_time() -> None:
+    """As `head -1` does: no complaint, and the status of success."""
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "assemble", "--jsonl", "-"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    process.stdin.write(document("go") + b"\n")
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["status"] == "unchanged"
+    process.stdout.close()
+    process.stdin.write(document("word " * 100_000) + b"\n")
+    process.stdin.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("redirection", "why"),
+    [
+        ("> /dev/full", "standard output: No space left on device"),
+        (">&-", "standard output is closed"),
+        ("<&-", "standard input is closed"),
+        ("2>&-", ""),
+    ],
+)
+def test_a_stream_that_cannot_be_used_is_one_line(redirection: str, why: str) -> None:
+    words = f"exec {sys.executable} manage.py assemble - {redirection}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", words],
+        cwd=ROOT,
+        input=document("go"),
+        capture_output=True,
+        check=False,
+    )
+    line = f"manage.py assemble: {why}\n" if why else ""
+    assert (done.returncode, done.stderr.decode()) == (2 if why else 0, line)
 
 
 @pytest.mark.parametrize(
