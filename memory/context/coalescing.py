@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from memory.context.arguments import load_object
 from memory.context.rendering import call_line
+from memory.context.snapshots import says_error
 from memory.context.text import shorten
 from memory.context.units import History, Item, Unit
 
@@ -42,7 +43,7 @@ def digest(units: Sequence[Unit], history: History) -> Digest:
         if unit.role != "assistant":
             continue
         found.turns += 1
-        errors = [item for item in unit.items if item.is_error and not item.filled]
+        errors = [item for item in unit.items[1:] if _failed(item)]
         found.error = errors[-1] if errors else None
         if errors:
             found.failed += 1
@@ -52,6 +53,10 @@ def digest(units: Sequence[Unit], history: History) -> Digest:
             found.prints.append(unit.items[0])
         _take_calls(unit, history, found)
     return found
+
+
+def _failed(item: Item) -> bool:
+    return not item.filled and says_error(item)
 
 
 def _take_calls(unit: Unit, history: History, found: Digest) -> None:

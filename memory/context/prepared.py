@@ -48,8 +48,14 @@ class Prepared:
         )
 
     def is_empty(self) -> bool:
-        """Whether there is nothing that a model could be asked to answer."""
-        return not self.units and not self.repaired.pins and self.request.nudge is None
+        """Whether there is nothing that a model could be asked to answer.
+
+        A mission is something, where it is read: a coalesced run begins with it.
+        """
+        request = self.request
+        if request.strategy == "coalesced" and (request.mission or "").strip():
+            return False
+        return not self.units and not self.repaired.pins and request.nudge is None
 
 
 def prepare(request: AssemblyRequest, options: CommonOptions) -> Prepared:

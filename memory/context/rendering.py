@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memory.context.text import safe_cut
+from memory.context.text import clean, safe_cut
 
 MOST_ITEMS = 3
 MOST_CHARS = 60
@@ -36,7 +36,7 @@ def literal(value: Any, depth: int = _DEPTH) -> str:
 
 def quoted(text: str) -> str:
     """A text in quotes on one line, its end cut off where it is long."""
-    cut = text
+    cut = text = clean(text)
     if len(text) > MOST_CHARS:
         cut = text[: safe_cut(text, MOST_CHARS)] + "..."
     return json.dumps(cut, ensure_ascii=False)
@@ -76,7 +76,7 @@ def definition_line(name: str, value: object) -> str:
 
 
 def _commented(text: str, comment: str) -> str:
-    return f"{text.ljust(_COLUMN)}; {comment}" if comment else text
+    return f"{text.ljust(_COLUMN - 1)} ; {comment}" if comment else text
 
 
 def _kind(value: object) -> str:

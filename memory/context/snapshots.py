@@ -45,17 +45,20 @@ def compact(
 
 def is_good(item: Item) -> bool:
     """Whether a result shows state: no error and not interim (A7)."""
-    if item.is_error or item.pending:
-        return False
+    return not item.pending and not says_error(item)
+
+
+def says_error(item: Item) -> bool:
+    """Whether a result is marked as an error or reads as one of the game's (A7)."""
     text = item.content
-    if text.startswith("Error:"):
-        return False
-    if '"error"' not in text and '"throttled"' not in text:
+    if item.is_error or text.startswith("Error:"):
         return True
+    if '"error"' not in text and '"throttled"' not in text:
+        return False
     value = load(text)
     if not isinstance(value, dict):
-        return True
-    return not value.get("error") and value.get("throttled") is not True
+        return False
+    return bool(value.get("error")) or value.get("throttled") is True
 
 
 def _superseded(

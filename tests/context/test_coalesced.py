@@ -83,6 +83,20 @@ def test_c1_it_is_off_unless_asked_for() -> None:
     assert asked(view(seed(), "full"))["enabled"] is False
 
 
+def test_c4_a_run_begins_with_its_mission() -> None:
+    """C4: it is never removed, also where no turn was made and no row can be sent."""
+    more: dict[str, Any] = {"mission": "Shop.", "tools": {"t": ""}, "turns_left": 5}
+    log = Log()
+    for _ in range(2):
+        result = coalesced(log, **more)
+        log.user("never attack miners", pinned=True)
+        assert result.status == "unchanged"
+        assert text(result) == "Shop.\n\n;; === tool/ ===\n(tool/t)\n\nTurns left: 5"
+        assert asked(result)["turns_compressed"] == 0
+    assert fate(result, 1) == "pinned"
+    assert coalesced(Log()).status == "nothing_to_send"
+
+
 def test_c3_a_system_message_and_one_user_message() -> None:
     result = coalesced(turns(3, 2), system="Rules.")
     assert [m["role"] for m in result.messages] == ["system", "user"]
@@ -134,6 +148,17 @@ def test_c5_errors_are_hidden_once_it_went_well_again() -> None:
     assert "Error" not in text(recovered)
     assert asked(recovered)["error_turns_collapsed"] == 2
     assert asked(recovered)["tool_calls_total"] == 2
+
+
+def test_a7_what_reads_as_an_error_is_one() -> None:
+    log = turns(1)
+    log.turn("travel", '{"error": "no fuel"}')
+    failing = coalesced(log)
+    assert ';; Error:\n;   (unknown program)\n{"error": "no fuel"}' in text(failing)
+    assert asked(failing)["tool_calls_total"] == 1
+    assert asked(failing)["error_turns_collapsed"] == 0
+    log.turn("travel", '{"error": null, "system": "sol"}')
+    assert asked(coalesced(log))["tool_calls_total"] == 2
 
 
 def test_c6_c7_the_box() -> None:
@@ -232,6 +257,12 @@ def test_a28_what_is_fixed_comes_first() -> None:
     two = text(coalesced(turns(3), definitions={"a": 1, "b": 2}, **fixed))
     prefix = one[: one.index("\n\n;; Tool calls made:")]
     assert two.startswith(prefix)
+
+
+def test_a_long_signature_stands_apart_from_its_tool() -> None:
+    name = "search-the-reviews-of-all-products"
+    shown = text(coalesced(seed(), tools={name: "query:string -> string"}))
+    assert f"(tool/{name} query) ; query:string -> string\n" in shown
 
 
 def test_i13_what_is_too_long_is_cut_with_its_handle() -> None:

@@ -464,6 +464,47 @@ def test_appending_keeps_the_prefix(
     assert after.messages[: len(stable)] == stable
 
 
+#: Where the part of the coalesced message begins that a turn may change.
+CHANGING = ("\n\n;; Tool calls made:", "\n\n;; Output:", "\n\n;; Error:")
+FIXED: dict[str, Any] = {
+    "mission": "Mine iron.",
+    "tools": {"mine": "n:int -> ore"},
+    "data": {"map": [1, 2]},
+    "definitions": {"home": "sol"},
+}
+
+
+@fast
+@given(histories(), st.integers(0, 3), st.booleans())
+def test_a_coalesced_message_keeps_its_prefix(
+    log: Log, limit: int, is_error: bool
+) -> None:
+    """I25 for `coalesced`: a turn without a new order changes nothing before the calls.
+
+    A new order stands after the mission, so it moves all behind that (I17, A28).
+    While there are fewer calls than are shown, their lines only grow as well.
+    """
+    more: dict[str, Any] = {"budget": ROOMY, "system": "You are Ada.", **FIXED}
+    _, before = build(log, "coalesced", options={"tool_call_limit": limit}, **more)
+    log.turn("mine", "ore", is_error=is_error)
+    _, after = build(log, "coalesced", options={"tool_call_limit": limit}, **more)
+    assume(before.messages)
+    assert after.messages[0] == before.messages[0]
+    one, two = (result.messages[1]["content"] for result in (before, after))
+    assert two.startswith(stable_part(one))
+    assert 'home                             ; = "sol"' in stable_part(one)
+    if after.stats["compression"]["tool_calls_total"] <= limit:
+        calls = one[len(stable_part(one)) :].partition("\n\n;; Output:")[0]
+        if calls.startswith(CHANGING[0]):
+            assert two.startswith(stable_part(one) + calls.partition(CHANGING[2])[0])
+
+
+def stable_part(text: str) -> str:
+    begin = text.index(";; === user/")
+    ends = [text.find(mark, begin) for mark in CHANGING]
+    return text[: min((end for end in ends if end >= 0), default=len(text))]
+
+
 @every_strategy
 @fast
 @given(histories(), requests)

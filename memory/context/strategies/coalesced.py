@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from memory.context.arguments import clean_value
 from memory.context.coalescing import (
     Digest,
     Limits,
@@ -17,7 +16,7 @@ from memory.context.coalescing import (
 from memory.context.options import CommonOptions, option
 from memory.context.rendering import data_line, definition_line, tool_line
 from memory.context.strategy import Strategy
-from memory.context.types import NUDGE_TEXT
+from memory.context.types import NUDGE_TEXT, AssemblyRequest
 from memory.context.units import Fate, History, Item, Plan, Unit
 
 FINAL_TURN = "FINAL WORK TURN: finish now and give your final answer."
@@ -37,7 +36,7 @@ def coalesced(history: History, options: CoalescedOptions) -> Plan:
     if history.request.max_turns == 1:
         why = "One turn only, so there is nothing to coalesce."
         return Plan(history.units, status="disabled", reason=why)
-    if not history.units:
+    if not history.units and not _given(history.request):
         return Plan(())
     found = digest(history.units, history)
     for limits in _narrowing(options, history):
@@ -51,12 +50,18 @@ def coalesced(history: History, options: CoalescedOptions) -> Plan:
 
     return Plan(
         unit(text),
-        {row: _FATE for each in history.units for row in each.rows},
+        {row: _FATE for each in history.units for row in each.sources},
         covers_intent=True,
         exempt_newest=True,
         attach_state=lambda state: unit(f"{text}\n\n{state}"),
         compression=statistics(found, limits),
     )
+
+
+def _given(request: AssemblyRequest) -> bool:
+    """Whether there is something to tell beside the log."""
+    beside = (request.tools, request.data, request.definitions)
+    return any(beside) or bool((request.mission or "").strip())
 
 
 def _narrowing(options: CoalescedOptions, history: History) -> Iterator[Limits]:
@@ -117,7 +122,7 @@ def _section(
     line: Callable[[str, object], str],
     history: History,
 ) -> str:
-    lines = [line(name, value) for name, value in clean_value(dict(entries)).items()]
+    lines = [line(name, value) for name, value in entries.items()]
     return history.sanitize("\n".join([header, *lines])) if lines else ""
 
 
