@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from memory.context.prepared import Prepared
 from memory.context.units import Fate, Plan, Unit
 
-_ANCHORED = Fate("kept", None, "The newest order; kept beyond what the strategy keeps.")
+_ORDER = Fate("kept", None, "The newest order; kept beyond what the strategy keeps.")
+_NEWEST = Fate("kept", None, "The newest unit; kept beyond what the strategy keeps.")
 
 
 @dataclass(slots=True)
@@ -26,11 +27,11 @@ def ensure(plan: Plan, prepared: Prepared) -> Anchored:
     out = Anchored(list(plan.units))
     order = None if plan.covers_intent else _order(prepared)
     newest = prepared.units[-1] if prepared.units and not plan.exempt_newest else None
-    for unit in (order, newest):
+    for unit, fate in ((order, _ORDER), (newest, _NEWEST)):
         if unit is not None and not _has(out.units, unit):
             place = bisect_right(out.units, unit.start, key=lambda other: other.start)
             out.units.insert(place, unit)
-            out.fates.update(dict.fromkeys(unit.rows, _ANCHORED))
+            out.fates.update(dict.fromkeys(unit.rows, fate))
     for index, unit in enumerate(out.units):
         if newest is not None and unit.rows[:1] == newest.rows[:1]:
             out.newest = index

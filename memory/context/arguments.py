@@ -22,7 +22,14 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
+def _finite(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else str(number)
+
+
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
+#: For values that are written again: 1e999 is JSON, but infinity is not.
+_FINITE_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 _INVALID = object()
 
 
@@ -42,7 +49,10 @@ def as_object(text: str) -> tuple[str, bool]:
         return text, True
     text = clean(text)
     if is_object(text):
-        return _without_odd_escapes(text), True
+        try:
+            return _without_odd_escapes(text), True
+        except RecursionError:
+            return "{}", False
     return "{}", not text.strip() or load(text) is None
 
 
@@ -58,18 +68,21 @@ def _is_short_object(text: str) -> bool:
     return isinstance(load(text), dict)
 
 
-def load(text: str) -> Any:
+def load(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
     """The value of a JSON text; a private mark, never equal to a value, if invalid."""
     try:
-        return _DECODER.decode(text)
+        return decoder.decode(text)
     except (ValueError, RecursionError):
         return _INVALID
 
 
 def load_object(text: str) -> dict[str, Any]:
-    """The object of a JSON text with every string clean; `{}` where it is none."""
-    value = load(text)
-    return clean_value(value) if isinstance(value, dict) else {}
+    """The object of arguments as `as_object` leaves them, which can be sent as it is.
+
+    `{}` where it is none.
+    """
+    value = load(text, _FINITE_DECODER)
+    return value if isinstance(value, dict) else {}
 
 
 def canonical(text: str) -> str:
@@ -86,12 +99,15 @@ def canonical(text: str) -> str:
 
 def redacted(text: str) -> str:
     """The same argument names with every value hidden (A11)."""
-    hidden = dict.fromkeys(load_object(text), REDACTED)
+    hidden = dict.fromkeys(map(clean, load_object(text)), REDACTED)
     return json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
 
 
 def clean_value(value: Any) -> Any:
-    """A JSON value whose strings and numbers can all be sent."""
+    """A JSON value whose strings and numbers can all be sent.
+
+    Raises RecursionError for one that is nested some hundred times.
+    """
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):

@@ -8,6 +8,7 @@ from memory.context.arguments import REDACTED, as_object, redacted, wire_name
 from memory.context.matching import Draft, Slot
 from memory.context.policy import PolicyOf
 from memory.context.secrets import Sanitizer
+from memory.context.text import clean
 from memory.context.tokens import Counter
 from memory.context.types import NO_RESPONSE_TEXT, Dialect, Message, ToolCall
 from memory.context.units import Fate, Item, Repaired, Unit, item_tokens
@@ -36,10 +37,12 @@ class Rules:
 
     def thinking(self, message: Message) -> tuple[str | None, str | None]:
         """Signed reasoning as it was, or none of it: an edited one is refused (I12)."""
-        text = message.reasoning
-        if message.signature and text and text.strip() and self.sanitize(text) is text:
-            return text, message.signature
-        return None, None
+        text, signature = message.reasoning, message.signature
+        if not (text and text.strip() and signature):
+            return None, None
+        if self.sanitize(text) is not text or clean(signature) is not signature:
+            return None, None
+        return text, signature
 
     def measure(self, message: Message, out: Repaired) -> tuple[str, int]:
         """The text to send and its tokens; the stored row's tokens are noted."""

@@ -92,7 +92,7 @@ def fit(
     for index, unit in enumerate(units):
         sent = kept.get(index, unit if index >= best else None)
         if sent is None:
-            fitted.fates.update(dict.fromkeys(unit.rows, _DROPPED))
+            fitted.fates.update(dict.fromkeys(unit.sources, _DROPPED))
             continue
         fitted.units.append(sent)
         if sent is not unit:

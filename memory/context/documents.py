@@ -119,7 +119,12 @@ def result_document(assembly: Assembly) -> dict[str, Any]:
         ],
         "stats": assembly.stats,
         "warnings": assembly.warnings,
-        "summary_wanted": asdict(wanted) if wanted else None,
+        "summary_wanted": wanted
+        and {
+            "first_id": wanted.first_id,
+            "last_id": wanted.last_id,
+            "request": wanted.request,
+        },
     }
     if assembly.dialect == "anthropic":
         document["system"] = assembly.system

@@ -57,7 +57,8 @@ class Fields:
 
     def at(self, key: str) -> str:
         """The path of a key, for errors."""
-        return f"{self.where}.{key}" if self.where else str(key)
+        shown = key if key.strip() else f'"{key}"'
+        return f"{self.where}.{shown}" if self.where else shown
 
     def optional_text(self, key: str) -> str | None:
         """A text, or None where it is missing or null."""

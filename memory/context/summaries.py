@@ -61,7 +61,7 @@ def show_summary(history: History) -> Shown:
         (covered if inside else left).append(unit)
     why = f"Told in the summary of the messages up to {summary.through_id}."
     fate = Fate("summarized", "summary", why)
-    fates = {row: fate for unit in covered for row in unit.rows}
+    fates = {row: fate for unit in covered for row in unit.sources}
     orders = [unit for unit in history.units if unit.intent]
     return Shown(
         (_block(summary, text, covered, history),),

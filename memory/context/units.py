@@ -94,6 +94,11 @@ class Unit:
         """The role of the first item: user or assistant."""
         return self.items[0].role
 
+    @property
+    def sources(self) -> list[int]:
+        """The stored ids behind its items: its rows without superseded results."""
+        return [item.source for item in self.items if item.source is not None]
+
     def with_items(self, items: tuple[Item, ...]) -> Unit:
         """The same unit with other items."""
         return Unit(

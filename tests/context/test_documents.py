@@ -176,6 +176,8 @@ def test_every_key_is_read() -> None:
         ({"messages": [], "data": []}, "data"),
         ({"messages": [], "state": []}, "state"),
         ({"messages": [], "odd\ud800\nkey": 1}, "odd"),
+        ({"messages": [], "": 1}, '"": unknown key'),
+        ({"messages": [{"role": "user", "content": "", " ": 1}]}, 'messages[0]." "'),
     ],
 )
 def test_an_error_names_the_key(document: object, key: str) -> None:

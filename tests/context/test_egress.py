@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from memory.context import registry
+from memory.context.documents import result_document
 from memory.context.stats import shared_bytes
 from memory.context.validate import validate
 from tests.context.histories import SECRET, Log
@@ -76,12 +78,47 @@ def test_anthropic_refuses_blank_texts_so_none_are_sent() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+@pytest.mark.parametrize("strategy", registry.names())
+@pytest.mark.parametrize("depth", [100, 500, 900])
+def test_arguments_may_be_nested_deeply(
+    strategy: str, dialect: Any, depth: int
+) -> None:
+    """Whatever can be read can be sent, by every strategy, and asked to be told."""
+    arguments = '{"a":' * depth + "1" + "}" * depth
+    log = Log()
+    log.user("go")
+    log.calls(("a", "mine", arguments))
+    log.result("a", "ore")
+    log.says("Done.")
+    options = {"threshold": 1, "keep_recent": 0, "max_summary_tokens": 1}
+    more = {"options": options} if strategy == "summary" else {}
+    data = {"deep": json.loads(arguments)}
+    result = view(log, strategy, dialect=dialect, data=data, **more)
+    text = json.dumps(result_document(result))
+    assert (arguments[:100] in text.replace('\\"', '"').replace(" ", "")) == (
+        strategy != "coalesced"
+    )
+
+
+def test_a_number_without_end_can_be_sent() -> None:
+    """1e999 is JSON and infinity is not."""
+    log = Log()
+    log.user("go")
+    log.calls(("a", "mine", '{"n": 1e999, "m": 1.5}'))
+    log.result("a", "ore")
+    result = view(log, dialect="anthropic")
+    assert result.messages[1]["content"][0]["input"] == {"n": "inf", "m": 1.5}
+    json.dumps(result.messages, allow_nan=False)
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
 def test_reasoning_goes_out_signed_or_not_at_all(dialect: Any) -> None:
     log = Log()
     log.user("go")
     log.turn("mine", "a", call={"reasoning": "secret plan", "signature": "c2ln"})
     log.turn("mine", "b", call={"reasoning": "unsigned plan"})
     log.turn("mine", "c", call={"reasoning": "odd \ud800 plan", "signature": "c2ln"})
+    log.turn("mine", "d", call={"reasoning": "odd plan", "signature": "c2\ud800"})
     wire = json.dumps(view(log, dialect=dialect).messages)
     assert ("secret plan" in wire) == (dialect == "anthropic")
     assert "unsigned plan" not in wire

@@ -70,6 +70,23 @@ def alone(history: History, options: CommonOptions) -> Plan:
     )
 
 
+def told(history: History, options: CommonOptions) -> Plan:
+    """All that the seed promises a strategy of one's own, in one message."""
+    asked = history.request
+    parts = (
+        asked.system,
+        asked.mission,
+        sorted(asked.tools),
+        sorted(asked.data),
+        sorted(asked.definitions),
+        f"{asked.turns_left}/{asked.max_turns}",
+        [unit.role for unit in history.units],
+        [call.name for unit in history.units for call in unit.items[0].calls],
+    )
+    item = Item("user", repr(parts), history.count(repr(parts)), kind="coalesced")
+    return Plan((Unit((item,), -1),), covers_intent=True, exempt_newest=True)
+
+
 @dataclass
 class Point:
     name: str
@@ -87,6 +104,7 @@ POINTS = (
     Point("torn", Strategy("torn", torn)),
     Point("raising", Strategy("raising", raising)),
     Point("alone", Strategy("alone", alone)),
+    Point("told", Strategy("told", told)),
     Point("broken", ImportError("no such module")),
     Point("thing", object()),
 )
@@ -176,6 +194,13 @@ def test_what_a_strategy_forgets_is_put_back() -> None:
 
 
 @pytest.mark.usefixtures("plugins")
+def test_what_is_put_back_says_which_it_is() -> None:
+    reasons = [line.reason for line in build("first").ledger]
+    assert reasons[-1].startswith("The newest unit; kept beyond")
+    assert build("last").ledger[0].reason.startswith("The newest order; kept beyond")
+
+
+@pytest.mark.usefixtures("plugins")
 def test_the_newest_unit_is_put_back() -> None:
     assert build("first").sources == [1, 4, 5]
 
@@ -207,6 +232,24 @@ def test_a_strategy_may_take_the_state_into_its_own_message() -> None:
     ]
     assert result.stats["compression"]["enabled"] is True
     assert [line.disposition for line in result.ledger] == ["coalesced"] * 5
+
+
+@pytest.mark.usefixtures("plugins")
+def test_c9_a_strategy_of_ones_own_is_told_what_the_seed_promises() -> None:
+    result = build(
+        "told",
+        system="Rules.",
+        mission="Shop.",
+        tools={"search": "q -> r"},
+        data={"products": []},
+        definitions={"cart": 1},
+        turns_left=2,
+        max_turns=5,
+    )
+    assert result.messages[-1]["content"] == (
+        "('Rules.', 'Shop.', ['search'], ['products'], ['cart'], '2/5', "
+        "['user', 'assistant', 'assistant'], ['mine', 'mine'])"
+    )
 
 
 def test_a_bad_dialect_is_a_clear_error() -> None:

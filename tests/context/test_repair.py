@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from memory.context import registry
-from memory.context.types import NO_RESPONSE_TEXT
+from memory.context.types import NO_RESPONSE_TEXT, Budget, Summary
 from tests.context.histories import Log
 from tests.context.views import fate, kinds, line, sent, text_of, view
 
+#: All there are.
+any_strategy = pytest.mark.parametrize("strategy", registry.names())
 #: All that send stored messages one by one.
 every_strategy = pytest.mark.parametrize(
     "strategy", [name for name in registry.names() if name != "coalesced"]
@@ -65,14 +67,14 @@ def test_i10_a_broadcast_between_parallel_results_moves_behind_them(
     assert result.stats["displaced"] == 1
 
 
-@every_strategy
+@any_strategy
 def test_a_stray_result_beside_a_valid_one_is_left_out(strategy: str) -> None:
     log = Log()
     log.user("go")
     log.turn("mine", "ore")
     log.result("nobody", "stray")
     result = view(log, strategy)
-    assert sent(result) == [1, 2, 3]
+    assert sent(result) == ([] if strategy == "coalesced" else [1, 2, 3])
     assert (fate(result, 4), line(result, 4).handle) == ("orphan", "ctx://self/4")
     assert result.status == "reduced"
 
@@ -129,6 +131,26 @@ def test_i7_a_rewritten_id_meets_no_other() -> None:
     result = view(log, "full")
     ids = [m["tool_call_id"] for m in result.messages if m["role"] == "tool"]
     assert ids == ["x", "x_3", "x_2", "call", "call_2"]
+
+
+@any_strategy
+@pytest.mark.parametrize("tokens", [10**6, 120])
+def test_a31_the_interim_result_is_superseded_whatever_becomes_of_its_call(
+    strategy: str, tokens: int
+) -> None:
+    """Also where its unit is told in a summary, coalesced or dropped."""
+    log = Log()
+    log.calls(("a", "travel", "{}"))
+    log.result("a", "queued", pending=True)
+    log.result("a", "arrived")
+    for _ in range(3):
+        log.user("Go on, please.")
+        log.says("I go on.")
+    known = Summary(3, "Told.", 1) if strategy == "summary" else None
+    budget = Budget(tokens, 0)
+    result = view(log, strategy, budget=budget, counter="chars", summary=known)
+    assert (fate(result, 2), line(result, 2).by) == ("superseded", 3)
+    assert line(result, 2).handle == "ctx://self/2"
 
 
 @every_strategy
@@ -229,14 +251,14 @@ def test_i8_arguments_are_an_object(
     assert fate(result, 2) == disposition
 
 
-@every_strategy
+@any_strategy
 def test_i8_what_is_empty_is_not_sent(strategy: str) -> None:
     log = Log()
     log.user("\x00")
     log.says("")
     log.user("go")
     result = view(log, strategy)
-    assert sent(result) == [3]
+    assert [message["content"] for message in result.messages] == ["go"]
     assert [fate(result, number) for number in (1, 2)] == ["empty", "empty"]
 
 
@@ -252,7 +274,7 @@ def test_an_empty_assistant_message_does_not_end_a_tool_block(strategy: str) -> 
     assert fate(result, 4) == "kept"
 
 
-@every_strategy
+@any_strategy
 @pytest.mark.parametrize("dialect", ["openai", "anthropic"])
 def test_nothing_to_send(strategy: str, dialect: Any) -> None:
     log = Log()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
-from memory.context.tiers import TieredOptions
-from memory.context.types import Assembly, Budget, Summary
+from memory.context.options import CommonOptions
+from memory.context.prepared import prepare
+from memory.context.tiers import TieredOptions, Tiers
+from memory.context.types import Assembly, AssemblyRequest, Budget, Policy, Summary
 from tests.context.histories import Log
 from tests.context.views import fate, sent, view
 
@@ -129,11 +132,29 @@ def test_i26_a_view_grows_at_its_end_between_two_compactions() -> None:
 
 
 def test_what_frees_nothing_is_not_tried_at_every_message() -> None:
-    """No loop without progress: a long log of short orders stays linear."""
+    """No loop without progress: each attempt waits until the view grew by a share.
+
+    An attempt asks for the policy of every call, so these are counted.
+    """
     log = Log()
-    for number in range(6_000):
-        log.user(f"Order {number}, which cannot be shortened by anybody.")
-    assert tiered(log).stats["over_budget"]
+    for number in range(1_000):
+        log.turn("find_route", f"Route {number}, which is too short to be masked.")
+        log.says("I see.")
+    request = AssemblyRequest(log.done(), counter="chars", budget=Budget(2_000, 0))
+    asked = 0
+
+    def policy_of(name: str) -> Policy:
+        nonlocal asked
+        asked += 1
+        return "query"
+
+    prepared = prepare(request, CommonOptions())
+    history = replace(prepared.history(), policy_of=policy_of)
+    tiers = Tiers(history, TieredOptions(), around=0)
+    tiers.grow(history.units)
+    assert [unit.rows for unit in tiers.units] == [unit.rows for unit in history.units]
+    assert tiers.size > 20 * history.window, "it was over the mark most of the time"
+    assert asked < 16 * len(history.units)
 
 
 def test_the_options_of_the_contracts_example_are_taken() -> None:
