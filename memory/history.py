@@ -8,7 +8,7 @@ from typing import Any
 
 from memory.context.types import Message, ToolCall
 
-from .models import Memory
+from .models import Memory, Role
 
 
 def message_of(row: Memory) -> Message:
@@ -43,10 +43,20 @@ def messages_of(rows: Iterable[Memory]) -> tuple[Message, ...]:
 
 
 def wire_of(row: Memory) -> dict[str, Any]:
-    """A stored row as an OpenAI chat message, unchanged by any strategy."""
-    message: dict[str, Any] = {"role": row.role, "content": row.content}
-    if row.tool_calls:
-        message["tool_calls"] = row.tool_calls
-    if row.role == "tool":
-        message["tool_call_id"] = row.tool_call_id
-    return message
+    """A stored row as the OpenAI chat message that the core makes of it unchanged.
+
+    Its keys come in the same order, since a payload is compared byte for byte.
+    """
+    if row.role == Role.TOOL:
+        return {
+            "role": row.role,
+            "tool_call_id": row.tool_call_id,
+            "content": row.content,
+        }
+    if not row.tool_calls:
+        return {"role": row.role, "content": row.content}
+    return {
+        "role": row.role,
+        "content": row.content or None,
+        "tool_calls": row.tool_calls,
+    }

@@ -68,7 +68,8 @@ def _reference(
         if key not in plain or plain[key] != value
     }
     gone = [key for key in plain if key not in message]
-    entry: dict[str, Any] = {"order": list(message)} if changed or gone else {}
+    other = changed or gone or list(plain) != list(message)
+    entry: dict[str, Any] = {"order": list(message)} if other else {}
     if row is not None:
         entry["m"] = row.pk
     if changed:

@@ -153,8 +153,8 @@ def test_the_preview_gives_every_message_its_reason_and_writes_nothing(staff: Cl
         make_memory(ada, content=f"old {number}")
     before = (Memory.objects.count(), len(events.read_after(0)))
     url = reverse("admin:agents_mysis_preview", args=[ada.pk])
+    assert "out_of_window" in page(staff, url, strategy="snapshot-window")
     shown = page(staff, url)
-    assert "out_of_window" in shown
     assert "Not logged in" in shown
     small = page(staff, url, strategy="window", options='{"window": 3}')
     assert small.count("kept:") < shown.count("kept:")
@@ -227,7 +227,7 @@ def test_a_mysis_with_a_history_and_an_unused_prompt_can_be_deleted(staff: Clien
     staff.post(url, {"post": "yes"})
     assert not Mysis.objects.exists()
     staff.post(used, {"post": "yes"})
-    assert not Prompt.objects.exists()
+    assert not Prompt.objects.filter(name="captain").exists()
 
 
 def test_the_preview_shows_the_system_prompt_in_either_dialect(staff: Client):

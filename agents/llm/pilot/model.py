@@ -34,9 +34,7 @@ from agents.llm.pilot.transcript import (
     Transcript,
     split_state,
 )
-
-CHARACTERS_PER_TOKEN = 3
-"""For the usage: prose has about 4, the game's JSON about 2."""
+from memory.context.tokens import estimate
 
 _NAME = re.compile(r"\bYou are ([^,.;:\n]{1,80})|\b[Yy]our name is ([^,.;:\n]{1,80})")
 
@@ -149,23 +147,24 @@ def _usage(
     tools: Sequence[ToolDefinition],
     parts: Sequence[ModelResponsePart],
 ) -> RequestUsage:
-    """Tokens by characters: nobody else counts them for a script."""
-    sent = sum(_length(part) for message in messages for part in message.parts)
-    offered = sum(
-        len(tool.name)
-        + len(tool.description or "")
-        + len(str(tool.parameters_json_schema))
+    """Tokens by the estimate: nobody else counts them for a script."""
+    sent = sum(_tokens(part) for message in messages for part in message.parts)
+    offered = [
+        {
+            "name": tool.name,
+            "description": tool.description or "",
+            "parameters": tool.parameters_json_schema,
+        }
         for tool in tools
-    )
-    written = sum(_length(part) for part in parts)
+    ]
     return RequestUsage(
-        input_tokens=-(-(sent + offered) // CHARACTERS_PER_TOKEN),
-        output_tokens=-(-written // CHARACTERS_PER_TOKEN),
+        input_tokens=sent + (estimate(json.dumps(offered)) if offered else 0),
+        output_tokens=sum(map(_tokens, parts)),
     )
 
 
-def _length(part: object) -> int:
+def _tokens(part: object) -> int:
     if isinstance(part, ToolCallPart):
-        return len(part.tool_name) + len(part.args_as_json_str())
+        return estimate(part.tool_name) + estimate(part.args_as_json_str())
     content = getattr(part, "content", "")
-    return len(content) if isinstance(content, str) else len(str(content))
+    return estimate(content if isinstance(content, str) else str(content))

@@ -10,6 +10,7 @@ from agents.llm.pilot.replay import ACTIONS
 from agents.llm.pilot.transcript import Called, Entry, Heard, Said, Transcript
 from agents.llm.prompts import is_nudge
 from memory.context.summaries import SUFFIX, is_block
+from memory.context.summary_prompt import UNDERSTOOD
 
 MOST_LINES = 12
 LONGEST_LINE = 160
@@ -107,7 +108,7 @@ def _tally(actions: Sequence[Called]) -> list[str]:
 
 
 def _last_words(entries: Sequence[Entry]) -> list[str]:
-    said = [entry.text for entry in entries if isinstance(entry, Said) and entry.text]
+    said = [e.text for e in entries if isinstance(e, Said) and e.text != UNDERSTOOD]
     return [_short(text) for text in said[-1:]]
 
 

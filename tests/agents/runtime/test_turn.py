@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from agents.runtime import records, recovery
 from agents.runtime.pacing import FAILURE_LIMIT
 from agents.runtime.turn import take_turn
 from memory import shown as kept_views
+from memory.context.stats import shared_bytes
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory, SentContext
 from memory.state import capture
@@ -81,6 +83,29 @@ async def test_what_a_call_was_sent_can_be_shown_again(
     assert {line["disposition"] for line in shown[-1].ledger} >= {"kept"}
 
 
+async def test_calls_that_follow_each_other_share_their_beginning(
+    ada: Mysis, sandbox: SandboxServer
+):
+    """I25: between two calls without a compaction only the end is another."""
+    for _ in range(6):
+        await fly(ada)
+        await asyncio.to_thread(sandbox.step)
+    kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
+    views = [await in_db(kept_views.show)(context) for context in kept]
+    compared = 0
+    for (before, now), context in zip(pairwise(views), kept[1:], strict=True):
+        shared = context.stats["prefix_shared_bytes"]
+        assert shared == shared_bytes(before.messages, now.messages)
+        if before.messages[0] != now.messages[0] or context.stats["masked"]:
+            continue  # another account, or a compaction
+        lasting = list(before.messages)
+        while before.sources[len(lasting) - 1] is None and len(lasting) > 1:
+            lasting.pop()  # nudge and state block
+        assert shared >= shared_bytes(lasting, lasting)
+        compared += 1
+    assert compared > 2
+
+
 async def test_snapshots_are_kept_and_go_stale(ada: Mysis, sandbox: SandboxServer):
     for _ in range(12):
         await fly(ada)
@@ -104,8 +129,12 @@ async def test_the_provider_gets_exactly_what_is_kept(
     assert len(provider.requests) == len(kept) == 2
     for request, context in zip(provider.requests, kept, strict=True):
         shown = await in_db(kept_views.show)(context)
-        assert request["messages"] == shown.messages
+        # Byte for byte: a cache and a comparison read the order of keys too.
+        assert json.dumps(request["messages"]) == json.dumps(shown.messages)
         assert shown.intact
+    assert kept[1].stats["prefix_shared_bytes"] == shared_bytes(
+        provider.requests[0]["messages"], provider.requests[1]["messages"]
+    )
     last = (await in_db(log)(eve))[-1]
     assert (last.content, last.reasoning) == ("Done.", "Nothing to do yet.")
     turn = await in_db(Turn.objects.get)()
