@@ -8,10 +8,10 @@ DEV := $(VENV)/.dev
 CHECKED := zoea agents memory tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint bench
+.PHONY: help up test lint bench bench-fleet
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --myses 12")
 	@exec $(PYTHON) manage.py up $(ARGS)
@@ -30,6 +30,9 @@ lint: $(DEV) ## style, types, layers, migrations and deployment checks
 
 bench: $(DEV) ## measure the fleet and the context core (ARGS="core")
 	@$(PYTHON) -m tests.load.bench $(ARGS)
+
+bench-fleet: $(DEV) ## fly one fleet under several kinds of context (ARGS="--ticks 300")
+	@$(PYTHON) -m tests.load.loop.bench $(ARGS)
 
 $(RUN): requirements.txt | $(PYTHON)
 	@echo "Installing requirements ..."

@@ -132,6 +132,11 @@ class SandboxServer:
         """How often each kind of fault has struck."""
         return self._host.faults.struck
 
+    @property
+    def held(self) -> int:
+        """How many requests are being held for the next tick."""
+        return self.run(lambda: self._host.turns.held)
+
     def wait_until_held(self, count: int = 1) -> None:
         """Wait until so many requests are being held for the next tick."""
 

@@ -1,0 +1,1 @@
+"""The closed loop: one seeded fleet, flown under several ways of making contexts."""

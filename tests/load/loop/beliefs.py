@@ -1,0 +1,68 @@
+"""What a state block shows as good, against what is true in the game (I27, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from memory.gamestate.confidence import Confidence, Moment, confidence
+from memory.gamestate.paths import lookup, primary
+from memory.gamestate.sections import CURATED, Fact, View, read
+from memory.gamestate.types import AccountState, Snapshot
+
+GOOD = (Confidence.FRESH, Confidence.MERGED)
+#: These are about others or about the moment itself: true when they were asked.
+PASSING = frozenset({"In transit", "Online", "Police", "Tick"})
+
+
+class Belief(NamedTuple):
+    """A fact that is shown as good, and what is true of it."""
+
+    tool: str
+    label: str
+    shown: str
+    true: str
+
+
+def wrong(state: AccountState, truth: Mapping[str, Any]) -> tuple[int, list[Belief]]:
+    """How many facts of a state count as good, and those of them that are not true.
+
+    ``truth`` are the answers that the account would get now, by tool. Facts whose
+    tool answers with an error now, or which it does not tell now, are not counted.
+    """
+    moment = Moment.of(state)
+    good, found = 0, []
+    for snapshot in state.snapshots:
+        answer = truth.get(snapshot.tool)
+        if snapshot.tool not in CURATED or not isinstance(answer, Mapping):
+            continue
+        now = dict(_facts(replace(snapshot, content=answer, shown=None)))
+        for label, fact in _facts(snapshot):
+            if label not in now or not _is_good(fact, snapshot, moment):
+                continue
+            good += 1
+            if _told(fact) != _told(now[label]):
+                found.append(
+                    Belief(snapshot.tool, label, _told(fact), _told(now[label]))
+                )
+    return good, found
+
+
+def _facts(snapshot: Snapshot) -> Iterator[tuple[str, Fact]]:
+    content = primary(snapshot.current)
+    view = View(content if isinstance(content, Mapping) else {})
+    for fact in read(snapshot.tool, view, content):
+        if fact.label not in PASSING:
+            yield fact.label, fact
+
+
+def _told(fact: Fact) -> str:
+    listed = [*sorted(fact.items), *(f"{what} {much}" for what, much in fact.children)]
+    return "; ".join([fact.value, *listed])
+
+
+def _is_good(fact: Fact, snapshot: Snapshot, moment: Moment) -> bool:
+    content = primary(snapshot.current)
+    held = [path for path in fact.paths if lookup(content, path) is not None]
+    return all(confidence(snapshot, moment, path) in GOOD for path in held or [""])

@@ -1,0 +1,201 @@
+"""Flies one arm: the real turn loop, a real database, the sandbox stepped by hand.
+
+Time is simulated: a tick is ten seconds whatever the machine does, and it passes when
+every turn that is due has been taken. So all arms see the same game, from one seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from channels.db import database_sync_to_async as in_db
+from django.conf import settings
+from django.utils import timezone
+
+from agents import actions
+from agents.game import sessions
+from agents.game.sandbox.testing import SandboxServer
+from agents.models import Mysis, Provider, Turn
+from agents.runtime import records
+from agents.runtime.turn import take_turn
+from memory.models import ContextPolicy, HistorySummary, SentContext
+from memory.preview import Prepared as View
+from memory.shown import view_of
+from memory.state import account_state
+
+from .arms import WIDE, Arm
+from .beliefs import wrong
+from .figures import Flown, Sent
+
+START = datetime(2026, 2, 5, tzinfo=UTC)
+SECONDS = 10.0
+POLL = 0.01
+
+
+@dataclass
+class Clock:
+    """The simulated time; `install` puts it in the place of the real one."""
+
+    ticks: int = 0
+
+    def now(self) -> datetime:
+        """The moment, in the middle of its tick."""
+        return START + timedelta(seconds=SECONDS * self.ticks + SECONDS / 2)
+
+    def install(self) -> None:
+        """Let the program read this clock; its own process has no other use."""
+        timezone.now = self.now
+
+
+@dataclass
+class Flight:
+    """One arm under way."""
+
+    arm: Arm
+    sandbox: SandboxServer
+    clock: Clock
+    myses: list[int] = field(default_factory=list)
+    flown: Flown = field(default_factory=Flown)
+    beliefs: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def crew(self, number: int) -> None:
+        """Make the Myses of the arm and start them."""
+        policy = ContextPolicy.objects.create(
+            name=f"arm {self.arm.letter}",
+            strategy=self.arm.strategy,
+            options=dict(self.arm.options),
+            budget_tokens=self.arm.budget,
+        )
+        Provider.objects.get_or_create(name="wide", kind="pilot", window=WIDE)
+        for place in range(number):
+            mysis = actions.create_mysis(
+                name=f"{self.arm.letter.upper()}{place}",
+                model="wide",
+                policy=policy,
+                by="bench",
+            )
+            actions.start_mysis(mysis=mysis, by="bench")
+            self.myses.append(mysis.pk)
+
+    def look(self, keep: Callable[..., Any]) -> Callable[..., Any]:
+        """`records.keep`, with a look at what is believed at that moment."""
+
+        def keep_and_look(begun: Any, number: int, view: View) -> Any:
+            kept = keep(begun, number, view)
+            if view.facts:
+                self.beliefs[kept.call_id] = self._believed(view)
+            return kept
+
+        return keep_and_look
+
+    def _believed(self, view: View) -> tuple[int, int]:
+        username = view.subject.username
+        state = account_state(username, newest_only=True)
+        truth = self.sandbox.truth(str(username))["snapshots"]
+        good, found = wrong(state, truth)
+        self.flown.wrong += [f"{b.tool} {b.label}: {b.shown} / {b.true}" for b in found]
+        return good, len(found)
+
+    async def tick(self) -> None:
+        """Take the turns that are due, then let a tick pass."""
+        due = await in_db(self._due)()
+        turns = {
+            asyncio.create_task(take_turn(pk, job_id=job, trigger=trigger))
+            for pk, job, trigger in due
+        }
+        while turns:
+            _, turns = await asyncio.wait(turns, timeout=POLL)
+            # Whoever waits for the next tick inside its turn gets it.
+            if turns and await asyncio.to_thread(self._held) >= len(turns):
+                await self._pass()
+        await self._pass()
+
+    def _held(self) -> int:
+        return self.sandbox.held
+
+    async def _pass(self) -> None:
+        await asyncio.to_thread(self.sandbox.step)
+        self.clock.ticks += 1
+
+    def _due(self) -> list[tuple[int, int, str]]:
+        now = self.clock.now()
+        found = []
+        for mysis in Mysis.objects.filter(pk__in=self.myses).order_by("pk"):
+            if mysis.state != Mysis.State.RUNNING:
+                self.flown.idle += 1
+                mysis = actions.start_mysis(mysis=mysis, by="bench")
+            if mysis.next_job and (mysis.wake_at is None or mysis.wake_at <= now):
+                found.append((mysis.pk, mysis.next_job, "next"))
+        return found
+
+    def add_up(self) -> Flown:
+        """What all calls and turns of the arm came to."""
+        turns = Turn.objects.filter(mysis_id__in=self.myses)
+        self.flown.turns = turns.count()
+        outcomes = list(turns.values_list("outcome", flat=True))
+        self.flown.limited = outcomes.count(Turn.Outcome.ITERATION_LIMIT)
+        self.flown.errors = outcomes.count(Turn.Outcome.ERRORED)
+        self.flown.summaries = HistorySummary.objects.filter(
+            mysis_id__in=self.myses, text__gt=""
+        ).count()
+        for mysis in Mysis.objects.filter(pk__in=self.myses).select_related("account"):
+            self._count(mysis)
+            name = mysis.account.username if mysis.account else ""
+            calls = self.sandbox.calls(name)
+            self.flown.gets += calls["get_calls"]
+            self.flown.actions += calls["mutations_executed"]
+            if name:
+                self.flown.credits += self.sandbox.truth(name)["facts"]["credits"]
+        return self.flown
+
+    def _count(self, mysis: Mysis) -> None:
+        kept = SentContext.objects.filter(mysis=mysis).select_related("call")
+        for sent in kept.order_by("pk").iterator(chunk_size=50):
+            messages, system = view_of(sent)
+            text = json.dumps(messages, ensure_ascii=False, separators=(",", ":"))
+            good, bad = self.beliefs.get(sent.call_id, (0, 0))
+            categories = sent.stats["tokens_by_category"]
+            self.flown.calls.append(
+                Sent(
+                    size=len(text.encode()) + len((system or "").encode()),
+                    tokens=sum(categories.values()),
+                    shared=sent.stats["prefix_shared_bytes"],
+                    output=sent.call.output_tokens,
+                    state=_state_bytes(messages, sent.view["synthetic"]),
+                    good=good,
+                    wrong=bad,
+                )
+            )
+
+
+def _state_bytes(messages: list[dict[str, Any]], synthetic: list[Any]) -> int:
+    places = [each["position"] for each in synthetic if each["kind"] == "state"]
+    return sum(len(str(messages[place]["content"]).encode()) for place in places)
+
+
+async def fly(
+    arm: Arm, *, myses: int, ticks: int, seed: int, told: Callable[[int], None]
+) -> Flown:
+    """Fly an arm for so many ticks; `told` hears each of them."""
+    clock = Clock()
+    clock.install()
+    with SandboxServer(seed=seed, systems=505) as sandbox:
+        settings.SPACEMOLT_MCP_URL = sandbox.url
+        settings.ZOEA_SECONDS_PER_TICK = SECONDS
+        flight = Flight(arm, sandbox, clock)
+        keep, records.keep = records.keep, flight.look(records.keep)
+        try:
+            await in_db(flight.crew)(myses)
+            while clock.ticks < ticks:
+                await flight.tick()
+                told(clock.ticks)
+            flown: Flown = await in_db(flight.add_up)()
+            return flown
+        finally:
+            records.keep = keep
+            await sessions.close_all()
