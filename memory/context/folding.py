@@ -110,7 +110,9 @@ def decide(
 
 
 def _asked(shown: Shown, folded: list[Unit], history: History) -> Verdict:
-    rows = [row for unit in folded for row in unit.rows]
+    # A unit with a late result may begin in the span before, which it is no part of.
+    before = history.summary.through_id if shown.head and history.summary else -1
+    rows = [row for unit in folded for row in unit.rows if row > before]
     wanted = SummaryWanted(min(rows), max(rows), _request(shown, folded, history))
     why = f"A summary of the messages {wanted.first_id} to {wanted.last_id} is wanted."
     return Verdict(None, why, wanted)

@@ -64,7 +64,7 @@ def prepare(request: AssemblyRequest, options: CommonOptions) -> Prepared:
     policy_of = lookup(request.tool_policy)
     messages = _in_order(request.messages)
     sanitize = sanitizer(messages, policy_of)
-    given = request.system is not None
+    given = bool(sanitize(request.system or "").strip())
     rules = Rules(count, policy_of, request.dialect, given, sanitize)
     repaired = repair(messages, rules)
     units, capped = repaired.units, dict[int, Fate]()
@@ -112,8 +112,8 @@ def _base_text(
     request: AssemblyRequest, repaired: Repaired, rules: Rules
 ) -> str | None:
     """The current system prompt: the request's, else the newest stored one."""
-    if request.system is not None:
-        text = rules.sanitize(request.system)
+    if rules.system_given:
+        text = rules.sanitize(request.system or "")
     elif repaired.prompt is not None:
         text = rules.sanitize(repaired.prompt.content)
     else:

@@ -6,6 +6,7 @@ keys among them are hidden wherever else they stand as well.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -66,4 +67,10 @@ def _collect(value: Any, found: set[str]) -> None:
                 if not isinstance(item, str):
                     rest.append(item)
                 elif len(item) >= _SHORTEST and _SENSITIVE.search(key):
-                    found.add(clean(item))
+                    found.update(_spellings(clean(item)))
+
+
+def _spellings(secret: str) -> set[str]:
+    """The secret as it is, and as JSON writes it inside of other calls and results."""
+    plain = json.dumps(secret, ensure_ascii=False)[1:-1]
+    return {secret, plain, json.dumps(secret)[1:-1]}

@@ -79,6 +79,28 @@ def test_anthropic_refuses_blank_texts_so_none_are_sent() -> None:
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic"])
 @pytest.mark.parametrize("strategy", registry.names())
+def test_i27_a_secret_is_hidden_however_json_spells_it(
+    strategy: str, dialect: Any
+) -> None:
+    secret = 'p\u00e4ss "w0rd" \\ 1'
+    log = Log()
+    log.calls(("s", "login", json.dumps({"password": secret})))
+    log.result("s", "ok")
+    log.user(f"Note {secret}.")
+    for ascii_only in (True, False):
+        text = json.dumps({"note": f"It is {secret}!"}, ensure_ascii=ascii_only)
+        log.calls((f"n{ascii_only}", "write_note", text))
+        log.result(f"n{ascii_only}", text)
+    policy = {"login": "secret"}
+    result = view(log, strategy, dialect=dialect, tool_policy=policy)
+    wire = json.dumps(result.messages)
+    assert "w0rd" not in wire
+    if strategy != "coalesced":
+        assert wire.count("It is [redacted]!") == 4
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+@pytest.mark.parametrize("strategy", registry.names())
 @pytest.mark.parametrize("depth", [100, 500, 900])
 def test_arguments_may_be_nested_deeply(
     strategy: str, dialect: Any, depth: int

@@ -464,6 +464,43 @@ def test_appending_keeps_the_prefix(
     assert after.messages[: len(stable)] == stable
 
 
+@pytest.mark.parametrize("strategy", ["summary:eager", "summary:two", "tiered:eager"])
+@fast
+@given(histories(), st.integers(1, 5))
+def test_summaries_cover_everything_once(strategy: str, log: Log, step: int) -> None:
+    """I22: spans follow one another, and what is told in one was in its request."""
+    rows = [
+        replace(row, content=f"{row.content} #{row.id}#", pinned=row.pinned)
+        for row in log.done()
+    ]
+    known: Summary | None = None
+    told, reduced = "", set[int]()
+    for end in range(step, len(rows) + step, step):
+        part = Log(rows[:end])
+        _, result = build(part, strategy, budget=ROOMY, summary=known)
+        shown = [entry.kind for entry in result.synthetic].count("summary")
+        assert shown == (known is not None and result.messages != [])
+        for line in result.ledger:
+            if line.disposition in ("masked", "superseded", "truncated"):
+                reduced.add(line.id)  # a tier before: it is told as a note, or not
+            if line.disposition == "summarized":
+                assert f"#{line.id}#" in told or line.id in reduced
+                assert known is not None
+                assert line.id <= known.through_id
+        wanted = result.summary_wanted
+        if wanted is None:
+            continue
+        first = known.through_id if known is not None else 0
+        assert first < wanted.first_id <= wanted.last_id <= rows[:end][-1].id
+        stored = {row.id for row in rows[:end]}
+        assert {wanted.first_id, wanted.last_id} <= stored
+        request = json.dumps(wanted.request)
+        assert request.count("[Summary ") == (known is not None)
+        told += request
+        generation = known.generation + 1 if known is not None else 1
+        known = Summary(wanted.last_id, "Told.", generation)
+
+
 #: Where the part of the coalesced message begins that a turn may change.
 CHANGING = ("\n\n;; Tool calls made:", "\n\n;; Output:", "\n\n;; Error:")
 FIXED: dict[str, Any] = {

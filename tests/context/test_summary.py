@@ -362,6 +362,10 @@ def test_i22_a_unit_that_reaches_beyond_the_span_is_not_folded() -> None:
     assert "found it" not in str(wanted.request)
     after = summary(log, summary=Summary(3, "Told.", 1))
     assert sent(after) == [2, 5, 4, 6, 7]
+    assert after.summary_wanted is not None
+    spans = [wanted.last_id, after.summary_wanted.first_id]
+    assert spans == [3, 4], "the next span takes up behind the last one"
+    assert "found it" in str(after.summary_wanted.request)
 
 
 def test_i22_one_block_stays_however_often_it_is_rolled_on() -> None:

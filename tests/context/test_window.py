@@ -114,6 +114,16 @@ def test_a10_only_the_current_prompt_is_sent(strategy: str) -> None:
 
 
 @both
+@pytest.mark.parametrize("blank", ["", " \n", "\x00"])
+def test_a10_a_blank_prompt_is_none_and_replaces_none(
+    strategy: str, blank: str
+) -> None:
+    result = view(chat(3), strategy, system=blank)
+    assert result.messages[0] == {"role": "system", "content": "You are Ada."}
+    assert fate(result, 1) == "kept"
+
+
+@both
 def test_a10_a_system_row_of_another_origin_is_a_notice(strategy: str) -> None:
     log = Log()
     log.add("system", "The server restarts.", "warning")
