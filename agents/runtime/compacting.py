@@ -18,7 +18,7 @@ from memory.compactions import Effort, Outdated
 from memory.context.summary_prompt import SummaryRefused, read_summary
 from memory.preview import Prepared as View
 
-from . import records, summaries
+from . import answers, calls, records, summaries
 from .crossing import step
 from .records import Begun
 from .summaries import Wanted
@@ -92,7 +92,7 @@ async def _fold_less(making: Making) -> None:
     What is left out of it stays in the view, so no order is lost.
     """
     half = max(1, making.wanted.folded // 2)
-    view = await step(records.look, making.begun, fold_tokens=half)
+    view = await step(calls.look, making.begun, fold_tokens=half)
     if view.assembly.summary_wanted:
         making.wanted = await step(summaries.wanted, view)
 
@@ -113,7 +113,7 @@ async def _ask(making: Making) -> Completion:
         cost=answer.cost,
         latency_ms=latency,
     )
-    await step(records.spend, making.begun, answer, latency)
+    await step(answers.spend, making.begun, answer, latency)
     return answer
 
 

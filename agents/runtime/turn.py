@@ -22,12 +22,13 @@ from agents.models import Turn
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.types import GameUnreachableError, ToolResult
 
+from . import answers, calls, records
 from . import ending as endings
-from . import records
+from .answers import PendingCall
 from .compacting import compact
 from .crossing import step
 from .pacing import Ending
-from .records import Begun, PendingCall, VoidedError
+from .records import Begun, VoidedError
 from .stopping import Guarded, watch
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
@@ -90,13 +91,13 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
     toolbox = await open_toolbox(begun.mysis_id)
     await step(remember_tools, [_described(spec) for spec in toolbox.specs])
     for number in range(1, begun.max_iterations + 1):
-        view = await step(records.look, begun)
+        view = await step(calls.look, begun)
         if view.assembly.summary_wanted and not progress.compacted:
             # Once a turn: whatever comes of it, the call is made then (I24, L12).
             progress.compacted = True
             await compact(begun, endpoint, toolbox.specs, view)
-            view = await step(records.look, begun)
-        prepared = await step(records.keep, begun, number, view)
+            view = await step(calls.look, begun)
+        prepared = await step(calls.keep, begun, number, view)
         progress.seen = max(progress.seen, prepared.seen)
         if not prepared.assembly.messages:
             raise BudgetError(prepared.assembly.reason)
@@ -109,25 +110,25 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
             settings=begun.model_settings,
         )
         latency = round((time.monotonic() - started) * 1000)
-        calls = await step(records.record_answer, begun, prepared, answer, latency)
-        if not calls:
+        pending = await step(answers.record_answer, begun, prepared, answer, latency)
+        if not pending:
             return _ended(Turn.Outcome.DONE, progress)
-        await _run_tools(begun, toolbox, calls, progress)
+        await _run_tools(begun, toolbox, pending, progress)
     return _ended(Turn.Outcome.ITERATION_LIMIT, progress)
 
 
 async def _run_tools(
-    begun: Begun, toolbox: Toolbox, calls: list[PendingCall], progress: Progress
+    begun: Begun, toolbox: Toolbox, pending: list[PendingCall], progress: Progress
 ) -> None:
-    for place, call in enumerate(calls):
+    for place, call in enumerate(pending):
         if place:
             await step(records.doing, begun, f"calling {call.name}")
         try:
             result = await toolbox.call(call.name, call.arguments)
         except GameUnreachableError:
-            await step(_not_executed, begun, calls[place:])
+            await step(_not_executed, begun, pending[place:])
             raise
-        await step(records.record_result, begun, call, result)
+        await step(answers.record_result, begun, call, result)
         progress.acted = progress.acted or not result.is_error
         if result.resolve_tick is not None:
             progress.resolve_tick = max(
@@ -135,9 +136,9 @@ async def _run_tools(
             )
 
 
-def _not_executed(begun: Begun, calls: list[PendingCall]) -> None:
-    for call in calls:
-        records.record_result(begun, call, ToolResult(NOT_EXECUTED, is_error=True))
+def _not_executed(begun: Begun, pending: list[PendingCall]) -> None:
+    for call in pending:
+        answers.record_result(begun, call, ToolResult(NOT_EXECUTED, is_error=True))
 
 
 def _ended(outcome: Turn.Outcome, progress: Progress) -> Ending:

@@ -14,6 +14,7 @@ from channels.db import database_sync_to_async as in_db
 from agents import actions, summarizing
 from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, ModelCall, Mysis, Pin, Prompt, Turn
+from agents.runtime import calls as model_calls
 from agents.runtime import records
 from agents.runtime import summaries as store
 from agents.runtime.turn import take_turn
@@ -243,12 +244,12 @@ async def test_a_summary_of_another_history_is_not_committed(
     assert begun is not None
 
     def race() -> str:
-        wanted = store.wanted(records.look(begun))
+        wanted = store.wanted(model_calls.look(begun))
         worn.memories.filter(pk=wanted.span.first_id).update(content="Edited.")
         effort = compactions.Effort(1, "m")
         with pytest.raises(compactions.Outdated, match="messages"):
             store.commit(begun, wanted, "short", effort)
-        wanted = store.wanted(records.look(begun))
+        wanted = store.wanted(model_calls.look(begun))
         store.commit(begun, wanted, "short", effort)
         with pytest.raises(compactions.Outdated, match="Another summary"):
             store.commit(begun, wanted, "short", effort)

@@ -15,13 +15,14 @@ from agents import actions, events
 from agents.game.sandbox.testing import SandboxServer
 from agents.llm.types import Completion, Usage
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
-from agents.runtime import records, recovery
+from agents.runtime import answers, records, recovery
+from agents.runtime import calls as model_calls
 from agents.runtime.pacing import FAILURE_LIMIT
 from agents.runtime.turn import take_turn
 from memory import shown as kept_views
 from memory.context.stats import shared_bytes
 from memory.gamestate.extract import read_result
-from memory.models import GameSnapshot, Memory, SentContext
+from memory.models import ContextPolicy, GameSnapshot, Memory, SentContext
 from memory.state import capture
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 
@@ -349,8 +350,8 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
     assert ada.next_job is not None
     late = await in_db(records.begin)(ada.pk, job_id=ada.next_job, trigger="start")
     assert late is not None
-    view = await in_db(records.look)(late)
-    prepared = records.Prepared(0, view.assembly, 0, 0)
+    view = await in_db(model_calls.look)(late)
+    prepared = model_calls.Prepared(0, view.assembly, 0, 0)
     await in_db(Turn.objects.filter(pk=late.turn_id).update)(job_id=None)
     assert await in_db(recovery.reschedule_lost)() == 1
     row = await refreshed(ada)
@@ -358,9 +359,9 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
     await in_db(records.begin)(ada.pk, job_id=row.next_job, trigger="interrupted")
     answer = Completion("late", usage=Usage(7, 3))
     for step in (
-        lambda: records.look(late),
-        lambda: records.keep(late, 1, view),
-        lambda: records.record_answer(late, prepared, answer, 1),
+        lambda: model_calls.look(late),
+        lambda: model_calls.keep(late, 1, view),
+        lambda: answers.record_answer(late, prepared, answer, 1),
         lambda: records.doing(late, "x"),
     ):
         with pytest.raises(records.VoidedError):
@@ -416,7 +417,7 @@ async def test_an_action_of_unknown_outcome_puts_the_state_in_doubt(
 async def test_too_many_calls_in_one_answer_are_refused_not_lost(
     eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
 ):
-    many = [call("get_version", "{}", f"c{n}") for n in range(records.MOST_CALLS + 9)]
+    many = [call("get_version", "{}", f"c{n}") for n in range(answers.MOST_CALLS + 9)]
     provider.answer(completion(None, tool_calls=many))
     provider.answer(completion("Enough."))
     await fly(eve)
@@ -447,3 +448,24 @@ async def test_a_message_that_a_call_showed_costs_no_turn_of_its_own(
     after = await refreshed(eve)
     assert after.next_job is not None
     assert after.wake_at is not None, "the next turn is a nudge, not the message's"
+
+
+async def test_a_strategy_that_fails_is_told_once(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    """The window stands in, and the operator hears of it, but not at every call."""
+
+    def gone() -> None:
+        # As after an upgrade that took a plug-in away.
+        policy = ContextPolicy.objects.create(name="gone", strategy="gone")
+        Mysis.objects.filter(pk=eve.pk).update(policy=policy)
+
+    await in_db(gone)()
+    for _ in range(2):
+        provider.answer(completion("Aye."))
+        await fly(eve)
+    kept = await in_db(lambda: list(SentContext.objects.all()))()
+    assert {context.stats["status"] for context in kept} == {"fallback_used"}
+    told = await in_db(events.read_after)(0, kinds=["error"])
+    assert len(told) == 1
+    assert "gone" in told[0]["data"]["detail"]

@@ -21,7 +21,7 @@ from agents import actions
 from agents.game import sessions
 from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis, Provider, Turn
-from agents.runtime import records
+from agents.runtime import calls
 from agents.runtime.turn import take_turn
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from memory.preview import Prepared as View
@@ -83,7 +83,7 @@ class Flight:
             self.myses.append(mysis.pk)
 
     def look(self, keep: Callable[..., Any]) -> Callable[..., Any]:
-        """`records.keep`, with a look at what is believed at that moment."""
+        """`calls.keep`, with a look at what is believed at that moment."""
 
         def keep_and_look(begun: Any, number: int, view: View) -> Any:
             kept = keep(begun, number, view)
@@ -188,7 +188,7 @@ async def fly(
         settings.SPACEMOLT_MCP_URL = sandbox.url
         settings.ZOEA_SECONDS_PER_TICK = SECONDS
         flight = Flight(arm, sandbox, clock)
-        keep, records.keep = records.keep, flight.look(records.keep)
+        keep, calls.keep = calls.keep, flight.look(calls.keep)
         try:
             await in_db(flight.crew)(myses)
             while clock.ticks < ticks:
@@ -197,5 +197,5 @@ async def fly(
             flown: Flown = await in_db(flight.add_up)()
             return flown
         finally:
-            records.keep = keep
+            calls.keep = keep
             await sessions.close_all()

@@ -1,0 +1,181 @@
+"""What a model answered and what its tools answered, as rows of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from agents import events
+from agents.actions import memory_line
+from agents.events import Kind
+from agents.llm.types import Completion
+from agents.models import ModelCall, Mysis, Turn
+from agents.tools.redact import clean_value
+from agents.tools.types import ToolResult
+from memory import calibration
+from memory.context.tokens import estimate
+from memory.gamestate.parse import clean_text, parse_text
+from memory.models import Memory, Origin, Role
+from memory.state import tick_of
+
+from .calls import Prepared
+from .records import Begun, current
+
+TOO_MANY = (
+    "Error: too_many_calls: not executed. At most {most} calls are taken from one "
+    "answer: make the rest in your next one."
+)
+LONGEST_ID = 200
+MOST_CALLS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A tool call that is stored as pending, and the row its result goes to."""
+
+    memory_id: int
+    name: str
+    arguments: str
+
+
+def record_answer(
+    begun: Begun, prepared: Prepared, answer: Completion, latency_ms: int
+) -> list[PendingCall]:
+    """Store the answer, and its calls as pending before any of them runs.
+
+    What was paid is recorded even where the turn has become void meanwhile.
+    """
+    _record_usage(begun, prepared.call_id, answer, latency_ms)
+    calibration.learn(
+        begun.model, estimated=prepared.estimated, reported=answer.usage.input
+    )
+    return _store_answer(begun, answer)
+
+
+@transaction.atomic
+def _store_answer(begun: Begun, answer: Completion) -> list[PendingCall]:
+    mysis = current(begun)
+    if not (answer.text.strip() or answer.tool_calls or answer.reasoning.strip()):
+        return []
+    tick = tick_of(mysis.account.username if mysis.account else None)
+    calls = [_named(call.id, call.name, call.arguments) for call in answer.tool_calls]
+    speech = Memory.objects.create(
+        mysis=mysis,
+        turn_id=begun.turn_id,
+        role=Role.ASSISTANT,
+        origin=Origin.AGENT,
+        content=clean_text(answer.text),
+        reasoning=clean_text(answer.reasoning),
+        signature=clean_text(answer.signature or ""),
+        tool_calls=calls,
+        tick=tick,
+        tokens=answer.usage.output or estimate(answer.text),
+    )
+    events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_line(speech))
+    pending = [_placeholder(mysis, begun, call, tick) for call in calls[:MOST_CALLS]]
+    for call in calls[MOST_CALLS:]:
+        _refuse(mysis, begun, call, tick)
+    _touch(mysis, f"calling {pending[0].name}" if pending else "", tick)
+    return pending
+
+
+@transaction.atomic
+def record_result(begun: Begun, call: PendingCall, result: ToolResult) -> None:
+    """Put a result in its place. What happened is kept even after a stop."""
+    row = Memory.objects.filter(pk=call.memory_id, pending=True).first()
+    if row is None:
+        return
+    row.content = clean_text(result.text)
+    row.is_error = result.is_error
+    row.pending = False
+    row.tick = result.tick if result.tick is not None else row.tick
+    row.tokens = estimate(row.content)
+    row.save(update_fields=["content", "is_error", "pending", "tick", "tokens"])
+    events.append(Kind.MEMORY_ADDED, mysis_id=begun.mysis_id, data=memory_line(row))
+    Mysis.objects.filter(pk=begun.mysis_id).update(
+        last_memory_at=timezone.now(), tick=F("tick") if row.tick is None else row.tick
+    )
+
+
+@transaction.atomic
+def _record_usage(
+    begun: Begun, call_id: int, answer: Completion, latency_ms: int
+) -> None:
+    ModelCall.objects.filter(pk=call_id).update(
+        input_tokens=answer.usage.input,
+        output_tokens=answer.usage.output,
+        cached_tokens=answer.usage.cached,
+        cost=answer.cost,
+        latency_ms=latency_ms,
+        finish_reason=clean_text(answer.finish_reason)[:50],
+    )
+    spend(begun, answer, latency_ms)
+
+
+@transaction.atomic
+def spend(begun: Begun, answer: Completion, latency_ms: int) -> None:
+    """Add what an answer cost to the turn and to its Mysis."""
+    tokens = {
+        "input_tokens": F("input_tokens") + answer.usage.input,
+        "output_tokens": F("output_tokens") + answer.usage.output,
+        "cost": F("cost") + answer.cost,
+    }
+    Turn.objects.filter(pk=begun.turn_id).update(
+        **tokens,
+        cached_tokens=F("cached_tokens") + answer.usage.cached,
+        latency_ms=F("latency_ms") + latency_ms,
+    )
+    Mysis.objects.filter(pk=begun.mysis_id).update(**tokens)
+
+
+def _named(raw_id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {
+        "id": clean_text(raw_id)[:LONGEST_ID] or f"call_{uuid4().hex[:12]}",
+        "type": "function",
+        "function": {"name": clean_text(name), "arguments": clean_text(arguments)},
+    }
+
+
+def _placeholder(
+    mysis: Mysis, begun: Begun, call: dict[str, Any], tick: int | None
+) -> PendingCall:
+    row = _result_row(mysis, begun, call, tick)
+    row.pending = True
+    row.save()
+    return PendingCall(row.pk, call["function"]["name"], call["function"]["arguments"])
+
+
+def _refuse(mysis: Mysis, begun: Begun, call: dict[str, Any], tick: int | None) -> None:
+    row = _result_row(mysis, begun, call, tick)
+    row.content = TOO_MANY.format(most=MOST_CALLS)
+    row.is_error = True
+    row.save()
+
+
+def _result_row(
+    mysis: Mysis, begun: Begun, call: dict[str, Any], tick: int | None
+) -> Memory:
+    function = call["function"]
+    arguments = parse_text(function["arguments"])
+    return Memory(
+        mysis=mysis,
+        turn_id=begun.turn_id,
+        role=Role.TOOL,
+        origin=Origin.TOOL,
+        tool_call_id=call["id"],
+        tool_name=function["name"][:200],
+        args=clean_value(arguments) if isinstance(arguments, dict) else {},
+        tick=tick,
+    )
+
+
+def _touch(mysis: Mysis, activity: str, tick: int | None) -> None:
+    mysis.activity = activity[:200]
+    mysis.last_memory_at = timezone.now()
+    mysis.tick = tick if tick is not None else mysis.tick
+    mysis.save(update_fields=["activity", "last_memory_at", "tick"])
