@@ -8,9 +8,9 @@ import unicodedata
 from typing import Any
 
 from agents.game.sandbox.capitals import BY_EMPIRE
-from agents.game.sandbox.catalogue import STARTER
+from agents.game.sandbox.death import starter_ship
 from agents.game.sandbox.errors import GameError, auth_failed
-from agents.game.sandbox.models import Module, Player, Ship
+from agents.game.sandbox.models import Player
 from agents.game.sandbox.release import release
 from agents.game.sandbox.sessions import Session
 from agents.game.sandbox.stamps import plain, rfc3339
@@ -86,16 +86,6 @@ def _new_player(state: State, username: str, empire: str, password: str) -> Play
     capital = BY_EMPIRE[empire]
     now = rfc3339(state.sources.now_ns())
     player_id = state.sources.token(16)
-    ship = Ship(
-        id=state.sources.token(16),
-        owner_id=player_id,
-        class_id=STARTER.id,
-        created_at=now,
-        hull=STARTER.hull,
-        shield=STARTER.shield,
-        fuel=STARTER.fuel,
-        modules=[Module(state.sources.token(16), kind) for kind in STARTER.modules],
-    )
     return Player(
         id=player_id,
         username=username,
@@ -106,7 +96,7 @@ def _new_player(state: State, username: str, empire: str, password: str) -> Play
         system_id=capital.system_id,
         poi_id=capital.station[0],
         docked_at=capital.base[0],
-        ship=ship,
+        ship=starter_ship(state, player_id),
         visited={capital.system_id: plain(state.sources.now_ns())},
     )
 

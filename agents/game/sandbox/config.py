@@ -14,6 +14,7 @@ class Config:
 
     `exclusive`: a login ends the older sessions of the same account.
     `session_idle_seconds`: a game session unused for so long is gone.
+    `raid_chance`: how likely a raider finds a ship in lawless space, per tick.
     `tick_seconds` only tells players how long to wait; the clock is elsewhere.
     """
 
@@ -25,6 +26,7 @@ class Config:
     session_idle_seconds: float = 30 * 60.0
     first_tick: int = 1
     max_players: int = 5000
+    raid_chance: float = 0.01
 
     def __post_init__(self) -> None:
         if not FEWEST_SYSTEMS <= self.systems <= MOST_SYSTEMS:

@@ -8,21 +8,25 @@ from typing import Any
 
 from agents.game.sandbox import accounts
 from agents.game.sandbox.actions import ACTIONS
-from agents.game.sandbox.actions.combat import fight
 from agents.game.sandbox.config import Config
 from agents.game.sandbox.dice import dice
 from agents.game.sandbox.eras import ERAS
 from agents.game.sandbox.errors import GameError, unknown_command
+from agents.game.sandbox.missions import expire_missions
 from agents.game.sandbox.npcs import wander
 from agents.game.sandbox.parameters import check
-from agents.game.sandbox.queries import chart, here, log, own
+from agents.game.sandbox.police import patrol
+from agents.game.sandbox.prowling import prowl
+from agents.game.sandbox.queries import chart, here, log, missions, own, storage, talk
 from agents.game.sandbox.queries.call import Call
 from agents.game.sandbox.release import release
 from agents.game.sandbox.resolution import Outcome
 from agents.game.sandbox.sessions import Session
 from agents.game.sandbox.stamps import rfc3339
 from agents.game.sandbox.state import Sources, State
-from agents.game.sandbox.tools import Tool, tools_of
+from agents.game.sandbox.tool import Tool
+from agents.game.sandbox.tools import tools_of
+from agents.game.sandbox.wrecks import clear_wrecks
 
 Json = dict[str, Any]
 Query = Callable[[Call], Json | str]
@@ -41,6 +45,13 @@ QUERIES: dict[str, Query] = {
     "get_map": chart.get_map,
     "search_systems": chart.search_systems,
     "find_route": chart.find_route,
+    "get_missions": missions.get_missions,
+    "get_active_missions": missions.get_active_missions,
+    "view_storage": storage.view_storage,
+    "get_wrecks": storage.get_wrecks,
+    "get_trades": talk.get_trades,
+    "chat": talk.chat,
+    "get_chat_history": talk.get_chat_history,
     "captains_log_add": log.captains_log_add,
     "captains_log_list": log.captains_log_list,
     "captains_log_get": log.captains_log_get,
@@ -126,7 +137,11 @@ class Game:
 
         None means that its tick has not come.
         """
-        return self.resolution.outcome(player_id)
+        found = self.resolution.outcome(player_id)
+        if found is None and self.state.players[player_id].pending is None:
+            lost = "Your ship was destroyed before the action was carried out."
+            return Outcome(error=GameError("action_cancelled", lost))
+        return found
 
     def _tool(self, name: str) -> Tool:
         tool = self.tools.get(name)
@@ -198,16 +213,21 @@ class Game:
         """Let one tick pass and give its number."""
         state = self.state
         state.tick += 1
-        self.resolution.resolve(state)
-        fight(state)
+        # Before the shots, so that what they tell of a shield holds when the tick ends.
         for player in state.players.values():
+            if player.missions:
+                expire_missions(player, state.tick)
             build = player.ship.build
             player.ship.shield = min(
                 build.shield, player.ship.shield + build.shield_recharge
             )
+        self.resolution.resolve(state)
+        prowl(state)
+        patrol(state)
+        clear_wrecks(state)
         self._move_npcs()
         self._regrow()
-        state.markets.drift()
+        state.markets.drift(state.tick)
         state.sessions.close_idle()
         return state.tick
 

@@ -111,6 +111,71 @@ class Pending:
 
 
 @dataclass(slots=True)
+class Wanted:
+    """The police of a system are after somebody, and are there at `arrival_tick`."""
+
+    system_id: str
+    arrival_tick: int
+
+
+@dataclass(slots=True)
+class Mission:
+    """An accepted mission; `current` counts towards what its template requires."""
+
+    id: str
+    template_id: str
+    base_id: str
+    expire_tick: int
+    current: int = 0
+
+
+@dataclass(slots=True)
+class Wreck:
+    """A wreck at a place; `type` is ship or jettison."""
+
+    id: str
+    type: str
+    poi_id: str
+    system_id: str
+    victim_id: str
+    victim_name: str
+    ship_class: str
+    cargo: dict[str, int]
+    created_ns: int
+    expire_tick: int
+
+
+@dataclass(slots=True)
+class Trade:
+    """An offer from one captain to another."""
+
+    id: str
+    offerer_id: str
+    offerer_name: str
+    target_id: str
+    offer_items: dict[str, int]
+    offer_credits: int
+    request_items: dict[str, int]
+    request_credits: int
+
+    def view(self) -> dict[str, Any]:
+        return {
+            "trade_id": self.id,
+            "offerer_id": self.offerer_id,
+            "offerer_name": self.offerer_name,
+            "target_id": self.target_id,
+            "offer_items": _listed(self.offer_items),
+            "offer_credits": self.offer_credits,
+            "request_items": _listed(self.request_items),
+            "request_credits": self.request_credits,
+        }
+
+
+def _listed(goods: dict[str, int]) -> list[dict[str, Any]]:
+    return [{"item_id": name, "quantity": count} for name, count in goods.items()]
+
+
+@dataclass(slots=True)
 class Player:
     """An account and its captain."""
 
@@ -134,6 +199,11 @@ class Player:
     pending: Pending | None = None
     acted_tick: int = 0
     target_id: str | None = None
+    wanted: Wanted | None = None
+    missions: list[Mission] = field(default_factory=list)
+    completed: dict[str, str] = field(default_factory=dict)
+    stores: dict[str, dict[str, int]] = field(default_factory=dict)
+    saved_credits: dict[str, int] = field(default_factory=dict)
 
     @property
     def in_transit(self) -> bool:

@@ -26,7 +26,24 @@ _NAMES = (
     "Copperhand",
 )
 _CLASSES = ("starter_mining", "mining_barge", "freighter_medium", "mining_cruiser")
-_PIRATES = (("Drifter", "small", 60, 20), ("Gaunt", "medium", 110, 40))
+_PIRATES = (("Drifter", "small"), ("Gaunt", "medium"))
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """How strong a pirate is."""
+
+    hull: int
+    shield: int
+    damage: int
+
+
+TIERS = {
+    "small": Tier(60, 20, 6),
+    "medium": Tier(110, 40, 10),
+    "large": Tier(200, 80, 16),
+    "boss": Tier(400, 200, 30),
+}
 
 
 @dataclass(slots=True)
@@ -47,7 +64,11 @@ class Npc:
 
 @dataclass(slots=True)
 class Pirate:
-    """A hostile ship that keeps to one place; `back_tick` is set while it is gone."""
+    """A hostile ship that keeps to one place; `back_tick` is set while it is gone.
+
+    `victim` is the player it is after and shoots at from `strike_tick` on. A `raider`
+    has no home and leaves at `leaves_tick` where it finds nobody.
+    """
 
     id: str
     name: str
@@ -58,6 +79,10 @@ class Pirate:
     shield: int
     poi_id: str
     back_tick: int = 0
+    victim: str | None = None
+    strike_tick: int = 0
+    raider: bool = False
+    leaves_tick: int = 0
 
     @property
     def alive(self) -> bool:
@@ -101,7 +126,8 @@ def make_pirates(world: World, seed: int) -> dict[str, Pirate]:
     for star in world.systems.values():
         if not star.stronghold:
             continue
-        for index, (name, tier, hull, shield) in enumerate(_PIRATES):
+        for index, (name, tier) in enumerate(_PIRATES):
+            hull, shield = TIERS[tier].hull, TIERS[tier].shield
             pirate_id = f"pirate_{hex_id(seed, star.id, index)[:6]}"
             poi_id = star.pois[index % len(star.pois)].id
             pirates[pirate_id] = Pirate(

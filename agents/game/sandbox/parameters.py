@@ -17,6 +17,12 @@ _KINDS = {
     "integer": "a whole number",
     "boolean": "true or false",
     "array": "a list of strings",
+    "items": "a list of items with item_id and quantity",
+}
+_ITEM_SCHEMA = {
+    "type": "object",
+    "properties": {"item_id": {"type": "string"}, "quantity": {"type": "integer"}},
+    "required": ["item_id", "quantity"],
 }
 LONGEST_TEXT = 256
 
@@ -41,7 +47,10 @@ class Parameter:
     longest: int = LONGEST_TEXT
 
     def schema(self) -> dict[str, Any]:
-        view: dict[str, Any] = {"type": self.type, "description": self.description}
+        kind = "array" if self.type == "items" else self.type
+        view: dict[str, Any] = {"type": kind, "description": self.description}
+        if self.type == "items":
+            view["items"] = _ITEM_SCHEMA
         if self.type == "array":
             view["items"] = {"type": "string"}
         return view
@@ -126,4 +135,5 @@ def _fits(kind: str, value: Any) -> bool:
         return isinstance(value, bool)
     if kind == "integer":
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    wanted = dict if kind == "items" else str
+    return isinstance(value, list) and all(isinstance(one, wanted) for one in value)

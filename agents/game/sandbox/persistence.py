@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,7 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 from agents.game.sandbox.actions import ACTIONS
 from agents.game.sandbox.catalogue import ITEMS, MODULES, SHIP_CLASSES
 from agents.game.sandbox.game import Game
-from agents.game.sandbox.models import Player
+from agents.game.sandbox.missions import TEMPLATES
+from agents.game.sandbox.models import Player, Wreck
 from agents.game.sandbox.npcs import Pirate
 from agents.game.sandbox.skills import KINDS
 from agents.game.sandbox.state import State
@@ -51,6 +52,7 @@ class SavedGame:
     pirates: list[Pirate]
     mined: list[SavedDeposit]
     markets: dict[str, dict[str, tuple[int, int]]]
+    wrecks: list[Wreck] = field(default_factory=list)
 
 
 _SAVED = TypeAdapter(SavedGame)
@@ -67,6 +69,7 @@ def dump(game: Game) -> bytes:
         players=list(state.players.values()),
         npcs={npc.id: npc.poi_id for npc in state.npcs.values()},
         pirates=list(state.pirates.values()),
+        wrecks=list(state.wrecks.values()),
         mined=[
             SavedDeposit(poi_id, resource_id, deposit.remaining)
             for (poi_id, resource_id), deposit in state.mined.items()
@@ -109,7 +112,7 @@ def restore(game: Game, data: bytes) -> None:
 
 
 def _apply(state: State, saved: SavedGame) -> None:
-    state.tick = saved.tick
+    state.tick = state.markets.tick = saved.tick
     for player in saved.players:
         _check(state, player)
         state.add_player(player)
@@ -117,6 +120,8 @@ def _apply(state: State, saved: SavedGame) -> None:
         state.move_npc(state.npcs[npc_id], state.world.pois[poi_id].id)
     for pirate in saved.pirates:
         state.pirates[pirate.id] = pirate
+    for wreck in saved.wrecks:
+        state.wrecks[wreck.id] = wreck
     for entry in saved.mined:
         deposits = state.world.pois[entry.poi_id].deposits
         deposit = next(one for one in deposits if one.resource_id == entry.resource_id)
@@ -141,6 +146,9 @@ def _check(state: State, player: Player) -> None:
     known += [ITEMS[name] for name in player.ship.cargo]
     known += [MODULES[module.type_id] for module in player.ship.modules]
     known += [KINDS[name] for name in player.skills]
+    known += [TEMPLATES[mission.template_id] for mission in player.missions]
+    known += [world.bases[name] for name in (*player.stores, *player.saved_credits)]
+    known += [ITEMS[name] for store in player.stores.values() for name in store]
     if player.pending:
         known += [ACTIONS[player.pending.tool]]
         known += [

@@ -18,7 +18,7 @@ from agents.game.sandbox.faults import Faults
 from agents.game.sandbox.gate import FaultGate
 from agents.game.sandbox.persistence import Keeper
 from agents.game.sandbox.release import VERSIONS
-from agents.game.sandbox.tools import Tool
+from agents.game.sandbox.tool import Tool
 from agents.game.sandbox.turns import Turns
 
 PATH = "/mcp"

@@ -12,7 +12,7 @@ from typing import Any
 from agents.game.sandbox.chart import Chart
 from agents.game.sandbox.config import Config
 from agents.game.sandbox.markets import Markets
-from agents.game.sandbox.models import Player
+from agents.game.sandbox.models import Player, Trade, Wreck
 from agents.game.sandbox.notifications import Event, Notification
 from agents.game.sandbox.npcs import Npc, Pirate, make_npcs, make_pirates
 from agents.game.sandbox.places import Deposit
@@ -50,6 +50,9 @@ class State:
         self.markets = Markets(config.seed)
         self.npcs: dict[str, Npc] = make_npcs(self.world, config.seed)
         self.pirates: dict[str, Pirate] = make_pirates(self.world, config.seed)
+        self.wrecks: dict[str, Wreck] = {}
+        self.trades: dict[str, Trade] = {}
+        self.chat: list[dict[str, Any]] = []
         self.mined: dict[tuple[str, str], Deposit] = {}
         self.tallies = Tallies()
         self._here: defaultdict[str, dict[str, None]] = defaultdict(dict)

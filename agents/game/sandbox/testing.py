@@ -25,6 +25,7 @@ from agents.game.sandbox.faults import Order, parse
 from agents.game.sandbox.game import Game
 from agents.game.sandbox.host import Host, HostOptions, bind, url_of
 from agents.game.sandbox.models import Player
+from agents.game.sandbox.prowling import ambush
 
 _Result = TypeVar("_Result")
 _PATIENCE = 30.0
@@ -109,6 +110,11 @@ class SandboxServer:
         """The account as the game itself knows it. Raises KeyError."""
         state = self.game.state
         return self.run(lambda: state.players[state.usernames[username.casefold()]])
+
+    def ambush(self, username: str, tier: str = "small") -> str:
+        """Put a pirate to an account's ship, and give its id; it attacks soon."""
+        player = self.player(username)
+        return self.run(lambda: ambush(self.game.state, player, tier).id)
 
     def truth(self, username: str) -> dict[str, Any]:
         """All that is true of an account now, as on the truth port."""

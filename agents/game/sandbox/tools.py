@@ -2,78 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
-from agents.game.sandbox.parameters import SESSION_ID, Parameter
+from agents.game.sandbox.parameters import Parameter
 from agents.game.sandbox.queries.log import LONGEST_ENTRY
+from agents.game.sandbox.sidelines import SIDELINES
+from agents.game.sandbox.tool import ITEM, QUANTITY, Tool, text
 
-MOST_QUANTITY = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """One tool: its words, its arguments, and what kind of call it is.
-
-    `mutation`: it takes the player's turn. `writes`: it changes something although
-    it takes no turn. `open`: no login needed.
-    """
-
-    name: str
-    category: str
-    description: str
-    parameters: tuple[Parameter, ...] = ()
-    example: dict[str, Any] = field(default_factory=dict)
-    notes: str = ""
-    mutation: bool = False
-    writes: bool = False
-    destructive: bool = False
-    open: bool = False
-
-    @property
-    def read_only(self) -> bool:
-        return not (self.mutation or self.writes)
-
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema of the arguments."""
-        listed = [parameter for parameter in self.parameters if parameter.listed]
-        properties = {parameter.name: parameter.schema() for parameter in listed}
-        required = [parameter.name for parameter in listed if parameter.required]
-        if not self.open:
-            properties = {"session_id": SESSION_ID, **properties}
-            required = ["session_id", *required]
-        schema: dict[str, Any] = {"type": "object", "properties": properties}
-        if required:
-            schema["required"] = required
-        return schema
-
-    def command(self) -> dict[str, Any]:
-        """The tool as get_commands lists it."""
-        form: dict[str, Any] = {"type": self.name}
-        if self.example:
-            form["payload"] = self.example
-        return {
-            "category": self.category,
-            "description": self.description,
-            "format": json.dumps(form),
-            "is_mutation": self.mutation,
-            "name": self.name,
-            "notes": self.notes,
-            "requires_auth": not self.open,
-        }
-
-
-def _text(name: str, description: str, **more: Any) -> Parameter:
-    return Parameter(name, "string", description, **more)
-
-
-_USERNAME = _text("username", "Your captain's name", own_error=True)
-_ITEM = _text("item_id", "The item's ID or full name", own_error=True)
-_QUANTITY = Parameter(
-    "quantity", "integer", "How many", own_error=True, least=1, most=MOST_QUANTITY
-)
-_TARGET = _text("target_id", "The ID of a ship at your location, from get_nearby")
+_USERNAME = text("username", "Your captain's name", own_error=True)
+_TARGET = text("target_id", "The ID of a ship at your location, from get_nearby")
 
 _AUTH = (
     Tool(
@@ -82,12 +19,12 @@ _AUTH = (
         "Create a new account and log in.",
         (
             _USERNAME,
-            _text(
+            text(
                 "empire",
                 "solarian, voidborn, crimson, nebula or outerrim",
                 own_error=True,
             ),
-            _text("registration_code", "Your registration code", required=False),
+            text("registration_code", "Your registration code", required=False),
         ),
         {"username": "your_name", "empire": "solarian"},
         "Keep the password: it cannot be recovered.",
@@ -98,7 +35,7 @@ _AUTH = (
         "login",
         "auth",
         "Log in to an existing account.",
-        (_USERNAME, _text("password", "Your password", own_error=True)),
+        (_USERNAME, text("password", "Your password", own_error=True)),
         {"username": "your_name", "password": "your_password"},
         "Returns the session_id that all other tools need.",
         writes=True,
@@ -124,7 +61,7 @@ _INFORMATION = (
         "get_map",
         "query",
         "Get all systems of the galaxy and their connections.",
-        (_text("system_id", "Only this system", required=False),),
+        (text("system_id", "Only this system", required=False),),
         {"system_id": "sol"},
     ),
     Tool(
@@ -162,7 +99,7 @@ _INFORMATION = (
         "view_market",
         "trading",
         "See what the station buys and sells.",
-        (_text("item_id", "Only this item", required=False),),
+        (text("item_id", "Only this item", required=False),),
         {"item_id": "ore_iron"},
         "You must be docked.",
     ),
@@ -170,14 +107,14 @@ _INFORMATION = (
         "find_route",
         "navigation",
         "Find the shortest way to a system.",
-        (_text("target_system", "The system's ID"),),
+        (text("target_system", "The system's ID"),),
         {"target_system": "sol"},
     ),
     Tool(
         "search_systems",
         "navigation",
         "Search systems by name.",
-        (_text("query", "Part of the name", own_error=True),),
+        (text("query", "Part of the name", own_error=True),),
         {"query": "sol"},
         "At most 20 systems.",
     ),
@@ -188,7 +125,7 @@ _ACTIONS = (
         "travel",
         "navigation",
         "Travel to another POI in this system.",
-        (_text("target_poi", "The POI's ID, from get_system"),),
+        (text("target_poi", "The POI's ID, from get_system"),),
         {"target_poi": "main_belt"},
         "You must be undocked.",
         mutation=True,
@@ -197,7 +134,7 @@ _ACTIONS = (
         "jump",
         "navigation",
         "Jump to an adjacent star system.",
-        (_text("target_system", "The system's ID, from get_system"),),
+        (text("target_system", "The system's ID, from get_system"),),
         {"target_system": "sol"},
         "Takes 2 ticks and 2 fuel. You must be undocked.",
         mutation=True,
@@ -215,7 +152,7 @@ _ACTIONS = (
         "buy",
         "trading",
         "Buy an item from the station.",
-        (_ITEM, _QUANTITY),
+        (ITEM, QUANTITY),
         {"item_id": "fuel_cell", "quantity": 5},
         "You must be docked.",
         mutation=True,
@@ -224,7 +161,7 @@ _ACTIONS = (
         "sell",
         "trading",
         "Sell an item from your hold to the station.",
-        (_ITEM, _QUANTITY),
+        (ITEM, QUANTITY),
         {"item_id": "ore_iron", "quantity": 10},
         "You must be docked.",
         mutation=True,
@@ -255,13 +192,13 @@ _ACTIONS = (
     Tool(
         "attack",
         "combat",
-        "Attack a pirate at your location.",
+        "Attack a pirate or a captain at your location.",
         (
             _TARGET,
             Parameter("weapon_idx", "integer", "Which weapon", required=False),
         ),
         {"target_id": "pirate_id", "weapon_idx": 0},
-        "It shoots back until one of you is gone or you leave.",
+        "A pirate shoots back until one of you is gone or you leave.",
         mutation=True,
         destructive=True,
     ),
@@ -273,7 +210,7 @@ _LOG = (
         "log",
         "Add an entry to your captain's log.",
         (
-            _text(
+            text(
                 "entry",
                 "The text of the entry",
                 own_error=True,
@@ -295,7 +232,7 @@ _LOG = (
 )
 
 TOOLS: dict[str, Tool] = {
-    tool.name: tool for tool in (*_AUTH, *_INFORMATION, *_ACTIONS, *_LOG)
+    tool.name: tool for tool in (*_AUTH, *_INFORMATION, *_ACTIONS, *_LOG, *SIDELINES)
 }
 
 

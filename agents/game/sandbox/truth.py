@@ -17,8 +17,9 @@ from agents.game.sandbox.sessions import Session
 from agents.game.sandbox.views import log_view
 
 Json = dict[str, Any]
-LEFT_OUT = frozenset({"get_map", "get_skills", "captains_log_add"})
-"""Long or writing tools; the long ones are had by their name."""
+WRITING = frozenset({"captains_log_add", "chat"})
+LEFT_OUT = WRITING | {"get_map", "get_skills", "get_notifications"}
+"""Long, writing or draining tools; the long ones are had by their name."""
 
 
 class UnknownError(Exception):
@@ -71,7 +72,7 @@ def snapshot(game: Game, username: str, tool: str, arguments: Json) -> Any:
 
     Raises UnknownError.
     """
-    if tool not in QUERIES or tool == "captains_log_add":
+    if tool not in QUERIES or tool in WRITING:
         raise UnknownError(f"no query {tool}")
     return _snapshot(game, _player(game, username), tool, arguments)
 
@@ -127,7 +128,9 @@ def _takes_nothing(name: str) -> bool:
     return name not in _WITH_ARGUMENTS
 
 
-_WITH_ARGUMENTS = frozenset({"search_systems", "find_route", "captains_log_get"})
+_WITH_ARGUMENTS = frozenset(
+    {"search_systems", "find_route", "captains_log_get", "get_chat_history"}
+)
 
 
 def _snapshot(game: Game, player: Player, name: str, arguments: Json) -> Any:

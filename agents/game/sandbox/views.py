@@ -45,7 +45,7 @@ def player_view(player: Player) -> Json:
         },
         "stats": dict(player.stats),
         "revealed_pois": None,
-        "completed_missions": None,
+        "completed_missions": dict(player.completed) or None,
     }
 
 
@@ -262,12 +262,12 @@ def pirate_nearby(pirate: Pirate) -> Json:
         "pirate_id": pirate.id,
         "name": pirate.name,
         "tier": pirate.tier,
-        "is_boss": False,
+        "is_boss": pirate.tier == "boss",
         "hull": pirate.hull,
         "max_hull": pirate.max_hull,
         "shield": pirate.shield,
         "max_shield": pirate.max_shield,
-        "status": "idle",
+        "status": "attacking" if pirate.victim else "idle",
     }
 
 

@@ -343,7 +343,7 @@ def test_losing_a_duel_leads_home(captain: Captain, pirate: Pirate) -> None:
     assert "Wanderer" not in left
 
 
-def test_only_pirates_can_be_attacked(game: Game, captain: Captain) -> None:
+def test_who_is_docked_cannot_be_attacked(game: Game, captain: Captain) -> None:
     other = Captain(game, "Other")
     captain.do("undock")
     target = other.registered["player_id"]

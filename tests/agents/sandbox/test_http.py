@@ -118,12 +118,13 @@ async def test_the_tools_are_listed_as_recorded(sandbox: SandboxServer) -> None:
         "required": ["session_id"],
     }
     free = {"register", "login", "get_version", "get_commands"}
+    harmful = {"attack", "self_destruct", "jettison", "abandon_mission"}
     for name, tool in tools.items():
         required = tool.input_schema.get("required", [])
         assert ("session_id" in required) is (name not in free)
         hints = tool.annotations
         assert hints is not None
-        assert hints.destructive_hint is (name == "attack")
+        assert hints.destructive_hint is (name in harmful)
         assert hints.idempotent_hint is hints.read_only_hint
     assert tools["travel"].input_schema["required"] == ["session_id", "target_poi"]
     readers = {

@@ -236,7 +236,11 @@ def test_get_commands(captain: Captain) -> None:
     mutations = {one["name"] for one in commands if one["is_mutation"]}
     assert mutations == {
         *("travel", "jump", "dock", "undock", "mine", "buy", "sell"),
-        *("refuel", "repair", "scan", "attack"),
+        *("refuel", "repair", "scan", "attack", "self_destruct"),
+        *("accept_mission", "complete_mission", "abandon_mission"),
+        *("deposit_items", "withdraw_items", "deposit_credits", "withdraw_credits"),
+        *("jettison", "loot_wreck"),
+        *("trade_offer", "trade_accept", "trade_decline", "trade_cancel"),
     }
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from agents.game.sandbox.actions import (
+    assignments,
+    barter,
     combat,
     docking,
+    ending,
     flight,
     mining,
+    salvage,
     scanning,
     service,
+    storing,
     trading,
 )
 from agents.game.sandbox.actions.action import Action
@@ -27,5 +32,11 @@ ACTIONS: dict[str, Action] = {
         service.REPAIR,
         scanning.SCAN,
         combat.ATTACK,
+        ending.SELF_DESTRUCT,
+        salvage.JETTISON,
+        salvage.LOOT_WRECK,
+        *storing.STORING,
+        *assignments.ASSIGNMENTS,
+        *barter.BARTER,
     )
 }

@@ -1,28 +1,29 @@
-"""attack: a duel with a pirate.
+"""attack: one shot at a pirate or at another captain.
 
-A ship's hull gun is its only weapon here. The pirate shoots back at every tick
-until one of the two is gone or the ship leaves the place.
+A ship's hull gun is its only weapon here. A pirate shoots back at every tick until one
+of the two is gone or the ship leaves the place; who shoots at captains where there is
+police has it after him.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from agents.game.sandbox.actions.action import Action, Arguments, Event, Intent
 from agents.game.sandbox.actions.scanning import no_such_target
-from agents.game.sandbox.catalogue import STARTER
+from agents.game.sandbox.damage import DAMAGE_TYPE, shoot, shot_event
+from agents.game.sandbox.death import die
 from agents.game.sandbox.errors import GameError, must_undock
+from agents.game.sandbox.learning import teach
+from agents.game.sandbox.missions import advance_missions
 from agents.game.sandbox.models import Player
 from agents.game.sandbox.npcs import Pirate
-from agents.game.sandbox.skills import learn
+from agents.game.sandbox.police import accuse
 from agents.game.sandbox.state import State
+from agents.game.sandbox.wrecks import leave_wreck
 
 _GUN = "Hull Gun"
-_DAMAGE_TYPE = "kinetic"
 _DAMAGE = 12
-_PIRATE_DAMAGE = {"small": 6, "medium": 10}
 _BACK_AFTER = 50
-_CLONE_COST = 50
+_KILL_XP = 20
 
 
 def _prepare(state: State, player: Player, arguments: Arguments) -> Intent:
@@ -32,53 +33,49 @@ def _prepare(state: State, player: Player, arguments: Arguments) -> Intent:
     weapon = arguments.get("weapon_idx", 0)
     if weapon != 0:
         raise GameError("invalid_weapon", f"No weapon at index {weapon}. Use 0.")
-    pirate = _pirate_here(state, player, target_id)
-    if pirate is None:
-        raise no_such_target(target_id)
+    target = _target(state, player, target_id)
+    name = target.name if isinstance(target, Pirate) else target.username
     return Intent(
         {"target_id": target_id},
         {
             "target_id": target_id,
-            "target_name": pirate.name,
+            "target_name": name,
             "weapon_idx": 0,
             "weapon_name": _GUN,
-            "damage_type": _DAMAGE_TYPE,
-            "message": f"Attacking {pirate.name}",
+            "damage_type": DAMAGE_TYPE,
+            "message": f"Attacking {name}",
         },
     )
 
 
-def _pirate_here(state: State, player: Player, target_id: str) -> Pirate | None:
+def _target(state: State, player: Player, target_id: str) -> Pirate | Player:
+    """A pirate or an undocked captain at the same place."""
     pirate = state.pirates.get(target_id)
-    if pirate is None or not pirate.alive or pirate.poi_id != player.poi_id:
-        return None
-    return pirate
+    if pirate and pirate.alive and pirate.poi_id == player.poi_id:
+        return pirate
+    for other in state.players_at(player.poi_id):
+        if other.id == target_id != player.id and not other.docked_at:
+            return other
+    raise no_such_target(target_id)
 
 
 def _finish(state: State, player: Player, arguments: Arguments) -> list[Event]:
-    pirate = _pirate_here(state, player, arguments["target_id"])
-    if pirate is None:
-        raise no_such_target(arguments["target_id"])
-    shield_hit = min(_DAMAGE, pirate.shield)
-    hull_hit = min(_DAMAGE - shield_hit, pirate.hull)
-    pirate.shield -= shield_hit
-    pirate.hull -= hull_hit
-    player.target_id = pirate.id if pirate.alive else None
-    shot = Event(
-        {
-            "tick": state.tick,
-            "attacker": player.username,
-            "target": pirate.name,
-            "damage": shield_hit + hull_hit,
-            "damage_type": _DAMAGE_TYPE,
-            "shield_hit": shield_hit,
-            "hull_hit": hull_hit,
-            "destroyed": not pirate.alive,
-        },
-        "combat_update",
-        "combat",
-    )
-    return [shot] if pirate.alive else [shot, _destroyed(state, player, pirate)]
+    target = _target(state, player, arguments["target_id"])
+    if isinstance(target, Pirate):
+        return _shoot_pirate(state, player, target)
+    return _shoot_captain(state, player, target)
+
+
+def _shoot_pirate(state: State, player: Player, pirate: Pirate) -> list[Event]:
+    hit = shoot(pirate, _DAMAGE)
+    me = (player.id, player.username)
+    shot = shot_event(state, me, (pirate.id, pirate.name), hit)
+    if not hit.destroyed:
+        player.target_id, pirate.victim = pirate.id, player.id
+        pirate.strike_tick = state.tick
+        return [shot]
+    player.target_id = pirate.victim = None
+    return [shot, _destroyed(state, player, pirate)]
 
 
 def _destroyed(state: State, player: Player, pirate: Pirate) -> Event:
@@ -86,13 +83,23 @@ def _destroyed(state: State, player: Player, pirate: Pirate) -> Event:
     reward = pirate.max_hull
     player.earn(reward)
     player.stats["pirates_destroyed"] += 1
-    learn(player, "weapons_basic", 20)
+    teach(state, player, "weapons_basic", _KILL_XP)
+    advance_missions(player, "kill_pirate", "", 1)
+    wreck = leave_wreck(
+        state,
+        poi_id=pirate.poi_id,
+        victim=(pirate.id, pirate.name),
+        ship_class="pirate",
+        cargo={"refined_steel": 1 + pirate.max_hull // 50},
+    )
+    modern = state.config.era == "C"
     return Event(
         {
             "pirate_id": pirate.id,
             "pirate_name": pirate.name,
-            "credits_reward": reward,
-            "xp_gained": 20,
+            "credits_earned" if modern else "credits_reward": reward,
+            "combat_xp" if modern else "xp_gained": _KILL_XP,
+            "wreck_id": wreck.id,
             "message": f"{pirate.name} destroyed. Bounty: {reward}cr.",
         },
         "pirate_destroyed",
@@ -100,68 +107,19 @@ def _destroyed(state: State, player: Player, pirate: Pirate) -> Event:
     )
 
 
-def fight(state: State) -> None:
-    """Let engaged pirates shoot back, and absent ones return (once per tick)."""
-    for player in state.players.values():
-        if player.target_id is not None:
-            _shoot_back(state, player)
-    for pirate in state.pirates.values():
-        if not pirate.alive and state.tick >= pirate.back_tick:
-            pirate.hull, pirate.shield = pirate.max_hull, pirate.max_shield
-
-
-def _shoot_back(state: State, player: Player) -> None:
-    pirate = _pirate_here(state, player, player.target_id or "")
-    if pirate is None or player.in_transit or player.docked_at:
+def _shoot_captain(state: State, player: Player, victim: Player) -> list[Event]:
+    hit = shoot(victim.ship, _DAMAGE)
+    me, other = (player.id, player.username), (victim.id, victim.username)
+    shot = shot_event(state, me, other, hit)
+    state.tell_event(victim, shot)
+    accuse(state, player)
+    if hit.destroyed:
+        player.stats["ships_destroyed"] += 1
         player.target_id = None
-        return
-    ship = player.ship
-    damage = _PIRATE_DAMAGE[pirate.tier]
-    shield_hit = min(damage, ship.shield)
-    ship.shield -= shield_hit
-    ship.hull = max(0, ship.hull - (damage - shield_hit))
-    data = {
-        "tick": state.tick,
-        "pirate_id": pirate.id,
-        "pirate_name": pirate.name,
-        "damage": damage,
-        "damage_type": _DAMAGE_TYPE,
-        "player_hull": ship.hull,
-        "player_shield": ship.shield,
-        "destroyed": ship.hull == 0,
-    }
-    state.tell(player, state.notification("pirate_combat", data, "combat"))
-    if not ship.hull:
-        state.tell(
-            player, state.notification("player_died", _die(state, player, pirate))
-        )
-
-
-def _die(state: State, player: Player, killer: Pirate) -> dict[str, Any]:
-    """Bring the captain home in a full starter ship without cargo."""
-    cost = min(player.credits, _CLONE_COST)
-    lost = player.ship.class_id
-    state.leave(player)
-    player.spend(cost)
-    player.stats["ships_lost"] += 1
-    player.pending = None
-    player.target_id = None
-    ship = player.ship
-    ship.class_id, ship.cargo = STARTER.id, {}
-    ship.hull, ship.shield, ship.fuel = STARTER.hull, STARTER.shield, STARTER.fuel
-    base = state.world.bases[player.home_base]
-    state.arrive(player, base.poi_id)
-    player.docked_at = base.id
-    return {
-        "killer_id": killer.id,
-        "killer_name": killer.name,
-        "respawn_base": base.id,
-        "clone_cost": cost,
-        "insurance_payout": 0,
-        "ship_lost": lost,
-        "new_ship_class": STARTER.id,
-        "wreck_id": "",
-    }
+        die(state, victim, player.id, player.username, "player")
+    else:
+        player.target_id = victim.id
+    return [shot]
 
 
 ATTACK = Action("attack", _prepare, _finish, needs="space")

@@ -6,9 +6,9 @@ import math
 
 from agents.game.sandbox.actions.action import Action, Arguments, Event, Intent
 from agents.game.sandbox.errors import GameError, must_undock, unknown_system
+from agents.game.sandbox.learning import teach
 from agents.game.sandbox.models import Player
 from agents.game.sandbox.places import Poi
-from agents.game.sandbox.skills import learn
 from agents.game.sandbox.stamps import plain
 from agents.game.sandbox.state import State
 
@@ -71,7 +71,7 @@ def _finish_travel(state: State, player: Player, arguments: Arguments) -> list[E
     start = state.world.pois[player.poi_id]
     player.stats["distance_traveled"] += round(start.position.distance(target.position))
     state.arrive(player, target.id)
-    learn(player, "small_ships", 1)
+    teach(state, player, "small_ships", 1)
     return [
         Event(
             {
@@ -123,11 +123,11 @@ def _finish_jump(state: State, player: Player, arguments: Arguments) -> list[Eve
     arrival = target.pois[0]
     player.stats["distance_traveled"] += round(start.position.distance(target.position))
     state.arrive(player, arrival.id)
-    learn(player, "navigation", 5)
+    teach(state, player, "navigation", 5)
     explored = target.id not in player.visited
     if explored:
         player.stats["systems_explored"] += 1
-        learn(player, "exploration", 5)
+        teach(state, player, "exploration", 5)
     player.visited[target.id] = plain(state.sources.now_ns())
     return [
         Event(

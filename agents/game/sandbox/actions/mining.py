@@ -6,9 +6,10 @@ from agents.game.sandbox.actions.action import Action, Arguments, Event, Intent
 from agents.game.sandbox.catalogue import ITEMS
 from agents.game.sandbox.dice import dice
 from agents.game.sandbox.errors import GameError, must_undock
+from agents.game.sandbox.learning import teach
+from agents.game.sandbox.missions import advance_missions
 from agents.game.sandbox.models import Player
 from agents.game.sandbox.places import Deposit
-from agents.game.sandbox.skills import learn
 from agents.game.sandbox.state import State
 
 
@@ -61,7 +62,8 @@ def _finish(state: State, player: Player, arguments: Arguments) -> list[Event]:
     state.mined[poi.id, item.id] = deposit
     player.ship.load(item.id, count)
     player.stats["ore_mined"] += count
-    learn(player, "mining_basic", count)
+    teach(state, player, "mining_basic", count)
+    advance_missions(player, "mine_resource", item.id, count)
     return [
         Event(
             {

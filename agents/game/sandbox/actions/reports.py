@@ -57,9 +57,22 @@ def _mine(state: State, player: Player, own: Json) -> Json:
     return {**own, "depletion_percent": left, "kind": "yield"}
 
 
+def _attack(state: State, player: Player, own: Json) -> Json:
+    target = own["target_id"]
+    other = state.players.get(target)
+    return {
+        "action": "attack",
+        "target": target,
+        "target_name": other.username if other else state.pirates[target].name,
+        "target_type": "player" if other else "pirate",
+        "kind": "player" if other else "npc",
+    }
+
+
 _FORMS: dict[str, Callable[[State, Player, Json], Json]] = {
     "travel": _travel,
     "jump": _jump,
     "dock": _dock,
     "mine": _mine,
+    "attack": _attack,
 }

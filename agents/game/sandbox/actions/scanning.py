@@ -6,8 +6,8 @@ from typing import Any
 
 from agents.game.sandbox.actions.action import Action, Arguments, Event, Intent
 from agents.game.sandbox.errors import GameError
+from agents.game.sandbox.learning import teach
 from agents.game.sandbox.models import Player
-from agents.game.sandbox.skills import learn
 from agents.game.sandbox.state import State
 
 
@@ -31,7 +31,7 @@ def _prepare(state: State, player: Player, arguments: Arguments) -> Intent:
 def _finish(state: State, player: Player, arguments: Arguments) -> list[Event]:
     target_id = arguments["target_id"]
     seen = _look(state, player, target_id)
-    learn(player, "scanning", 2)
+    teach(state, player, "scanning", 2)
     found: dict[str, Any] = {"target_id": target_id, "success": seen is not None}
     # A target that left in time is a scan without success, not an error.
     found["revealed_info"] = list(seen or ())

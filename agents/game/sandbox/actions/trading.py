@@ -5,9 +5,9 @@ from __future__ import annotations
 from agents.game.sandbox.actions.action import Action, Arguments, Event, Intent
 from agents.game.sandbox.catalogue import Item, find_item
 from agents.game.sandbox.errors import GameError, not_docked_here, unknown_item
+from agents.game.sandbox.learning import teach
 from agents.game.sandbox.markets import Shelf
 from agents.game.sandbox.models import Player
-from agents.game.sandbox.skills import learn
 from agents.game.sandbox.state import State
 
 _NOT_SOLD = (
@@ -167,7 +167,7 @@ def _traded(state: State, player: Player, worth: int) -> dict[str, object]:
         return {"level_up": False}
     xp = 1 + worth // 50
     player.stats["trades_completed"] += 1
-    return {"level_up": learn(player, "trading", xp), "xp_gained": xp}
+    return {"level_up": teach(state, player, "trading", xp), "xp_gained": xp}
 
 
 BUY = Action("buy", _prepare_buy, _finish_buy, needs="dock")

@@ -118,14 +118,15 @@ def _under_way(call: Call, action: str) -> Json:
     return view
 
 
-def _docked_base(call: Call) -> Base:
+def docked_base(call: Call) -> Base:
+    """The base where the asker is docked. Raises GameError `not_docked`."""
     if not call.player.docked_at:
         raise not_docked_here()
     return call.state.world.bases[call.player.docked_at]
 
 
 def get_base(call: Call) -> Json:
-    base = _docked_base(call)
+    base = docked_base(call)
     return {"base": base_view(base), "condition": condition_view(base)}
 
 
@@ -150,7 +151,7 @@ def get_nearby(call: Call) -> Json:
 
 
 def view_market(call: Call) -> Json:
-    base = _docked_base(call)
+    base = docked_base(call)
     shelves = call.state.markets.at(base).shelves
     if given := call.arguments.get("item_id"):
         item = find_item(given)

@@ -1,0 +1,36 @@
+"""What lies in the station's storage, and what floats in space."""
+
+from __future__ import annotations
+
+from agents.game.sandbox.catalogue import ITEMS
+from agents.game.sandbox.queries.call import Call, Json
+from agents.game.sandbox.queries.here import docked_base
+from agents.game.sandbox.wrecks import wreck_view, wrecks_at
+
+
+def view_storage(call: Call) -> Json:
+    base = docked_base(call)
+    items = call.player.stores.get(base.id, {})
+    return {
+        "base_id": base.id,
+        "credits": call.player.saved_credits.get(base.id, 0),
+        "items": [
+            {
+                "item_id": item_id,
+                "name": ITEMS[item_id].name,
+                "quantity": count,
+                "size": ITEMS[item_id].size,
+            }
+            for item_id, count in items.items()
+        ],
+        "ships": [],
+    }
+
+
+def get_wrecks(call: Call) -> Json:
+    here = [] if call.player.in_transit else wrecks_at(call.state, call.player.poi_id)
+    seconds = call.state.config.tick_seconds
+    return {
+        "count": len(here),
+        "wrecks": [wreck_view(wreck, seconds) for wreck in here],
+    }
