@@ -48,6 +48,7 @@ QUERIES: dict[str, Query] = {
     "get_missions": missions.get_missions,
     "get_active_missions": missions.get_active_missions,
     "view_storage": storage.view_storage,
+    "get_recipes": storage.get_recipes,
     "get_wrecks": storage.get_wrecks,
     "get_trades": talk.get_trades,
     "chat": talk.chat,

@@ -1,4 +1,4 @@
-"""The tools beside the usual round: missions, storage, salvage, chat and barter."""
+"""The tools beside the usual round: missions, storage, salvage, chat, workshop."""
 
 from __future__ import annotations
 
@@ -178,4 +178,51 @@ _SOCIAL = (
     ),
 )
 
-SIDELINES: tuple[Tool, ...] = (*_MISSIONS, *_STORAGE, *_SALVAGE, *_SOCIAL)
+_WORKSHOP = (
+    Tool("get_recipes", "crafting", "Get all recipes."),
+    Tool(
+        "craft",
+        "crafting",
+        "Make things at a base with a workshop.",
+        (
+            text("recipe_id", "The recipe's ID, from get_recipes"),
+            Parameter("count", "integer", "How often, 1 to 10", required=False),
+        ),
+        {"recipe_id": "basic_iron_smelting", "count": 1},
+        _DOCKED,
+        mutation=True,
+    ),
+    Tool(
+        "install_mod",
+        "ship",
+        "Fit a module from your hold.",
+        (text("module_id", "The module's item ID"),),
+        {"module_id": "mining_laser_1"},
+        _DOCKED,
+        mutation=True,
+    ),
+    Tool(
+        "uninstall_mod",
+        "ship",
+        "Take a fitted module into your hold.",
+        (text("module_id", "The fitted module's ID, from get_ship"),),
+        {"module_id": "module_id"},
+        _DOCKED,
+        mutation=True,
+    ),
+    Tool(
+        "set_home_base",
+        "ship",
+        "Wake up at this base after a death.",
+        notes=_DOCKED,
+        mutation=True,
+    ),
+)
+
+SIDELINES: tuple[Tool, ...] = (
+    *_MISSIONS,
+    *_STORAGE,
+    *_SALVAGE,
+    *_SOCIAL,
+    *_WORKSHOP,
+)

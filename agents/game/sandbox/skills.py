@@ -66,6 +66,14 @@ _PLAYED = (
         "Visit systems for the first time.",
     ),
     SkillKind(
+        "crafting_basic",
+        "Basic Crafting",
+        "Crafting",
+        "Making things of raw goods.",
+        "craftQuality",
+        "Craft at a workshop.",
+    ),
+    SkillKind(
         "scanning",
         "Scanning",
         "Support",

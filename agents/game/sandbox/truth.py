@@ -18,7 +18,7 @@ from agents.game.sandbox.views import log_view
 
 Json = dict[str, Any]
 WRITING = frozenset({"captains_log_add", "chat"})
-LEFT_OUT = WRITING | {"get_map", "get_skills", "get_notifications"}
+LEFT_OUT = WRITING | {"get_map", "get_skills", "get_recipes", "get_notifications"}
 """Long, writing or draining tools; the long ones are had by their name."""
 
 

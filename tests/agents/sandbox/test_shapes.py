@@ -240,6 +240,7 @@ def test_get_commands(captain: Captain) -> None:
         *("accept_mission", "complete_mission", "abandon_mission"),
         *("deposit_items", "withdraw_items", "deposit_credits", "withdraw_credits"),
         *("jettison", "loot_wreck"),
+        *("craft", "install_mod", "uninstall_mod", "set_home_base"),
         *("trade_offer", "trade_accept", "trade_decline", "trade_cancel"),
     }
 

@@ -15,6 +15,7 @@ from agents.game.sandbox.actions import (
     service,
     storing,
     trading,
+    workshop,
 )
 from agents.game.sandbox.actions.action import Action
 
@@ -38,5 +39,6 @@ ACTIONS: dict[str, Action] = {
         *storing.STORING,
         *assignments.ASSIGNMENTS,
         *barter.BARTER,
+        *workshop.WORKSHOP,
     )
 }

@@ -1,10 +1,11 @@
-"""What lies in the station's storage, and what floats in space."""
+"""What lies in storage, what floats in space, and what can be made of it."""
 
 from __future__ import annotations
 
 from agents.game.sandbox.catalogue import ITEMS
 from agents.game.sandbox.queries.call import Call, Json
 from agents.game.sandbox.queries.here import docked_base
+from agents.game.sandbox.recipes import RECIPES, recipe_view
 from agents.game.sandbox.wrecks import wreck_view, wrecks_at
 
 
@@ -25,6 +26,11 @@ def view_storage(call: Call) -> Json:
         ],
         "ships": [],
     }
+
+
+def get_recipes(call: Call) -> Json:
+    """All recipes by id; the same for everybody."""
+    return {"recipes": {name: recipe_view(one) for name, one in RECIPES.items()}}
 
 
 def get_wrecks(call: Call) -> Json:
