@@ -19,7 +19,7 @@ from memory.context.masking import (
     masked_item,
     results_of,
 )
-from memory.context.options import option
+from memory.context.options import OptionError, option
 from memory.context.snapshots import Mode, compact
 from memory.context.turns import turn_start
 from memory.context.units import Fate, History, Unit
@@ -50,6 +50,11 @@ class TieredOptions(SummaryOptions, MaskOptions):
         "Leave old snapshots out with their call, or leave a one-line stub.",
         choices=("prune", "stub"),
     )
+
+    def __post_init__(self) -> None:
+        """Refuse marks that no view can move between (OptionError)."""
+        if self.lo > self.hi:
+            raise OptionError("options.lo: must not be above options.hi")
 
 
 @dataclass(slots=True)

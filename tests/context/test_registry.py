@@ -256,3 +256,9 @@ def test_a_bad_dialect_is_a_clear_error() -> None:
     request = AssemblyRequest(log().done())
     with pytest.raises(ValueError, match="dialect"):
         assemble(replace(request, dialect="gemini"))  # type: ignore[arg-type]
+
+
+def test_marks_that_cross_are_refused() -> None:
+    with pytest.raises(OptionError, match=r"options\.lo: must not be above"):
+        registry.validate_options("tiered", {"hi": 0.3, "lo": 0.4})
+    assert registry.validate_options("tiered", {"hi": 0.4, "lo": 0.4})

@@ -53,6 +53,7 @@ def test_a_block_object_of_the_sdk_is_read_like_a_dictionary():
 
 
 def test_text_that_is_no_json_is_kept():
+    """A24: a text dashboard is an answer too."""
     assert read_result(block("No notifications.")).content == "No notifications."
 
 
@@ -169,6 +170,7 @@ def test_owner_of_a_text_dashboard():
 
 
 def test_a_result_belongs_to_the_account_it_names_or_to_the_active_one():
+    """A22: nobody else is stored under the active account."""
     assert belongs_to(read_result({"player": {"username": "A"}}), "A")
     assert belongs_to(read_result({"systems": []}), "A")
     assert not belongs_to(read_result({"username": "B"}), "A")

@@ -19,6 +19,7 @@ def contents(**wanted: Any) -> list[str]:
 
 
 def test_full_text_finds_all_words_newest_first():
+    """A9: by id, which rises, so rows of one moment keep their order."""
     ada = make_mysis()
     make_memory(ada, content="iron ore at Sol")
     make_memory(ada, content="copper at Sol")
@@ -29,6 +30,7 @@ def test_full_text_finds_all_words_newest_first():
 
 
 def test_a_search_in_one_mysis_never_shows_another():
+    """W10, I31: a search is scoped to one Mysis."""
     ada, bob = make_mysis(), make_mysis()
     make_memory(ada, content="iron here")
     make_memory(bob, content="iron there")
@@ -44,6 +46,7 @@ def test_a_query_without_words_finds_nothing():
 
 
 def test_exact_tells_case_apart_and_knows_no_wildcards():
+    """W10, A8: letter for letter, without wildcards."""
     ada = make_mysis()
     for text in ("100% iron", "100 percent", "a_b", "axb", "Iron"):
         make_memory(ada, content=text)
@@ -66,6 +69,7 @@ def test_snippets_are_escaped_and_marked():
 
 
 def test_reasoning_is_searched_apart():
+    """W12: what was thought is a field of its own."""
     ada = make_mysis()
     make_memory(ada, role="assistant", content="go", reasoning="the cooldown ends")
     make_memory(ada, content="cooldown")
@@ -74,6 +78,7 @@ def test_reasoning_is_searched_apart():
 
 
 def test_a_broadcast_is_found_once_across_the_fleet():
+    """W11, A9: one broadcast is one hit."""
     broadcast = Broadcast.objects.create(text="enemy spotted", sender="x")
     for _ in range(3):
         make_memory(

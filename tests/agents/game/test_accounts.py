@@ -108,6 +108,7 @@ def test_a_free_account_is_claimed_by_name_and_can_be_given_back(ada: Mysis) -> 
 
 
 def test_playing_as_another_keeps_the_rows_of_the_first(ada: Mysis) -> None:
+    """A19, G4."""
     first = make_account(username="First", assigned_to=ada)
     second = make_account(username="Second", assigned_to=ada)
     accounts.play_as(ada.pk, Card(first.pk, "First"), "a" * 32)
@@ -119,6 +120,7 @@ def test_playing_as_another_keeps_the_rows_of_the_first(ada: Mysis) -> None:
 
 
 def test_logout_empties_the_list_and_a_login_shows_it_flagged(ada: Mysis) -> None:
+    """A19, G5: a logout is a tombstone, nothing is lost."""
     account = make_account(username="First", assigned_to=ada)
     card = accounts.play_as(ada.pk, Card(account.pk, "First"), "a" * 32)
     row = _snapshot("First")

@@ -47,6 +47,7 @@ def test_any_text_without_placeholders_stays(text: str) -> None:
 
 
 def test_the_default_prompt_names_everything() -> None:
+    """W13, P6, P9: when and how to search, and the log that outlasts all."""
     said = render(DEFAULT_PROMPT, account="VoidWanderer", broadcast="Dock now.")
     assert "{{" not in said
     for wanted in (
@@ -66,6 +67,7 @@ def test_the_default_prompt_names_everything() -> None:
 
 
 def test_nudges_become_more_urgent_and_remind_of_the_search() -> None:
+    """W13, P7, P9."""
     levels = [nudge(level) for level in (1, 2, 3)]
     assert len(set(levels)) == 3
     assert levels[0].startswith(NUDGE_TEXT)

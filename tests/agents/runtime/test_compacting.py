@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from channels.db import database_sync_to_async as in_db
 
-from agents import actions, summarizing
+from agents import actions, context, summarizing
 from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, ModelCall, Mysis, Pin, Prompt, Turn
 from agents.runtime import calls as model_calls
@@ -21,6 +21,7 @@ from agents.runtime.turn import take_turn
 from memory import compactions
 from memory.context.summary_prompt import RULES
 from memory.models import ContextPolicy, HistorySummary, SentContext
+from memory.preview import prepare
 from memory.shown import show
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.factories import make_memory
@@ -309,3 +310,43 @@ async def test_a_summary_can_be_taken_back(worn: Mysis, provider: FakeProvider):
         return row.status, older
 
     assert await in_db(back)() == ("reverted", None)
+
+
+async def test_the_report_of_the_last_call_counts_until_a_summary_changes_the_view(
+    worn: Mysis, provider: FakeProvider
+):
+    """L2, L7, L8, A18: what the provider counted serves as the probe, then is void."""
+    await in_db(ContextPolicy.objects.update)(options={"threshold": 0})
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    mysis = await refreshed(worn)
+    known = await in_db(context.compaction_of)(mysis, "summary")
+    sent = await in_db(SentContext.objects.get)()
+    assert (known.reported_tokens, known.reported_through) == (1200, sent.last_id)
+    other = await in_db(context.compaction_of)(mysis, "tiered")
+    assert other.reported_tokens == 0
+
+    def summarised() -> int:
+        soon = {"threshold": 500, "keep_recent": 2, "max_summary_tokens": 300}
+        view = prepare(context.subject_of(mysis, options=soon))
+        wanted = store.wanted(view)
+        compactions.commit(
+            wanted.span,
+            text="Short.",
+            tokens=(100, 2),
+            effort=compactions.Effort(2, "m"),
+        )
+        return context.compaction_of(mysis, "summary").reported_tokens
+
+    assert await in_db(summarised)() == 0
+
+
+async def test_what_was_summarised_is_still_found(worn: Mysis, provider: FakeProvider):
+    """L11, W9: the log keeps everything, and the search tool finds it."""
+    provider.answer(completion(GOOD))
+    looking = call("zoea_search_messages", '{"query": "Step 3"}')
+    provider.answer(completion(None, tool_calls=[looking]))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    assert "Step 3." not in json.dumps(provider.requests[1]["messages"])
+    assert "Step 3." in provider.messages[-2]["content"]

@@ -42,6 +42,7 @@ async def _matches(box: Toolbox, tool: str, **arguments: Any) -> list[dict[str, 
 
 
 async def test_the_newest_matches_come_oldest_first(box: Toolbox) -> None:
+    """W10, I31: the newest ones are chosen, the oldest of them comes first."""
     found = await _matches(box, "zoea_search_messages", query="iron ore", limit=3)
     assert [hit["content"] for hit in found] == [f"iron ore {n}" for n in (2, 3, 4)]
     assert {"memory_id", "role", "source", "content", "timestamp"} == set(found[0])
@@ -60,11 +61,13 @@ async def test_exact_search_tells_cases_apart(box: Toolbox) -> None:
 
 
 async def test_reasoning_is_searched_apart(box: Toolbox) -> None:
+    """W12."""
     (hit,) = await _matches(box, "zoea_search_reasoning", query="cheap")
     assert (hit["reasoning"], hit["content"]) == ("iron is cheap here", "Onward.")
 
 
 async def test_only_broadcasts_that_were_received_are_found(box: Toolbox) -> None:
+    """W11, I27."""
     (hit,) = await _matches(box, "zoea_search_broadcasts", query="iron")
     assert (hit["content"], hit["sender"]) == ("iron to Sol", "operator:ann")
 
