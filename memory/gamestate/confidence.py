@@ -19,6 +19,7 @@ from memory.gamestate.clock import (
     recency,
     ticks_in,
 )
+from memory.gamestate.limits import ANY_TOOL
 from memory.gamestate.types import SECONDS_PER_TICK, AccountState, Snapshot, Thresholds
 
 LOGGED_OUT = "captured before logout"
@@ -99,8 +100,9 @@ class Moment:
 
 
 def thresholds_for(tool: str, moment: Moment) -> Thresholds:
-    """The age limits of a tool's snapshots."""
-    return moment.thresholds.get(tool, NORMAL)
+    """The age limits of a tool's snapshots: its own, else those of any tool."""
+    found = moment.thresholds.get(tool)
+    return found or moment.thresholds.get(ANY_TOOL, NORMAL)
 
 
 def age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
@@ -147,7 +149,14 @@ def _of_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
     if snapshot.logged_out or moment.current_tick is None:
         return worst([grade(snapshot, moment), Confidence.MERGED])
     age = max(0, moment.current_tick - merged_at)
-    return worst([_graded(age, snapshot.tool, moment), Confidence.MERGED])
+    told = _graded(age, snapshot.tool, moment)
+    # A count is no younger than what it began with.
+    base = [grade(snapshot, moment)] if _is_counted(snapshot, path) else []
+    return worst([told, *base, Confidence.MERGED])
+
+
+def _is_counted(snapshot: Snapshot, path: str) -> bool:
+    return any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
 
 
 def grade(snapshot: Snapshot, moment: Moment) -> Confidence:

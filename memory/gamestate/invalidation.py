@@ -190,13 +190,23 @@ def mark(
     new = Stale(
         tool, current_tick if resolves is None else resolves, invalidation.fields
     )
-    if before is None:
-        return new
+    return new if before is None else _both(before, new, current_tick)
+
+
+def joined(marks: Iterable[Stale], current_tick: int | None) -> Stale | None:
+    """One mark that says what several say, the newest last; None for none."""
+    found: Stale | None = None
+    for each in marks:
+        found = each if found is None else _both(found, each, current_tick)
+    return found
+
+
+def _both(before: Stale, new: Stale, current_tick: int | None) -> Stale:
     whole = not before.fields or not new.fields
     fields = () if whole else tuple(dict.fromkeys((*before.fields, *new.fields)))
     ticks = [stale.tick for stale in (before, new) if stale.tick is not None]
     under_way = before.tick is not None and before.tick > (current_tick or 0)
-    reason = _joined(before.reason, tool) if under_way else tool
+    reason = _joined(before.reason, new.reason) if under_way else new.reason
     return Stale(reason, max(ticks, default=None), fields)
 
 
@@ -222,20 +232,27 @@ def carried(before: Stale | None, tick: int | None) -> Stale | None:
 def inherited(
     pending: Iterable[Stale], tool: str, args: Mapping[str, object], tick: int | None
 ) -> Stale | None:
-    """The mark of a tool's first snapshot while actions are still under way.
+    """The mark of a tool's new snapshot while actions are still under way."""
+    return joined(inherited_marks(pending, tool, args, tick), tick)
 
-    ``pending`` are the marks of the account's other snapshots. An action that has
-    not taken effect by ``tick`` will make this new snapshot untrue as well.
+
+def inherited_marks(
+    pending: Iterable[Stale], tool: str, args: Mapping[str, object], tick: int | None
+) -> tuple[Stale, ...]:
+    """The marks of a tool's new snapshot, one for each action under way.
+
+    ``pending`` are the marks of all the account's snapshots. An action that has not
+    taken effect by ``tick`` will make this new snapshot untrue as well.
     """
-    found: Stale | None = None
+    found: dict[Stale, None] = {}
     for other in pending:
         if carried(other, tick) is None or other.tick is None:
             continue
         for action in other.reason.split(AND):
             for hit in _by_action(action, other.tick):
                 if hit.hits(action_name(tool, args)):
-                    found = mark(found, hit, action, tick)
-    return found
+                    found[Stale(action, other.tick, hit.fields, other.at)] = None
+    return tuple(found)
 
 
 def _by_action(action: str, resolves: int) -> tuple[Invalidation, ...]:

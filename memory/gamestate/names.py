@@ -27,6 +27,15 @@ _PAIRS = (
     ("system_id", "system_name"),
     ("class_id", "class_name"),
 )
+# How answers to actions, routes and events name places.
+_TOLD = (
+    ("destination_id", "destination"),
+    ("base_id", "base"),
+    ("poi_id", "poi"),
+    ("system_id", "system"),
+    ("item_id", "item"),
+)
+MOST_LEARNT = 2_000
 
 Names = Mapping[str, str]
 
@@ -38,6 +47,18 @@ def known_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
         for item in _objects(snapshot.current):
             names.update(_of(item))
     return names
+
+
+def learnt(content: object) -> dict[str, str]:
+    """Names that one answer or event of the game tells of, by id."""
+    names: dict[str, str] = {}
+    for item in _objects(content):
+        for key, named in _TOLD:
+            names.update(_pair(item, key, named))
+        names.update(_of(item))
+        if len(names) >= MOST_LEARNT:
+            break
+    return {key: name for key, name in names.items() if key != name}
 
 
 def _of(item: Mapping[str, object]) -> Iterator[tuple[str, str]]:

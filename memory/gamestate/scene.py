@@ -40,7 +40,7 @@ class Scene:
             state,
             Moment.of(state),
             tuple(sorted(newest_first, key=_place)),
-            known_names(newest_first[::-1]),
+            {**state.names, **known_names(newest_first[::-1])},
             state.last_shown if same else {},
         )
 

@@ -20,12 +20,14 @@ class Stale:
 
     ``reason`` is the tool that changed the game. ``tick`` is when that took, or
     will take, effect. No ``fields`` means the whole snapshot; otherwise they are
-    JSON paths such as ``player.credits`` (see `paths`).
+    JSON paths such as ``player.credits`` (see `paths`). ``at`` is when the action
+    was asked for: what the game reports later is its outcome.
     """
 
     reason: str
     tick: int | None = None
     fields: tuple[str, ...] = ()
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,9 @@ class Snapshot:
     ``content`` is the JSON value the server sent, or its text (A24). ``shown`` is
     the content after events were merged into it, null where nothing was merged;
     ``field_ticks`` holds the tick of the last merge for each merged JSON path.
+    ``counted`` are those of them that were counted on from what was recorded.
+    ``stale`` is what ``marks``, one for each action, and doubtful events come to.
+    The answer was made between ``asked_at`` and ``captured_at``.
     """
 
     tool: str
@@ -54,6 +59,9 @@ class Snapshot:
     field_ticks: Mapping[str, int] = field(default_factory=dict)
     logged_out: bool = False
     shown: object = None
+    marks: tuple[Stale, ...] = ()
+    asked_at: datetime | None = None
+    counted: tuple[str, ...] = ()
 
     @property
     def current(self) -> object:
@@ -77,3 +85,4 @@ class AccountState:
     seconds_per_tick: float = SECONDS_PER_TICK
     last_shown: Mapping[str, str] = field(default_factory=dict)
     thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,162 @@
+"""A snapshot's content while events are written into it.
+
+Only what the content holds is changed: a value that the server did not send, or
+sent in another form, stays as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.gamestate.paths import lookup, primary
+from memory.gamestate.text import is_number
+
+ITEM_LISTS = ("ship.cargo", "cargo", "items")
+USED = ("ship.cargo_used", "cargo_used", "used")
+FREE = ("available", "cargo_available")
+HOLDS = frozenset({"get_status", "get_state", "get_ship", "get_cargo"})
+
+
+@dataclass(slots=True)
+class Draft:
+    """One snapshot's content, and which paths of it were written at which tick.
+
+    ``fixed`` are those that were given as they are, ``written`` those and the
+    counted ones; ``failed`` could not be counted.
+    """
+
+    tool: str
+    content: Any
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
+    fixed: dict[str, int] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    tick: int = 0
+
+    @classmethod
+    def of(cls, tool: str, content: object, sizes: Mapping[str, float]) -> Draft:
+        """A draft of a copy of the content."""
+        return cls(tool, copy.deepcopy(content), sizes)
+
+    @property
+    def root(self) -> Any:
+        """Where paths begin."""
+        return primary(self.content)
+
+    def get(self, path: str) -> object:
+        """The value at a path."""
+        return lookup(self.root, path)
+
+    def put(self, path: str, value: object, *, absent: bool = False) -> bool:
+        """Write a value; with ``absent`` also one that the content lacks."""
+        parent, key = self._parent(path)
+        if parent is None or (key not in parent and not absent):
+            return False
+        parent[key] = value
+        self.written[path] = self.fixed[path] = self.tick
+        return True
+
+    def drop(self, path: str) -> bool:
+        """Take a value away: its absence is the fact."""
+        parent, key = self._parent(path)
+        if parent is None:
+            return False
+        parent.pop(key, None)
+        self.written[path] = self.fixed[path] = self.tick
+        return True
+
+    def add(self, path: str, amount: float) -> bool:
+        """Count a number up or down, never below 0."""
+        value = self.get(path)
+        parent, key = self._parent(path)
+        if parent is None or value is None:
+            return False
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            self.failed.append(path)
+            return False
+        parent[key] = max(0, value + amount)
+        self.written[path] = self.tick
+        return True
+
+    def note(self, path: str) -> None:
+        """Say that something below a path was changed."""
+        self.written[path] = self.tick
+
+    def _parent(self, path: str) -> tuple[dict[str, Any] | None, str]:
+        *parents, key = path.split(".")
+        place = self.get(".".join(parents)) if parents else self.root
+        return (place if isinstance(place, dict) else None), key
+
+    # -- the hold ----------------------------------------------------------
+
+    def load(self, item_id: str, amount: float, name: str = "") -> tuple[bool, bool]:
+        """Add items to the hold, or take some out.
+
+        Returns whether the items, and whether the space used, are right now.
+        """
+        size = self._size(item_id)
+        listed = [self._stock(p, item_id, amount, name) for p in self._item_lists()]
+        items = bool(listed) and all(listed)
+        if size is None:
+            return items, False
+        used = [self.add(path, amount * size) for path in USED]
+        for path in FREE:
+            self.add(path, -amount * size)
+        return items, any(used)
+
+    def _item_lists(self) -> list[str]:
+        if self.tool not in HOLDS:
+            return []
+        paths = ITEM_LISTS if self.tool == "get_cargo" else ITEM_LISTS[:2]
+        return [path for path in paths if self._holds_items(path)]
+
+    def _holds_items(self, path: str) -> bool:
+        parent, key = self._parent(path)
+        if parent is None or key not in parent:
+            return False
+        return parent[key] is None or isinstance(parent[key], list)
+
+    def _stock(self, path: str, item_id: str, amount: float, name: str) -> bool:
+        parent, key = self._parent(path)
+        if parent is None:
+            return False
+        items: list[Any] = parent[key] or []
+        parent[key] = items
+        held = next((i for i in items if _is_item(i, item_id)), None)
+        if held is None and amount >= 0:
+            items.append({"item_id": item_id, **({"name": name} if name else {})})
+            held = items[-1]
+            held["quantity"] = 0
+        before = held.get("quantity") if held is not None else None
+        if held is None or not isinstance(before, (int, float)):
+            return False
+        held["quantity"] = before + amount
+        if held["quantity"] <= 0:
+            items.remove(held)
+        self.note(path)
+        return bool(before + amount >= 0)
+
+    def _size(self, item_id: str) -> float | None:
+        """The space that one of an item takes, None where nothing tells it."""
+        if item_id in self.sizes:
+            return self.sizes[item_id]
+        for path in self._item_lists():
+            items = [i for i in self.get(path) or () if isinstance(i, dict)]  # type: ignore[attr-defined]
+            if any(_is_item(i, item_id) for i in items) and self._all_of_one(items):
+                return 1
+        return None
+
+    def _all_of_one(self, items: list[dict[str, Any]]) -> bool:
+        """Whether as much space is used as there are items: all have size 1."""
+        counts = [item.get("quantity") for item in items]
+        if not all(isinstance(c, int) for c in counts):
+            return False
+        used = next((u for p in USED if is_number(u := self.get(p))), None)
+        return used is not None and used == sum(c for c in counts if c is not None)
+
+
+def _is_item(item: object, item_id: str) -> bool:
+    return isinstance(item, dict) and item.get("item_id") == item_id

@@ -1,0 +1,262 @@
+"""Events written into snapshots (GAME_STATE.md section 4).
+
+A snapshot is always made anew from what was recorded and all events since, in the
+order in which they happened: so they may arrive in any order, and again, with the
+same result. Absolute values overwrite; counts apply only to what is older than
+they are; what cannot be told is in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import Enum
+
+from memory.gamestate import invalidation, paths
+from memory.gamestate.clock import elapsed_seconds
+from memory.gamestate.draft import Draft
+from memory.gamestate.encounters import Self
+from memory.gamestate.extract import find_tick
+from memory.gamestate.notices import Notice
+from memory.gamestate.outcomes import Doubt
+from memory.gamestate.parse import MAX_DEPTH, is_deep
+from memory.gamestate.reactions import outcome_of, react
+from memory.gamestate.text import is_number
+from memory.gamestate.types import Snapshot, Stale
+
+NEVER = datetime.min.replace(tzinfo=UTC)
+MERGEABLE = frozenset(
+    {"get_status", "get_state", "get_ship", "get_cargo", "get_poi", "get_nearby"}
+    | {"get_skills"}
+)
+"""Snapshots that events write into; others they can only make doubtful."""
+
+
+_SHIP = {"hull": 1, "shield": 1, "fuel": 1, "cargo_used": 0, "cargo": []}
+FORMS: Mapping[str, object] = {
+    "get_status": {
+        "player": {"credits": 1, "current_poi": "", "current_system": "", "skills": {}},
+        "ship": _SHIP,
+    },
+    "get_ship": {"ship": _SHIP},
+    "get_cargo": {"cargo": [], "used": 0, "available": 0},
+    "get_nearby": {"nearby": [], "count": 1, "pirates": [], "pirate_count": 1},
+}
+"""What a snapshot tells of when it is a text, in the form of its JSON."""
+
+
+class When(Enum):
+    """When an event happened, seen from a snapshot."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    UNSURE = "unsure"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the account's snapshots tell together: its player, sizes of items."""
+
+    me: Self
+    sizes: Mapping[str, float] = field(default_factory=dict)
+
+
+def known(username: str, snapshots: Iterable[Snapshot]) -> Known:
+    """What is needed to read events for an account."""
+    ids: set[str] = set()
+    sizes: dict[str, float] = {}
+    for snapshot in snapshots:
+        content = paths.primary(snapshot.content)
+        own = paths.first(content, "player.id", "player_id")
+        if (
+            snapshot.tool in ("get_status", "get_state")
+            and isinstance(own, str)
+            and own
+        ):
+            ids.add(own)
+        for path in ("cargo", "items", "ship.cargo"):
+            items = paths.lookup(content, path)
+            for item in items if isinstance(items, list) else ():
+                sizes |= _size(item)
+    return Known(Self(username, frozenset(ids)), sizes)
+
+
+def _size(item: object) -> dict[str, float]:
+    if not isinstance(item, Mapping):
+        return {}
+    name, size = item.get("item_id"), item.get("size")
+    if not isinstance(name, str) or not isinstance(size, (int, float)):
+        return {}
+    return {name: size} if is_number(size) and size > 0 else {}
+
+
+def merge(
+    snapshot: Snapshot,
+    notices: Sequence[Notice],
+    known_of: Known,
+    current_tick: int | None = None,
+) -> Snapshot:
+    """The snapshot after these events.
+
+    ``notices`` are all that came in since the snapshot was captured, in any order.
+    What an earlier merge made of it does not count: it is made anew.
+    """
+    ordered = sorted({each.id: each for each in notices}.values(), key=_moment_of)
+    draft = _draft(snapshot, known_of)
+    draft.tick = snapshot.tick or 0
+    marks = list(snapshot.marks) or ([snapshot.stale] if snapshot.stale else [])
+    doubts: list[Stale] = []
+    own_tick = find_tick(snapshot.content) is not None
+    for notice in ordered:
+        command = outcome_of(notice)
+        own = _answered(marks, command, notice) if command else None
+        if own is not None:
+            marks.remove(own)
+        when = relation(snapshot, notice, own_tick=own_tick)
+        if when is When.BEFORE:
+            continue
+        doubt = _apply(draft, notice, known_of, sure=when is When.AFTER)
+        if doubt is not None:
+            reason = command or notice.kind
+            doubts.append(Stale(reason, _at_most(notice.tick, current_tick), doubt))
+    return _finished(snapshot, draft, (*marks, *doubts), current_tick)
+
+
+def _draft(snapshot: Snapshot, known_of: Known) -> Draft:
+    content = snapshot.content
+    if snapshot.tool not in MERGEABLE or is_deep(content, MAX_DEPTH):
+        return Draft(snapshot.tool, {})
+    return Draft.of(snapshot.tool, content, known_of.sizes)
+
+
+def _at_most(tick: int | None, current: int | None) -> int | None:
+    if tick is None or current is None:
+        return current if tick is None else tick
+    return min(tick, current)
+
+
+def _moment_of(notice: Notice) -> tuple[int, datetime, str]:
+    tick = -1 if notice.tick is None else notice.tick
+    return tick, notice.at or NEVER, notice.id
+
+
+def _answered(marks: Sequence[Stale], command: str, notice: Notice) -> Stale | None:
+    """The mark of the action whose outcome an event is: the oldest that it may be."""
+    if notice.at is None:
+        return None
+    for each in marks:
+        if each.reason != command or each.at is None:
+            continue
+        if elapsed_seconds(each.at, notice.at) > notice.slack:
+            return each
+    return None
+
+
+# -- before or after -----------------------------------------------------------
+
+
+def relation(snapshot: Snapshot, notice: Notice, *, own_tick: bool = False) -> When:
+    """Whether an event happened before or after a snapshot was taken.
+
+    A tick that the snapshot was given by the clock (not ``own_tick``) may be one
+    behind: there the moments decide, as far as they are known.
+    """
+    by_clock = _by_clock(snapshot, notice)
+    if not notice.exact or snapshot.tick is None or notice.tick is None:
+        return by_clock or _by_tick(snapshot, notice)
+    ahead = notice.tick - snapshot.tick
+    if ahead not in (0, 1) or own_tick:
+        return When.AFTER if ahead > 0 else When.BEFORE
+    by_tick = When.AFTER if ahead > 0 else When.BEFORE
+    return by_tick if by_clock in (None, by_tick) else When.UNSURE
+
+
+def _by_clock(snapshot: Snapshot, notice: Notice) -> When | None:
+    if notice.at is None:
+        return None
+    if elapsed_seconds(snapshot.captured_at, notice.at) > notice.slack:
+        return When.AFTER
+    asked = snapshot.asked_at or snapshot.captured_at
+    if elapsed_seconds(notice.at, asked) > notice.slack:
+        return When.BEFORE
+    return When.UNSURE
+
+
+def _by_tick(snapshot: Snapshot, notice: Notice) -> When:
+    if snapshot.tick is None or notice.tick is None:
+        return When.UNSURE
+    return When.AFTER if notice.tick > snapshot.tick else When.BEFORE
+
+
+# -- one event -----------------------------------------------------------------
+
+
+def _apply(draft: Draft, notice: Notice, known_of: Known, *, sure: bool) -> Doubt:
+    """Write an event into a draft, or find what it may have changed."""
+    if not isinstance(draft.root, dict):
+        return _of_a_text(draft.tool, notice, known_of)
+    if sure and notice.tick is not None:
+        # After the snapshot and after what was merged before: so is its tick.
+        draft.tick, draft.failed = max(draft.tick, notice.tick), []
+        return _with(react(draft, notice, known_of.me), draft.failed)
+    attempt = Draft.of(draft.tool, draft.content, draft.sizes)
+    doubt = react(attempt, notice, known_of.me)
+    return _with(doubt, [*attempt.written, *attempt.failed])
+
+
+def _with(doubt: Doubt, more: Sequence[str]) -> Doubt:
+    """A doubt and the paths that came to it."""
+    if doubt == () or not more:
+        return doubt
+    return tuple(dict.fromkeys((*(doubt or ()), *more)))
+
+
+def _of_a_text(tool: str, notice: Notice, known_of: Known) -> Doubt:
+    """Nothing can be written into a text: all of it is in doubt if it is concerned."""
+    attempt = Draft.of(tool, FORMS.get(tool, {}), known_of.sizes)
+    doubt = react(attempt, notice, known_of.me)
+    return None if doubt is None and not attempt.written else ()
+
+
+def _finished(
+    snapshot: Snapshot,
+    draft: Draft,
+    marks: Sequence[Stale],
+    current_tick: int | None,
+) -> Snapshot:
+    """The snapshot with what the draft holds; a count never lifts a doubt."""
+    left = [each for each in (_unwritten(m, draft) for m in marks) if each is not None]
+    whole = any(not each.fields for each in left)
+    doubted = [path for each in left for path in each.fields]
+    ticks = {
+        path: tick
+        for path, tick in draft.written.items()
+        if not whole and not any(paths.overlap(path, other) for other in doubted)
+    }
+    return replace(
+        snapshot,
+        shown=draft.content if draft.written else None,
+        field_ticks=ticks,
+        counted=tuple(path for path in ticks if path not in draft.fixed),
+        stale=invalidation.joined(sorted(left, key=_age_of), current_tick),
+    )
+
+
+def _age_of(mark: Stale) -> tuple[int, str]:
+    return (-1 if mark.tick is None else mark.tick, mark.reason)
+
+
+def _unwritten(mark: Stale, draft: Draft) -> Stale | None:
+    """A mark without the fields that were given as they are since; None for none."""
+    if not mark.fields:
+        return mark
+    left = tuple(path for path in mark.fields if not _is_given(path, mark, draft))
+    if not left:
+        return None
+    return mark if len(left) == len(mark.fields) else replace(mark, fields=left)
+
+
+def _is_given(path: str, mark: Stale, draft: Draft) -> bool:
+    tick = draft.fixed.get(path)
+    return tick is not None and mark.tick is not None and tick > mark.tick

@@ -1,0 +1,184 @@
+"""The answer of get_notifications as a list of notices (API.md section 5).
+
+A notice is one event of the game. Its tick is the one it names, else the one at
+which it happened by the answer's own clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from memory.gamestate.clock import elapsed_seconds, ticks_in
+from memory.gamestate.extract import ENVELOPES, as_tick, find_tick
+from memory.gamestate.parse import clean_text, storable
+from memory.gamestate.types import SECONDS_PER_TICK
+
+LONGEST_ID = 100
+LONGEST_KIND = 100
+MOST = 1000
+"""More notices than the game ever keeps for one session."""
+
+SAME_CLOCK = 2.5
+"""Seconds that the answer's clock, which counts whole seconds, may differ from ours
+for both to count as one clock."""
+
+OLDEST = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One event of the game.
+
+    ``tick`` is null where nothing tells it; ``exact`` says that the event named it.
+    ``at`` is when it happened by our own clock, give or take ``slack`` seconds.
+    """
+
+    id: str
+    kind: str
+    data: Mapping[str, object] = field(default_factory=dict)
+    category: str = ""
+    tick: int | None = None
+    exact: bool = False
+    at: datetime | None = None
+    slack: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """The game's clock at the moment of an answer, and our own."""
+
+    tick: int | None
+    server: datetime | None
+    ours: datetime
+    pace: float
+
+    def local(self, moment: datetime) -> tuple[datetime | None, float]:
+        """A moment of the game's clock by ours, and how far that may be off."""
+        if self.server is None:
+            age = elapsed_seconds(moment, self.ours)
+            return (moment, 0.0) if -1.0 <= age <= OLDEST else (None, 0.0)
+        apart = elapsed_seconds(self.server, self.ours)
+        if -SAME_CLOCK <= apart <= SAME_CLOCK:
+            return moment, 0.0
+        return moment + timedelta(seconds=apart), SAME_CLOCK
+
+    def tick_at(self, moment: datetime | None) -> int | None:
+        """The tick of a moment of the game's clock."""
+        if self.tick is None or moment is None:
+            return None
+        passed = elapsed_seconds(moment, self.server or self.ours)
+        return max(0, self.tick - ticks_in(passed, self.pace))
+
+
+def read_notices(
+    content: object,
+    received_at: datetime,
+    seconds_per_tick: float = SECONDS_PER_TICK,
+    tick: int | None = None,
+) -> tuple[Notice, ...]:
+    """The notices of an answer, in its order; none where it holds none.
+
+    ``tick`` is the account's at that moment, for an answer that names none.
+    """
+    own = _current_tick(content)
+    clock = _Clock(
+        tick=tick if own is None else own,
+        server=_server_time(content),
+        ours=received_at,
+        pace=seconds_per_tick,
+    )
+    found: dict[str, Notice] = {}
+    for item in _items(content):
+        notice = _notice(item, clock)
+        if notice is not None:
+            found.setdefault(notice.id, notice)
+    return tuple(found.values())
+
+
+def _items(content: object) -> Iterator[Mapping[str, object]]:
+    """The items of an answer, of several content blocks, or of a bare list."""
+    parts = content if isinstance(content, list) else [content]
+    count = 0
+    for part in parts:
+        if not isinstance(part, Mapping):
+            continue
+        listed = _listed(part)
+        for item in [part] if listed is None else listed:
+            if isinstance(item, Mapping) and count < MOST:
+                count += 1
+                yield item
+
+
+def _listed(part: Mapping[str, object]) -> list[object] | None:
+    """The list of an answer; None for a single item."""
+    for place in (part, *(part.get(name) for name in ENVELOPES)):
+        if isinstance(place, Mapping) and "notifications" in place:
+            listed = place["notifications"]
+            return listed if isinstance(listed, list) else []
+    return None
+
+
+def _notice(item: Mapping[str, object], clock: _Clock) -> Notice | None:
+    kind = item.get("msg_type") or item.get("type")
+    if not isinstance(kind, str) or not kind:
+        return None
+    data = item.get("data")
+    data = data if isinstance(data, Mapping) else item.get("payload")
+    data = data if isinstance(data, Mapping) else {}
+    moment = _moment(item.get("timestamp"))
+    local, slack = (None, 0.0) if moment is None else clock.local(moment)
+    own = as_tick(data.get("tick"))
+    category = item.get("type")
+    return Notice(
+        id=_identity(item),
+        kind=clean_text(kind)[:LONGEST_KIND],
+        data={str(key): storable(value) for key, value in data.items()},
+        category=clean_text(category)[:LONGEST_KIND]
+        if isinstance(category, str)
+        else "",
+        tick=clock.tick_at(moment) if own is None else own,
+        exact=own is not None,
+        at=local,
+        slack=slack,
+    )
+
+
+def _identity(item: Mapping[str, object]) -> str:
+    """The event's own id, else one made of all it says."""
+    own = item.get("id")
+    if isinstance(own, (str, int)) and not isinstance(own, bool) and str(own):
+        name = clean_text(str(own))
+        if len(name) <= LONGEST_ID:
+            return name
+    text = json.dumps(storable(item), sort_keys=True, ensure_ascii=False)
+    return "sha:" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _current_tick(content: object) -> int | None:
+    found = find_tick(content)
+    return found[0] if found and found[1] else None
+
+
+def _server_time(content: object) -> datetime | None:
+    parts = content if isinstance(content, list) else [content]
+    for part in parts:
+        if isinstance(part, Mapping) and "notifications" in part:
+            return _moment(part.get("timestamp"))
+    return None
+
+
+def _moment(value: object) -> datetime | None:
+    """RFC 3339 or seconds since 1970; None for anything else."""
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None

@@ -1,0 +1,250 @@
+"""What the outcome of an own action changes in a snapshot.
+
+An outcome is told by an event: what it says is written, what it does not say but
+the table of actions lists stays in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from memory.gamestate.draft import Draft
+from memory.gamestate.effects import CARGO, CREDITS, DOCK, FUEL, HERE, HULL, SYSTEM
+from memory.gamestate.extract import Result
+from memory.gamestate.invalidation import Circumstances, touched
+from memory.gamestate.paths import first
+from memory.gamestate.text import is_number
+
+Data = Mapping[str, object]
+Doubt = tuple[str, ...] | None
+"""Fields that are in doubt, () for all of them, None for none."""
+
+ALL = ("*",)
+STATION_PLACES = ("player.docked_at_base", "docked_at_base", "ship.docked_at_base")
+
+COMMANDS = {
+    "arrived": "travel",
+    "jumped": "jump",
+    "mining_yield": "mine",
+    "auto_dock": "dock",
+    "auto_undock": "undock",
+}
+"""Outcomes that have another name than the action they come from."""
+
+
+def command_of(name: object) -> str:
+    """The action that an outcome belongs to, "" where it names none."""
+    return COMMANDS.get(name, name) if isinstance(name, str) else ""
+
+
+def settle(draft: Draft, command: str, data: Data) -> Doubt:
+    """Write an action's outcome; returns what of the snapshot stays in doubt."""
+    read = _OUTCOMES.get(command)
+    settled = read(draft, data) if read is not None else ()
+    if settled == ALL:
+        return None
+    left: list[str] = []
+    hit = False
+    answer = Result(content=dict(data))
+    for each in touched(command, {}, answer, Circumstances(mutation=True)):
+        if not each.hits(draft.tool):
+            continue
+        if not each.fields:
+            return ()
+        hit = True
+        left += [path for path in each.fields if path not in settled]
+    return tuple(dict.fromkeys(left)) if hit and left else None
+
+
+# -- one for each action that says what it changed ---------------------------
+
+
+def number_of(data: Data, *keys: str) -> float | None:
+    """The first of several keys that holds a number."""
+    found = (data.get(key) for key in keys)
+    return next(
+        (v for v in found if is_number(v) and isinstance(v, (int, float))), None
+    )
+
+
+def text_of(data: Data, *keys: str) -> str:
+    """The first of several keys that holds a text."""
+    found = (data.get(key) for key in keys)
+    return next((v for v in found if isinstance(v, str) and v), "")
+
+
+def mined(draft: Draft, data: Data) -> tuple[str, ...]:
+    """Ore in the hold, less of it in the belt."""
+    ore, count = text_of(data, "resource_id"), number_of(data, "quantity")
+    if not ore or count is None:
+        return ()
+    if draft.tool == "get_poi":
+        return _left(draft, ore, number_of(data, "remaining"))
+    draft.add("player.stats.ore_mined", count)
+    return _hold(draft, ore, count, text_of(data, "resource_name"))
+
+
+def _left(draft: Draft, ore: str, remaining: float | None) -> tuple[str, ...]:
+    found = False
+    for path in ("resources", "poi.resources"):
+        items = draft.get(path)
+        for item in items if isinstance(items, list) else ():
+            if remaining is not None and _names(item, "resource_id", ore):
+                item["remaining"] = remaining
+                item.pop("remaining_display", None)
+                item.pop("depletion_percent", None)
+                draft.written[path] = draft.fixed[path] = draft.tick
+                found = True
+    return ("resources", "poi.resources") if found else ()
+
+
+def _names(item: object, key: str, value: str) -> bool:
+    return isinstance(item, dict) and item.get(key) == value
+
+
+def _hold(draft: Draft, item: str, count: float, name: str) -> tuple[str, ...]:
+    """Change the hold; what then is right, in all the places where it may stand."""
+    items, used = draft.load(item, count, name)
+    if draft.tool == "get_cargo":
+        return ALL if items and used else ("cargo", "items") if items else ()
+    settled = ("ship.cargo", "cargo") if items else ()
+    return (*settled, "ship.cargo_used", "cargo_used") if used else settled
+
+
+def _bought(draft: Draft, data: Data) -> tuple[str, ...]:
+    settled = _paid(draft, number_of(data, "total_cost"))
+    item = text_of(data, "item_id")
+    count = number_of(data, "delivered_to_cargo")
+    if count is None and number_of(data, "delivered_to_storage") is None:
+        count = number_of(data, "quantity")
+    if item and count is not None:
+        settled += _hold(draft, item, count, text_of(data, "item"))
+    return _one(settled)
+
+
+def _sold(draft: Draft, data: Data) -> tuple[str, ...]:
+    earned = number_of(data, "total_earned")
+    settled = _paid(draft, None if earned is None else -earned)
+    item, count = text_of(data, "item_id"), number_of(data, "quantity_sold")
+    if item and count is not None and not data.get("auto_listed"):
+        settled += _hold(draft, item, -count, "")
+    return _one(settled)
+
+
+def _one(settled: tuple[str, ...]) -> tuple[str, ...]:
+    return ALL if ALL[0] in settled else settled
+
+
+def _paid(draft: Draft, cost: float | None) -> tuple[str, ...]:
+    if cost is None:
+        return ()
+    done = [draft.add(path, -cost) for path in CREDITS]
+    return CREDITS if any(done) else ()
+
+
+def _refuelled(draft: Draft, data: Data) -> tuple[str, ...]:
+    settled: tuple[str, ...] = ()
+    if data.get("source") == "station":
+        settled += _paid(draft, number_of(data, "cost"))
+    now, added = number_of(data, "fuel_now"), number_of(data, "fuel")
+    for path in FUEL:
+        if now is not None and draft.get(path) is not None:
+            settled += FUEL if draft.put(path, now) else ()
+        elif added is not None and draft.add(path, added):
+            settled += FUEL
+    cells = number_of(data, "cells_used")
+    if data.get("source") == "station" and not cells:
+        settled += CARGO
+    elif cells and data.get("source") == "fuel_cells":
+        settled += _hold(draft, "fuel_cell", -cells, "")
+    return _one(settled)
+
+
+def _repaired(draft: Draft, data: Data) -> tuple[str, ...]:
+    cost = number_of(data, "cost")
+    settled = _paid(draft, cost)
+    if cost:
+        settled += CARGO
+    hull = number_of(data, "hull")
+    if hull is not None:
+        done = [draft.put(p, hull) for p in HULL if draft.get(p) is not None]
+        settled += HULL if any(done) else ()
+    return settled
+
+
+def _jettisoned(draft: Draft, data: Data) -> tuple[str, ...]:
+    item, count = text_of(data, "item_id"), number_of(data, "quantity")
+    if not item or count is None:
+        return ()
+    settled = _hold(draft, item, -count, "")
+    used = number_of(data, "cargo_used")
+    if used is not None and draft.tool != "get_cargo":
+        done = [draft.put(p, used) for p in ("ship.cargo_used", "cargo_used")]
+        settled += ("ship.cargo_used", "cargo_used") if any(done) else ()
+    return settled
+
+
+def _arrived(draft: Draft, data: Data) -> tuple[str, ...]:
+    """At another place; whoever flies is not docked."""
+    poi = text_of(data, "poi_id")
+    if draft.tool not in ("get_status", "get_state") or not poi:
+        return ()
+    undocked(draft, data)
+    draft.put("location.poi_name", text_of(data, "poi") or None)
+    places = ("player.current_poi", "current_poi", "location.poi_id")
+    done = [draft.put(path, poi) for path in places]
+    # Who is near there is not told.
+    return tuple(p for p in HERE if p != "nearby") if any(done) else DOCK
+
+
+def _jumped(draft: Draft, data: Data) -> tuple[str, ...]:
+    settled = _arrived(draft, data)
+    system = text_of(data, "system_id")
+    if draft.tool not in ("get_status", "get_state") or not system:
+        return settled
+    draft.put("location.system_name", text_of(data, "system") or None)
+    places = ("player.current_system", "current_system", "location.system_id")
+    done = [draft.put(path, system) for path in places]
+    return (*settled, *SYSTEM[:2]) if any(done) else settled
+
+
+def undocked(draft: Draft, data: Data) -> tuple[str, ...]:
+    """In space: no base is named."""
+    done = draft.put("location.docked_at", None)
+    for path in STATION_PLACES:
+        if path == "player.docked_at_base" or draft.get(path) is not None:
+            done = draft.drop(path) or done
+    return DOCK if done or draft.tool == "get_ship" else ()
+
+
+def docked(draft: Draft, data: Data) -> tuple[str, ...]:
+    """At a base, where the outcome names it by its id."""
+    base = text_of(data, "base_id")
+    if not base:
+        return ()
+    done = draft.put("location.docked_at", base)
+    done = draft.put("player.docked_at_base", base, absent=True) or done
+    for path in STATION_PLACES[1:]:
+        if draft.get(path) is not None:
+            done = draft.put(path, base) or done
+    return DOCK if done or draft.tool == "get_ship" else ()
+
+
+_OUTCOMES: Mapping[str, Callable[[Draft, Data], tuple[str, ...]]] = {
+    "mine": mined,
+    "buy": _bought,
+    "sell": _sold,
+    "refuel": _refuelled,
+    "repair": _repaired,
+    "jettison": _jettisoned,
+    "travel": _arrived,
+    "jump": _jumped,
+    "undock": undocked,
+    "dock": docked,
+}
+
+
+def result_of(data: Data) -> Data:
+    """What an ``action_result`` says, whatever it is wrapped in."""
+    inner = first(data, "result", "payload")
+    return inner if isinstance(inner, Mapping) else {}
