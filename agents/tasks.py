@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from channels.db import database_sync_to_async
 from procrastinate import JobContext
 from procrastinate.contrib.django import app
 
 from .runtime import recovery, turn
 from .scheduling import TURN_QUEUE, TURN_TASK
+from .tools.ageing import announce
 
 
 @app.task(name=TURN_TASK, queue=TURN_QUEUE, pass_context=True)
@@ -15,6 +17,7 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
     recovery.upkeep.keep()
     job_id = context.job.id
     if job_id is not None:
+        await database_sync_to_async(announce)(mysis_id)
         await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
 
@@ -28,3 +31,10 @@ async def reconcile(timestamp: int) -> None:
     """
     recovery.upkeep.keep()
     await recovery.reconcile()
+
+
+@app.periodic(cron="* * * * * */5")
+@app.task(name="agents.tasks.watch_ages", queue="upkeep", queueing_lock="watch_ages")
+async def watch_ages(timestamp: int) -> None:
+    """Say what has grown old while nobody took a turn."""
+    await database_sync_to_async(announce)()

@@ -195,6 +195,13 @@ class GameSnapshot(models.Model):
     stale_tick = models.BigIntegerField(null=True, blank=True)
     stale_fields = models.JSONField(default=list, blank=True)
     field_ticks = models.JSONField(default=dict, blank=True)
+    counted = models.JSONField(default=list, blank=True)
+    # One for each action since; the stale columns are what they come to.
+    marks = models.JSONField(default=list, blank=True)
+    # When the call was sent: the answer was made between then and captured_at.
+    asked_at = models.DateTimeField(null=True, blank=True)
+    # The confidence by age that was announced last.
+    announced = models.CharField(max_length=20, blank=True)
     logged_out_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -210,14 +217,63 @@ class GameSnapshot(models.Model):
 
 
 class AccountClock(models.Model):
-    """The newest game tick seen for an account, and when it was seen."""
+    """The newest game tick seen for an account, and when it was seen.
+
+    ``era`` is "A" where actions were queued, "C" where they were done at once.
+    """
 
     username = models.CharField(max_length=100, primary_key=True)
     tick = models.BigIntegerField()
     seen_at = models.DateTimeField()
+    era = models.CharField(max_length=1, blank=True)
 
     def __str__(self) -> str:
         return f"{self.username} at tick {self.tick}"
+
+
+class GameEvent(models.Model):
+    """One event that the game told an account of, kept as it was told.
+
+    ``at`` is when it happened by our clock, give or take ``slack`` seconds.
+    """
+
+    username = models.CharField(max_length=100)
+    event_id = models.CharField(max_length=100)
+    category = models.CharField(max_length=100, blank=True)
+    kind = models.CharField(max_length=100)
+    data = models.JSONField(default=dict, blank=True)
+    tick = models.BigIntegerField(null=True, blank=True)
+    exact = models.BooleanField(default=False)
+    at = models.DateTimeField(null=True, blank=True)
+    slack = models.FloatField(default=0.0)
+    received_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["username", "event_id"], name="game_event_once"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["username", "received_at"], name="game_event_newest")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.username}"
+
+
+class Lexicon(models.Model):
+    """Names by id, and sizes of items, that the answers to an account have told."""
+
+    username = models.CharField(max_length=100, primary_key=True)
+    names = models.JSONField(default=dict, blank=True)
+    sizes = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        verbose_name_plural = "lexica"
+
+    def __str__(self) -> str:
+        return f"lexicon of {self.username}"
 
 
 class ContextPolicy(models.Model):

@@ -1,9 +1,8 @@
-"""The snapshots of game accounts: capture, invalidate, read, log out.
+"""The snapshots of game accounts: capture, invalidate, merge, read, log out.
 
 Rows belong to the game account, never to the Mysis (G4). The rules are in
 ``memory.gamestate``; here they meet the rows. Every write of an account runs
-under a lock on its clock row, so that a capture and an invalidation have one
-order.
+under one lock, so that a capture and an invalidation have one order.
 """
 
 from __future__ import annotations
@@ -19,15 +18,48 @@ from django.db.models import Max, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from .gamestate import clock, extract, invalidation
-from .gamestate.clock import Sighting
+from .digest import merge
+from .gamestate import clock, extract, invalidation, paths
 from .gamestate.extract import Result
-from .gamestate.parse import parse_text
+from .gamestate.invalidation import Invalidation
 from .gamestate.rows import StateRow, rows
-from .gamestate.types import AccountState, Snapshot, Stale
-from .models import AccountClock, GameSnapshot
+from .gamestate.types import AccountState, Stale
+from .models import AccountClock, GameEvent, GameSnapshot, Lexicon
+from .stored import (
+    BEFORE_LOGOUT,
+    lock,
+    marks_of,
+    names_of,
+    note,
+    put_marks,
+    put_stale,
+    sighting_of,
+    snapshot_of,
+    stale_of,
+    tick_now,
+    tick_of,
+)
 
-BEFORE_LOGOUT = "captured before logout"
+__all__ = [
+    "BEFORE_LOGOUT",
+    "Touched",
+    "account_state",
+    "begin",
+    "capture",
+    "hold_clocks",
+    "invalidate",
+    "logout",
+    "merge",
+    "newest_tick",
+    "note_tick",
+    "revive",
+    "snapshot_of",
+    "state_rows",
+    "storage_key",
+    "tick_now",
+    "tick_of",
+]
+
 LONGEST_KEY = 300
 # Stored of one tool and account, by arguments; and of these read for a view.
 KEPT_PER_TOOL = 100
@@ -48,41 +80,41 @@ class Touched:
 
 @transaction.atomic
 def capture(
-    *, username: str, tool: str, args: Mapping[str, object], text: str, result: Result
+    *,
+    username: str,
+    tool: str,
+    args: Mapping[str, object],
+    text: str,
+    result: Result,
+    asked_at: datetime | None = None,
 ) -> GameSnapshot | None:
     """Store a good answer of a state tool; a stale mark goes, unless it is early.
 
     Returns None, and stores nothing, for an error or for an answer that names
     another account (A7, A22). A mark whose action takes effect only after this
-    snapshot stays (era A).
+    snapshot stays (era A). ``asked_at`` is when the call was sent.
     """
     if result.is_error or not extract.belongs_to(result, username):
         return None
+    lock(username)
     now = timezone.now()
-    seen = _note(username, result, now)
-    key = storage_key(args)
-    row = GameSnapshot.objects.filter(
-        username=username, tool_name=tool, args_key=key
-    ).first() or GameSnapshot(username=username, tool_name=tool, args_key=key)
+    seen = note(username, result, now)
     stamped = clock.stamp(result.tick, seen, now, settings.ZOEA_SECONDS_PER_TICK)
     present = stamped if stamped is not None else tick_now(seen, now)
-    _mark(
-        row,
-        # Action by action: one under way keeps no older doubt alive.
-        invalidation.inherited(
-            [*filter(None, [_stale_of(row)]), *_under_way(username, present)],
-            tool,
-            args,
-            present,
-        ),
+    # Action by action: one under way keeps no older doubt alive.
+    marks = invalidation.inherited_marks(_marks(username), tool, args, present)
+    row = GameSnapshot(
+        username=username,
+        tool_name=tool,
+        args_key=storage_key(args),
+        args=dict(args),
+        content=text.replace("\x00", ""),
+        game_tick=stamped,
+        captured_at=now,
+        asked_at=asked_at,
     )
-    row.args = dict(args)
-    row.content = text.replace("\x00", "")
-    row.merged = ""
-    row.game_tick = stamped
-    row.captured_at = now
-    row.field_ticks = {}
-    row.logged_out_at = None
+    put_marks(row, marks)
+    put_stale(row, invalidation.joined(marks, present))
     _upsert(row)
     _forget_oldest(username, tool)
     return row
@@ -96,47 +128,111 @@ def invalidate(
     args: Mapping[str, object],
     result: Result,
     mutation: bool | None = None,
+    asked_at: datetime | None = None,
 ) -> list[Touched]:
-    """Mark what an action made untrue; returns what was marked (G6)."""
+    """Mark what an action made untrue; returns what was marked (G6).
+
+    ``mutation`` is the server's own word on the tool, ``asked_at`` when the call
+    was sent.
+    """
+    lock(username)
     now = timezone.now()
-    tick = tick_now(_note(username, result, now), now)
-    around = invalidation.Circumstances(current_tick=tick, mutation=mutation)
+    tick = tick_now(note(username, result, now), now)
+    around = invalidation.Circumstances(tick, _era(username, tool, result), mutation)
     hits = invalidation.touched(tool, args, result, around)
     marked = []
-    for row in GameSnapshot.objects.filter(username=username):
-        for hit in (h for h in hits if h.hits(row.tool_name)):
-            _mark(row, invalidation.mark(_stale_of(row), hit, tool, tick))
-            marked.append(
-                Touched(row.tool_name, row.args, hit.fields, tool, row.stale_tick)
-            )
-            row.save(update_fields=["stale_reason", "stale_tick", "stale_fields"])
+    for row in GameSnapshot.objects.filter(username=username) if hits else ():
+        here = [hit for hit in hits if hit.hits(row.tool_name)]
+        if here:
+            marked.append(_mark(row, here, Stale(tool, tick, (), asked_at or now)))
     return marked
+
+
+def _mark(row: GameSnapshot, hits: Iterable[Invalidation], action: Stale) -> Touched:
+    """Give a row the mark of an action, and take back what was merged of it."""
+    new: Stale | None = None
+    for hit in hits:
+        new = invalidation.mark(new, hit, action.reason, action.tick)
+    assert new is not None  # noqa: S101 (there is at least one hit)
+    new = Stale(new.reason, new.tick, new.fields, action.at)
+    put_marks(row, (*marks_of(row.marks), new))
+    if row.stale_reason != BEFORE_LOGOUT:
+        before = filter(None, [stale_of(row)])
+        put_stale(row, invalidation.joined([*before, new], action.tick))
+    row.field_ticks = {
+        path: tick
+        for path, tick in row.field_ticks.items()
+        if new.fields and not any(paths.overlap(path, f) for f in new.fields)
+    }
+    row.save(
+        update_fields=[
+            "marks",
+            "stale_reason",
+            "stale_tick",
+            "stale_fields",
+            "field_ticks",
+        ]
+    )
+    return Touched(row.tool_name, row.args, new.fields, new.reason, new.tick)
+
+
+def _era(username: str, tool: str, result: Result) -> str:
+    """How the game answers actions, learnt from its answers; the seed's if unknown.
+
+    "A": queued, done later. "C": done when the answer comes.
+    """
+    if result.queued:
+        told = "A"
+    elif tool in invalidation.PACED and not result.is_error:
+        told = "C"
+    else:
+        # One server has one era: what another account learnt counts as well.
+        known = AccountClock.objects.exclude(era="").order_by("-seen_at")
+        return known.values_list("era", flat=True).first() or "A"
+    AccountClock.objects.filter(pk=username).exclude(era=told).update(era=told)
+    return told
 
 
 @transaction.atomic
 def note_tick(*, username: str, result: Result) -> None:
     """Remember the newest tick that any result of the account carried."""
-    _note(username, result, timezone.now())
+    lock(username)
+    note(username, result, timezone.now())
 
 
 @transaction.atomic
 def logout(username: str) -> None:
-    """Empty the account's list at once; the rows stay as a tombstone (A19)."""
-    _lock(username)
-    GameSnapshot.objects.filter(username=username, logged_out_at=None).update(
-        logged_out_at=timezone.now()
-    )
+    """Empty the account's list at once; the rows stay as a tombstone (A19).
+
+    ZOEA_ON_LOGOUT may say to delete the rows, or to leave them as they are.
+    """
+    lock(username)
+    rows = GameSnapshot.objects.filter(username=username)
+    if settings.ZOEA_ON_LOGOUT == "delete":
+        rows.delete()
+    elif settings.ZOEA_ON_LOGOUT == "tombstone":
+        rows.filter(logged_out_at=None).update(logged_out_at=timezone.now())
+
+
+@transaction.atomic
+def begin(username: str) -> None:
+    """An account was registered: whatever is known of its name was another's."""
+    lock(username)
+    for known in (GameSnapshot, GameEvent, Lexicon, AccountClock):
+        known.objects.filter(username=username).delete()
 
 
 @transaction.atomic
 def revive(username: str) -> None:
     """After a new login: show the old rows again, flagged (A19)."""
-    _lock(username)
+    lock(username)
     GameSnapshot.objects.filter(username=username, logged_out_at__isnull=False).update(
         logged_out_at=None,
         stale_reason=BEFORE_LOGOUT,
         stale_tick=None,
         stale_fields=[],
+        marks=[],
+        announced="",
     )
 
 
@@ -155,11 +251,12 @@ def account_state(
     moment = now or timezone.now()
     found: Iterable[GameSnapshot] = ()
     seen = None
+    names: Mapping[str, str] = {}
     if username is not None:
         found = GameSnapshot.objects.filter(username=username, logged_out_at=None)
         if newest_only:
             found = found.annotate(place=PLACE).filter(place__lte=READ_PER_TOOL)
-        seen = _sighting(AccountClock.objects.filter(pk=username).first())
+        seen, names = sighting_of(username), names_of(username)
     return AccountState(
         username=username,
         snapshots=tuple(snapshot_of(row) for row in found),
@@ -167,18 +264,14 @@ def account_state(
         now=moment,
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
         last_shown=dict(last_shown or {}),
+        thresholds=settings.ZOEA_STATE_AGES,
+        names=names,
     )
 
 
 def state_rows(username: str | None) -> tuple[StateRow, ...]:
     """The recency table of an account; empty where nobody is logged in."""
     return rows(account_state(username)) if username else ()
-
-
-def tick_of(username: str | None) -> int | None:
-    """The account's tick now, by its clock; None where none was ever seen."""
-    row = AccountClock.objects.filter(pk=username).first() if username else None
-    return tick_now(_sighting(row), timezone.now())
 
 
 def hold_clocks() -> None:
@@ -192,27 +285,6 @@ def newest_tick() -> int | None:
     return newest
 
 
-def tick_now(seen: Sighting | None, now: datetime) -> int | None:
-    """The tick at a moment, by the configured length of a tick."""
-    return clock.current_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
-
-
-def snapshot_of(row: GameSnapshot) -> Snapshot:
-    """A stored row as the pure rules see it."""
-    flagged = row.stale_reason == BEFORE_LOGOUT
-    return Snapshot(
-        tool=row.tool_name,
-        args=row.args,
-        content=parse_text(row.content),
-        tick=row.game_tick,
-        captured_at=row.captured_at,
-        stale=None if flagged else _stale_of(row),
-        field_ticks=row.field_ticks,
-        logged_out=flagged,
-        shown=parse_text(row.merged) if row.merged else None,
-    )
-
-
 def storage_key(args: Mapping[str, object]) -> str:
     """Canonical arguments, short enough for an index: long ones by their hash."""
     key = extract.args_key(args)
@@ -222,12 +294,6 @@ def storage_key(args: Mapping[str, object]) -> str:
     return f"{key[: LONGEST_KEY - 65]}#{digest}"
 
 
-def _stale_of(row: GameSnapshot) -> Stale | None:
-    if not row.stale_reason or row.stale_reason == BEFORE_LOGOUT:
-        return None
-    return Stale(row.stale_reason, row.stale_tick, tuple(row.stale_fields))
-
-
 def _forget_oldest(username: str, tool: str) -> None:
     """Keep so many calls of one tool: an agent may ask with ever new arguments."""
     rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
@@ -235,20 +301,11 @@ def _forget_oldest(username: str, tool: str) -> None:
     rows.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
 
 
-def _under_way(username: str, tick: int | None) -> list[Stale]:
-    """Marks of actions that have still to take effect."""
-    if tick is None:
-        return []
-    rows = GameSnapshot.objects.filter(username=username, stale_tick__gt=tick)
-    return [
-        stale for row in rows.defer("content", "merged") if (stale := _stale_of(row))
-    ]
-
-
-def _mark(row: GameSnapshot, stale: Stale | None) -> None:
-    row.stale_reason = stale.reason if stale else ""
-    row.stale_tick = stale.tick if stale else None
-    row.stale_fields = list(stale.fields) if stale else []
+def _marks(username: str) -> list[Stale]:
+    """The marks of all the account's snapshots, each action once."""
+    rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
+    found = [mark for (marks,) in rows.values_list("marks") for mark in marks_of(marks)]
+    return sorted(found, key=lambda mark: mark.at.isoformat() if mark.at else "")
 
 
 def _upsert(row: GameSnapshot) -> None:
@@ -262,25 +319,3 @@ def _upsert(row: GameSnapshot) -> None:
     GameSnapshot.objects.bulk_create(
         [row], update_conflicts=True, unique_fields=identity, update_fields=changed
     )
-
-
-def _lock(username: str) -> AccountClock | None:
-    return AccountClock.objects.select_for_update().filter(pk=username).first()
-
-
-def _sighting(row: AccountClock | None) -> Sighting | None:
-    return Sighting(row.tick, row.seen_at) if row else None
-
-
-def _note(username: str, result: Result, now: datetime) -> Sighting | None:
-    before = _sighting(_lock(username))
-    seen = clock.newest(before, result.tick, now, is_current=result.tick_is_current)
-    if seen is None or seen == before:
-        return seen
-    AccountClock.objects.update_or_create(
-        username=username, defaults={"tick": seen.tick, "seen_at": seen.at}
-    )
-    if clock.is_reset(before.tick if before else None, seen.tick):
-        # Ticks from before a server reset say nothing any more: age by the clock.
-        GameSnapshot.objects.filter(username=username).update(game_tick=None)
-    return seen

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import django_stubs_ext
-from environs import Env
+from django.core.exceptions import ImproperlyConfigured
+from environs import Env, validate
+
+from memory.gamestate.limits import read_limits
+from memory.gamestate.types import Thresholds
 
 from .keys import load_keys
 from .postgres import socket_directory
@@ -87,6 +92,13 @@ TEMPLATES = [
         },
     }
 ]
+
+
+def _ages() -> Mapping[str, Thresholds]:
+    try:
+        return read_limits(env.str("ZOEA_STATE_AGES", ""))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"ZOEA_STATE_AGES: {error}") from error
 
 
 def _database() -> dict[str, Any]:
@@ -180,6 +192,14 @@ SPACEMOLT_MCP_URL = env.str("SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp")
 SPACEMOLT_REGISTRATION_CODE = env.str("SPACEMOLT_REGISTRATION_CODE", "")
 ZOEA_SECONDS_PER_TICK = env.float("ZOEA_SECONDS_PER_TICK", 10.0)
 ZOEA_STATE_BLOCK_BYTES = env.int("ZOEA_STATE_BLOCK_BYTES", 2048)
+# Ages at which facts stop being believed; the defaults are in
+# memory/gamestate/confidence.py.
+ZOEA_STATE_AGES = _ages()
+ZOEA_ON_LOGOUT = env.str(
+    "ZOEA_ON_LOGOUT",
+    "tombstone",
+    validate=validate.OneOf(("tombstone", "delete", "preserve")),
+)
 
 # LLM endpoints from the environment; a Provider row of that name wins.
 OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", "")

@@ -31,6 +31,8 @@ NEWSWORTHY = frozenset(
 )
 # Looking at something is no news, unless it failed.
 LOOKS = ("get_", "view_", "list_", "find_", "search_", "zoea_")
+# Everything grows old while nobody looks: the badges of the rows tell that.
+BY_AGE = ("ageing", "stale")
 SHOWN = 40
 TEXT = 300
 
@@ -108,6 +110,9 @@ def newest(limit: int = SHOWN, kinds: Iterable[str] = NEWSWORTHY) -> list[FeedLi
         if kind == Kind.TOOL_CALLED:
             looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
             rows = rows.exclude(looks, data__ok=True)
+        if kind == Kind.SNAPSHOT_STALE:
+            unknown = Q(data__confidence__isnull=True)
+            rows = rows.filter(unknown | ~Q(data__confidence__in=BY_AGE))
         found += rows[:limit]
     found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
     return told(found[:limit])
@@ -127,6 +132,8 @@ def is_news(item: Item) -> bool:
     """Whether an event goes into the feed."""
     if item["kind"] == Kind.TOOL_CALLED and item["data"].get("ok") is True:
         return not str(item["data"].get("tool")).startswith(LOOKS)
+    if item["kind"] == Kind.SNAPSHOT_STALE:
+        return item["data"].get("confidence") not in BY_AGE
     return item["kind"] in NEWSWORTHY
 
 
@@ -231,12 +238,14 @@ def _tool(data: Data) -> str:
 def _stale(data: Data) -> str:
     reason = _text(data, "reason")
     tick = _text(data, "tick")
-    by = f"after {reason}" if reason else "by age"
+    aged = data.get("confidence") in BY_AGE
+    by = f"{data['confidence']}, {reason}" if aged else f"after {reason}"
     return f"{by} at tick {tick}" if tick else by
 
 
 def _updated(data: Data) -> str:
-    return f"{_text(data, 'tool')} captured"
+    done = "merged" if data.get("fields") else "captured"
+    return f"{_text(data, 'tool')} {done}"
 
 
 def _begun(data: Data) -> str:

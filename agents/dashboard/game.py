@@ -109,7 +109,12 @@ def moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
         for row in AccountClock.objects.filter(username__in=usernames)
     }
     return {
-        name: Moment(clock.current_tick(seen.get(name), now, pace), now, pace)
+        name: Moment.at(
+            clock.current_tick(seen.get(name), now, pace),
+            now,
+            pace,
+            settings.ZOEA_STATE_AGES,
+        )
         for name in usernames
     }
 

@@ -253,7 +253,7 @@ def add_registered(
     if not found.password:
         logger.error("The game gave no password for %s: keep it logged in.", name)
     # The account's entry begins, empty: rows of that name are another life's.
-    state.logout(name)
+    state.begin(name)
     return _activate(mysis_id, Card(account.pk, name), found.session)
 
 

@@ -9,9 +9,11 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
 from agents import events
 from agents.game.errors import ReplyLostError
@@ -21,6 +23,7 @@ from agents.tools.redact import clean_text
 from agents.tools.request import FILLED_IN, CallNext, Outcome, Request
 from memory import state
 from memory.gamestate import invalidation
+from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, belongs_to
 from memory.gamestate.parse import parse_text
 
@@ -33,6 +36,7 @@ class _Seen:
     outcome: Outcome
     result: Result
     username: str
+    asked_at: datetime
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -42,12 +46,12 @@ class _Seen:
 
 
 async def snapshot(request: Request, call_next: CallNext) -> Outcome:
-    """Call; then note the tick, and capture or invalidate, in one transaction.
+    """Call; then note the tick, and capture, invalidate or merge, in one transaction.
 
     An action whose answer is lost, or not waited for, may have happened: what it
     would have changed is in doubt.
     """
-    card = request.seat.card
+    card, asked_at = request.seat.card, timezone.now()
     try:
         outcome = await call_next(request)
     except (ReplyLostError, asyncio.CancelledError):
@@ -56,7 +60,7 @@ async def snapshot(request: Request, call_next: CallNext) -> Outcome:
         raise
     if card is None or request.name in AUTH:
         return outcome
-    seen = _Seen(request, outcome, outcome.read(), card.username)
+    seen = _Seen(request, outcome, outcome.read(), card.username, asked_at)
     return replace(outcome, resolve_tick=await cross(_remember, seen))
 
 
@@ -67,6 +71,8 @@ def _remember(seen: _Seen) -> int | None:
         return _mutated(seen)
     if seen.request.policy == "snapshot" and not seen.result.is_error:
         _captured(seen)
+    elif seen.request.policy == "drain":
+        _told(seen)
     elif belongs_to(seen.result, seen.username):
         state.note_tick(username=seen.username, result=seen.result)
     return None
@@ -79,6 +85,7 @@ def _captured(seen: _Seen) -> None:
         args=seen.arguments,
         text=_text(seen),
         result=seen.result,
+        asked_at=seen.asked_at,
     )
     if row is None:
         return
@@ -94,6 +101,32 @@ def _captured(seen: _Seen) -> None:
     )
 
 
+def _told(seen: _Seen) -> None:
+    """Merge what get_notifications told; say which snapshots that changed, and how."""
+    lines: list[tuple[events.Kind, int | None, dict[str, Any]]] = []
+    mysis_id = seen.request.seat.mysis_id
+    for one in state.merge(username=seen.username, result=seen.result):
+        line = {"account": seen.username, "tool": one.tool, "args": dict(one.args)}
+        if one.merged:
+            written = {"fields": list(one.merged), "reason": seen.request.name}
+            lines.append(
+                (
+                    events.Kind.SNAPSHOT_UPDATED,
+                    mysis_id,
+                    {**line, **written, "tick": one.merged_tick},
+                )
+            )
+        if one.doubted is not None:
+            doubt = {
+                "fields": list(one.doubted),
+                "reason": one.reason,
+                "tick": one.tick,
+                "confidence": str(Confidence.INVALIDATED),
+            }
+            lines.append((events.Kind.SNAPSHOT_STALE, mysis_id, line | doubt))
+    events.append_all(lines)
+
+
 def _mutated(seen: _Seen) -> int | None:
     touched = state.invalidate(
         username=seen.username,
@@ -101,6 +134,7 @@ def _mutated(seen: _Seen) -> int | None:
         args=seen.arguments,
         result=seen.result,
         mutation=True,
+        asked_at=seen.asked_at,
     )
     events.append_all(
         [
@@ -156,6 +190,7 @@ def _stale(username: str, touched: state.Touched) -> dict[str, Any]:
         "fields": list(touched.fields),
         "reason": touched.reason,
         "tick": touched.tick,
+        "confidence": str(Confidence.INVALIDATED),
     }
 
 

@@ -7,7 +7,9 @@ from django.contrib import admin
 from memory.models import (
     AccountClock,
     ContextText,
+    GameEvent,
     GameSnapshot,
+    Lexicon,
     SentContext,
     TokenCalibration,
 )
@@ -45,6 +47,24 @@ class ClockAdmin(ReadOnlyAdmin[AccountClock]):
     """The newest tick seen for each account."""
 
     list_display = ("username", "tick", "seen_at")
+    search_fields = ("username",)
+
+
+@admin.register(GameEvent)
+class EventAdmin(ReadOnlyAdmin[GameEvent]):
+    """What the game told each account, as it was told."""
+
+    list_display = ("username", "kind", "tick", "at", "received_at")
+    list_filter = ("kind",)
+    search_fields = ("username", "event_id")
+    ordering = ("-id",)
+
+
+@admin.register(Lexicon)
+class LexiconAdmin(ReadOnlyAdmin[Lexicon]):
+    """Names and sizes that each account was told."""
+
+    list_display = ("username",)
     search_fields = ("username",)
 
 

@@ -114,6 +114,7 @@ def list_snapshots(request: HttpRequest, wanted: Query[SnapshotFilter]) -> Rows:
         current_tick=snapshots.tick_of(username),
         now=timezone.now(),
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
+        thresholds=settings.ZOEA_STATE_AGES,
     )
     table = zip(rows(state), state.snapshots, strict=True)
     lines = [_line(row, snapshot, wanted.full) for row, snapshot in table]

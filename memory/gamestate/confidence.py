@@ -91,12 +91,21 @@ class Moment:
     @classmethod
     def of(cls, state: AccountState) -> Moment:
         """The moment of a state, its own thresholds over the defaults."""
-        return cls(
-            state.current_tick,
-            state.now,
-            state.seconds_per_tick,
-            {**DEFAULT_THRESHOLDS, **state.thresholds},
+        return cls.at(
+            state.current_tick, state.now, state.seconds_per_tick, state.thresholds
         )
+
+    @classmethod
+    def at(
+        cls,
+        tick: int | None,
+        now: datetime,
+        seconds_per_tick: float,
+        thresholds: Mapping[str, Thresholds],
+    ) -> Moment:
+        """A moment; ``thresholds`` go before the defaults."""
+        limits = {**DEFAULT_THRESHOLDS, **thresholds}
+        return cls(tick, now, seconds_per_tick, limits)
 
 
 def thresholds_for(tool: str, moment: Moment) -> Thresholds:

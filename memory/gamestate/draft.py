@@ -7,6 +7,7 @@ sent in another form, stays as it is.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,8 @@ from memory.gamestate.text import is_number
 ITEM_LISTS = ("ship.cargo", "cargo", "items")
 USED = ("ship.cargo_used", "cargo_used", "used")
 FREE = ("available", "cargo_available")
+# These take one unit of space in every recorded answer.
+_ORE = re.compile(r"^ore_|_ore$")
 HOLDS = frozenset({"get_status", "get_state", "get_ship", "get_cargo"})
 
 
@@ -143,6 +146,8 @@ class Draft:
         """The space that one of an item takes, None where nothing tells it."""
         if item_id in self.sizes:
             return self.sizes[item_id]
+        if _ORE.search(item_id):
+            return 1
         for path in self._item_lists():
             items = [i for i in self.get(path) or () if isinstance(i, dict)]  # type: ignore[attr-defined]
             if any(_is_item(i, item_id) for i in items) and self._all_of_one(items):

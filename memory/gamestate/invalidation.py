@@ -24,6 +24,9 @@ behind: from two later on its outcome is certain."""
 LONGEST_WAIT_TICKS = 1000
 """No action takes so long: a later mark is from before a reset of the counter."""
 
+PACED = frozenset({"travel", "jump", "dock", "undock", "mine", "attack"})
+"""Actions that every server of era A queues: done at once, it is era C."""
+
 AND = ", "
 SEVERAL = "several actions"
 MAX_REASON = 120

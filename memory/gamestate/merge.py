@@ -16,13 +16,13 @@ from enum import Enum
 from memory.gamestate import invalidation, paths
 from memory.gamestate.clock import elapsed_seconds
 from memory.gamestate.draft import Draft
-from memory.gamestate.encounters import Self
+from memory.gamestate.encounters import STATUS_TOOLS, Self
 from memory.gamestate.extract import find_tick
+from memory.gamestate.names import sizes as sizes_of
 from memory.gamestate.notices import Notice
 from memory.gamestate.outcomes import Doubt
 from memory.gamestate.parse import MAX_DEPTH, is_deep
 from memory.gamestate.reactions import outcome_of, react
-from memory.gamestate.text import is_number
 from memory.gamestate.types import Snapshot, Stale
 
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -62,33 +62,22 @@ class Known:
     sizes: Mapping[str, float] = field(default_factory=dict)
 
 
-def known(username: str, snapshots: Iterable[Snapshot]) -> Known:
-    """What is needed to read events for an account."""
+def known(
+    username: str,
+    snapshots: Iterable[Snapshot],
+    sizes: Mapping[str, float] | None = None,
+) -> Known:
+    """What is needed to read events for an account; ``sizes`` are known earlier."""
     ids: set[str] = set()
-    sizes: dict[str, float] = {}
+    found = dict(sizes or {})
     for snapshot in snapshots:
         content = paths.primary(snapshot.content)
+        if snapshot.tool in MERGEABLE:
+            found |= sizes_of(content)
         own = paths.first(content, "player.id", "player_id")
-        if (
-            snapshot.tool in ("get_status", "get_state")
-            and isinstance(own, str)
-            and own
-        ):
+        if snapshot.tool in STATUS_TOOLS and isinstance(own, str) and own:
             ids.add(own)
-        for path in ("cargo", "items", "ship.cargo"):
-            items = paths.lookup(content, path)
-            for item in items if isinstance(items, list) else ():
-                sizes |= _size(item)
-    return Known(Self(username, frozenset(ids)), sizes)
-
-
-def _size(item: object) -> dict[str, float]:
-    if not isinstance(item, Mapping):
-        return {}
-    name, size = item.get("item_id"), item.get("size")
-    if not isinstance(name, str) or not isinstance(size, (int, float)):
-        return {}
-    return {name: size} if is_number(size) and size > 0 else {}
+    return Known(Self(username, frozenset(ids)), found)
 
 
 def merge(

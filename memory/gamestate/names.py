@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from memory.gamestate.text import line
+from memory.gamestate.text import HUGE, is_number, line
 from memory.gamestate.types import Snapshot
 
 MAX_NODES = 40_000
@@ -59,6 +59,18 @@ def learnt(content: object) -> dict[str, str]:
         if len(names) >= MOST_LEARNT:
             break
     return {key: name for key, name in names.items() if key != name}
+
+
+def sizes(content: object) -> dict[str, float]:
+    """The space that one of each item takes, as an answer tells it."""
+    found: dict[str, float] = {}
+    for item in _objects(content):
+        name, size = item.get("item_id"), item.get("size")
+        if not isinstance(name, str) or len(found) >= MOST_LEARNT:
+            continue
+        if isinstance(size, (int, float)) and is_number(size) and 0 < size < HUGE:
+            found[name] = size
+    return found
 
 
 def _of(item: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -62,9 +62,12 @@ class _Clock:
             age = elapsed_seconds(moment, self.ours)
             return (moment, 0.0) if -1.0 <= age <= OLDEST else (None, 0.0)
         apart = elapsed_seconds(self.server, self.ours)
+        age = elapsed_seconds(moment, self.server)
+        if not -OLDEST <= age <= OLDEST:
+            return None, 0.0
         if -SAME_CLOCK <= apart <= SAME_CLOCK:
             return moment, 0.0
-        return moment + timedelta(seconds=apart), SAME_CLOCK
+        return self.ours - timedelta(seconds=age), SAME_CLOCK
 
     def tick_at(self, moment: datetime | None) -> int | None:
         """The tick of a moment of the game's clock."""
@@ -136,7 +139,7 @@ def _notice(item: Mapping[str, object], clock: _Clock) -> Notice | None:
     return Notice(
         id=_identity(item),
         kind=clean_text(kind)[:LONGEST_KIND],
-        data={str(key): storable(value) for key, value in data.items()},
+        data={clean_text(str(key)): storable(value) for key, value in data.items()},
         category=clean_text(category)[:LONGEST_KIND]
         if isinstance(category, str)
         else "",

@@ -20,6 +20,7 @@ Doubt = tuple[str, ...] | None
 """Fields that are in doubt, () for all of them, None for none."""
 
 ALL = ("*",)
+WHOLE_HOLD = ("cargo", "items", "used", "cargo_used", "available", "cargo_available")
 STATION_PLACES = ("player.docked_at_base", "docked_at_base", "ship.docked_at_base")
 
 COMMANDS = {
@@ -49,10 +50,13 @@ def settle(draft: Draft, command: str, data: Data) -> Doubt:
     for each in touched(command, {}, answer, Circumstances(mutation=True)):
         if not each.hits(draft.tool):
             continue
-        if not each.fields:
-            return ()
         hit = True
-        left += [path for path in each.fields if path not in settled]
+        whole = each.fields or (
+            WHOLE_HOLD if settled and draft.tool == "get_cargo" else ()
+        )
+        if not whole:
+            return ()
+        left += [path for path in whole if path not in settled]
     return tuple(dict.fromkeys(left)) if hit and left else None
 
 
@@ -105,8 +109,8 @@ def _names(item: object, key: str, value: str) -> bool:
 def _hold(draft: Draft, item: str, count: float, name: str) -> tuple[str, ...]:
     """Change the hold; what then is right, in all the places where it may stand."""
     items, used = draft.load(item, count, name)
-    if draft.tool == "get_cargo":
-        return ALL if items and used else ("cargo", "items") if items else ()
+    if draft.tool == "get_cargo" and items and used:
+        return ALL
     settled = ("ship.cargo", "cargo") if items else ()
     return (*settled, "ship.cargo_used", "cargo_used") if used else settled
 

@@ -488,6 +488,17 @@ def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
     assert [line.text for line in feed.newest()] == [line.text for line in told]
 
 
+def test_growing_old_is_no_news(db: None):
+    mysis = make_mysis(name="Ada")
+    for number, level in enumerate(("ageing", "stale", "invalidated"), 1):
+        data = {"tool": "get_map", "reason": "player_died", "confidence": level}
+        events.append(Kind.SNAPSHOT_STALE, mysis_id=mysis.pk, data=data)
+        items = [item(number, Kind.SNAPSHOT_STALE, mysis.pk, **data)]
+        assert bool(feed.of_items(items)) is (level == "invalidated")
+    [line] = feed.newest()
+    assert (line.stale, line.text) == ("get_map", "after player_died")
+
+
 def test_what_an_action_made_stale_stands_on_its_line(db: None):
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
     stale = [("get_status", "mine"), ("get_ship", "mine"), ("get_map", "jump")]

@@ -6,7 +6,7 @@ import pytest
 
 from memory.gamestate.confidence import NORMAL, Confidence, Moment, confidence
 from memory.gamestate.limits import read_limits
-from memory.gamestate.names import learnt
+from memory.gamestate.names import learnt, sizes
 from memory.gamestate.render import render
 from memory.gamestate.types import Thresholds
 from tests.gamestate.builders import snapshot, state
@@ -56,6 +56,11 @@ def test_names_come_from_actions_routes_and_events():
         "sol_belt": "Main Belt", "sirius": "Sirius", "mars": "Mars",
         "sol_base": "Sol Central", "x": "X",
     }  # fmt: skip
+
+
+def test_sizes_come_from_wherever_an_item_is_told_with_its_own():
+    gems = [{"item_id": "gem", "size": 10}, {"item_id": "x", "size": -1}, {"size": 2}]
+    assert sizes({"items": gems, "n": [{"item_id": "y", "size": "3"}]}) == {"gem": 10}
 
 
 def test_a_name_learnt_earlier_is_shown_and_a_newer_one_wins():

@@ -1,0 +1,170 @@
+"""The events that the game tells an account: kept, and merged into its snapshots.
+
+Every event is stored once, under its id. A snapshot is made anew from what was
+recorded and all events that came in since, so that nothing depends on when which
+of them was told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from .gamestate import merge as rules
+from .gamestate.extract import Result
+from .gamestate.notices import Notice, read_notices
+from .gamestate.types import Snapshot
+from .models import GameEvent, GameSnapshot
+from .stored import (
+    BEFORE_LOGOUT,
+    lock,
+    note,
+    notice_of,
+    put_stale,
+    sizes_of,
+    snapshot_of,
+    tick_now,
+)
+
+KEPT_EVENTS = 2000
+LONGEST_DATA = 64_000
+WRITTEN = [
+    "merged",
+    "field_ticks",
+    "counted",
+    "stale_reason",
+    "stale_tick",
+    "stale_fields",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A snapshot that events changed: what they wrote, and what they made doubtful.
+
+    ``doubted`` is null where nothing new is in doubt, () for the whole snapshot;
+    ``reason`` and ``tick`` are the doubt's.
+    """
+
+    tool: str
+    args: Mapping[str, Any]
+    merged: tuple[str, ...]
+    merged_tick: int | None
+    doubted: tuple[str, ...] | None
+    reason: str
+    tick: int | None
+
+
+@transaction.atomic
+def merge(*, username: str, result: Result) -> list[Changed]:
+    """Keep the events of an answer of get_notifications and merge what is new."""
+    if result.is_error:
+        return []
+    lock(username)
+    now = timezone.now()
+    tick = tick_now(note(username, result, now), now)
+    pace = settings.ZOEA_SECONDS_PER_TICK
+    if not _keep(username, read_notices(result.content, now, pace, tick), now):
+        return []
+    rows = list(
+        GameSnapshot.objects.filter(username=username, logged_out_at=None).exclude(
+            stale_reason=BEFORE_LOGOUT
+        )
+    )
+    return _merged(username, rows, tick)
+
+
+def _keep(username: str, notices: Sequence[Notice], now: datetime) -> bool:
+    """Store the events that are not known yet; whether there were any."""
+    kept = GameEvent.objects.filter(username=username)
+    known = set(
+        kept.filter(event_id__in=[n.id for n in notices]).values_list(
+            "event_id", flat=True
+        )
+    )
+    new = [notice for notice in notices if notice.id not in known]
+    GameEvent.objects.bulk_create([_event(username, n, now) for n in new])
+    if new:
+        oldest = kept.order_by("-pk").values_list("pk", flat=True)
+        for too_old in oldest[KEPT_EVENTS : KEPT_EVENTS + 1]:
+            kept.filter(pk__lte=too_old).delete()
+    return bool(new)
+
+
+def _event(username: str, notice: Notice, now: datetime) -> GameEvent:
+    data: dict[str, Any] = dict(notice.data)
+    length = len(json.dumps(data))
+    return GameEvent(
+        username=username,
+        event_id=notice.id,
+        category=notice.category,
+        kind=notice.kind,
+        data=data if length <= LONGEST_DATA else {"too_long": length},
+        tick=notice.tick,
+        exact=notice.exact,
+        at=notice.at,
+        slack=notice.slack,
+        received_at=now,
+    )
+
+
+def _merged(
+    username: str, rows: Sequence[GameSnapshot], tick: int | None
+) -> list[Changed]:
+    if not rows:
+        return []
+    since = min(row.captured_at for row in rows)
+    events = list(
+        GameEvent.objects.filter(username=username, received_at__gt=since).order_by(
+            "pk"
+        )
+    )
+    snapshots = [snapshot_of(row) for row in rows]
+    known = rules.known(username, snapshots, sizes_of(username))
+    changed = []
+    for row, before in zip(rows, snapshots, strict=True):
+        told = [notice_of(e) for e in events if e.received_at > row.captured_at]
+        after = rules.merge(before, told, known, tick)
+        if after != before:
+            _save(row, after)
+            changed.append(_changed(before, after))
+    return changed
+
+
+def _save(row: GameSnapshot, after: Snapshot) -> None:
+    row.merged = "" if after.shown is None else json.dumps(after.shown)
+    row.field_ticks = dict(after.field_ticks)
+    row.counted = list(after.counted)
+    put_stale(row, after.stale)
+    row.save(update_fields=WRITTEN)
+
+
+def _changed(before: Snapshot, after: Snapshot) -> Changed:
+    new = None if after.stale == before.stale else after.stale
+    written = {
+        path: tick
+        for path, tick in after.field_ticks.items()
+        if before.field_ticks.get(path) != tick
+    }
+    return Changed(
+        tool=after.tool,
+        args=after.args,
+        merged=tuple(written),
+        merged_tick=max(written.values(), default=None),
+        doubted=new.fields if new else None,
+        reason=new.reason if new else "",
+        tick=new.tick if new else None,
+    )
+
+
+def newest_events(username: str, limit: int = 20) -> list[Notice]:
+    """The events that an account was told last, the newest first."""
+    rows = GameEvent.objects.filter(username=username).order_by("-pk")
+    return [notice_of(row) for row in rows[:limit]]

@@ -1,0 +1,194 @@
+"""Rows of game state as the pure rules see them, and the clock of an account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TypeVar
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from .gamestate import clock
+from .gamestate.clock import Sighting
+from .gamestate.extract import Result
+from .gamestate.names import learnt, sizes
+from .gamestate.notices import Notice
+from .gamestate.parse import parse_text
+from .gamestate.types import Snapshot, Stale
+from .models import AccountClock, GameEvent, GameSnapshot, Lexicon
+
+BEFORE_LOGOUT = "captured before logout"
+KEPT_NAMES = 1000
+MOST_MARKS = 20
+
+T = TypeVar("T")
+
+LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
+
+
+def lock(username: str) -> None:
+    """Let the writes of one account have one order, until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK, [username])
+
+
+# -- snapshots -----------------------------------------------------------------
+
+
+def snapshot_of(row: GameSnapshot) -> Snapshot:
+    """A stored row as the pure rules see it."""
+    flagged = row.stale_reason == BEFORE_LOGOUT
+    return Snapshot(
+        tool=row.tool_name,
+        args=row.args,
+        content=parse_text(row.content),
+        tick=row.game_tick,
+        captured_at=row.captured_at,
+        stale=None if flagged else stale_of(row),
+        field_ticks=row.field_ticks,
+        logged_out=flagged,
+        shown=parse_text(row.merged) if row.merged else None,
+        marks=marks_of(row.marks),
+        asked_at=row.asked_at,
+        counted=tuple(row.counted),
+    )
+
+
+def stale_of(row: GameSnapshot) -> Stale | None:
+    """What a row's marks come to; a logout is no mark."""
+    if not row.stale_reason or row.stale_reason == BEFORE_LOGOUT:
+        return None
+    return Stale(row.stale_reason, row.stale_tick, tuple(row.stale_fields))
+
+
+def put_stale(row: GameSnapshot, stale: Stale | None) -> None:
+    """Write what a row's marks come to."""
+    row.stale_reason = stale.reason if stale else ""
+    row.stale_tick = stale.tick if stale else None
+    row.stale_fields = list(stale.fields) if stale else []
+
+
+def marks_of(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:
+    """The marks of a row, one for each action."""
+    return tuple(_mark(each) for each in stored)
+
+
+def _mark(stored: Mapping[str, object]) -> Stale:
+    at, tick, fields = stored.get("at"), stored.get("tick"), stored.get("fields")
+    return Stale(
+        reason=str(stored.get("reason")),
+        tick=tick if isinstance(tick, int) else None,
+        fields=tuple(fields) if isinstance(fields, list) else (),
+        at=datetime.fromisoformat(at) if isinstance(at, str) else None,
+    )
+
+
+def put_marks(row: GameSnapshot, marks: Iterable[Stale]) -> None:
+    """Write the marks; of very many the oldest are joined and answered no more."""
+    listed = list(marks)
+    while len(listed) > MOST_MARKS:
+        first, second, *rest = listed
+        whole = not first.fields or not second.fields
+        both = () if whole else tuple(dict.fromkeys((*first.fields, *second.fields)))
+        ticks = [mark.tick for mark in (first, second) if mark.tick is not None]
+        listed = [Stale(second.reason, max(ticks, default=None), both), *rest]
+    row.marks = [
+        {
+            "reason": each.reason,
+            "tick": each.tick,
+            "fields": list(each.fields),
+            "at": each.at.isoformat() if each.at else None,
+        }
+        for each in listed
+    ]
+
+
+def notice_of(row: GameEvent) -> Notice:
+    """A stored event as the pure rules see it."""
+    return Notice(
+        id=row.event_id,
+        kind=row.kind,
+        data=row.data,
+        category=row.category,
+        tick=row.tick,
+        exact=row.exact,
+        at=row.at,
+        slack=row.slack,
+    )
+
+
+# -- ticks ---------------------------------------------------------------------
+
+
+def tick_now(seen: Sighting | None, now: datetime) -> int | None:
+    """The tick at a moment, by the configured length of a tick."""
+    return clock.current_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
+
+
+def sighting_of(username: str | None) -> Sighting | None:
+    """The newest tick seen for an account."""
+    row = AccountClock.objects.filter(pk=username).first() if username else None
+    return sighting(row)
+
+
+def sighting(row: AccountClock | None) -> Sighting | None:
+    """A stored clock as the pure rules see it."""
+    return Sighting(row.tick, row.seen_at) if row else None
+
+
+def tick_of(username: str | None) -> int | None:
+    """The account's tick now, by its clock; None where none was ever seen."""
+    return tick_now(sighting_of(username), timezone.now())
+
+
+def note(username: str, result: Result, now: datetime) -> Sighting | None:
+    """Keep the newest tick and the names that a result tells; under the lock."""
+    _learn(username, result.content)
+    before = sighting_of(username)
+    seen = clock.newest(before, result.tick, now, is_current=result.tick_is_current)
+    if seen is None or seen == before:
+        return seen
+    AccountClock.objects.update_or_create(
+        username=username, defaults={"tick": seen.tick, "seen_at": seen.at}
+    )
+    if clock.is_reset(before.tick if before else None, seen.tick):
+        # Ticks from before a server reset say nothing any more: age by the clock.
+        GameSnapshot.objects.filter(username=username).update(game_tick=None)
+    return seen
+
+
+# -- names ---------------------------------------------------------------------
+
+
+def names_of(username: str) -> dict[str, str]:
+    """The names by id that earlier answers to an account have told."""
+    return dict(_lexicon(username).names)
+
+
+def sizes_of(username: str) -> dict[str, float]:
+    """The sizes of items that earlier answers to an account have told."""
+    return dict(_lexicon(username).sizes)
+
+
+def _lexicon(username: str) -> Lexicon:
+    found = Lexicon.objects.filter(pk=username).first()
+    return found or Lexicon(username=username)
+
+
+def _learn(username: str, content: object) -> None:
+    names, items = learnt(content), sizes(content)
+    if not names and not items:
+        return
+    kept = _lexicon(username)
+    if names.items() <= kept.names.items() and items.items() <= kept.sizes.items():
+        return
+    kept.names, kept.sizes = _with(kept.names, names), _with(kept.sizes, items)
+    kept.save()
+
+
+def _with(before: dict[str, T], told: dict[str, T]) -> dict[str, T]:
+    """The newest last, and of very many the newest alone."""
+    both = {key: value for key, value in before.items() if key not in told} | told
+    return dict(list(both.items())[-KEPT_NAMES:])

@@ -1,0 +1,161 @@
+"""Events kept once and merged into the stored snapshots."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from memory import digest, state
+from memory.gamestate.confidence import Confidence
+from memory.gamestate.extract import read_result
+from memory.gamestate.render import render
+from memory.models import GameEvent, GameSnapshot
+
+pytestmark = pytest.mark.django_db
+
+CARGO = {
+    "cargo": [{"item_id": "ore", "name": "Ore", "quantity": 3, "size": 1}],
+    "used": 3, "capacity": 50, "available": 47,
+}  # fmt: skip
+YIELD = {"resource_id": "ore", "quantity": 5, "remaining": 90}
+
+
+def capture(tool, content):
+    text = json.dumps(content)
+    return state.capture(
+        username="Ada", tool=tool, args={}, text=text, result=read_result(text),
+        asked_at=timezone.now(),
+    )  # fmt: skip
+
+
+def item(number, kind, data, at=None):
+    moment = at or timezone.now()
+    return {"id": f"e{number}", "type": "system", "msg_type": kind,
+            "timestamp": moment.isoformat(), "data": data}  # fmt: skip
+
+
+def tell(*items, tick=100):
+    now = int(timezone.now().timestamp())
+    whole = {"count": len(items), "notifications": list(items), "remaining": 0,
+             "current_tick": tick, "timestamp": now}  # fmt: skip
+    return state.merge(username="Ada", result=read_result(whole))
+
+
+def row(tool):
+    [found] = [r for r in state.state_rows("Ada") if r.tool == tool]
+    return found
+
+
+def shown(tool):
+    [found] = [s for s in state.account_state("Ada").snapshots if s.tool == tool]
+    return found.current
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    state.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+
+
+def test_a_yield_is_merged_once_however_often_it_is_told():
+    capture("get_cargo", CARGO)
+    mined = item(1, "mining_yield", YIELD)
+    [changed] = tell(mined)
+    assert (changed.tool, changed.doubted) == ("get_cargo", None)
+    assert tell(mined) == []
+    tell(mined, item(2, "mining_yield", YIELD))
+    assert shown("get_cargo")["used"] == 13
+    assert GameEvent.objects.count() == 2
+    stored = GameSnapshot.objects.get()
+    assert json.loads(stored.content) == CARGO
+    assert json.loads(stored.merged)["used"] == 13
+
+
+def test_mining_and_being_told_leaves_no_doubt():
+    capture("get_cargo", CARGO)
+    asked = timezone.now()
+    state.invalidate(username="Ada", tool="mine", args={}, mutation=True, asked_at=asked,
+                     result=read_result({"queued": True, "resource_id": "ore"}))  # fmt: skip
+    assert row("get_cargo").confidence is Confidence.INVALIDATED
+    [changed] = tell(item(1, "mining_yield", YIELD), tick=101)
+    assert set(changed.merged) == {"cargo", "used", "available"}
+    assert (changed.merged_tick, changed.doubted) == (101, None)
+    assert row("get_cargo").confidence is Confidence.MERGED
+    assert row("get_cargo").reason is None
+    block = render(state.account_state("Ada")).text
+    assert "- Cargo: 8/50 (from an event at tick 101)\n" in block
+
+
+def test_a_later_action_doubts_what_was_merged():
+    capture("get_cargo", CARGO)
+    asked = timezone.now()
+    mine = read_result({"queued": True})
+    for number in (1, 2):
+        state.invalidate(username="Ada", tool="mine", args={}, mutation=True,
+                         asked_at=asked, result=mine)  # fmt: skip
+        if number == 1:
+            tell(item(1, "mining_yield", YIELD), tick=101)
+    assert row("get_cargo").fields["used"] is Confidence.INVALIDATED
+    tell(item(2, "mining_yield", YIELD), tick=102)
+    assert row("get_cargo").fields["used"] is Confidence.MERGED
+    assert shown("get_cargo")["used"] == 13
+
+
+def test_events_from_before_a_capture_are_in_it():
+    early = timezone.now() - timedelta(seconds=5)
+    tell(item(1, "mining_yield", YIELD, early))
+    capture("get_cargo", {**CARGO, "used": 8})
+    tell(item(2, "mining_yield", YIELD, early + timedelta(seconds=1)))
+    assert shown("get_cargo")["used"] == 8
+    assert row("get_cargo").confidence is Confidence.FRESH
+
+
+def test_a_new_capture_begins_anew():
+    capture("get_cargo", CARGO)
+    tell(item(1, "mining_yield", YIELD))
+    capture("get_cargo", {**CARGO, "used": 8})
+    assert row("get_cargo").fields["used"] is Confidence.FRESH
+    tell(item(2, "mining_yield", YIELD))
+    assert shown("get_cargo")["used"] == 13
+
+
+def test_a_death_makes_everything_stale_and_is_kept():
+    for tool in ("get_cargo", "get_map", "get_skills"):
+        capture(tool, {"a": 1})
+    tell(item(1, "player_died", {"killer_name": "Rex", "clone_cost": 50}))
+    assert {r.reason for r in state.state_rows("Ada")} == {"player_died"}
+    [kept] = digest.newest_events("Ada")
+    assert (kept.kind, kept.data["killer_name"]) == ("player_died", "Rex")
+
+
+def test_hidden_and_flagged_rows_are_left_alone():
+    capture("get_cargo", CARGO)
+    state.logout("Ada")
+    assert tell(item(1, "mining_yield", YIELD)) == []
+    state.revive("Ada")
+    assert tell(item(2, "mining_yield", YIELD)) == []
+    assert shown("get_cargo") == CARGO
+    assert GameEvent.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["No notifications.", "", {"throttled": True}, {"notifications": None}, [1, [2]],
+     {"notifications": [None, 5, "x", {}, {"msg_type": 3}, {"type": "ok"}]},
+     {"notifications": [{"msg_type": "ok", "data": {"\x00": "\ud800" * 9}}]},
+     {"notifications": [{"msg_type": "a" * 9000, "id": "b" * 9000, "timestamp": "0001-01-01T00:00:00Z"}]},
+     {"notifications": [{"msg_type": "ok", "data": {"x": "y" * 200_000}}]}],
+)  # fmt: skip
+def test_odd_answers_do_no_harm(answer):
+    capture("get_cargo", CARGO)
+    state.merge(username="Ada", result=read_result(answer))
+    assert shown("get_cargo") == CARGO
+
+
+def test_the_oldest_events_give_way(monkeypatch):
+    monkeypatch.setattr(digest, "KEPT_EVENTS", 5)
+    for number in range(8):
+        tell(item(number, "gameplay_tip", {"n": number}))
+    assert [e.data["n"] for e in digest.newest_events("Ada")] == [7, 6, 5, 4, 3]

@@ -1,0 +1,312 @@
+"""The stores of game state: the life-cycle table of GAME_STATE.md row by row."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from memory import state
+from memory.gamestate.confidence import Confidence
+from memory.gamestate.extract import read_result
+from memory.gamestate.render import render
+from memory.gamestate.types import Thresholds
+from memory.models import AccountClock, GameEvent, GameSnapshot, Lexicon
+
+pytestmark = pytest.mark.django_db
+
+STATUS = {
+    "player": {"username": "Ada", "credits": 5, "current_poi": "belt"},
+    "ship": {"fuel": 9, "max_fuel": 20, "cargo": [], "cargo_used": 0},
+}
+REFUSED = "Error: no_resources: Nothing to mine here"
+
+
+def capture(tool, content=None, *, username="Ada", args=None):
+    text = json.dumps(STATUS if content is None else content)
+    return state.capture(
+        username=username,
+        tool=tool,
+        args=args or {},
+        text=text,
+        result=read_result(text),
+    )
+
+
+def act(tool, answer, *, username="Ada"):
+    return state.invalidate(
+        username=username, tool=tool, args={}, result=read_result(answer), mutation=True
+    )
+
+
+def at_tick(tick, username="Ada"):
+    state.note_tick(username=username, result=read_result({"current_tick": tick}))
+
+
+def levels(username="Ada"):
+    return {row.tool: row.confidence for row in state.state_rows(username)}
+
+
+# -- capture -------------------------------------------------------------------
+
+
+def test_a_capture_is_one_upsert_and_resets_the_marks():
+    at_tick(100)
+    capture("get_status")
+    act("buy", {"action": "buy"})
+    assert levels() == {"get_status": Confidence.INVALIDATED}
+    with CaptureQueriesContext(connection) as queries:
+        at_tick(101)
+        capture("get_status")
+    writes = [q["sql"] for q in queries if 'memory_gamesnapshot" (' in q["sql"]]
+    assert len(writes) == 1
+    assert "ON CONFLICT" in writes[0]
+    found = GameSnapshot.objects.get()
+    assert (found.stale_reason, found.marks, found.field_ticks) == ("", [], {})
+    assert levels() == {"get_status": Confidence.FRESH}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        REFUSED,
+        '{"error": {"code": "x", "message": "m"}}',
+        '{"throttled": true, "retry_after": 3}',
+        '{"player": {"username": "Ben", "credits": 1}}',
+    ],
+)
+def test_errors_and_other_accounts_are_kept_out(text):
+    assert state.capture(
+        username="Ada", tool="get_status", args={}, text=text, result=read_result(text)
+    ) is None  # fmt: skip
+    assert not GameSnapshot.objects.exists()
+
+
+def test_texts_are_stored_as_they_are():
+    text = "Belt: 3 asteroids\nno JSON"
+    state.capture(
+        username="Ada", tool="get_poi", args={}, text=text, result=read_result(text)
+    )
+    assert state.account_state("Ada").snapshots[0].content == text
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (json.dumps({"systems": [{"system_id": f"s{n}", "name": "x" * 90}
+                                 for n in range(90_000)]}), "10 MB"),
+        ("[" * 50_000 + "]" * 50_000, "deep"),
+        ('{"player": {"credits": NaN, "x": 1e999}, "tick": "NaN"}', "no numbers"),
+        ('{"tick": "107", "current_tick": -4, "a": "\\u0000\\ud800"}', "odd"),
+        ('{"tick": 1e300}', "huge tick"),
+        ("", "nothing"),
+    ],
+    ids=lambda value: value if len(value) < 12 else "text",
+)  # fmt: skip
+def test_bad_input_is_stored_and_the_block_stays_small(text, what):
+    for tool in ("get_status", "get_map", "get_unheard_of"):
+        result = read_result([{"type": "text", "text": text}])
+        state.capture(
+            username="Ada", tool=tool, args={"n": 1}, text=text, result=result
+        )
+    block = render(state.account_state("Ada")).text
+    assert 0 < len(block.encode()) <= 2048
+    assert len(state.state_rows("Ada")) == 3
+
+
+# -- ticks ---------------------------------------------------------------------
+
+
+def test_a_reset_of_the_server_takes_the_old_ticks_away():
+    at_tick(5_000)
+    capture("get_status")
+    at_tick(3)
+    assert state.tick_of("Ada") == 3
+    assert GameSnapshot.objects.get().game_tick is None
+    assert levels() == {"get_status": Confidence.FRESH}
+
+
+def test_a_clock_that_goes_backwards_is_no_reason_to_believe():
+    at_tick(100)
+    capture("get_status")
+    early = timezone.now() - timedelta(hours=1)
+    found = state.account_state("Ada", now=early)
+    assert "just now" in render(found).text
+    assert found.current_tick == 100
+
+
+# -- actions -------------------------------------------------------------------
+
+
+def test_a_refused_action_changes_nothing_while_actions_are_queued():
+    at_tick(100)
+    capture("get_status")
+    assert act("mine", REFUSED) == []
+    act("travel", {"queued": True, "arrival_tick": 102})
+    at_tick(103)
+    capture("get_status")
+    assert act("mine", REFUSED) == []
+
+
+def test_a_refused_action_may_have_moved_the_dock_where_actions_block():
+    at_tick(100)
+    act("undock", {"action": "undock"})
+    capture("get_status")
+    [touched] = act("mine", REFUSED)
+    assert touched.tool == "get_status"
+    assert "player.docked_at_base" in touched.fields
+    assert "player.credits" not in touched.fields
+    # The era is the server's: another account of it knows as much.
+    capture("get_status", {"player": {"username": "Ben"}}, username="Ben")
+    assert act("mine", REFUSED, username="Ben") != []
+
+
+def test_an_unknown_action_makes_everything_stale():
+    at_tick(100)
+    for tool in ("get_status", "get_map", "get_version"):
+        capture(tool, {"a": 1})
+    capture("get_status", {"a": 1}, username="Ben")
+    act("terraform", {"ok": True})
+    assert set(levels().values()) == {Confidence.INVALIDATED}
+    assert levels("Ben") == {"get_status": Confidence.FRESH}
+
+
+def test_one_action_is_one_mark_whatever_it_touches_twice():
+    at_tick(100)
+    capture("get_nearby", {"nearby": []})
+    touched = act("mine", {"auto_undocked": True, "resource_id": "ore", "quantity": 1})
+    assert [each.tool for each in touched] == ["get_nearby"]
+    assert len(GameSnapshot.objects.get().marks) == 1
+
+
+def test_very_many_actions_leave_few_marks():
+    at_tick(100)
+    capture("get_status")
+    for _ in range(50):
+        act("buy", {"action": "buy"})
+    row = GameSnapshot.objects.get()
+    assert len(row.marks) == 20
+    assert row.stale_reason == "buy"
+
+
+# -- login, logout, register ---------------------------------------------------
+
+
+def test_a_logout_hides_the_rows_and_a_login_flags_them():
+    capture("get_status")
+    capture("get_status", {"credits": 1}, username="Ben")
+    state.logout("Ada")
+    assert state.state_rows("Ada") == ()
+    assert GameSnapshot.objects.filter(username="Ada").count() == 1
+    state.revive("Ada")
+    [row] = state.state_rows("Ada")
+    assert (row.confidence, row.reason) == ("stale", "captured before logout")
+    assert levels("Ben") == {"get_status": Confidence.FRESH}
+    capture("get_status")
+    assert levels() == {"get_status": Confidence.FRESH}
+
+
+def test_a_logout_may_delete(settings):
+    settings.ZOEA_ON_LOGOUT = "delete"
+    capture("get_status")
+    state.logout("Ada")
+    assert not GameSnapshot.objects.exists()
+
+
+def test_a_logout_may_preserve(settings):
+    settings.ZOEA_ON_LOGOUT = "preserve"
+    capture("get_status")
+    state.logout("Ada")
+    state.revive("Ada")
+    assert levels() == {"get_status": Confidence.FRESH}
+
+
+def test_a_registration_begins_empty():
+    at_tick(900)
+    capture("get_poi", {"poi": {"id": "belt", "name": "Belt"}})
+    capture("get_status", {"credits": 1}, username="Ben")
+    state.begin("Ada")
+    assert state.state_rows("Ada") == ()
+    state.revive("Ada")
+    assert state.state_rows("Ada") == ()
+    assert state.tick_of("Ada") is None
+    assert not Lexicon.objects.filter(pk="Ada").exists()
+    assert levels("Ben") == {"get_status": Confidence.FRESH}
+
+
+# -- names and limits ----------------------------------------------------------
+
+
+def test_a_place_keeps_its_name_after_the_answer_that_told_it_is_gone():
+    capture("get_poi", {"poi": {"id": "belt", "name": "Main Belt"}})
+    capture("get_poi", {"poi": {"id": "moon", "name": "Moon"}})
+    capture("get_status")
+    assert "- Location: Main Belt\n" in render(state.account_state("Ada")).text
+    capture("get_status", {"player": {"current_poi": "belt"}}, username="Ben")
+    assert "- Location: belt\n" in render(state.account_state("Ben")).text
+
+
+def test_an_operator_sets_the_limits(settings):
+    settings.ZOEA_STATE_AGES = {"get_status": Thresholds(0, 0)}
+    at_tick(100)
+    capture("get_status")
+    capture("get_ship")
+    AccountClock.objects.update(seen_at=timezone.now() - timedelta(seconds=25))
+    assert levels() == {"get_status": Confidence.STALE, "get_ship": Confidence.FRESH}
+
+
+# -- many at once --------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_accounts_do_not_meet_however_many_write_at_once():
+    names = [f"Pilot {n}" for n in range(4)]
+    failures = []
+
+    def fly(name):
+        try:
+            for turn in range(12):
+                at_tick(100 + turn, name)
+                body = {
+                    "player": {"username": name, "credits": turn},
+                    "ship": {"fuel": 1},
+                }
+                capture("get_status", body, username=name)
+                act(
+                    "buy" if turn % 2 else "travel",
+                    {"queued": True, "ticks": 1},
+                    username=name,
+                )
+                told = {
+                    "current_tick": 100 + turn,
+                    "notifications": [
+                        {
+                            "id": f"{name} {turn}",
+                            "msg_type": "trade_complete",
+                            "data": {"tick": 101 + turn, "your_credits": 1000 + turn},
+                        }
+                    ],
+                }
+                state.merge(username=name, result=read_result(told))
+        except Exception as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=fly, args=(n,)) for n in names * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for name in names:
+        assert GameSnapshot.objects.filter(username=name).count() == 1
+        assert GameEvent.objects.filter(username=name).count() == 12
+        [snapshot] = state.account_state(name).snapshots
+        assert isinstance(snapshot.content, dict)
+        assert snapshot.content["player"]["username"] == name
