@@ -22,6 +22,7 @@ from .digest import merge
 from .gamestate import clock, extract, invalidation, paths
 from .gamestate.extract import Result
 from .gamestate.invalidation import Invalidation
+from .gamestate.recall import content_of, pick, read_handle
 from .gamestate.rows import StateRow, rows
 from .gamestate.types import AccountState, Stale
 from .models import AccountClock, GameEvent, GameSnapshot, Lexicon
@@ -52,6 +53,7 @@ __all__ = [
     "merge",
     "newest_tick",
     "note_tick",
+    "recall",
     "revive",
     "snapshot_of",
     "state_rows",
@@ -267,6 +269,17 @@ def account_state(
         thresholds=settings.ZOEA_STATE_AGES,
         names=names,
     )
+
+
+def recall(username: str | None, handle: str) -> str:
+    """The full content of the snapshot that a ``state://`` handle names.
+
+    Raises ValueError for a handle of another form, LookupError where nothing of
+    the kind is kept; both say what to do.
+    """
+    wanted = read_handle(handle)
+    found = account_state(username).snapshots if username else ()
+    return content_of(pick(found, wanted), raw=wanted.raw)
 
 
 def state_rows(username: str | None) -> tuple[StateRow, ...]:

@@ -22,7 +22,7 @@ from memory.gamestate.names import sizes as sizes_of
 from memory.gamestate.notices import Notice
 from memory.gamestate.outcomes import Doubt
 from memory.gamestate.parse import MAX_DEPTH, is_deep
-from memory.gamestate.reactions import outcome_of, react
+from memory.gamestate.reactions import RESULT, is_same_yield, outcome_of, react
 from memory.gamestate.types import Snapshot, Stale
 
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -91,7 +91,7 @@ def merge(
     ``notices`` are all that came in since the snapshot was captured, in any order.
     What an earlier merge made of it does not count: it is made anew.
     """
-    ordered = sorted({each.id: each for each in notices}.values(), key=_moment_of)
+    ordered = _once(sorted({n.id: n for n in notices}.values(), key=_moment_of))
     draft = _draft(snapshot, known_of)
     draft.tick = snapshot.tick or 0
     marks = list(snapshot.marks) or ([snapshot.stale] if snapshot.stale else [])
@@ -117,6 +117,23 @@ def _draft(snapshot: Snapshot, known_of: Known) -> Draft:
     if snapshot.tool not in MERGEABLE or is_deep(content, MAX_DEPTH):
         return Draft(snapshot.tool, {})
     return Draft.of(snapshot.tool, content, known_of.sizes)
+
+
+def _once(ordered: Sequence[Notice]) -> list[Notice]:
+    """Events without the yields that an ``action_result`` tells as well (era C)."""
+    told: list[Notice] = []
+    for each in ordered:
+        if each.kind != RESULT or outcome_of(each) != "mine":
+            continue
+        same = [n for n in ordered if n not in told and is_same_yield(n, each)]
+        told += [min(same, key=lambda n: (_apart(n, each), n.id))] if same else []
+    return [each for each in ordered if each not in told]
+
+
+def _apart(one: Notice, other: Notice) -> float:
+    if one.at is not None and other.at is not None:
+        return abs(elapsed_seconds(one.at, other.at))
+    return float(abs((one.tick or 0) - (other.tick or 0)))
 
 
 def _at_most(tick: int | None, current: int | None) -> int | None:

@@ -62,6 +62,20 @@ def outcome_of(notice: Notice) -> str:
     return ""
 
 
+def is_same_yield(notice: Notice, result: Notice) -> bool:
+    """Whether a ``mining_yield`` tells what an ``action_result`` tells, a tick apart
+    at most."""
+    if notice.kind != YIELD:
+        return False
+    inner = result_of(result.data)
+    keys = ("resource_id", "quantity", "remaining")
+    if any(notice.data.get(key) != inner.get(key) for key in keys):
+        return False
+    if notice.tick is None or result.tick is None:
+        return True
+    return abs(notice.tick - result.tick) <= 1
+
+
 # -- the account -------------------------------------------------------------
 
 

@@ -260,6 +260,18 @@ def test_an_outcome_answers_the_mark_of_its_action():
     assert believed(both, "used") is Confidence.MERGED
 
 
+def test_a_yield_that_is_told_twice_counts_once():
+    """Era C tells it by itself and as the action's result, under two ids."""
+    told = [notice("mining_yield", tick, **YIELD) for tick in (106, 107)] + [
+        notice("action_result", tick, command="mine", result=YIELD)
+        for tick in (106, 107)
+    ]
+    assert value(merged("get_cargo", *told), "used") == 22
+    assert value(merged("get_cargo", *told[::-1]), "used") == 22
+    assert value(merged("get_cargo", *told[1:]), "used") == 22
+    assert value(merged("get_cargo", *told[:2]), "used") == 22
+
+
 def test_a_count_never_lifts_the_doubt_of_another_action():
     bought = Stale("buy", 103, ("ship.cargo", "ship.cargo_used", "player.credits"))
     found = merged("get_status", notice("mining_yield", **YIELD), marks=(bought,))
