@@ -20,8 +20,9 @@ from django.utils import timezone
 from .gamestate import merge as rules
 from .gamestate.extract import Result
 from .gamestate.notices import Notice, read_notices
+from .gamestate.reactions import outcome_of
 from .gamestate.types import Snapshot
-from .models import GameEvent, GameSnapshot
+from .models import ActionUnderWay, GameEvent, GameSnapshot
 from .stored import (
     BEFORE_LOGOUT,
     lock,
@@ -71,8 +72,10 @@ def merge(*, username: str, result: Result) -> list[Changed]:
     now = timezone.now()
     tick = tick_now(note(username, result, now), now)
     pace = settings.ZOEA_SECONDS_PER_TICK
-    if not _keep(username, read_notices(result.content, now, pace, tick), now):
+    new = _keep(username, read_notices(result.content, now, pace, tick), now)
+    if not new:
         return []
+    _end_actions(username, new)
     rows = list(
         GameSnapshot.objects.filter(username=username, logged_out_at=None).exclude(
             stale_reason=BEFORE_LOGOUT
@@ -81,8 +84,22 @@ def merge(*, username: str, result: Result) -> list[Changed]:
     return _merged(username, rows, tick)
 
 
-def _keep(username: str, notices: Sequence[Notice], now: datetime) -> bool:
-    """Store the events that are not known yet; whether there were any."""
+def _end_actions(username: str, notices: Sequence[Notice]) -> None:
+    """An action whose outcome is told is not under way any more."""
+    waiting = list(ActionUnderWay.objects.filter(username=username).order_by("pk"))
+    for notice in notices:
+        told = outcome_of(notice)
+        if notice.kind == "action_error":
+            told = str(notice.data.get("command"))
+        for row in waiting:
+            if row.tool == told and notice.at and row.asked_at < notice.at:
+                waiting.remove(row)
+                row.delete()
+                break
+
+
+def _keep(username: str, notices: Sequence[Notice], now: datetime) -> Sequence[Notice]:
+    """Store the events that are not known yet, and return them."""
     kept = GameEvent.objects.filter(username=username)
     known = set(
         kept.filter(event_id__in=[n.id for n in notices]).values_list(
@@ -95,7 +112,7 @@ def _keep(username: str, notices: Sequence[Notice], now: datetime) -> bool:
         oldest = kept.order_by("-pk").values_list("pk", flat=True)
         for too_old in oldest[KEPT_EVENTS : KEPT_EVENTS + 1]:
             kept.filter(pk__lte=too_old).delete()
-    return bool(new)
+    return new
 
 
 def _event(username: str, notice: Notice, now: datetime) -> GameEvent:

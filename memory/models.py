@@ -262,6 +262,25 @@ class GameEvent(models.Model):
         return f"{self.kind} of {self.username}"
 
 
+class ActionUnderWay(models.Model):
+    """A queued action: until it takes effect new snapshots still show the old truth.
+
+    ``until`` stands for ``tick`` where the account's tick is unknown.
+    """
+
+    username = models.CharField(max_length=100, db_index=True)
+    tool = models.CharField(max_length=200)
+    tick = models.BigIntegerField(null=True, blank=True)
+    asked_at = models.DateTimeField()
+    until = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "actions under way"
+
+    def __str__(self) -> str:
+        return f"{self.tool} of {self.username}"
+
+
 class Lexicon(models.Model):
     """Names by id, and sizes of items, that the answers to an account have told."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -25,7 +25,13 @@ from .gamestate.invalidation import Invalidation
 from .gamestate.recall import content_of, pick, read_handle
 from .gamestate.rows import StateRow, rows
 from .gamestate.types import AccountState, Stale
-from .models import AccountClock, GameEvent, GameSnapshot, Lexicon
+from .models import (
+    AccountClock,
+    ActionUnderWay,
+    GameEvent,
+    GameSnapshot,
+    Lexicon,
+)
 from .stored import (
     BEFORE_LOGOUT,
     lock,
@@ -66,6 +72,8 @@ LONGEST_KEY = 300
 # Stored of one tool and account, by arguments; and of these read for a view.
 KEPT_PER_TOOL = 100
 READ_PER_TOOL = 4
+# No action takes longer, by the wall clock.
+KEPT_UNDER_WAY = timedelta(hours=6)
 PLACE = Window(RowNumber(), partition_by="tool_name", order_by=["-captured_at", "-pk"])
 
 
@@ -104,7 +112,7 @@ def capture(
     stamped = clock.stamp(result.tick, seen, now, settings.ZOEA_SECONDS_PER_TICK)
     present = stamped if stamped is not None else tick_now(seen, now)
     # Action by action: one under way keeps no older doubt alive.
-    marks = invalidation.inherited_marks(_marks(username), tool, args, present)
+    marks = _still_to_come(username, tool, args, present, now)
     row = GameSnapshot(
         username=username,
         tool_name=tool,
@@ -142,11 +150,15 @@ def invalidate(
     tick = tick_now(note(username, result, now), now)
     around = invalidation.Circumstances(tick, _era(username, tool, result), mutation)
     hits = invalidation.touched(tool, args, result, around)
+    asked = Stale(tool, tick, (), asked_at or now)
+    if hits:
+        resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
+        _sets_out(username, replace(asked, tick=resolves), result)
     marked = []
     for row in GameSnapshot.objects.filter(username=username) if hits else ():
         here = [hit for hit in hits if hit.hits(row.tool_name)]
         if here:
-            marked.append(_mark(row, here, Stale(tool, tick, (), asked_at or now)))
+            marked.append(_mark(row, here, asked))
     return marked
 
 
@@ -179,7 +191,7 @@ def _mark(row: GameSnapshot, hits: Iterable[Invalidation], action: Stale) -> Tou
 
 
 def _era(username: str, tool: str, result: Result) -> str:
-    """How the game answers actions, learnt from its answers; the seed's if unknown.
+    """How the game answers actions, as far as its answers have told.
 
     "A": queued, done later. "C": done when the answer comes.
     """
@@ -190,9 +202,18 @@ def _era(username: str, tool: str, result: Result) -> str:
     else:
         # One server has one era: what another account learnt counts as well.
         known = AccountClock.objects.exclude(era="").order_by("-seen_at")
-        return known.values_list("era", flat=True).first() or "A"
+        found = known.values_list("era", flat=True).first()
+        return found or _guessed_era(username, tool)
     AccountClock.objects.filter(pk=username).exclude(era=told).update(era=told)
     return told
+
+
+def _guessed_era(username: str, tool: str) -> str:
+    row = GameSnapshot.objects.filter(
+        username=username, tool_name="get_status", args_key=""
+    ).first()
+    status = snapshot_of(row).current if row else None
+    return "C" if invalidation.may_have_moved_dock(tool, status) else "A"
 
 
 @transaction.atomic
@@ -220,7 +241,7 @@ def logout(username: str) -> None:
 def begin(username: str) -> None:
     """An account was registered: whatever is known of its name was another's."""
     lock(username)
-    for known in (GameSnapshot, GameEvent, Lexicon, AccountClock):
+    for known in (GameSnapshot, GameEvent, Lexicon, ActionUnderWay, AccountClock):
         known.objects.filter(username=username).delete()
 
 
@@ -314,11 +335,49 @@ def _forget_oldest(username: str, tool: str) -> None:
     rows.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
 
 
-def _marks(username: str) -> list[Stale]:
-    """The marks of all the account's snapshots, each action once."""
+def _still_to_come(
+    username: str,
+    tool: str,
+    args: Mapping[str, object],
+    tick: int | None,
+    now: datetime,
+) -> tuple[Stale, ...]:
+    """The marks of a new snapshot, by the actions that take effect only later."""
     rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
-    found = [mark for (marks,) in rows.values_list("marks") for mark in marks_of(marks)]
-    return sorted(found, key=lambda mark: mark.at.isoformat() if mark.at else "")
+    known = [mark for (marks,) in rows.values_list("marks") for mark in marks_of(marks)]
+    known.sort(key=lambda mark: mark.at.isoformat() if mark.at else "")
+    by_tick = invalidation.inherited_marks(known, tool, args, tick)
+    under_way = [
+        Stale(row.tool, row.tick, (), row.asked_at)
+        for row in ActionUnderWay.objects.filter(username=username).order_by("pk")
+        if _is_under_way(row, tick, now)
+    ]
+    new = invalidation.marks_for(under_way, tool, args)
+    return tuple(dict.fromkeys((*by_tick, *new)))
+
+
+def _is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
+    if row.tick is None or tick is None:
+        return row.until > now
+    return invalidation.carried(Stale(row.tool, row.tick), tick) is not None
+
+
+def _sets_out(username: str, action: Stale, result: Result) -> None:
+    """Remember a queued action, and forget those that are surely over."""
+    now = timezone.now()
+    rows = ActionUnderWay.objects.filter(username=username)
+    rows.filter(until__lt=now - KEPT_UNDER_WAY).delete()
+    if not result.queued:
+        return
+    ticks = (result.duration_ticks or 1) + invalidation.QUEUE_MARGIN_TICKS
+    pace = timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK)
+    ActionUnderWay.objects.create(
+        username=username,
+        tool=action.reason[:200],
+        tick=action.tick,
+        asked_at=action.at or now,
+        until=now + min(pace, KEPT_UNDER_WAY),
+    )
 
 
 def _upsert(row: GameSnapshot) -> None:

@@ -27,6 +27,12 @@ LONGEST_WAIT_TICKS = 1000
 PACED = frozenset({"travel", "jump", "dock", "undock", "mine", "attack"})
 """Actions that every server of era A queues: done at once, it is era C."""
 
+NEEDS_SPACE = frozenset(
+    {"travel", "jump", "mine", "attack", "scan", "survey_system", "loot_wreck"}
+)
+NEEDS_DOCK = frozenset({"buy", "sell", "repair", "refuel", "craft"})
+"""Actions for which a server of era C undocks, or docks, by itself."""
+
 AND = ", "
 SEVERAL = "several actions"
 MAX_REASON = 120
@@ -134,6 +140,20 @@ def action_name(tool: str, arguments: Mapping[str, object] | None) -> str:
     if tool.startswith("spacemolt") and isinstance(action, str) and action:
         return action
     return tool
+
+
+def may_have_moved_dock(action: str, status: object) -> bool:
+    """Whether a refused action may have docked or undocked, where the era is unknown.
+
+    ``status`` is the believed get_status. A server that does not dock by itself would
+    have refused for that very reason an action that does not fit to the dock state.
+    """
+    content = primary(status)
+    if not isinstance(content, Mapping):
+        return content is not None
+    places = ("player.docked_at_base", "docked_at_base", "location.docked_at")
+    docked = bool(first(content, *places))
+    return action in (NEEDS_SPACE if docked else NEEDS_DOCK)
 
 
 def is_mutation(name: str, told: bool | None = None) -> bool:
@@ -247,10 +267,20 @@ def inherited_marks(
     ``pending`` are the marks of all the account's snapshots. An action that has not
     taken effect by ``tick`` will make this new snapshot untrue as well.
     """
+    live = (
+        each
+        for each in pending
+        if carried(each, tick) is not None and each.tick is not None
+    )
+    return marks_for(live, tool, args)
+
+
+def marks_for(
+    live: Iterable[Stale], tool: str, args: Mapping[str, object]
+) -> tuple[Stale, ...]:
+    """What actions that have still to take effect will make untrue of a tool."""
     found: dict[Stale, None] = {}
-    for other in pending:
-        if carried(other, tick) is None or other.tick is None:
-            continue
+    for other in live:
         for action in other.reason.split(AND):
             for hit in _by_action(action, other.tick):
                 if hit.hits(action_name(tool, args)):
@@ -258,7 +288,7 @@ def inherited_marks(
     return tuple(found)
 
 
-def _by_action(action: str, resolves: int) -> tuple[Invalidation, ...]:
+def _by_action(action: str, resolves: int | None) -> tuple[Invalidation, ...]:
     effects = _effects(action)
     if effects is None:
         return (Invalidation(EVERYTHING, (), resolves),)

@@ -16,7 +16,7 @@ from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
 from memory.gamestate.render import render
 from memory.gamestate.types import Thresholds
-from memory.models import AccountClock, GameEvent, GameSnapshot, Lexicon
+from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
 
 pytestmark = pytest.mark.django_db
 
@@ -166,6 +166,17 @@ def test_a_refused_action_may_have_moved_the_dock_where_actions_block():
     assert act("mine", REFUSED, username="Ben") != []
 
 
+def test_where_nothing_is_known_of_the_era_the_dock_tells():
+    """A game that only refuses would have named the dock as the reason."""
+    capture("get_status", {"player": {"username": "Ada", "docked_at_base": "b"}})
+    assert act("sell", REFUSED) == []
+    [touched] = act("mine", REFUSED)
+    assert "player.docked_at_base" in touched.fields
+    capture("get_status")
+    assert act("mine", REFUSED) == []
+    assert act("sell", REFUSED) != []
+
+
 def test_an_unknown_action_makes_everything_stale():
     at_tick(100)
     for tool in ("get_status", "get_map", "get_version"):
@@ -174,6 +185,25 @@ def test_an_unknown_action_makes_everything_stale():
     act("terraform", {"ok": True})
     assert set(levels().values()) == {Confidence.INVALIDATED}
     assert levels("Ben") == {"get_status": Confidence.FRESH}
+
+
+@pytest.mark.parametrize("tick", [None, 100])
+def test_a_first_snapshot_after_a_queued_action_is_doubted(tick):
+    """Nothing was kept that could have been marked, and perhaps no tick is known."""
+    if tick:
+        at_tick(tick)
+    act("mine", {"queued": True})
+    act("captains_log_add", {"index": 0})
+    capture("get_cargo", {"cargo": []})
+    capture("get_base", {"base": {}})
+    assert levels() == {"get_cargo": "invalidated", "get_base": "fresh"}
+    ActionUnderWay.objects.update(
+        until=timezone.now() - timedelta(seconds=1), tick=tick
+    )
+    if tick:
+        at_tick(tick + 3)
+    capture("get_cargo", {"cargo": []})
+    assert levels()["get_cargo"] == "fresh"
 
 
 def test_one_action_is_one_mark_whatever_it_touches_twice():
