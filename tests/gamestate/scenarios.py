@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from memory.gamestate.merge import known, merge
+from memory.gamestate.notices import Notice
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import NOW, payload, snapshot, state
 
@@ -163,6 +165,25 @@ def skewed():
     )
 
 
+def merged():
+    """What was mined and shot is told by events; the arrival left things in doubt."""
+    told = (
+        Notice(
+            "1", "mining_yield", {"resource_id": "ore_iron", "quantity": 4}, tick=106
+        ),
+        Notice("2", "pirate_combat", {"player_hull": 61, "player_shield": 0}, tick=107),
+        Notice("3", "ok", {"action": "arrived", "poi_id": "sol_mars"}, tick=107),
+    )
+    rows = (
+        snapshot("get_status", STATUS),
+        snapshot("get_ship", SHIP),
+        snapshot("get_system", SYSTEM, age=3),
+        snapshot("get_nearby", {"nearby": [], "count": 0}),
+    )
+    around = known("VoidWanderer", rows)
+    return state(*(merge(row, told, around, 107) for row in rows))
+
+
 def empty():
     """Just registered."""
     return state()
@@ -177,7 +198,7 @@ SCENARIOS = {
     make.__name__: make
     for make in (
         seed, belt_undocked, station_docked, station_poi, travelling, changed,
-        after_logout, by_the_clock, v2_shapes, skewed, empty, logged_out,
+        after_logout, by_the_clock, merged, v2_shapes, skewed, empty, logged_out,
     )
 }  # fmt: skip
 LATER = NOW + timedelta(hours=2)
