@@ -68,7 +68,8 @@ def block_of(draft: Draft, rules: Rules, out: Repaired) -> Unit:
             _supersede(result, winner, rules, out)
     items.extend(_fillers(draft.slots, rules))
     rows = (message.id, *(result.id for result, _ in draft.results))
-    return Unit(tuple(items), draft.start, rows, is_signed(message), pending)
+    signed = is_signed(message)
+    return Unit(tuple(items), draft.start, rows, signed, pending, turn=message.turn)
 
 
 def is_signed(message: Message) -> bool:

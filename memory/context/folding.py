@@ -71,6 +71,8 @@ def tokens_now(units: Sequence[Unit], history: History) -> int:
     known = history.request.compaction
     if not known.reported_tokens:
         return estimate
+    if known.reported_estimate:
+        return estimate + max(0, known.reported_tokens - known.reported_estimate)
     since = (u for u in units if u.rows and u.rows[0] > known.reported_through)
     return max(estimate, known.reported_tokens + sum(unit.tokens for unit in since))
 
@@ -82,19 +84,21 @@ def decide(
 
     No more is folded than brings what is left down to `keep` tokens, if it is given.
     """
-    old = shown.units[: _cut(shown, options, keep)]
-    fitting = _within_room(shown, old, history)
+    first = _first(shown, history)
+    limit = limit_of(options, history)
+    old = shown.units[first : _cut(shown, options, keep)]
+    fitting = _within_room(shown, old, history, limit)
     if old and not fitting:
-        need = _beside(shown, history) + least(old[0], history)
+        need = _beside(shown, history, limit) + least(old[0], history)
         why = f"A request for a summary needs {need} tokens; {history.room} are left."
         return Verdict("nothing_to_fold", why)
-    folded = _whole(fitting, shown.units[len(fitting) :])
+    folded = _whole(fitting, shown.units[first + len(fitting) :])
     if not folded:
         if shown.head:
             return Verdict("already_compacted", "Nothing new may be folded yet.")
         return Verdict("nothing_to_fold", "All there is must stay as it is.")
     tokens = sum(unit.tokens for unit in folded)
-    if tokens <= options.max_summary_tokens:
+    if tokens <= limit:
         why = f"{tokens} tokens to fold are no more than a summary may have."
         return Verdict("not_worth_it", why)
     known = history.request.compaction
@@ -106,14 +110,39 @@ def decide(
     if known.failure:
         failure = history.sanitize(known.failure)
         return Verdict("summary_failed", f"The summary failed: {failure}"[:300])
-    return _asked(shown, folded, history)
+    return _asked(shown, folded, history, limit)
 
 
-def _asked(shown: Shown, folded: list[Unit], history: History) -> Verdict:
+def limit_of(options: SummaryOptions, history: History) -> int:
+    """The most tokens of a summary: never more than a quarter of what units may use.
+
+    In a small window, a summary of the usual size would leave nothing to fold.
+    """
+    return max(1, min(options.max_summary_tokens, history.room // 4))
+
+
+def _first(shown: Shown, history: History) -> int:
+    """How many units at the beginning were read singly, and must not be folded (I22).
+
+    What lies between them and the others is not known, so no span may reach there.
+    """
+    since = history.request.unbroken_from
+    return next(
+        (at for at, unit in enumerate(shown.units) if max(unit.rows) >= since),
+        len(shown.units),
+    )
+
+
+def _asked(shown: Shown, folded: list[Unit], history: History, limit: int) -> Verdict:
     # A unit with a late result may begin in the span before, which it is no part of.
     before = history.summary.through_id if shown.head and history.summary else -1
     rows = [row for unit in folded for row in unit.rows if row > before]
-    wanted = SummaryWanted(min(rows), max(rows), _request(shown, folded, history))
+    tokens = sum(unit.tokens for unit in folded)
+    replaced = tokens + sum(unit.tokens for unit in shown.head)
+    # One that frees less than half is no progress, and would soon be asked for again.
+    limit = max(1, min(limit, replaced // 2))
+    request = _request(shown, folded, history, limit)
+    wanted = SummaryWanted(min(rows), max(rows), request, tokens, replaced, limit)
     why = f"A summary of the messages {wanted.first_id} to {wanted.last_id} is wanted."
     return Verdict(None, why, wanted)
 
@@ -132,15 +161,17 @@ def _cut(shown: Shown, options: SummaryOptions, keep: float) -> int:
     return cut
 
 
-def _beside(shown: Shown, history: History) -> int:
+def _beside(shown: Shown, history: History, limit: int) -> int:
     """What a request holds beside what it folds."""
-    made_up = (_prompt(history), UNDERSTOOD, FILLER_TEXT)
+    made_up = (_prompt(history, limit), UNDERSTOOD, FILLER_TEXT)
     return sum(map(history.count, made_up)) + sum(unit.tokens for unit in shown.head)
 
 
-def _within_room(shown: Shown, units: Sequence[Unit], history: History) -> list[Unit]:
+def _within_room(
+    shown: Shown, units: Sequence[Unit], history: History, limit: int
+) -> list[Unit]:
     """As many of the oldest units as one request takes, the first one cut if need be."""
-    left = history.room - _beside(shown, history)
+    left = history.room - _beside(shown, history, limit)
     if history.request.compaction.fold_tokens:
         left = min(left, history.request.compaction.fold_tokens)
     fitting: list[Unit] = []
@@ -169,7 +200,7 @@ def _whole(old: Sequence[Unit], others: Sequence[Unit]) -> list[Unit]:
 
 
 def _request(
-    shown: Shown, folded: Sequence[Unit], history: History
+    shown: Shown, folded: Sequence[Unit], history: History, limit: int
 ) -> list[dict[str, object]]:
     """The live prefix, then the prompt; it ends as a request must (L3, A17)."""
     units = [as_record(unit) for unit in (*shown.head, *folded)]
@@ -177,14 +208,15 @@ def _request(
         units.insert(0, _said("user", FILLER_TEXT, history, "filler"))
     if units[-1].items[-1].role == "tool":
         units.append(_said("assistant", UNDERSTOOD, history, "filler"))
-    units.append(_said("user", _prompt(history), history, "prompt"))
+    units.append(_said("user", _prompt(history, limit), history, "prompt"))
     if history.request.dialect == "anthropic":
         return to_anthropic(history.system, units).messages
     return to_openai(history.system, units).messages
 
 
-def _prompt(history: History) -> str:
-    return prompt_with(history.sanitize(history.request.compaction.prompt).strip())
+def _prompt(history: History, limit: int) -> str:
+    given = history.sanitize(history.request.compaction.prompt).strip()
+    return prompt_with(given, limit)
 
 
 def _said(role: str, text: str, history: History, kind: Kind) -> Unit:

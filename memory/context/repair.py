@@ -111,7 +111,14 @@ class _Reader:
         )
         rows = (message.id,)
         self.entries.append(
-            Unit((item,), index, rows, signed=is_signed(message), intent=intent)
+            Unit(
+                (item,),
+                index,
+                rows,
+                signed=is_signed(message),
+                intent=intent,
+                turn=message.turn,
+            )
         )
 
     def _choose_prompt(self) -> None:

@@ -151,7 +151,7 @@ def _figures(
         **counts,
         "fillers": 0,
         "prefix_shared_bytes": 0,
-        "summary_calls": 0,
+        "summary_calls": request.compaction.summary_calls,
         "units_dropped": _units_dropped(prepared, lines),
         "generation": request.summary.generation if request.summary else 0,
         "tick_skew": request.tick_skew,

@@ -16,7 +16,6 @@ from memory.context.tokens import Counter
 __all__ = [
     "RULES",
     "SUMMARY_HEADINGS",
-    "SUMMARY_PROMPT",
     "UNDERSTOOD",
     "SummaryRefused",
     "check_summary",
@@ -61,7 +60,6 @@ to be taken up into yours. Say of each order whether it is done or pending. Call
 tools. Whoever reads this must be able to continue exactly where we left off without \
 asking. Put the whole summary between <summary> and </summary>, and write these two \
 tags nowhere else."""
-SUMMARY_PROMPT = f"{SUMMARY_HEADINGS}\n\n{RULES}"
 
 _TAG = re.compile(r"<(\s{0,3}/?\s{0,3}summary\s{0,3})>", re.IGNORECASE)
 _NAMED_LOSSES = 5
@@ -71,9 +69,13 @@ class SummaryRefused(ValueError):
     """An answer that is no summary to go on from; one sentence that says why."""
 
 
-def prompt_with(headings: str) -> str:
-    """The prompt with other headings above our rules, or the default for none."""
-    return f"{headings}\n\n{RULES}" if headings else SUMMARY_PROMPT
+def prompt_with(headings: str, limit: int) -> str:
+    """The prompt: headings (the default ones for none), the limit, and our rules.
+
+    `limit` is the most tokens that the summary may have.
+    """
+    most = f"The summary may have at most {limit} tokens."
+    return f"{headings or SUMMARY_HEADINGS}\n\n{most}\n\n{RULES}"
 
 
 def without_tags(text: str) -> str:

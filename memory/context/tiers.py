@@ -21,7 +21,7 @@ from memory.context.masking import (
 )
 from memory.context.options import OptionError, option
 from memory.context.snapshots import Mode, compact
-from memory.context.turns import turn_start
+from memory.context.turns import in_one_turn, turn_start
 from memory.context.units import Fate, History, Unit
 
 _WHY = "The view reached its upper mark; a note with its handle is sent."
@@ -79,18 +79,25 @@ class Tiers:
         self.mark = self._share(self.options.hi)
         self.size = self.around
         for unit in units:
-            before = self.units[-1].role if self.units else "user"
+            ends_loop = self._ends_loop(unit)
             self.units.append(unit)
             self.size += unit.tokens
-            if unit.role == "assistant" and (
-                before == "user" or not unit.items[0].calls
-            ):
+            if ends_loop:
                 self._close_loop()
             if self.size >= self.mark:
                 self._compact()
 
     def _share(self, share: float) -> float:
         return share * self.history.window
+
+    def _ends_loop(self, unit: Unit) -> bool:
+        """Whether the tool loop before a unit is over with it."""
+        if unit.role != "assistant":
+            return False
+        before = self.units[-1] if self.units else None
+        if before is None or before.role == "user" or not unit.items[0].calls:
+            return True
+        return not in_one_turn(before, unit)
 
     def _close_loop(self) -> None:
         """A25: what the loop before the newest unit fetched is now a note."""

@@ -98,7 +98,11 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One stored row. `signed` or a `signature` forbids edits of the row (I12)."""
+    """One stored row. `signed` or a `signature` forbids edits of the row (I12).
+
+    `turn` is the turn that it belongs to, where the store knows: turns of tool calls
+    alone are told apart by it.
+    """
 
     id: int
     role: Role
@@ -114,6 +118,7 @@ class Message:
     created_at: str | None = None
     tick: int | None = None
     pinned: bool = False
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +143,17 @@ class SummaryWanted:
     """What the runtime is asked to have summarised; the core calls no model.
 
     `request` holds the messages to send, in the dialect; in the anthropic dialect the
-    system text is that of the view.
+    system text is that of the view. `folded` are the tokens of the messages to cover,
+    `replaced` those together with the summary before, and `limit` is the most that
+    the summary may have.
     """
 
     first_id: int
     last_id: int
     request: list[dict[str, Any]]
+    folded: int = 0
+    replaced: int = 0
+    limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +162,23 @@ class Compaction:
 
     `reported_tokens` is what the provider counted for the last call, prompt and
     answer together (L2), and `reported_through` the newest stored id in it (A13).
+    Who knows what that call cost by the estimate gives `reported_estimate` as well,
+    and the report of its prompt alone: the difference is what the estimate misses.
     `breaker_open`, `cooling_turns` and `failure` say why no summary is to be asked
     for now. `prompt` replaces the default headings of the summarisation prompt, and
     `fold_tokens` bounds what one summary may be asked to cover; 0 for no bound.
+    `summary_calls` are the requests that were made for this assembly already.
     """
 
     reported_tokens: int = 0
     reported_through: int = 0
+    reported_estimate: int = 0
     breaker_open: bool = False
     cooling_turns: int = 0
     failure: str = ""
     prompt: str = ""
     fold_tokens: int = 0
+    summary_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +191,8 @@ class AssemblyRequest:
     into the statistics. `tools_tokens` is what the tool schemas cost beside the
     messages. `nudge` replaces the default text
     used where a view would end with an assistant message; giving one also allows a
-    view without any stored message. `previous` is the view of the call before.
+    view without any stored message. `previous` is the view of the call before. Rows
+    before `unbroken_from` were read singly, so no summary may claim what lies between.
     """
 
     messages: tuple[Message, ...]
@@ -198,6 +214,7 @@ class AssemblyRequest:
     tools_tokens: int = 0
     mysis: str = "self"
     previous: Sequence[Mapping[str, Any]] | None = None
+    unbroken_from: int = 0
     nudge: str | None = None
     mission: str | None = None
     turns_left: int | None = None

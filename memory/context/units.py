@@ -73,7 +73,8 @@ class Unit:
     """Items that stay together. `start` is the row index at which the unit begins.
 
     `rows` are the stored ids that belong to it, also those of interim results that
-    are not shown. `required` units are sent or the budget is impossible.
+    are not shown. `required` units are sent or the budget is impossible. `turn` is
+    that of its first row, where it is known.
     """
 
     items: tuple[Item, ...]
@@ -83,6 +84,7 @@ class Unit:
     pending: bool = False
     intent: bool = False
     required: bool = False
+    turn: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -109,6 +111,7 @@ class Unit:
             self.pending,
             self.intent,
             self.required,
+            self.turn,
         )
 
 

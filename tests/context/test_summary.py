@@ -9,7 +9,7 @@ import pytest
 
 from memory.context.folding import SummaryOptions
 from memory.context.summaries import SUFFIX
-from memory.context.summary_prompt import RULES, SUMMARY_PROMPT, UNDERSTOOD
+from memory.context.summary_prompt import RULES, UNDERSTOOD, prompt_with
 from memory.context.types import (
     FILLER_TEXT,
     NO_RESPONSE_TEXT,
@@ -112,7 +112,8 @@ def test_l3_l4_the_request_is_the_prefix_and_the_prompt() -> None:
     request = result.summary_wanted.request
     assert (result.summary_wanted.first_id, result.summary_wanted.last_id) == (1, 9)
     assert request[:-1] == result.messages[: len(request) - 1]
-    assert request[-1] == {"role": "user", "content": SUMMARY_PROMPT}
+    prompt = prompt_with("", result.summary_wanted.limit)
+    assert request[-1] == {"role": "user", "content": prompt}
     assert log.done() == before, "A14: the log is left alone"
     folded = summary(log, options={"keep_recent": 0})
     assert folded.summary_wanted is not None
@@ -120,7 +121,7 @@ def test_l3_l4_the_request_is_the_prefix_and_the_prompt() -> None:
     assert [m["content"] for m in request[-3:]] == [
         NO_RESPONSE_TEXT,
         UNDERSTOOD,
-        SUMMARY_PROMPT,
+        prompt_with("", folded.summary_wanted.limit),
     ]
     assert UNDERSTOOD not in str(folded.messages)
 
@@ -132,16 +133,19 @@ def test_l3_a17_understood_only_behind_a_result() -> None:
 
 
 def test_l10_the_prompt_names_its_seven_sections_in_order() -> None:
-    places = [SUMMARY_PROMPT.index(section) for section in SECTIONS]
+    places = [prompt_with("", 9).index(section) for section in SECTIONS]
     assert places == sorted(places)
-    assert "continue exactly where we left off without asking" in SUMMARY_PROMPT
+    assert "continue exactly where we left off without asking" in RULES
 
 
 def test_l4_the_prompt_may_be_another() -> None:
     result = summary(day(), compaction=Compaction(prompt="Kurz, bitte."))
     assert result.summary_wanted is not None
     asked = result.summary_wanted.request[-1]["content"]
-    assert asked == f"Kurz, bitte.\n\n{RULES}", "the answer is read by our rules"
+    limit = result.summary_wanted.limit
+    assert asked == prompt_with("Kurz, bitte.", limit), (
+        "the answer is read by our rules"
+    )
 
 
 def test_l5_l6_the_exact_two_messages() -> None:
@@ -305,7 +309,8 @@ def test_a_window_too_small_for_the_prompt_says_so(name: str) -> None:
     log = day()
     log.user("And now?")
     options = {**EAGER, **({"hi": 0.01, "lo": 0.0} if name == "tiered" else {})}
-    room = len(SUMMARY_PROMPT)
+    options["max_summary_tokens"] = 7
+    room = len(prompt_with("", 7))
     result = view(log, name, options=options, budget=Budget(room, 0), counter="chars")
     assert (result.status, result.summary_wanted) == ("nothing_to_fold", None)
     made_up = room + len(UNDERSTOOD) + len(FILLER_TEXT) + len("Mine iron.")
@@ -385,3 +390,68 @@ def test_i22_one_block_stays_however_often_it_is_rolled_on() -> None:
             known = Summary(wanted.last_id, f"Told to {number}.", len(spans))
     assert len(spans) > 2
     assert all(a[1] + 1 == b[0] for a, b in pairwise(spans))
+
+
+def test_a13_a_report_beside_its_estimate_counts_as_the_difference() -> None:
+    """Masks, other options and thoughts that are not sent again change nothing."""
+    log = day()
+    log.user("And now?")
+    plain = summary(log, options={"threshold": 10_000})
+    assert plain.summary_wanted is None
+    now = sum(plain.stats["tokens_by_category"].values())
+    eager = {"threshold": now + 50, "keep_recent": 0, "max_summary_tokens": 1}
+    for reported, fires in ((now, False), (now + 49, False), (now + 50, True)):
+        known = Compaction(reported_tokens=reported, reported_estimate=now)
+        result = summary(log, options=eager, compaction=known)
+        assert (result.summary_wanted is not None) == fires, reported
+    # The last call was far larger, as the estimate knew: it says nothing of this one.
+    known = Compaction(reported_tokens=90_000, reported_estimate=90_000)
+    assert summary(log, options=eager, compaction=known).summary_wanted is None
+
+
+def test_i22_what_was_read_singly_is_in_no_span() -> None:
+    """Between an order from far back and the rest lie rows that nobody was shown."""
+    log = Log()
+    log.user("Never sell titanium.")
+    for number in range(12):
+        log.says(f"Step {number}. " + "x" * 100)
+    options = {"threshold": 1, "keep_recent": 2, "max_summary_tokens": 1}
+    result = summary(log, options=options, unbroken_from=6)
+    assert result.summary_wanted is not None
+    assert result.summary_wanted.first_id == 6
+    assert "titanium" not in str(result.summary_wanted.request)
+    assert "titanium" in str(result.messages)
+    whole = summary(log, options=options).summary_wanted
+    assert whole is not None
+    assert whole.first_id == 1
+
+
+def test_a_summary_is_wanted_with_its_figures() -> None:
+    """What is dropped for the budget counts too: the request shows it."""
+    log = Log()
+    for number in range(60):
+        log.says(f"Step {number}. " + "x" * 100)
+    options = {"threshold": 1, "keep_recent": 2, "max_summary_tokens": 700}
+    result = summary(log, options=options, budget=Budget(4_000, 0))
+    wanted = result.summary_wanted
+    assert wanted is not None
+    assert "dropped_for_budget" in {line.disposition for line in result.ledger}
+    record = sum(len(m["content"]) for m in wanted.request[:-1] if m["role"] != "user")
+    assert wanted.folded == wanted.replaced == record
+    assert wanted.limit == 700
+    known = Summary(wanted.last_id, "Short.", 1)
+    again = summary(log, options=options, budget=Budget(4_000, 0), summary=known)
+    assert again.summary_wanted is not None
+    assert again.summary_wanted.replaced > again.summary_wanted.folded
+
+
+def test_a_small_window_gets_small_summaries() -> None:
+    """Else nothing would ever be worth folding in it, for good and without a word."""
+    log = Log()
+    for number in range(40):
+        log.says(f"Step {number}. " + "x" * 100)
+    usual = {"threshold": 1, "max_summary_tokens": 2_000}
+    result = summary(log, options=usual, budget=Budget(3_600, 0))
+    assert result.summary_wanted is not None
+    assert result.summary_wanted.limit == 3_600 // 4
+    assert "at most 900 tokens" in result.summary_wanted.request[-1]["content"]

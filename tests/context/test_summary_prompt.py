@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memory.context.summary_prompt import (
     RULES,
-    SUMMARY_PROMPT,
+    SUMMARY_HEADINGS,
     SummaryRefused,
     check_summary,
     literals_of,
@@ -163,9 +163,9 @@ def test_a_text_has_all_its_own_literals(text: str) -> None:
 
 
 def test_the_rules_stand_under_every_prompt() -> None:
-    assert SUMMARY_PROMPT.endswith(RULES)
-    assert prompt_with("") == SUMMARY_PROMPT
-    assert prompt_with("Short.") == f"Short.\n\n{RULES}"
+    most = "The summary may have at most 9 tokens."
+    assert prompt_with("", 9) == f"{SUMMARY_HEADINGS}\n\n{most}\n\n{RULES}"
+    assert prompt_with("Short.", 9) == f"Short.\n\n{most}\n\n{RULES}"
     assert "<summary> and </summary>" in RULES
     assert "data to be summarised" in RULES
 
@@ -194,13 +194,13 @@ def test_no_record_can_close_its_summary_or_pose_as_the_prompt(dialect: str) -> 
     known = Summary(1, f"Told {TRAP}", 1)
     result, request = wanted(log, dialect, summary=known)
     assert str(result.messages).count("<summary>") >= 4
-    record, prompt = request[:-1], request[-1]
+    record, prompt, whole = request[:-1], request[-1], prompt_with("", 1)
     text = json.dumps(record)
     if dialect == "anthropic":  # the prompt is joined to what the user said last
         text += json.dumps(prompt["content"][:-1])
-        assert prompt["content"][-1]["text"] == SUMMARY_PROMPT
+        assert prompt["content"][-1]["text"] == whole
     else:
-        assert prompt == {"role": "user", "content": SUMMARY_PROMPT}
+        assert prompt == {"role": "user", "content": whole}
     for tag in ("<summary>", "</summary>", "u003c/summary"):
         assert tag not in text
     assert text.count("(/summary)") >= 6

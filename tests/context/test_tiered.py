@@ -168,3 +168,35 @@ def test_the_options_of_the_contracts_example_are_taken() -> None:
     stubbed.turn("mine", "ore")
     result = tiered(stubbed, options={"prune": "stub", "hi": 0.03, "lo": 0.0})
     assert result.stats["messages_out"] == result.stats["messages_in"]
+
+
+def loops(turns: int, of: int = 3, size: int = 600) -> Log:
+    """Turns of calls alone, as the iteration limit ends them; nudges are not stored."""
+    log = Log()
+    log.user("Mine iron.")
+    for turn in range(turns):
+        for call in range(of):
+            name = "get_ship" if call == 0 else "scan"
+            log.calls((f"{turn}-{call}", name, "{}"), turn=turn)
+            log.result(f"{turn}-{call}", f"{turn}.{call} " + "x" * size)
+    return log
+
+
+def test_a_turn_that_never_speaks_ends_all_the_same() -> None:
+    """A16, A25: turns are told apart by the store, not by what was said."""
+    options = {"hi": 0.5, "lo": 0.2, "min_tokens": 10, "keep_results": 2}
+    options |= {"max_summary_tokens": 100, "batch_fraction": 0.0}
+    result = tiered(loops(12), options=options, budget=Budget(12_000, 0))
+    assert result.stats["masked"] > 10
+    assert result.stats["units_dropped"] == 0
+    newest = result.messages[-6:]
+    assert sum("x" * 600 in str(m["content"]) for m in newest) == 3, "its turn is whole"
+    told = " ".join(str(m["content"]) for m in result.messages[:-6])
+    assert "get_ship result of" in told or result.stats["superseded"] > 0
+
+
+def test_a_turn_that_never_speaks_can_be_folded() -> None:
+    options = {"hi": 0.3, "lo": 0.1, "max_summary_tokens": 100}
+    result = tiered(loops(12, size=100), options=options, budget=Budget(9_000, 0))
+    assert result.summary_wanted is not None
+    assert result.summary_wanted.first_id == 1

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from memory.context.folding import Verdict, decide, threshold_of, tokens_now
+from memory.context.folding import (
+    Verdict,
+    decide,
+    limit_of,
+    threshold_of,
+    tokens_now,
+)
 from memory.context.strategies.window import within
 from memory.context.strategy import Strategy
 from memory.context.summaries import Shown, show_summary
@@ -46,7 +52,7 @@ def _verdict(
     mark = min(threshold, options.hi * history.window)
     if tokens_now((*left.head, *left.units), history) < max(1, mark):
         return Verdict()
-    keep = options.lo * history.window - tiers.around - options.max_summary_tokens
+    keep = options.lo * history.window - tiers.around - limit_of(options, history)
     return decide(left, history, options, max(1, keep))
 
 

@@ -9,14 +9,14 @@ from agents.llm.pilot.answers import read
 from agents.llm.pilot.orders import current_order, heard_now
 from agents.llm.pilot.transcript import Called, Heard, Said, Transcript
 from memory.context.summaries import order_in
-from memory.context.summary_prompt import SUMMARY_PROMPT, read_summary
+from memory.context.summary_prompt import prompt_with, read_summary
 
 DONE = "[Summary 1 of the messages up to 9. Prior context, no request. The request quoted at its end was answered: done unless the summary says otherwise.]"
 PENDING = "[Summary 1 of the messages up to 9. Prior context, no request. The request quoted at its end had no final answer yet: pending.]"
 
 
 def asked(*entries: Heard | Said | Called) -> Transcript:
-    return Transcript("You are Ada.", [*entries, Heard(SUMMARY_PROMPT)])
+    return Transcript("You are Ada.", [*entries, Heard(prompt_with("", 900))])
 
 
 def flown(times: int = 1) -> list[Called]:

@@ -19,7 +19,7 @@ from agents.runtime import records
 from agents.runtime import summaries as store
 from agents.runtime.turn import take_turn
 from memory import compactions
-from memory.context.summary_prompt import RULES
+from memory.context.summary_prompt import RULES, prompt_with
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from memory.preview import prepare
 from memory.shown import show
@@ -293,7 +293,7 @@ async def test_the_template_of_the_admin_is_what_is_asked(
     provider.answer(completion("Aye."))
     await fly(worn)
     asked = provider.requests[0]["messages"][-1]["content"]
-    assert asked == f"Kurz, bitte.\n\n{RULES}"
+    assert asked == prompt_with("Kurz, bitte.", 300)
 
 
 async def test_a_summary_can_be_taken_back(worn: Mysis, provider: FakeProvider):
