@@ -12,10 +12,11 @@ from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
+from memory import compactions
 from memory.gamestate.parse import clean_text as without_odd_characters
-from memory.models import ContextPolicy, Memory, Origin, Role
+from memory.models import ContextPolicy, HistorySummary, Memory, Origin, Role
 
 from . import events, scheduling, summarizing
 from .events import Kind
@@ -225,6 +226,42 @@ def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
     return save_prompt(
         prompt=prompt, text=old.text, by=by, note=f"rolled back to version {number}"
     )
+
+
+@transaction.atomic
+def take_back_summary(*, summary: HistorySummary, by: str) -> HistorySummary | None:
+    """Use the summary before again, or the history itself; refuses an unused one."""
+    mysis = lock(summary.mysis)
+    try:
+        older = compactions.revert(summary, turn=mysis.turn_count)
+    except compactions.Outdated as error:
+        raise ActionError(str(error), code="conflict") from error
+    instead = f"summary {older.generation}" if older else "the history itself"
+    reason = f"Summary {summary.generation} was taken back: {instead} is sent again."
+    _compaction_event(summary, "reverted", by, reason)
+    return older
+
+
+@transaction.atomic
+def clear_failed_summaries(*, chosen: QuerySet[HistorySummary], by: str) -> int:
+    """Let failures count no more, so that the next turn may try again; how many."""
+    failed = chosen.filter(status=HistorySummary.Status.FAILED)
+    rows = list(failed.select_related("mysis"))
+    compactions.clear(failed)
+    for row in rows:
+        _compaction_event(row, "cleared", by, "A failed summary was cleared.")
+    return len(rows)
+
+
+def _compaction_event(row: HistorySummary, status: str, by: str, reason: str) -> None:
+    data = {
+        "summary": row.pk,
+        "generation": row.generation,
+        "status": status,
+        "reason": reason,
+        "by": by,
+    }
+    events.append(Kind.CONTEXT_COMPACTED, mysis_id=row.mysis_id, data=data)
 
 
 @transaction.atomic

@@ -19,7 +19,7 @@ from memory.calibration import Known
 from memory.context import registry
 from memory.context.tokens import counter_for
 from memory.context.types import Budget, Compaction
-from memory.models import ContextPolicy, SentContext
+from memory.models import ContextPolicy
 from memory.preview import Prepared, Subject, prepare
 
 from .actions import ActionError
@@ -33,7 +33,6 @@ LARGEST_BUDGET = Budget().tokens
 RESERVE = Budget().reserve
 RESERVE_SHARE = 4
 LONGEST_BROADCAST = 1_000
-REPORTED = ("call__input_tokens", "call__output_tokens")
 
 logger = logging.getLogger(__name__)
 
@@ -90,33 +89,17 @@ def subject_of(
         tool_policy={tool["name"]: tool["policy"] for tool in tools},
         tools_tokens=tokens_of(tools, learnt),
         nudge=nudge(mysis.nudges + 1),
-        compaction=compaction_of(mysis, chosen),
+        model=mysis.model,
+        compaction=compaction_of(mysis),
         calibration=learnt.factor,
         estimate_error=learnt.error,
     )
 
 
-def compaction_of(mysis: Mysis, strategy: str) -> Compaction:
-    """What the assembly has to know of earlier summaries and of the last call.
-
-    What the provider counted for the last call (L2) stands for nothing any more once
-    a newer summary or another strategy has changed the view (L8).
-    """
+def compaction_of(mysis: Mysis) -> Compaction:
+    """Whether a summary may be asked for now, and by which prompt."""
     known = compactions.standing(mysis.pk, turn=mysis.turn_count)
-    known = replace(known, prompt=current_prompt())
-    last = (
-        SentContext.objects.filter(mysis_id=mysis.pk)
-        .select_related("call")
-        .only("strategy", "last_id", "created_at", *REPORTED)
-        .order_by("-pk")
-        .first()
-    )
-    if last is None or last.last_id is None or last.strategy != strategy:
-        return known
-    if compactions.made_since(mysis.pk, last.created_at):
-        return known
-    reported = last.call.input_tokens + last.call.output_tokens
-    return replace(known, reported_tokens=reported, reported_through=last.last_id)
+    return replace(known, prompt=current_prompt())
 
 
 def system_prompt(mysis: Mysis, username: str | None) -> str:

@@ -7,14 +7,14 @@ reckoned from these rows, and a person sees why nothing is compacted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
+from itertools import takewhile
 
-from django.db import transaction
+from django.db import models, transaction
 
 from .context.types import Compaction
 from .history import messages_of
-from .models import HistorySummary, Memory
+from .models import HistorySummary, Memory, Role
 from .payload import span_digest
 from .tail import newest_summary
 
@@ -77,28 +77,20 @@ class Effort:
 def standing(mysis_id: int, *, turn: int) -> Compaction:
     """Whether a summary may be asked for in a turn, and why not (breaker, cool-down).
 
-    Only failures since the newest good summary count.
+    Only failures since the newest good summary count. One that was taken back is not
+    made again at once.
     """
     newest = HistorySummary.objects.filter(mysis_id=mysis_id).order_by("-id")
-    failed = []
-    for row in newest.only("status", "turn_number", "error")[:BREAKER_FAILURES]:
-        if row.status != Status.FAILED:
-            break
-        failed.append(row)
-    if not failed:
+    last = list(newest.only("status", "turn_number", "error")[:BREAKER_FAILURES])
+    failed = list(takewhile(lambda row: row.status == Status.FAILED, last))
+    if not last or (not failed and last[0].status != Status.REVERTED):
         return Compaction()
-    since = turn - failed[0].turn_number
-    if since <= 0:
+    since = turn - last[0].turn_number
+    if failed and since <= 0:
         return Compaction(failure=failed[0].error)
     if len(failed) >= BREAKER_FAILURES:
-        return Compaction(breaker_open=since < BREAKER_TURNS)
-    return Compaction(cooling_turns=max(0, COOLING_TURNS - since))
-
-
-def made_since(mysis_id: int, moment: datetime) -> bool:
-    """Whether the summary in use is newer than a moment."""
-    newest = newest_summary(mysis_id)
-    return newest is not None and newest.created_at > moment
+        return Compaction(breaker_open=since <= BREAKER_TURNS)
+    return Compaction(cooling_turns=max(0, COOLING_TURNS + 1 - max(1, since)))
 
 
 @transaction.atomic
@@ -115,10 +107,12 @@ def commit(
     The caller holds the Mysis's row. ``tokens`` are those of what it replaces and
     its own.
     """
-    before = newest_summary(span.mysis_id)
+    # Locked, so that it cannot be taken back at the same moment.
+    before = newest_summary(span.mysis_id, lock=True)
     if (before.generation if before else 0) != span.generation:
         raise Outdated("Another summary was made meanwhile.")
-    if digest_now(span) != span.digest:
+    rows = rows_of(span)
+    if span_digest(messages_of(rows)) != span.digest:
         raise Outdated("The messages to summarise have changed meanwhile.")
     if before is not None:
         before.status = Status.REPLACED
@@ -127,8 +121,26 @@ def commit(
     row.text = text
     row.tokens_before, row.tokens_after = tokens
     row.error = note
+    row.order_id, row.answer_id = _order_in(span, rows, before)
     row.save()
     return row
+
+
+def _order_in(
+    span: Span, rows: list[Memory], before: HistorySummary | None
+) -> tuple[int | None, int | None]:
+    """The newest order up to the end of a span, and the answer that ended it (A15)."""
+    order, answer = (before.order_id, before.answer_id) if before else (None, None)
+    newest = Memory.objects.newest_intent(span.mysis_id, through=span.through_id)
+    if newest is not None and newest.pk != order:
+        order, answer = newest.pk, None
+    if order is None or answer is not None:
+        return order, answer
+    for row in rows:
+        speech = row.role == Role.ASSISTANT and row.content and not row.tool_calls
+        if speech and row.pk > order:
+            return order, row.pk
+    return order, None
 
 
 def fail(span: Span, *, error: str, effort: Effort) -> HistorySummary:
@@ -141,10 +153,11 @@ def fail(span: Span, *, error: str, effort: Effort) -> HistorySummary:
 
 
 @transaction.atomic
-def revert(row: HistorySummary) -> HistorySummary | None:
+def revert(row: HistorySummary, *, turn: int) -> HistorySummary | None:
     """Take the newest summary back; the one before is used again, if there is one.
 
-    Raises Outdated for a summary that is not in use.
+    ``turn`` is the Mysis's present one. Raises Outdated for a summary that is not in
+    use.
     """
     current = (
         HistorySummary.objects.select_for_update()
@@ -154,7 +167,8 @@ def revert(row: HistorySummary) -> HistorySummary | None:
     if current is None:
         raise Outdated("Only the summary in use can be taken back.")
     current.status = Status.REVERTED
-    current.save(update_fields=["status"])
+    current.turn_number = turn
+    current.save(update_fields=["status", "turn_number"])
     older = HistorySummary.objects.filter(
         mysis_id=current.mysis_id,
         status=Status.REPLACED,
@@ -166,12 +180,17 @@ def revert(row: HistorySummary) -> HistorySummary | None:
     return older
 
 
-def digest_now(span: Span) -> str:
-    """The digest of the span as it is stored now."""
+def clear(rows: models.QuerySet[HistorySummary]) -> int:
+    """Let failures count no more, so that breaker and cool-down end; how many."""
+    return rows.filter(status=Status.FAILED).update(status=Status.CLEARED)
+
+
+def rows_of(span: Span) -> list[Memory]:
+    """The messages of a span as they are stored now."""
     rows = Memory.objects.defer("content_vector", "reasoning_vector").filter(
         mysis_id=span.mysis_id, pk__gte=span.first_id, pk__lte=span.through_id
     )
-    return span_digest(messages_of(rows.order_by("pk")))
+    return list(rows.order_by("pk"))
 
 
 def _row(span: Span, effort: Effort) -> HistorySummary:

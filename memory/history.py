@@ -27,6 +27,7 @@ def message_of(row: Memory) -> Message:
         pending=row.pending,
         created_at=row.created_at.isoformat(),
         tick=row.tick,
+        turn=row.turn_id,
     )
 
 

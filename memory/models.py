@@ -130,6 +130,7 @@ class HistorySummary(models.Model):
         REPLACED = "replaced"
         REVERTED = "reverted"
         FAILED = "failed"
+        CLEARED = "cleared"
 
     mysis = models.ForeignKey(
         "agents.Mysis", on_delete=models.CASCADE, related_name="summaries"
@@ -144,6 +145,9 @@ class HistorySummary(models.Model):
         max_length=10, choices=Status.choices, default=Status.ACTIVE
     )
     history_hash = models.CharField(max_length=64)
+    # The newest order that it covers, and the answer that ended that, if one did.
+    order_id = models.BigIntegerField(null=True, blank=True)
+    answer_id = models.BigIntegerField(null=True, blank=True)
     # The Mysis's turn that made it: breaker and cool-down count turns.
     turn_number = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=1)
@@ -164,6 +168,11 @@ class HistorySummary(models.Model):
                 fields=["mysis", "generation"],
                 condition=Q(status__in=["active", "replaced"]),
                 name="summary_generation_once",
+            ),
+            models.UniqueConstraint(
+                fields=["mysis"],
+                condition=Q(status="active"),
+                name="summary_one_in_use",
             ),
             models.CheckConstraint(
                 condition=Q(first_id__lte=models.F("through_id")),

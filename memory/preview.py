@@ -7,7 +7,7 @@ gives; so a preview cannot differ from the call. It writes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.conf import settings
@@ -51,6 +51,7 @@ class Subject:
     tool_policy: Mapping[str, str] = field(default_factory=dict)
     tools_tokens: int = 0
     nudge: str | None = None
+    model: str = ""
     compaction: Compaction = field(default_factory=Compaction)
     calibration: float = 1.0
     estimate_error: float | None = None
@@ -79,6 +80,11 @@ def prepare(subject: Subject, *, now: datetime | None = None) -> Prepared:
     state = _state_renderer(subject, last, shown, now)
     loaded, request = _request(subject, last, state)
     assembly = assemble(request)
+    if loaded.cut:
+        assembly.warnings.append(
+            f"Messages before {loaded.start} were not read: there are too many that no "
+            "summary tells."
+        )
     return Prepared(
         subject=subject,
         request=request,
@@ -93,7 +99,8 @@ def _last_sent(subject: Subject) -> SentContext | None:
     """The call before this one, without its long account."""
     return (
         SentContext.objects.filter(mysis_id=subject.mysis_id)
-        .only("username", "facts", "dialect", "view", "digest")
+        .select_related("call")
+        .defer("ledger")
         .order_by("-id")
         .first()
     )
@@ -103,21 +110,18 @@ def _request(
     subject: Subject, last: SentContext | None, state: Callable[[int], str]
 ) -> tuple[tail.Tail, AssemblyRequest]:
     strategy = subject.strategy or registry.DEFAULT
-    summary = _summary(tail.newest_summary(subject.mysis_id))
+    summary = tail.newest_summary(subject.mysis_id)
+    window = subject.options.get("window")
     loaded = tail.load(
-        subject.mysis_id,
-        strategy=strategy,
-        window=subject.options.get("window"),
-        budget=subject.budget,
-        summary=summary,
+        tail.Wish(subject.mysis_id, strategy, window, subject.budget, summary, last)
     )
     same = last is not None and last.dialect == subject.dialect
     return loaded, AssemblyRequest(
         messages=loaded.messages,
         system=subject.system,
         pins=subject.pins,
-        summary=summary,
-        compaction=subject.compaction,
+        summary=_summary(summary),
+        compaction=_reported(subject, last),
         render_state=state,
         state_bytes=settings.ZOEA_STATE_BLOCK_BYTES,
         tool_policy=subject.tool_policy,
@@ -131,6 +135,25 @@ def _request(
         mysis=str(subject.mysis_id),
         previous=view_of(last, loaded.rows)[0] if last and same else None,
         nudge=subject.nudge,
+        unbroken_from=loaded.start or 0,
+    )
+
+
+def _reported(subject: Subject, last: SentContext | None) -> Compaction:
+    """With what the provider counted for the last prompt, beside our count (L2, A13).
+
+    The difference is what our count misses; it holds for other views too, so masks,
+    summaries and other options need no new report (L8).
+    """
+    if last is None or not last.call.input_tokens:
+        return subject.compaction
+    if subject.model and last.call.model != subject.model:
+        return subject.compaction
+    return replace(
+        subject.compaction,
+        reported_tokens=last.call.input_tokens,
+        reported_estimate=sum(last.stats["tokens_by_category"].values()),
+        reported_through=last.last_id or 0,
     )
 
 

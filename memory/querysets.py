@@ -47,13 +47,14 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         rows.reverse()
         return rows
 
-    def newest_intent(self, mysis_id: int) -> Memory | None:
-        """The newest message that a human or a broadcast brought (A14)."""
-        return (
-            self.filter(mysis_id=mysis_id, origin__in=["human", "broadcast"])
-            .order_by("-id")
-            .first()
-        )
+    def newest_intent(
+        self, mysis_id: int, *, through: int | None = None
+    ) -> Memory | None:
+        """The newest message that a human or a broadcast brought, up to an id (A14)."""
+        orders = self.filter(mysis_id=mysis_id, origin__in=["human", "broadcast"])
+        if through is not None:
+            orders = orders.filter(pk__lte=through)
+        return orders.order_by("-id").first()
 
 
 def matching_ids(

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from .context import registry
 from .context.strategy import Reads
-from .context.types import Budget, Message, Summary
+from .context.types import Budget, Message
 from .history import messages_of
-from .models import HistorySummary, Memory, Origin, Role, SentContext
+from .models import HistorySummary, Memory, Role, SentContext
 
 # Rows for the windowed strategies: enough that a window of the default size shows
 # what it left out.
@@ -25,56 +25,66 @@ TOKENS_PER_ROW = 16
 LEAST_ROWS = 400
 MOST_ROWS = 4_000
 UNREAD_COLUMNS = ("content_vector", "reasoning_vector")
-INTENT = (Origin.HUMAN, Origin.BROADCAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Whose rows are wanted, for which strategy and budget, after which summary.
+
+    ``last`` is the call before, whose reading is gone on with.
+    """
+
+    mysis_id: int
+    strategy: str
+    window: object
+    budget: Budget
+    summary: HistorySummary | None = None
+    last: SentContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What was loaded. ``start`` is the first id of the unbroken run at its end."""
+    """What was loaded. ``start`` is the first id of the unbroken run at its end.
+
+    ``cut`` tells that older rows were left, which no summary covers.
+    """
 
     messages: tuple[Message, ...]
     rows: Mapping[int, Memory]
     start: int | None
+    cut: bool = False
 
 
-def load(
-    mysis_id: int,
-    *,
-    strategy: str,
-    window: object,
-    budget: Budget,
-    summary: Summary | None,
-) -> Tail:
+def load(wish: Wish) -> Tail:
     """The rows that a strategy has to be given, oldest first.
 
     The newest order of a human or a broadcast is always among them (I17), and no
     result is without its call.
     """
-    reads = reads_of(strategy)
+    reads, summary, cut = reads_of(wish.strategy), wish.summary, False
     if reads == "newest":
-        rows = _newest(mysis_id, 0, _rows_for(window))
+        rows = _newest(wish.mysis_id, 0, _rows_for(wish.window))
     else:
-        after = summary.through_id if summary and reads == "unsummarized" else 0
-        rows = _from_a_steady_start(mysis_id, strategy, after, most_rows(budget))
+        told = summary if reads == "unsummarized" else None
+        rows, cut = _from_a_steady_start(wish, told.through_id if told else 0)
     found = {row.pk: row for row in rows}
     if reads == "unsummarized" and summary:
-        found.update((row.pk, row) for row in _covered(mysis_id, summary.through_id))
-    intent = Memory.objects.newest_intent(mysis_id)
+        found.update((row.pk, row) for row in _covered(summary))
+    intent = Memory.objects.newest_intent(wish.mysis_id)
     if intent is not None and rows:
         found[intent.pk] = intent
     messages = messages_of(found[number] for number in sorted(found))
-    return Tail(messages, found, rows[0].pk if rows else None)
+    return Tail(messages, found, rows[0].pk if rows else None, cut)
 
 
-def newest_summary(mysis_id: int) -> HistorySummary | None:
-    """The summary that views use."""
-    return (
-        HistorySummary.objects.filter(
-            mysis_id=mysis_id, status=HistorySummary.Status.ACTIVE
-        )
-        .order_by("-through_id")
-        .first()
+def newest_summary(mysis_id: int, *, lock: bool = False) -> HistorySummary | None:
+    """The summary that views use; ``lock`` keeps its row until the transaction ends."""
+    found = HistorySummary.objects.filter(
+        mysis_id=mysis_id, status=HistorySummary.Status.ACTIVE
     )
+    if lock:
+        found = found.select_for_update()
+    return found.order_by("-through_id").first()
 
 
 def reads_of(strategy: str) -> Reads:
@@ -95,23 +105,32 @@ def _rows_for(window: object) -> int:
     return min(MOST_ROWS, max(TAIL_ROWS, wanted))
 
 
-def _from_a_steady_start(
-    mysis_id: int, strategy: str, after: int, most: int
-) -> list[Memory]:
-    """All rows after an id, or after the start of the last call, `most` at most.
+def _from_a_steady_start(wish: Wish, after: int) -> tuple[list[Memory], bool]:
+    """All rows after an id, or after the start of the last call, up to a limit.
 
     Where there are more, the newest half of that many; the next calls go on from
-    there until the limit is reached again (I25, I26).
+    there until the limit is reached again (I25, I26). After a summary was made or
+    taken back, reading begins anew.
     """
-    last = (
-        SentContext.objects.filter(mysis_id=mysis_id)
-        .order_by("-id")
-        .values_list("strategy", "first_id")
-        .first()
-    )
-    start = (last[1] or 0) if last and last[0] == strategy else 0
-    rows = _newest(mysis_id, max(after, start - 1), most)
-    return rows if len(rows) < most else _whole(mysis_id, rows[-(most // 2) :])
+    most = most_rows(wish.budget)
+    start = _start_of(wish)
+    rows = _newest(wish.mysis_id, max(after, start - 1), most)
+    if len(rows) >= most:
+        return _whole(wish.mysis_id, rows[-(most // 2) :]), True
+    return rows, start > after + 1 and bool(rows) and _is_cut(wish, after, rows[0])
+
+
+def _start_of(wish: Wish) -> int:
+    last = wish.last
+    if last is None or last.strategy != wish.strategy or last.first_id is None:
+        return 0
+    generation = wish.summary.generation if wish.summary else 0
+    return last.first_id if last.stats.get("generation") == generation else 0
+
+
+def _is_cut(wish: Wish, after: int, first: Memory) -> bool:
+    left = Memory.objects.filter(mysis_id=wish.mysis_id, pk__gt=after, pk__lt=first.pk)
+    return left.exists()
 
 
 def _newest(mysis_id: int, after: int, limit: int) -> list[Memory]:
@@ -133,14 +152,8 @@ def _whole(mysis_id: int, rows: list[Memory]) -> list[Memory]:
     return [*older.filter(pk__gte=call.pk).order_by("pk")[:TAIL_ROWS], *rows]
 
 
-def _covered(mysis_id: int, through: int) -> Iterable[Memory]:
+def _covered(summary: HistorySummary) -> Iterable[Memory]:
     """The newest order that a summary covers, and the answer that ended it (A15)."""
-    told = Memory.objects.defer(*UNREAD_COLUMNS).filter(
-        mysis_id=mysis_id, pk__lte=through
-    )
-    order = told.filter(origin__in=INTENT).order_by("-pk").first()
-    if order is None:
-        return []
-    answers = told.filter(pk__gt=order.pk, role=Role.ASSISTANT, tool_calls=[])
-    answer = answers.exclude(content="").order_by("pk").first()
-    return [order] if answer is None else [order, answer]
+    wanted = [pk for pk in (summary.order_id, summary.answer_id) if pk is not None]
+    rows = Memory.objects.defer(*UNREAD_COLUMNS).filter(mysis_id=summary.mysis_id)
+    return rows.filter(pk__in=wanted)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import access, myses, prompts, records
+from . import access, myses, prompts, records, summaries
 
-__all__ = ["access", "myses", "prompts", "records"]
+__all__ = ["access", "myses", "prompts", "records", "summaries"]

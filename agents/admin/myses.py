@@ -14,7 +14,8 @@ from django.urls import URLPattern, path
 
 from agents import actions
 from agents.actions import ActionError
-from agents.models import Mysis, Pin
+from agents.models import Mysis, Pin, Prompt
+from agents.summarizing import SUMMARY_PROMPT_NAME
 
 from .preview import preview_view
 
@@ -53,6 +54,12 @@ class PinInline(admin.TabularInline[Pin, Mysis]):
 
 class MysisForm(forms.ModelForm[Mysis]):
     """A Mysis whose provider exists."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "prompt" in self.fields:
+            orders = Prompt.objects.exclude(name=SUMMARY_PROMPT_NAME)
+            self.fields["prompt"].queryset = orders  # type: ignore[attr-defined]
 
     def clean_model(self) -> str:
         """Refuse a provider that is not configured, at its field."""

@@ -22,6 +22,10 @@ from memory.admin.readonly import ReadOnlyAdmin
 
 from .myses import asker, told_deletion
 
+SUMMARY_HELP = (
+    "What a summary of a history is to hold. The rules of the answer are added when "
+    "it is asked for; nothing is filled in."
+)
 CLASSES = {"+": "added", "-": "removed", "@": "place"}
 
 
@@ -48,6 +52,8 @@ class PromptForm(forms.ModelForm[Prompt]):
         current = self.instance.current if self.instance.pk else None
         if current is not None:
             self.fields["text"].initial = current.text
+        if self.instance.name == SUMMARY_PROMPT_NAME:
+            self.fields["text"].help_text = SUMMARY_HELP
 
     def clean_text(self) -> str:
         """Browsers send other line ends than were stored."""
@@ -86,6 +92,12 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
             return "every summary"
         names = list(row.myses.order_by("name").values_list("name", flat=True)[:6])
         return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Prompt | None = None
+    ) -> tuple[str, ...]:
+        """The template of summaries is found by its name, so it keeps it."""
+        return ("name",) if obj and obj.name == SUMMARY_PROMPT_NAME else ()
 
     def get_urls(self) -> list[URLPattern]:
         """The stock addresses, and those of comparing and rolling back."""

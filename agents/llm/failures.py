@@ -75,6 +75,7 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
         _SERVER if status >= 500 else _REMEDIES.get(status, _REMEDIES[400]),
         retryable=retryable,
         retry_after=retry_after(error.headers or {}) if retryable else None,
+        status=status,
     )
 
 

@@ -19,6 +19,7 @@ from agents.llm.types import (
     Endpoint,
     Kind,
     ModelError,
+    ModelTimeoutError,
     Tool,
     UnknownProviderError,
     Usage,
@@ -81,7 +82,7 @@ async def complete(
         async with asyncio.timeout(seconds):
             return await wire.send(endpoint, messages, system, tools, wanted)
     except TimeoutError:
-        raise ModelError(
+        raise ModelTimeoutError(
             f"{endpoint.name} gave no answer within {seconds:g} seconds.",
             "Try again, or raise the timeout in the model settings.",
             retryable=True,

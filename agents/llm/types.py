@@ -20,7 +20,8 @@ class ModelError(Exception):
 
     ``detail`` is one sentence, ``remedy`` what to do about it. ``retryable`` says
     whether the same call may succeed later, ``retry_after`` how many seconds the
-    provider asks to wait. Never holds a key.
+    provider asks to wait, ``status`` is its HTTP status where it answered. Never holds
+    a key.
     """
 
     def __init__(
@@ -30,12 +31,18 @@ class ModelError(Exception):
         *,
         retryable: bool = False,
         retry_after: float | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(f"{detail} {remedy}".strip())
         self.detail = detail
         self.remedy = remedy
         self.retryable = retryable
         self.retry_after = retry_after
+        self.status = status
+
+
+class ModelTimeoutError(ModelError):
+    """A call that took longer than it may; a shorter one may not."""
 
 
 class UnknownProviderError(ModelError):

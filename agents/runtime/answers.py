@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -33,6 +34,8 @@ TOO_MANY = (
 LONGEST_ID = 200
 MOST_CALLS = 32
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
@@ -51,10 +54,19 @@ def record_answer(
     What was paid is recorded even where the turn has become void meanwhile.
     """
     _record_usage(begun, prepared.call_id, answer, latency_ms)
-    calibration.learn(
-        begun.model, estimated=prepared.estimated, reported=answer.usage.input
-    )
-    return _store_answer(begun, answer)
+    pending = _store_answer(begun, answer)
+    _learn(begun, prepared, answer)
+    return pending
+
+
+def _learn(begun: Begun, prepared: Prepared, answer: Completion) -> None:
+    """Let the estimate learn; an answer that was paid for is never lost to that."""
+    try:
+        calibration.learn(
+            begun.model, estimated=prepared.estimated, reported=answer.usage.input
+        )
+    except DatabaseError:
+        logger.exception("The token estimate could not learn from a call")
 
 
 @transaction.atomic

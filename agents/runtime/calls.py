@@ -34,20 +34,21 @@ class Prepared:
     estimated: int
 
 
-def look(begun: Begun, *, fold_tokens: int = 0) -> View:
+def look(begun: Begun, *, fold_tokens: int = 0, summary_calls: int = 0) -> View:
     """Assemble what the next call would be sent; reads only.
 
     It is done before the row is locked, so that a stop never waits for it.
-    ``fold_tokens`` bounds the history of which a summary may be asked for.
+    ``fold_tokens`` bounds the history of which a summary may be asked for,
+    ``summary_calls`` is how many requests were made for the one that it shows.
     """
     mysis = going_on(begun).first()
     if mysis is None:
         raise VoidedError
     subject = context.subject_of(mysis)
-    if fold_tokens:
-        bounded = replace(subject.compaction, fold_tokens=fold_tokens)
-        subject = replace(subject, compaction=bounded)
-    return prepare(subject)
+    known = replace(
+        subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
+    )
+    return prepare(replace(subject, compaction=known))
 
 
 @transaction.atomic

@@ -7,24 +7,37 @@ a turn, then the turn goes on without (I24).
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agents.llm.model import complete
-from agents.llm.types import Completion, Endpoint, ModelError, Tool
+from agents.llm.types import (
+    Completion,
+    Endpoint,
+    ModelError,
+    ModelTimeoutError,
+    Tool,
+)
 from memory.compactions import Effort, Outdated
 from memory.context.summary_prompt import SummaryRefused, read_summary
 from memory.preview import Prepared as View
 
 from . import answers, calls, records, summaries
 from .crossing import step
-from .records import Begun
+from .records import Begun, VoidedError
 from .summaries import Wanted
 
 ATTEMPTS = 2
 SECONDS = 60.0
+#: Tokens of an answer beside its summary: tags, and thoughts before them.
+MARGIN = 1_000
+#: With these a provider refuses a request that it has no room for.
+TOO_LONG = (400, 413, 422)
+logger = logging.getLogger(__name__)
+
 CORRECTION = "\n\nYour first answer was refused: {reason} Answer again, and mend that."
 
 
@@ -39,14 +52,19 @@ class Making:
     effort: Effort
     failure: str = ""
     correction: str = ""
+    done: bool = False
+    hopeless: bool = False
 
 
 async def compact(
     begun: Begun, endpoint: Endpoint, tools: Sequence[Tool], view: View
-) -> None:
+) -> int:
     """Make the summary that a view asks for, and keep it, or keep why there is none.
 
-    Raises VoidedError when the Mysis was stopped meanwhile.
+    Gives how many requests were made for it.
+
+    Raises VoidedError when the Mysis was stopped meanwhile, and ModelError where the
+    provider is out of order: then the turn's own call would fail no less.
     """
     await step(records.doing, begun, "summarising")
     making = Making(
@@ -57,14 +75,28 @@ async def compact(
         Effort(begun.number, begun.model),
     )
     try:
-        while making.effort.attempts < ATTEMPTS:
-            text = await _attempt(making)
-            if text:
-                await step(summaries.commit, begun, making.wanted, text, making.effort)
-                return
-    except Outdated as error:
-        making.failure = str(error)
-    await step(summaries.fail, begun, making.wanted, making.failure, making.effort)
+        await _make(making)
+    except (ModelError, VoidedError):
+        raise
+    except Exception as error:
+        # Whatever it is, it must not come back with every turn.
+        if not isinstance(error, Outdated):
+            logger.exception("A summary failed", exc_info=error)
+        making.failure = str(error) or type(error).__name__
+    if not making.done:
+        failed = (begun, making.wanted, making.failure, making.effort)
+        await step(summaries.fail, *failed)
+    return making.effort.attempts
+
+
+async def _make(making: Making) -> None:
+    while making.effort.attempts < ATTEMPTS and not making.hopeless:
+        text = await _attempt(making)
+        if text:
+            made = (making.begun, making.wanted, text, making.effort)
+            await step(summaries.commit, *made)
+            making.done = True
+            return
 
 
 async def _attempt(making: Making) -> str:
@@ -72,29 +104,34 @@ async def _attempt(making: Making) -> str:
     making.effort.attempts += 1
     last = making.effort.attempts >= ATTEMPTS
     try:
-        answer = await _ask(making)
-        text = _read(answer)
+        text = _read(await _ask(making))
         summaries.check(text, making.wanted, with_literals=not last)
         return text
     except SummaryRefused as error:
         making.failure = str(error)
         making.correction = CORRECTION.format(reason=error)
     except ModelError as error:
+        too_long = error.status in TOO_LONG or isinstance(error, ModelTimeoutError)
+        if not too_long:
+            raise
         making.failure = str(error)
-        if not last and not error.retryable:
+        if not last:
             await _fold_less(making)
     return ""
 
 
 async def _fold_less(making: Making) -> None:
-    """Ask for the older half only: the request may have been too long.
+    """Ask for the older half only: the request was too long, or took too long.
 
-    What is left out of it stays in the view, so no order is lost.
+    What is left out of it stays in the view, so no order is lost. Where less is not
+    worth a summary, the same request is not made again.
     """
     half = max(1, making.wanted.folded // 2)
     view = await step(calls.look, making.begun, fold_tokens=half)
     if view.assembly.summary_wanted:
         making.wanted = await step(summaries.wanted, view)
+    else:
+        making.hopeless = True
 
 
 async def _ask(making: Making) -> Completion:
@@ -105,7 +142,7 @@ async def _ask(making: Making) -> Completion:
         messages=_request(wanted, making.correction),
         system=wanted.system,
         tools=making.tools,
-        settings={**making.begun.model_settings, "timeout": SECONDS},
+        settings=_settings(making.begun.model_settings, wanted.limit),
     )
     latency = round((time.monotonic() - started) * 1000)
     making.effort.add(
@@ -115,6 +152,15 @@ async def _ask(making: Making) -> Completion:
     )
     await step(answers.spend, making.begun, answer, latency)
     return answer
+
+
+def _settings(own: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """The Mysis's own settings; a short limit of its answers must not cut a summary."""
+    settings = {**own, "timeout": SECONDS}
+    most = own.get("max_tokens")
+    if isinstance(most, int):
+        settings["max_tokens"] = max(most, limit + MARGIN)
+    return settings
 
 
 def _request(wanted: Wanted, correction: str) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,22 +12,19 @@ from agents import events, summarizing
 from agents.events import Kind
 from memory import compactions
 from memory.compactions import BREAKER_FAILURES, BREAKER_TURNS, Effort, Span
-from memory.context import registry
 from memory.context.summary_prompt import (
     check_summary,
     literals_of,
     missing_literals,
 )
 from memory.context.tokens import Counter, counter_for
-from memory.context.types import INTENT_ORIGINS
+from memory.context.types import INTENT_ORIGINS, AssemblyRequest, Message
 from memory.gamestate.parse import clean_text
 from memory.models import HistorySummary
 from memory.payload import span_digest
 from memory.preview import Prepared as View
 
 from .records import Begun, current
-
-LIMIT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +52,8 @@ def wanted(view: View) -> Wanted:
     asked = view.assembly.summary_wanted
     if asked is None:
         raise ValueError("The assembly asks for no summary.")
-    request, stats = view.request, view.assembly.stats
+    request = view.request
     inside = [m for m in request.messages if asked.first_id <= m.id <= asked.last_id]
-    folded = sum(
-        line.tokens_out
-        for line in view.assembly.ledger
-        if asked.first_id <= line.id <= asked.last_id
-    )
-    orders = [m.content for m in inside if m.origin in INTENT_ORIGINS]
-    options = registry.validate_options(request.strategy, request.options)
     return Wanted(
         span=Span(
             view.subject.mysis_id,
@@ -74,25 +64,24 @@ def wanted(view: View) -> Wanted:
         ),
         request=asked.request,
         system=view.assembly.system,
-        limit=getattr(options, "max_summary_tokens", LIMIT),
-        folded=folded,
-        replaced=folded + stats["tokens_by_category"]["summary"],
-        literals=_literals((*request.pins, *orders[-1:]), asked.request),
+        limit=asked.limit,
+        folded=asked.folded,
+        replaced=asked.replaced,
+        literals=_literals(request, inside),
         count=counter_for(request.counter, request.calibration),
     )
 
 
-def _literals(texts: Iterable[str], request: list[dict[str, Any]]) -> tuple[str, ...]:
-    """What must survive: literals of the texts that the folded messages show too."""
-    shown = "\n".join(str(m.get("content") or "") for m in request[:-1] if _said(m))
+def _literals(request: AssemblyRequest, inside: Sequence[Message]) -> tuple[str, ...]:
+    """What must survive: of pins and the newest order, what the history says too."""
+    orders = [m.content for m in inside if m.origin in INTENT_ORIGINS]
+    said = [m.content for m in inside if m.role != "tool"]
+    before = [request.summary.text] if request.summary else []
+    shown = "\n".join([*before, *said])
+    texts = (*request.pins, *orders[-1:])
     found = dict.fromkeys(part for text in texts for part in literals_of(text))
     lost = set(missing_literals(shown, found))
     return tuple(literal for literal in found if literal not in lost)
-
-
-def _said(message: dict[str, Any]) -> bool:
-    # The system message has the pins themselves.
-    return message.get("role") != "system"
 
 
 def check(text: str, asked: Wanted, *, with_literals: bool) -> None:
@@ -154,11 +143,11 @@ def fail(begun: Begun, asked: Wanted, error: str, effort: Effort) -> None:
     )
     after = compactions.standing(mysis.pk, turn=begun.number + 1)
     then = (
-        f"It was the {BREAKER_FAILURES}rd in a row: the next try is in {BREAKER_TURNS} "
-        "turns. Until then, what does not fit is left out. Look at the summarization "
+        f"It failed {BREAKER_FAILURES} times in a row or more: for {BREAKER_TURNS} turns "
+        "it is not tried. Until then, what does not fit is left out. Look at the summarization "
         "prompt and at the model."
         if after.breaker_open
-        else f"The next try is in {after.cooling_turns + 1} turns."
+        else f"For {after.cooling_turns} turns it is not tried again."
     )
     detail = f"The history could not be summarised: {error} {then}"
     events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": clean_text(detail)})

@@ -95,8 +95,8 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
         if view.assembly.summary_wanted and not progress.compacted:
             # Once a turn: whatever comes of it, the call is made then (I24, L12).
             progress.compacted = True
-            await compact(begun, endpoint, toolbox.specs, view)
-            view = await step(calls.look, begun)
+            made = await compact(begun, endpoint, toolbox.specs, view)
+            view = await step(calls.look, begun, summary_calls=made)
         prepared = await step(calls.keep, begun, number, view)
         progress.seen = max(progress.seen, prepared.seen)
         if not prepared.assembly.messages:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import memories, policies, records, summaries
+from . import memories, policies, records
 
-__all__ = ["memories", "policies", "records", "summaries"]
+__all__ = ["memories", "policies", "records"]

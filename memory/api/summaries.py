@@ -30,6 +30,9 @@ class SummaryText(Schema):
     tokens_before: int
     tokens_after: int
     status: str
+    attempts: int
+    error: str
+    cost: float
     created_at: datetime
 
 

@@ -24,7 +24,7 @@ ERROR_BOUND = 0.25
 
 _FACTOR_RANGE = (0.5, 2.0)
 #: The error moves by one part in so many at last.
-_SLOWNESS = 16
+_SLOWNESS = 64
 _JSON_MARKS = ('"', ":", ",", "{", "[")
 
 
@@ -90,11 +90,11 @@ class Calibration:
         """What is believed after one more call.
 
         `estimated` are its tokens as counted with this factor, `reported` those of
-        the provider; a call without either teaches nothing. The factor moves a third
-        of the way, within 0.5 to 2.0, so that one odd report does not upset the
-        budget. The error is the mean of |reported - estimated| / reported, at most 1
-        each, over this call, those before and the bound that is believed at first; it
-        moves more slowly, by 1/16 at last.
+        the provider; a call without either teaches nothing. The factor is the mean of
+        what this call and those before say, and of 1 at first, within 0.5 to 2.0; so
+        one odd report does not upset the budget. The error is the mean of |reported -
+        estimated| / reported, at most 1 each, over the same calls and the bound that
+        is believed at first. Both move by 1/64 at last.
         """
         if estimated <= 0 or reported <= 0:
             return self
@@ -103,7 +103,7 @@ class Calibration:
         off = min(1.0, abs(reported - estimated) / reported)
         weight = 1 / min(self.samples + 2, _SLOWNESS)
         return Calibration(
-            factor=min(high, max(low, self.factor + (seen - self.factor) / 3)),
+            factor=min(high, max(low, self.factor + (seen - self.factor) * weight)),
             error=self.error + (off - self.error) * weight,
             samples=self.samples + 1,
         )

@@ -69,14 +69,14 @@ def test_a_call_without_counts_teaches_nothing(estimated: int, reported: int) ->
 
 
 def test_the_error_is_a_mean_that_moves_slowly() -> None:
-    """A30: at first the bound counts as one sample, at last one call for a 16th."""
+    """A30: at first the bound counts as one sample, at last one call for a 64th."""
     first = Calibration().after(estimated=90, reported=100)
     assert first.error == pytest.approx((0.25 + 0.10) / 2)
     assert first.samples == 1
     second = first.after(estimated=120, reported=100)
     assert second.error == pytest.approx((0.25 + 0.10 + 0.20) / 3)
     late = Calibration(1.0, 0.02, 500).after(estimated=150, reported=100)
-    assert late.error == pytest.approx(0.02 + (0.50 - 0.02) / 16)
+    assert late.error == pytest.approx(0.02 + (0.50 - 0.02) / 64)
 
 
 @given(

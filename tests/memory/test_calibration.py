@@ -41,10 +41,29 @@ def test_small_differences_move_no_mark():
     assert (row.used, row.samples) == (1.0, 20)
 
 
-def test_once_enough_is_known_agreeing_calls_are_not_written():
-    for _ in range(calibration.ENOUGH + 10):
-        calibration.learn("m", estimated=1000, reported=1000)
-    assert TokenCalibration.objects.get().samples == calibration.ENOUGH
+def test_once_enough_is_known_few_calls_are_written_whatever_they_say():
+    """To leave out those that agree would let only the odd ones teach."""
+    for number in range(calibration.ENOUGH):
+        calibration.learn("m", estimated=1000 + number, reported=1000)
+    before = TokenCalibration.objects.get().samples
+    assert before == calibration.ENOUGH
+    for number in range(80):
+        calibration.learn("m", estimated=1000 + number, reported=1000)
+    assert TokenCalibration.objects.get().samples == before + 10
+
+
+def test_two_kinds_of_text_on_one_model_settle_in_the_middle():
+    """A factor that swings would move the marks of every context of the model."""
+    used = set()
+    for number in range(400):
+        factor = calibration.known("both").factor
+        used.add(factor)
+        ratio = 1.2 if number % 3 else 0.9
+        estimated = round((1000 + number) * factor)
+        calibration.learn(
+            "both", estimated=estimated, reported=round(ratio * (1000 + number))
+        )
+    assert len(used) <= 3
 
 
 def test_what_was_learnt_stands_in_the_statistics_and_scales_the_counts():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agents.models import ModelCall, Mysis
-from memory import sent, tail
+from memory import compactions, sent, tail
 from memory.context.registry import names
-from memory.context.types import Budget, Summary
+from memory.context.types import Budget
+from memory.history import messages_of
 from memory.models import HistorySummary, Memory
+from memory.payload import span_digest
 from memory.preview import Subject, prepare
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -18,10 +22,10 @@ SMALL = Budget(2_000, 200)
 MOST = tail.most_rows(SMALL)
 
 
-def load(mysis: Mysis, strategy: str, summary: Summary | None = None) -> tail.Tail:
-    return tail.load(
-        mysis.pk, strategy=strategy, window=None, budget=SMALL, summary=summary
-    )
+def load(
+    mysis: Mysis, strategy: str, summary: HistorySummary | None = None
+) -> tail.Tail:
+    return tail.load(tail.Wish(mysis.pk, strategy, None, SMALL, summary))
 
 
 def fill(mysis: Mysis, number: int) -> None:
@@ -41,16 +45,18 @@ def remember(subject: Subject) -> tuple[int, ...]:
     return tuple(message.id for message in prepared.request.messages)
 
 
-def summarised(mysis: Mysis, through: int, generation: int = 1) -> Summary:
-    HistorySummary.objects.create(
-        mysis=mysis,
-        first_id=1,
-        through_id=through,
-        generation=generation,
+def summarised(mysis: Mysis, first: int, through: int) -> HistorySummary:
+    """Commit a summary, as a turn does."""
+    before = tail.newest_summary(mysis.pk)
+    generation = before.generation if before else 0
+    span = compactions.Span(mysis.pk, first, through, generation, "")
+    digest = span_digest(messages_of(compactions.rows_of(span)))
+    return compactions.commit(
+        replace(span, digest=digest),
         text="All went well.",
-        history_hash="x",
+        tokens=(100, 3),
+        effort=compactions.Effort(1, "m"),
     )
-    return Summary(through, "All went well.", generation)
 
 
 def test_a_window_reads_the_newest_rows_and_the_newest_order():
@@ -110,13 +116,13 @@ def test_what_a_summary_covers_is_not_read_but_its_order_and_answer():
     mysis = make_mysis()
     fill(mysis, 5)
     order = make_memory(mysis, content="Dock now.")
-    fill(mysis, 1)
-    answer = make_memory(mysis, role="assistant", content="Docked.")
+    make_memory(mysis, role="assistant", content="Docked.")
     through = make_memory(mysis, role="assistant", content="And more.")
     after = make_memory(mysis, role="assistant", content="Later.")
-    summary = summarised(mysis, through.pk)
+    summary = summarised(mysis, order.pk - 5, through.pk)
     ids = [message.id for message in load(mysis, "tiered", summary).messages]
-    assert ids == [order.pk, answer.pk - 1, after.pk]
+    assert ids == [order.pk, order.pk + 1, after.pk]
+    assert (summary.order_id, summary.answer_id) == (order.pk, order.pk + 1)
     prepared = prepare(Subject(mysis.pk, "x", None, strategy="tiered"))
     block = prepared.assembly.messages[0]["content"]
     assert "All went well." in block
@@ -128,7 +134,7 @@ def test_a_strategy_without_summaries_reads_past_them():
     mysis = make_mysis()
     fill(mysis, 5)
     newest = Memory.objects.latest("pk")
-    summary = summarised(mysis, newest.pk)
+    summary = summarised(mysis, newest.pk - 4, newest.pk)
     assert len(load(mysis, "mask", summary).messages) == 5
 
 
@@ -143,3 +149,53 @@ def test_a_result_is_never_read_without_its_call():
         make_memory(mysis, role="tool", tool_call_id=call["id"])
     assert load(mysis, "full").messages[0].role == "assistant"
     assert load(mysis, "window").messages[0].role == "assistant"
+
+
+def test_an_order_is_carried_from_summary_to_summary_until_it_is_answered():
+    mysis = make_mysis()
+    order = make_memory(mysis, content="Dock now.")
+    calls = [
+        {"id": "c", "type": "function", "function": {"name": "x", "arguments": ""}}
+    ]
+    for _ in range(3):
+        make_memory(mysis, role="assistant", content="Calling.", tool_calls=calls)
+    first = summarised(mysis, order.pk, order.pk + 2)
+    assert (first.order_id, first.answer_id) == (order.pk, None)
+    answer = make_memory(mysis, role="assistant", content="Docked.")
+    make_memory(mysis, role="assistant", content="More.")
+    second = summarised(mysis, order.pk + 3, answer.pk)
+    assert (second.order_id, second.answer_id) == (order.pk, answer.pk)
+
+
+def test_after_a_summary_is_taken_back_its_history_is_read_again():
+    """I22: nothing falls between a summary that is gone and the next call's start."""
+    mysis = make_mysis()
+    fill(mysis, 20)
+    newest = Memory.objects.latest("pk").pk
+    subject = Subject(mysis.pk, "x", None, strategy="tiered", budget=SMALL)
+    summarised(mysis, newest - 19, newest - 10)
+    row = summarised(mysis, newest - 9, newest - 4)
+    assert remember(subject) == tuple(range(newest - 3, newest + 1))
+    compactions.revert(row, turn=1)
+    assert remember(subject) == tuple(range(newest - 9, newest + 1))
+    assert [s.generation for s in mysis.summaries.filter(status="active")] == [1]
+
+
+def test_an_order_from_far_back_is_in_no_span_and_what_was_not_read_is_told():
+    """I22: the span begins where reading does, so that it can be committed."""
+    mysis = make_mysis()
+    order = make_memory(mysis, content="Never sell titanium.")
+    fill(mysis, MOST + 10)
+    options = {"threshold": 1, "keep_recent": 2, "max_summary_tokens": 100}
+    subject = Subject(
+        mysis.pk, "x", None, strategy="summary", budget=SMALL, options=options
+    )
+    prepared = prepare(subject)
+    wanted = prepared.assembly.summary_wanted
+    assert wanted is not None
+    assert order.pk < wanted.first_id == prepared.loaded.start
+    assert "were not read" in prepared.assembly.warnings[-1]
+    row = summarised(mysis, wanted.first_id, wanted.last_id)
+    assert row.order_id == order.pk
+    after = prepare(subject)
+    assert "titanium" in str(after.assembly.messages)

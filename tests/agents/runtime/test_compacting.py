@@ -21,7 +21,6 @@ from agents.runtime.turn import take_turn
 from memory import compactions
 from memory.context.summary_prompt import RULES, prompt_with
 from memory.models import ContextPolicy, HistorySummary, SentContext
-from memory.preview import prepare
 from memory.shown import show
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.factories import make_memory
@@ -126,9 +125,10 @@ async def test_a_second_summary_takes_the_first_one_up(
     assert "Undock." in json.dumps(sent["messages"])
 
 
-def _more(mysis: Mysis) -> None:
+def _more(mysis: Mysis, words: int = 60) -> None:
     for number in range(20, 40):
-        make_memory(mysis, role="assistant", content=f"Step {number}. " + "word " * 60)
+        text = f"Step {number}. " + "word " * words
+        make_memory(mysis, role="assistant", content=text)
 
 
 @pytest.mark.parametrize(
@@ -230,10 +230,10 @@ async def test_the_breaker_opens_after_three_failures_and_closes_again(worn: Mys
             compactions.fail(span, error="No.", effort=effort)
             known = compactions.standing(worn.pk, turn=turn + 1)
             found.append((known.breaker_open, known.cooling_turns))
-        later = compactions.standing(worn.pk, turn=20 + compactions.BREAKER_TURNS)
+        later = compactions.standing(worn.pk, turn=21 + compactions.BREAKER_TURNS)
         return [*found, (later.breaker_open, later.cooling_turns)]
 
-    assert await in_db(broken)() == [(False, 4), (False, 4), (True, 0), (False, 0)]
+    assert await in_db(broken)() == [(False, 5), (False, 5), (True, 0), (False, 0)]
 
 
 async def test_a_summary_of_another_history_is_not_committed(
@@ -303,42 +303,90 @@ async def test_a_summary_can_be_taken_back(worn: Mysis, provider: FakeProvider):
 
     def back() -> tuple[str, Any]:
         row = HistorySummary.objects.get()
-        older = compactions.revert(row)
+        older = compactions.revert(row, turn=1)
         row.refresh_from_db()
         with pytest.raises(compactions.Outdated):
-            compactions.revert(row)
+            compactions.revert(row, turn=1)
         return row.status, older
 
     assert await in_db(back)() == ("reverted", None)
 
 
-async def test_the_report_of_the_last_call_counts_until_a_summary_changes_the_view(
+async def test_the_report_of_the_last_call_counts_as_what_the_estimate_missed(
     worn: Mysis, provider: FakeProvider
 ):
-    """L2, L7, L8, A18: what the provider counted serves as the probe, then is void."""
+    """L2, L7, L8, A13, A18: what the provider counted serves as the probe."""
     await in_db(ContextPolicy.objects.update)(options={"threshold": 0})
     provider.answer(completion("Aye."))
     await fly(worn)
     mysis = await refreshed(worn)
-    known = await in_db(context.compaction_of)(mysis, "summary")
     sent = await in_db(SentContext.objects.get)()
-    assert (known.reported_tokens, known.reported_through) == (1200, sent.last_id)
-    other = await in_db(context.compaction_of)(mysis, "tiered")
-    assert other.reported_tokens == 0
+    known = (await in_db(context.preview)(mysis)).request.compaction
+    assert (known.reported_tokens, known.reported_through) == (1000, sent.last_id)
+    counted = sum(sent.stats["tokens_by_category"].values())
+    assert known.reported_estimate == counted
+    await in_db(Mysis.objects.update)(model="pilot")
+    other = (await in_db(context.preview)(await refreshed(worn))).request.compaction
+    assert other.reported_tokens == 0, "another model counts otherwise"
 
-    def summarised() -> int:
-        soon = {"threshold": 500, "keep_recent": 2, "max_summary_tokens": 300}
-        view = prepare(context.subject_of(mysis, options=soon))
-        wanted = store.wanted(view)
-        compactions.commit(
-            wanted.span,
-            text="Short.",
-            tokens=(100, 2),
-            effort=compactions.Effort(2, "m"),
-        )
-        return context.compaction_of(mysis, "summary").reported_tokens
 
-    assert await in_db(summarised)() == 0
+async def test_a_view_over_budget_is_summarised_too(
+    worn: Mysis, provider: FakeProvider
+):
+    """What is dropped from the view is in the request, and counts as replaced."""
+    await in_db(ContextPolicy.objects.update)(budget_tokens=16_000, budget_reserve=500)
+    await in_db(_more)(worn, words=900)
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    await fly(worn)
+    (row,) = await in_db(summaries)(worn)
+    assert (row.status, row.error) == ("active", "")
+    assert row.tokens_before > 1_000
+    sent = await in_db(SentContext.objects.get)()
+    assert sent.stats["summary_calls"] == 1
+
+
+async def test_a_provider_that_is_out_of_order_is_no_bad_summary(
+    worn: Mysis, provider: FakeProvider
+):
+    """The turn fails as its own call would, and nothing counts for the breaker."""
+    provider.refuse(503, "Overloaded.")
+    after = await fly(worn)
+    assert "Overloaded" in after.last_error
+    assert (after.state, after.next_job is not None) == ("running", True)
+    assert await in_db(summaries)(worn) == []
+    assert len(provider.requests) == 1
+
+
+async def test_a_request_that_stays_too_long_is_not_made_again(
+    worn: Mysis, provider: FakeProvider
+):
+    options = {"threshold": 500, "keep_recent": 2, "max_summary_tokens": 900}
+    await in_db(ContextPolicy.objects.update)(options=options)
+    provider.refuse(400, "maximum context length")
+    provider.answer(completion("Aye."))
+    after = await fly(worn)
+    assert after.last_error == ""
+    assert len(provider.requests) == 2
+    (row,) = await in_db(summaries)(worn)
+    assert (row.status, row.attempts) == ("failed", 1)
+
+
+async def test_any_error_is_remembered_and_the_turn_goes_on(
+    worn: Mysis, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+):
+    """I23: else every turn would meet it again."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a fault of our own")
+
+    monkeypatch.setattr(store, "check", broken)
+    provider.answer(completion(GOOD))
+    provider.answer(completion("Aye."))
+    after = await fly(worn)
+    assert after.last_error == ""
+    (row,) = await in_db(summaries)(worn)
+    assert (row.status, row.error) == ("failed", "a fault of our own")
 
 
 async def test_what_was_summarised_is_still_found(worn: Mysis, provider: FakeProvider):

@@ -6,10 +6,12 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from memory import compactions
+from agents import actions
+from agents.actions import ActionError
+from memory.admin.readonly import ReadOnlyAdmin
 from memory.models import HistorySummary
 
-from .readonly import ReadOnlyAdmin
+from .myses import asker
 
 
 @admin.register(HistorySummary)
@@ -42,8 +44,8 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
         """Use the summary before, or the history itself, from the next call on."""
         for row in chosen.order_by("-generation"):
             try:
-                older = compactions.revert(row)
-            except compactions.Outdated as error:
+                older = actions.take_back_summary(summary=row, by=asker(request))
+            except ActionError as error:
                 self.message_user(request, f"{row}: {error}", messages.ERROR)
                 continue
             instead = f"summary {older.generation}" if older else "the history itself"
@@ -51,9 +53,8 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
 
     @admin.action(description="Clear failures: try again soon", permissions=["manage"])
     def try_again(self, request: HttpRequest, chosen: QuerySet[HistorySummary]) -> None:
-        """Forget failures, so that breaker and cool-down end."""
-        failed = chosen.filter(status=HistorySummary.Status.FAILED)
-        number, _ = failed.delete()
+        """Let failures count no more, so that breaker and cool-down end."""
+        number = actions.clear_failed_summaries(chosen=chosen, by=asker(request))
         self.message_user(request, f"{number} failures are cleared.")
 
     def has_manage_permission(self, request: HttpRequest) -> bool:

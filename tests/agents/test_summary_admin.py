@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
-from agents.models import Mysis
+from agents.models import Event, Mysis
 from memory import compactions
 from memory.context.types import Compaction
 from memory.models import HistorySummary
@@ -43,6 +43,8 @@ def test_a_summary_is_taken_back_and_the_one_before_is_used(admin_client: Client
     newer.refresh_from_db()
     assert (older.status, newer.status) == ("active", "reverted")
     assert "Only the summary in use" in act(admin_client, "take_back", newer)
+    told = Event.objects.filter(kind="context.compacted")
+    assert [line.data["status"] for line in told] == ["reverted"]
     assert "the history itself is used" in act(admin_client, "take_back", older)
 
 
@@ -52,7 +54,10 @@ def test_failures_are_cleared_and_nothing_else(admin_client: Client):
     assert compactions.standing(mysis.pk, turn=3).breaker_open
     assert "3 failures are cleared" in act(admin_client, "try_again", *rows)
     assert compactions.standing(mysis.pk, turn=3) == Compaction()
-    assert HistorySummary.objects.count() == 1
+    statuses = HistorySummary.objects.order_by("pk").values_list("status", flat=True)
+    assert list(statuses) == ["active", *["cleared"] * 3]
+    told = Event.objects.filter(kind="context.compacted")
+    assert {line.data["by"] for line in told} == {"operator:admin"}
 
 
 def test_a_viewer_of_the_admin_may_do_neither(client: Client, django_user_model):
