@@ -15,13 +15,17 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
+from agents.llm.overflow import is_overflow
+from agents.llm.refusals import page_text, provider_text
 from agents.llm.types import Endpoint, ModelError
+from agents.llm.wires.http import TooLargeError
 from memory.gamestate.parse import clean_text
 
 LONGEST = 500
 """Characters of a provider's own words that are kept."""
 
 # Providers repeat a refused key, mostly shortened by stars.
+_MANUAL = re.compile(r" *For further information visit \S+")
 _KEY = re.compile(r"\b(?:sk|key|pk)-[\w*.…-]{4,}")
 
 _REMEDIES = {
@@ -34,6 +38,10 @@ _REMEDIES = {
     429: "The provider limits its callers; it is tried again later.",
 }
 _SERVER = "The provider has a fault; it is tried again later."
+_OVERFLOW = (
+    "Choose a smaller budget in the context policy, or give the provider the window "
+    "that its model really has."
+)
 
 
 def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
@@ -41,6 +49,13 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
     if isinstance(error, ModelHTTPError):
         return _refused(endpoint, error)
     said = _clean(endpoint, str(error) or type(error).__name__)
+    if large := _too_large(error):
+        return ModelError(
+            f"{endpoint.name} answered {large}, and the rest was not read.",
+            "Limit the answers by max_tokens in the model settings, and check the base "
+            "URL of the provider.",
+            retryable=True,
+        )
     if isinstance(error, (ModelConnectionError, ModelRequestTimeout)):
         return ModelError(
             f"{endpoint.name} could not be reached: {said}.",
@@ -61,6 +76,13 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
     )
 
 
+def _too_large(error: BaseException | None) -> TooLargeError | None:
+    """The libraries wrap what the body of an answer raised, each in its own way."""
+    while error is not None and not isinstance(error, TooLargeError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
 def _is_undecoded(error: ModelAPIError) -> bool:
     """Whether the answer came, but was not JSON."""
     return isinstance(error.__cause__, ValueError)
@@ -70,25 +92,19 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     status = error.status_code
     said = _clean(endpoint, provider_text(error.body))
     retryable = status in (408, 409, 425, 429) or status >= 500
-    return ModelError(
+    refusal = ModelError(
         f"{endpoint.name} answered {status}{f': {said}' if said else ''}.",
         _SERVER if status >= 500 else _REMEDIES.get(status, _REMEDIES[400]),
         retryable=retryable,
         retry_after=retry_after(error.headers or {}) if retryable else None,
         status=status,
     )
+    return _too_long(refusal) if is_overflow(refusal) else refusal
 
 
-def provider_text(body: object) -> str:
-    """The provider's own sentence in the body of an error, however it is wrapped."""
-    if isinstance(body, str):
-        return body
-    if not isinstance(body, Mapping):
-        return ""
-    for key in ("error", "message", "detail"):
-        if found := provider_text(body.get(key)):
-            return found
-    return ""
+def _too_long(error: ModelError) -> ModelError:
+    """The same request never passes, even where a server calls it a fault of its own."""
+    return ModelError(error.detail, _OVERFLOW)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -118,6 +134,7 @@ def _clean(endpoint: Endpoint, text: str) -> str:
     """One bounded line without the key, without a full stop at its end."""
     if endpoint.key:
         text = text.replace(endpoint.key, "[key]")
+    text = page_text(_MANUAL.sub("", text[: LONGEST * 20]))
     text = " ".join(clean_text(_KEY.sub("[key]", text)).split())
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"

@@ -13,10 +13,12 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from agents.llm.types import ChatMessage, Completion, Endpoint, Tool
 from agents.llm.wires import http
+from agents.llm.wires.mending import mend_calls, raise_hidden_error
 from agents.llm.wires.request import ask
 
 if TYPE_CHECKING:
     import httpx2
+    from openai.types.chat import ChatCompletion
 
 OFFICIAL = "https://api.openai.com/v1"
 # The client wants a key even where the server wants none.
@@ -48,6 +50,11 @@ class VerbatimChatModel(OpenAIChatModel):
         model_settings: Any = None,
     ) -> Any:
         return self._chat
+
+    def _validate_completion(self, response: ChatCompletion) -> Any:
+        raise_hidden_error(response, self.model_name)
+        mend_calls(response)
+        return super()._validate_completion(response)
 
 
 async def send(
