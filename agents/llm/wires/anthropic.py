@@ -13,11 +13,14 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from agents.llm.replies import unseal
 from agents.llm.types import ChatMessage, Completion, Endpoint, Tool
 from agents.llm.wires import http
+from agents.llm.wires.caching import MARK, marked
 from agents.llm.wires.request import ask
 
+OFFICIAL = "https://api.anthropic.com"
 DEFAULT_MAX_TOKENS = 8_000
 """This API wants a limit; it is the output reserve of a context budget."""
 
+DEFAULTS = {"max_tokens": DEFAULT_MAX_TOKENS, "anthropic_cache_tool_definitions": True}
 Json = dict[str, Any]
 
 
@@ -54,23 +57,23 @@ async def send(
     """One message; a system message among the others joins the system text."""
     said = [str(m["content"]) for m in messages if m["role"] == "system"]
     texts = [text for text in (system, *said) if text]
-    chat = messages_of([m for m in messages if m["role"] != "system"])
+    chat = marked(messages_of([m for m in messages if m["role"] != "system"]))
     async with http.client() as client:
         provider = AnthropicProvider(
             api_key=endpoint.key or "none",
-            base_url=endpoint.base_url or None,
+            base_url=endpoint.base_url or OFFICIAL,
             http_client=client,
         )
         model = VerbatimMessagesModel(
             endpoint, provider, "\n\n".join(texts) or None, chat
         )
-        wanted = {"max_tokens": DEFAULT_MAX_TOKENS, **settings}
+        wanted = {**DEFAULTS, **settings}
         return await ask(endpoint, model, [], tools, wanted)
 
 
 def _cached(system: str) -> list[Json]:
-    """The system text as a block that ends the cached prefix: tools and system."""
-    return [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
+    """The system text as a block that ends a cached prefix: tools and system."""
+    return [{"type": "text", "text": system, "cache_control": dict(MARK)}]
 
 
 def messages_of(messages: Sequence[ChatMessage]) -> list[Json]:
@@ -91,8 +94,4 @@ def _opened(block: Json) -> Iterator[Json]:
     if block.get("type") != "thinking":
         yield block
         return
-    for text, signed in unseal(block["thinking"], block["signature"]):
-        if text:
-            yield {"type": "thinking", "thinking": text, "signature": signed}
-        else:
-            yield {"type": "redacted_thinking", "data": signed}
+    yield from unseal(block["thinking"], block["signature"])

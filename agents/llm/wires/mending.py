@@ -15,8 +15,6 @@ from pydantic_ai.exceptions import ModelHTTPError
 
 FAULT = 500
 """The status of an error that came with 200 and names none itself."""
-NAMELESS = "unknown"
-"""A call of no tool; the tool chain tells the model that there is none of that name."""
 
 
 def raise_hidden_error(response: ChatCompletion, model: str) -> None:
@@ -32,8 +30,8 @@ def raise_hidden_error(response: ChatCompletion, model: str) -> None:
 
 
 def _status(error: object) -> int:
-    code = error.get("code") if isinstance(error, Mapping) else None
-    number = int(code) if str(code).isdecimal() else FAULT
+    code = str(error.get("code")) if isinstance(error, Mapping) else ""
+    number = int(code) if code.isascii() and code.isdecimal() else FAULT
     return number if 400 <= number < 600 else FAULT
 
 
@@ -44,7 +42,7 @@ def mend_calls(response: ChatCompletion) -> None:
         function = getattr(call, "function", None)
         if function is None:
             continue
-        function.name = str(function.name or NAMELESS)
+        function.name = str(function.name or "")
         if function.arguments is None:
             function.arguments = ""
         elif not isinstance(function.arguments, str):

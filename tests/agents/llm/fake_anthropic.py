@@ -199,6 +199,8 @@ def _check_text(where: str, block: Json) -> Iterator[Json]:
 def _check_call(where: str, block: Json, seen: set[str]) -> None:
     if not _ID.fullmatch(block["id"]):
         raise RefusedError(f"{where}.id: String should match pattern '{_ID.pattern}'")
+    if not _NAME.fullmatch(block["name"]):
+        raise RefusedError(f"{where}.tool_use.name: String should match pattern")
     if block["id"] in seen:
         raise RefusedError(f"{where}: `tool_use` ids must be unique")
     if not isinstance(block["input"], dict):

@@ -145,6 +145,8 @@ def _check_assistant(where: str, message: Json) -> list[str]:
         raise RefusedError(f"Invalid '{where}': content or tool_calls is needed.")
     for item in calls:
         arguments = json.loads(item["function"]["arguments"])
+        if not _NAME.fullmatch(item["function"]["name"]):
+            raise RefusedError(f"Invalid '{where}.tool_calls.function.name'.")
         if item.get("type") != "function" or not isinstance(arguments, dict):
             raise RefusedError(f"Invalid '{where}.tool_calls'.")
     ids = [item["id"] for item in calls]
