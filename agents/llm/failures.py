@@ -104,7 +104,7 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
 
 def _too_long(error: ModelError) -> ModelError:
     """The same request never passes, even where a server calls it a fault of its own."""
-    return ModelError(error.detail, _OVERFLOW)
+    return ModelError(error.detail, _OVERFLOW, status=error.status)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -59,7 +59,6 @@ _WORDS = re.compile(
 _NEVER = re.compile(
     r"rate.?limit|per.?min(?:ute)?\b|\b[TR]P[MD]\b|quota|per day|api key", re.IGNORECASE
 )
-_STATUS = re.compile(r" answered ([45]\d\d)\b")
 _NOT_THESE = (401, 402, 403, 404, 408, 429)
 _TOO_LARGE = 413
 
@@ -67,10 +66,9 @@ _TOO_LARGE = 413
 def is_overflow(error: ModelError) -> bool:
     """Whether the request was too long for the model, so that a shorter one may do."""
     text = error.detail
-    status = getattr(error, "status", None) or _status_in(text)
-    if status in _NOT_THESE or _NEVER.search(text):
+    if error.status in _NOT_THESE or _NEVER.search(text):
         return False
-    if status == _TOO_LARGE:
+    if error.status == _TOO_LARGE:
         return True
     return bool(_WORDS.search(text)) or _limit_in(text) is not None
 
@@ -81,11 +79,6 @@ def limit_of(error: ModelError) -> int | None:
     The answer's own tokens count towards it.
     """
     return _limit_in(error.detail) if is_overflow(error) else None
-
-
-def _status_in(text: str) -> int | None:
-    found = _STATUS.search(text)
-    return int(found[1]) if found else None
 
 
 def _limit_in(text: str) -> int | None:

@@ -31,6 +31,7 @@ async def test_too_long(
     error = await refused(refusal, provider, anthropic)
     assert is_overflow(error)
     assert limit_of(error) == refusal.limit
+    assert error.status == refusal.status
     # The same request would be refused again, whatever the status says.
     assert not error.retryable
     assert "smaller budget" in error.remedy
