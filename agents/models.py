@@ -200,6 +200,10 @@ class Mysis(models.Model):
     max_iterations = models.PositiveIntegerField(
         default=10, validators=[MinValueValidator(1), MaxValueValidator(1000)]
     )
+    messaging = models.BooleanField(
+        default=False,
+        help_text="Whether it is given tools to write to other Myses.",
+    )
     nudges = models.PositiveIntegerField(default=0, editable=False)
     # Turns in a row that the model or the game failed; back-off grows with it.
     failures = models.PositiveIntegerField(default=0, editable=False)

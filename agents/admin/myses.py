@@ -26,7 +26,9 @@ EDITABLE = (
     "prompt",
     "policy",
     "max_iterations",
+    "messaging",
 )
+AFTERWARDS = ("model_settings", "messaging")
 
 
 def told_deletion(
@@ -115,11 +117,11 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         if change:
             actions.update_mysis(mysis=obj, by=by, **values)
             return
-        settings = values.pop("model_settings")
+        more = {field: values.pop(field) for field in AFTERWARDS}
         made = actions.create_mysis(by=by, **values)
         obj.pk = made.pk
-        if settings:
-            actions.update_mysis(mysis=made, by=by, model_settings=settings)
+        if any(more.values()):
+            actions.update_mysis(mysis=made, by=by, **more)
 
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
@@ -73,6 +74,9 @@ class MysisChange(Body):
     prompt: str | None = None
     pins: Annotated[list[Text], Field(max_length=100)] | None = None
     max_iterations: MaxIterations | None = None
+    messaging: Annotated[
+        bool | None, Field(description="Whether it may write to other Myses.")
+    ] = None
 
 
 class MysisIn(MysisChange):
@@ -102,8 +106,13 @@ def list_myses(request: HttpRequest, window: Query[Window]) -> Rows:
 @router.post("/myses", response={201: MysisOut})
 def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
     """Make an idle Mysis; 422 for a name that is taken or an unknown provider."""
-    values = changes_of(body)
-    return Status(201, actions.create_mysis(**values, by=lookup.by(request)))
+    values, by = changes_of(body), lookup.by(request)
+    messaging = values.pop("messaging", False)
+    with transaction.atomic():
+        made = actions.create_mysis(**values, by=by)
+        if messaging:
+            made = actions.update_mysis(mysis=made, by=by, messaging=True)
+    return Status(201, made)
 
 
 @router.get("/myses/{reference}", response=MysisOut)
@@ -149,7 +158,7 @@ def send_message(request: HttpRequest, reference: str, body: MessageIn) -> Memor
 def changes_of(body: MysisChange) -> dict[str, Any]:
     """The given fields, with rows in place of names; raises a 422 Problem."""
     values = body.model_dump(exclude_unset=True)
-    for field in ("name", "model", "pins", "max_iterations"):
+    for field in ("name", "model", "pins", "max_iterations", "messaging"):
         if field in values and values[field] is None:
             raise invalid(field, "cannot be null; leave it out to keep it.")
     if "prompt" in values:

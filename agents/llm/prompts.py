@@ -51,7 +51,11 @@ You see only a part of your history. A summary of the game state comes with it: 
 says how old each fact is and what your own actions have made untrue. Trust what is \
 fresh there instead of asking again; call a get_ tool when a fact that you need is \
 marked as changed or is too old for your decision.
-Older messages are kept, but not shown. When you need something from earlier:
+Older messages are kept, but not shown, or shown shortened with a handle such as \
+ctx://7/1234. When you need something from earlier:
+- zoea_recall with a handle brings back the whole text that it stands for; with \
+state://<tool>, such as state://get_map, the newest answer of a get_ tool, without \
+asking the game. Long texts come in parts: go on with the offset that is named.
 - zoea_search_messages finds what was said and what tools answered, by keyword.
 - zoea_search_reasoning finds what you thought at the time, by keyword.
 - Use them when an order, a price or a place is mentioned that you cannot see; search \

@@ -10,7 +10,7 @@ from agents.tools.account import account
 from agents.tools.catalogue import game_tools
 from agents.tools.crossing import cross
 from agents.tools.guard import guard
-from agents.tools.local import LOCAL_TOOLS, local
+from agents.tools.local import local, offered
 from agents.tools.record import record
 from agents.tools.redact import redact
 from agents.tools.request import CallNext, Outcome, Request, Seat, Step
@@ -81,7 +81,8 @@ async def open_toolbox(mysis_id: int) -> Toolbox:
     session = await pool().session(mysis_id)
     card = await cross(accounts.active, mysis_id)
     tools = await game_tools(session, card)
-    seat = Seat(mysis_id, {**tools, **LOCAL_TOOLS}, card)
+    ours = await cross(offered, mysis_id)
+    seat = Seat(mysis_id, {**tools, **ours}, card)
     if card is not None and card.session:
         seat.secrets.add(card.session)
     return Toolbox(seat)

@@ -51,6 +51,7 @@ def test_a_mysis_is_made_and_changed_through_the_actions(staff: Client):
         "model": "pilot",
         "model_settings": "{}",
         "max_iterations": 5,
+        "messaging": "on",
         "pins-TOTAL_FORMS": 1,
         "pins-INITIAL_FORMS": 0,
         "pins-0-text": "never attack miners",
@@ -59,6 +60,7 @@ def test_a_mysis_is_made_and_changed_through_the_actions(staff: Client):
     ada = Mysis.objects.get(name="Ada")
     assert [pin.text for pin in ada.pins.all()] == ["never attack miners"]
     assert ada.prompt is not None
+    assert ada.messaging
     url = reverse("admin:agents_mysis_change", args=[ada.pk])
     assert "Preview the next context" in page(staff, url)
 

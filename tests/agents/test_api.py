@@ -49,6 +49,7 @@ def test_a_mysis_is_made_read_changed_and_deleted(admin: Program) -> None:
             "prompt": "miner",
             "pins": ["never attack miners"],
             "max_iterations": 1000,
+            "messaging": True,
         },
     )
     assert made.status_code == 201
@@ -58,6 +59,7 @@ def test_a_mysis_is_made_read_changed_and_deleted(admin: Program) -> None:
     assert (item["account"], item["tick"], item["last_error"]) == (None, None, None)
     row = Mysis.objects.get()
     assert (row.max_iterations, row.pins.get().text) == (1000, "never attack miners")
+    assert row.messaging is True
     for reference in (str(row.pk), "Ada%20Lovelace"):
         assert admin.get(f"/myses/{reference}").json() == item
     changed = admin.patch(
@@ -91,6 +93,7 @@ def test_a_mysis_is_made_read_changed_and_deleted(admin: Program) -> None:
         ({"name": "n", "model": "pilot", "max_iterations": "5"}, "max_iterations"),
         ({"name": "n", "model": "pilot", "max_iterations": 10**400}, "max_iterations"),
         ({"name": "n", "model": "pilot", "max_iterations": None}, "max_iterations"),
+        ({"name": "n", "model": "pilot", "messaging": None}, "messaging"),
         ({"name": "n", "model": "pilot", "policy": "none"}, "policy"),
         ({"name": "n", "model": "pilot", "prompt": "none"}, "prompt"),
         ({"name": "n", "model": "pilot", "pins": "x"}, "pins"),

@@ -64,6 +64,8 @@ def test_the_default_prompt_names_everything() -> None:
     memory, context = said.index("## Memory"), said.index("## Context & Memory")
     assert "captain's log" in said[memory:context]
     assert "zoea_search_messages" in said[context:]
+    for wanted in ("zoea_recall", "ctx://", "state://get_map"):
+        assert wanted in said[context:]
 
 
 def test_nudges_become_more_urgent_and_remind_of_the_search() -> None:

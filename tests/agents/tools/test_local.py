@@ -10,7 +10,7 @@ import pytest
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.crossing import cross
-from agents.tools.local import LONGEST_CONTENT, excerpt
+from agents.tools.searches import LONGEST_CONTENT, excerpt
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_memory
 
@@ -117,3 +117,4 @@ def test_a_long_text_is_cut_around_the_hit() -> None:
     assert len(shown) < LONGEST_CONTENT + 60
     assert f"({len(text) - LONGEST_CONTENT} characters not shown)" in shown
     assert excerpt("short", "x") == "short"
+    assert "see ctx://7/12)" in excerpt(text, "needle", "ctx://7/12")

@@ -1,0 +1,138 @@
+"""Handles: what they bring back, whole and in parts (I21)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.models import Mysis
+from memory import recall
+from memory.context import registry
+from memory.context.types import Budget
+from memory.models import Memory
+from memory.preview import Subject, prepare
+from memory.recall import LARGEST_PART, RecallError, part, read_handle
+from tests.factories import make_memory, make_mysis
+
+
+@given(st.text(max_size=200), st.integers(1, 50))
+def test_parts_put_together_are_the_text(text: str, limit: int) -> None:
+    pieces, at = [], 0
+    while True:
+        found = part(text, at, limit)
+        assert len(found.text) <= limit
+        assert (found.offset, found.total) == (at, len(text))
+        pieces.append(found.text)
+        if found.next is None:
+            break
+        at = found.next
+    assert "".join(pieces) == text
+
+
+def test_a_part_is_never_larger_than_the_limit() -> None:
+    text = "x" * (LARGEST_PART + 1)
+    assert len(part(text, 0, 10**9).text) == LARGEST_PART
+    assert part(text, LARGEST_PART).text == "x"
+    assert part(text, 10**9).text == ""
+    assert part(text, -5, 0).text == "x"
+
+
+@pytest.mark.parametrize(
+    ("handle", "owner", "number"),
+    [
+        ("ctx://7/12", "7", 12),
+        (" ctx://self/1 ", "self", 1),
+        ("ctx://Ibn al-Haytham/3", "Ibn al-Haytham", 3),
+    ],
+)
+def test_handles_name_their_owner_and_message(
+    handle: str, owner: str, number: int
+) -> None:
+    assert read_handle(handle) == recall.Handle(owner, number)
+
+
+@pytest.mark.parametrize(
+    "handle",
+    ["", "12", "ctx://", "ctx://7", "ctx:///12", "ctx://7/x", "ctx://7/-1",
+     "ctx://7/١٢", "state://get_ship", "ctx://7/" + "9" * 30, "ctx://" + "a" * 9000],
+)  # fmt: skip
+def test_what_is_no_message_handle_is_refused_with_the_form(handle: str) -> None:
+    with pytest.raises(RecallError, match="ctx://7/1234"):
+        read_handle(handle)
+
+
+def _history(mysis: Mysis) -> None:
+    """Orders, plain answers, and calls with long results in odd characters."""
+    for turn in range(30):
+        make_memory(mysis, content=f'order {turn}: "go" {{鉄}} | a:b\n')
+        call = {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": "get_map", "arguments": f'{{"at": "{turn}"}}'},
+        }
+        make_memory(mysis, role="assistant", content="Looking.", tool_calls=[call])
+        make_memory(
+            mysis,
+            role="tool",
+            tool_call_id="call_1",
+            tool_name="get_map",
+            content=f"<b>{turn}</b> " + "é\u200d🚀 " * 900,
+        )
+        make_memory(mysis, role="assistant", content=f"Seen {turn}.", reasoning="hm")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("strategy", registry.names())
+def test_everything_a_view_leaves_out_comes_back_letter_for_letter(
+    strategy: str,
+) -> None:
+    """I21: every line of the ledger with a handle, under every strategy."""
+    ada = make_mysis()
+    _history(ada)
+    subject = Subject(
+        ada.pk, ada.name, "You fly.", strategy=strategy, budget=Budget(30_000, 2_000)
+    )
+    ledger = prepare(subject).assembly.ledger
+    handles = [line.handle for line in ledger if line.handle]
+    assert handles
+    for handle in handles:
+        named = read_handle(handle)
+        assert named.owner == str(ada.pk)
+        row = Memory.objects.get(pk=named.message_id)
+        text = recall.message(ada.pk, named.message_id)
+        if row.tool_calls:
+            assert text.startswith("Looking.\n")
+            assert row.tool_calls[0]["function"]["arguments"] in text
+        else:
+            assert text == row.content
+
+
+@pytest.mark.django_db
+def test_a_message_of_another_mysis_is_as_unknown_as_none() -> None:
+    """I27."""
+    ada, bob = make_mysis(), make_mysis()
+    secret = make_memory(bob, content="Bob's plan")
+    with pytest.raises(RecallError) as foreign:
+        recall.message(ada.pk, secret.pk)
+    with pytest.raises(RecallError) as unknown:
+        recall.message(ada.pk, 10**18)
+    assert str(foreign.value).replace(str(secret.pk), str(10**18)) == str(unknown.value)
+
+
+@pytest.mark.django_db
+def test_calls_of_secret_tools_stay_hidden() -> None:
+    """A11."""
+    ada = make_mysis()
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "set_pin", "arguments": '{"pin": "4711"}'},
+    }
+    asked = make_memory(ada, role="assistant", content="", tool_calls=[call])
+    got = make_memory(ada, role="tool", tool_name="set_pin", content="4711 is set")
+    assert "4711" in recall.message(ada.pk, asked.pk)
+    for row in (asked, got):
+        text = recall.message(ada.pk, row.pk, secret={"set_pin"})
+        assert "4711" not in text
+        assert "[hidden]" in text
