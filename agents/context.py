@@ -75,6 +75,8 @@ def subject_of(
     tools = known_tools()
     learnt = calibration.known(mysis.model)
     chosen = strategy or policy.strategy
+    kept = policy.options if same else {}
+    given = options if options is not None else kept
     username = mysis.account.username if mysis.account else None
     return Subject(
         mysis_id=mysis.pk,
@@ -82,8 +84,9 @@ def subject_of(
         system=system_prompt(mysis, username),
         pins=tuple(mysis.pins.order_by("pk").values_list("text", flat=True)),
         username=username,
+        fetched=fetches_events(given),
         strategy=chosen,
-        options=options if options is not None else (policy.options if same else {}),
+        options=given,
         budget=budget or budget_of(mysis, policy),
         dialect=_dialect(mysis),
         tool_policy={tool["name"]: tool["policy"] for tool in tools},
@@ -94,6 +97,14 @@ def subject_of(
         calibration=learnt.factor,
         estimate_error=learnt.error,
     )
+
+
+def fetches_events(options: Mapping[str, object]) -> bool:
+    """Whether the program asks for the game's events in each turn.
+
+    Only where the view has a state block to tell them in: nothing read is lost.
+    """
+    return settings.ZOEA_FETCH_EVENTS and options.get("state_block", True) is not False
 
 
 def compaction_of(mysis: Mysis) -> Compaction:

@@ -35,7 +35,8 @@ class Subject:
     """Whose context, and by which policy; everything that is not in the log.
 
     ``tools_tokens`` is what the tool schemas cost. ``username`` is the active
-    game account, None where nobody is logged in. ``calibration`` and
+    game account, None where nobody is logged in; ``fetched`` says that its events
+    are asked for by the program. ``calibration`` and
     ``estimate_error`` are what is known of the model's tokens (A30).
     """
 
@@ -44,6 +45,7 @@ class Subject:
     system: str | None
     pins: tuple[str, ...] = ()
     username: str | None = None
+    fetched: bool = False
     strategy: str = ""
     options: Mapping[str, object] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
@@ -169,7 +171,11 @@ def _state_renderer(
 ) -> Callable[[int], str]:
     # Read once; the core may ask again for a shorter block.
     state = account_state(
-        subject.username, now=now, last_shown=_facts(subject, last), newest_only=True
+        subject.username,
+        now=now,
+        last_shown=_facts(subject, last),
+        newest_only=True,
+        fetched=subject.fetched,
     )
 
     def block(max_bytes: int) -> str:

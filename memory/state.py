@@ -14,17 +14,14 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Max
 from django.utils import timezone
 
 from .digest import merge
 from .gamestate import clock, extract, invalidation, paths
 from .gamestate.extract import Result
 from .gamestate.invalidation import Invalidation
-from .gamestate.recall import content_of, pick, read_handle
-from .gamestate.rows import StateRow, rows
-from .gamestate.types import AccountState, Stale
+from .gamestate.types import Stale
 from .models import (
     AccountClock,
     ActionUnderWay,
@@ -32,15 +29,14 @@ from .models import (
     GameSnapshot,
     Lexicon,
 )
+from .reading import READ_PER_TOOL, account_state, recall, state_rows
 from .stored import (
     BEFORE_LOGOUT,
     lock,
     marks_of,
-    names_of,
     note,
     put_marks,
     put_stale,
-    sighting_of,
     snapshot_of,
     stale_of,
     tick_now,
@@ -49,6 +45,7 @@ from .stored import (
 
 __all__ = [
     "BEFORE_LOGOUT",
+    "READ_PER_TOOL",
     "Touched",
     "account_state",
     "begin",
@@ -69,12 +66,10 @@ __all__ = [
 ]
 
 LONGEST_KEY = 300
-# Stored of one tool and account, by arguments; and of these read for a view.
+# Stored of one tool and account, by arguments.
 KEPT_PER_TOOL = 100
-READ_PER_TOOL = 4
 # No action takes longer, by the wall clock.
 KEPT_UNDER_WAY = timedelta(hours=6)
-PLACE = Window(RowNumber(), partition_by="tool_name", order_by=["-captured_at", "-pk"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,55 +252,6 @@ def revive(username: str) -> None:
         marks=[],
         announced="",
     )
-
-
-def account_state(
-    username: str | None,
-    *,
-    now: datetime | None = None,
-    last_shown: Mapping[str, str] | None = None,
-    newest_only: bool = False,
-) -> AccountState:
-    """All that is known of an account now; ``None``: nobody is logged in.
-
-    With ``newest_only`` a tool that was called with many arguments counts with
-    its newest calls alone, so that a view costs the same however many there are.
-    """
-    moment = now or timezone.now()
-    found: Iterable[GameSnapshot] = ()
-    seen = None
-    names: Mapping[str, str] = {}
-    if username is not None:
-        found = GameSnapshot.objects.filter(username=username, logged_out_at=None)
-        if newest_only:
-            found = found.annotate(place=PLACE).filter(place__lte=READ_PER_TOOL)
-        seen, names = sighting_of(username), names_of(username)
-    return AccountState(
-        username=username,
-        snapshots=tuple(snapshot_of(row) for row in found),
-        current_tick=tick_now(seen, moment),
-        now=moment,
-        seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
-        last_shown=dict(last_shown or {}),
-        thresholds=settings.ZOEA_STATE_AGES,
-        names=names,
-    )
-
-
-def recall(username: str | None, handle: str) -> str:
-    """The full content of the snapshot that a ``state://`` handle names.
-
-    Raises ValueError for a handle of another form, LookupError where nothing of
-    the kind is kept; both say what to do.
-    """
-    wanted = read_handle(handle)
-    found = account_state(username).snapshots if username else ()
-    return content_of(pick(found, wanted), raw=wanted.raw)
-
-
-def state_rows(username: str | None) -> tuple[StateRow, ...]:
-    """The recency table of an account; empty where nobody is logged in."""
-    return rows(account_state(username)) if username else ()
 
 
 def hold_clocks() -> None:

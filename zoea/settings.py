@@ -195,6 +195,8 @@ ZOEA_STATE_BLOCK_BYTES = env.int("ZOEA_STATE_BLOCK_BYTES", 2048)
 # Ages at which facts stop being believed; the defaults are in
 # memory/gamestate/confidence.py.
 ZOEA_STATE_AGES = _ages()
+# Whether the worker asks for the game's events at the start of each turn.
+ZOEA_FETCH_EVENTS = env.bool("ZOEA_FETCH_EVENTS", True)
 ZOEA_ON_LOGOUT = env.str(
     "ZOEA_ON_LOGOUT",
     "tombstone",

@@ -27,6 +27,7 @@ from . import ending as endings
 from .answers import PendingCall
 from .compacting import compact
 from .crossing import step
+from .fetching import fetch_events
 from .pacing import Ending
 from .records import Begun, VoidedError
 from .stopping import Guarded, watch
@@ -90,6 +91,7 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
     endpoint = await step(resolve, begun.model)
     toolbox = await open_toolbox(begun.mysis_id)
     await step(remember_tools, [_described(spec) for spec in toolbox.specs])
+    await fetch_events(begun, toolbox)
     for number in range(1, begun.max_iterations + 1):
         view = await step(calls.look, begun)
         if view.assembly.summary_wanted and not progress.compacted:

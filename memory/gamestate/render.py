@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from memory.gamestate.blocks import before, remedy, section
 from memory.gamestate.confidence import LOGGED_OUT, Confidence, grade, stale_paths
+from memory.gamestate.happenings import happenings
 from memory.gamestate.layout import Line, Notes, fit, size
 from memory.gamestate.paths import first, primary
 from memory.gamestate.scene import OWNER, Scene, call_of, key_of
@@ -23,6 +24,10 @@ MAX_SECTIONS = 40
 NOT_LOGGED_IN = "Not logged in. Use register or login."
 TITLE = "## Current Game State"
 NOTE = "**Note:** Call get_notifications to see events since last update."
+FETCHED = (
+    "**Note:** Events are fetched for you in every turn and merged above: no need to "
+    "call get_notifications."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,11 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
     sections = [section(scene, each) for each in scene.ordered[:MAX_SECTIONS]]
     untrue = [each.untrue for each in sections]
     untrue += [stale_paths(each) is None for each in unlisted]
-    notes = Notes(NOTE, _stale_lines(scene, untrue), len(unlisted))
+    told = happenings(state)
+    sections += [told] if told else []
+    notes = Notes(
+        FETCHED if state.fetched else NOTE, _stale_lines(scene, untrue), len(unlisted)
+    )
     lines = fit(_header(scene), sections, notes, max_bytes)
     return Rendered(
         "\n".join(each.text for each in lines),

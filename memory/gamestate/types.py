@@ -70,12 +70,22 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Happening:
+    """An event that the game told; ``tick`` is null where nothing tells it."""
+
+    kind: str
+    data: Mapping[str, object] = field(default_factory=dict)
+    tick: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AccountState:
     """All that is known of one game account at one moment.
 
     ``username`` is null when nobody is logged in. ``last_shown`` are the facts of
     the previous `Rendered`; values that differ from it are shown with what they
-    were. ``thresholds`` replace the built-in ones by tool.
+    were. ``thresholds`` replace the built-in ones by tool. ``events`` are the newest,
+    oldest first, and ``fetched`` says that the program itself asks for them.
     """
 
     username: str | None
@@ -86,3 +96,5 @@ class AccountState:
     last_shown: Mapping[str, str] = field(default_factory=dict)
     thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    events: tuple[Happening, ...] = ()
+    fetched: bool = False

@@ -32,6 +32,9 @@ RULES: tuple[Rule, ...] = (
     listen,
 )
 
+EVENTS_ARE_FETCHED = "no need to call get_notifications"
+"""What the state block says where the program fetches events itself."""
+
 MINES_WITHOUT_NEWS = 3
 """Mining is dull: news are fetched beside every third swing only."""
 
@@ -55,6 +58,8 @@ def _with_news(s: Situation, decision: Decision) -> Decision:
     """Fetch notifications beside an action when an outcome is still unheard of."""
     tool = "get_notifications"
     if not decision.acts or tool not in s.tools or s.asked(tool):
+        return decision
+    if EVENTS_ARE_FETCHED in s.transcript.state:
         return decision
     if not _is_news_due(s, tool):
         return decision

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.paths import lookup, primary
+from memory.gamestate.names import Names
+from memory.gamestate.paths import primary
+from memory.gamestate.scene import Scene
 from memory.gamestate.sections import CURATED, Fact, View, read
 from memory.gamestate.types import AccountState, Snapshot
 
@@ -31,14 +33,14 @@ def wrong(state: AccountState, truth: Mapping[str, Any]) -> tuple[int, list[Beli
     ``truth`` are the answers that the account would get now, by tool. Facts whose
     tool answers with an error now, or which it does not tell now, are not counted.
     """
-    moment = Moment.of(state)
+    moment, names = Moment.of(state), Scene.of(state).names
     good, found = 0, []
     for snapshot in state.snapshots:
         answer = truth.get(snapshot.tool)
         if snapshot.tool not in CURATED or not isinstance(answer, Mapping):
             continue
-        now = dict(_facts(replace(snapshot, content=answer, shown=None)))
-        for label, fact in _facts(snapshot):
+        now = dict(_facts(replace(snapshot, content=answer, shown=None), names))
+        for label, fact in _facts(snapshot, names):
             if label not in now or not _is_good(fact, snapshot, moment):
                 continue
             good += 1
@@ -49,9 +51,9 @@ def wrong(state: AccountState, truth: Mapping[str, Any]) -> tuple[int, list[Beli
     return good, found
 
 
-def _facts(snapshot: Snapshot) -> Iterator[tuple[str, Fact]]:
+def _facts(snapshot: Snapshot, names: Names) -> Iterator[tuple[str, Fact]]:
     content = primary(snapshot.current)
-    view = View(content if isinstance(content, Mapping) else {})
+    view = View(content if isinstance(content, Mapping) else {}, names)
     for fact in read(snapshot.tool, view, content):
         if fact.label not in PASSING:
             yield fact.label, fact
@@ -63,6 +65,7 @@ def _told(fact: Fact) -> str:
 
 
 def _is_good(fact: Fact, snapshot: Snapshot, moment: Moment) -> bool:
-    content = primary(snapshot.current)
-    held = [path for path in fact.paths if lookup(content, path) is not None]
-    return all(confidence(snapshot, moment, path) in GOOD for path in held or [""])
+    # Also of paths that are not there: that nothing is there may be what is shown.
+    return all(
+        confidence(snapshot, moment, path) in GOOD for path in fact.paths or ("",)
+    )

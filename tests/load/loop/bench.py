@@ -34,6 +34,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("model_calls", "model calls"),
     ("actions", "completed actions"),
     ("gets_per_action", "get_* calls per action"),
+    ("fetched_by_code", "queries made by the program"),
     ("calls_per_action", "model calls per action"),
     ("iteration_limit_endings", "iteration-limit endings"),
     ("bytes_mean", "context, mean bytes"),
@@ -183,6 +184,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             console.print(f"({arm.letter}) {arm.title}", highlight=False)
     console.print(f"The pilot's rule for asking again: {RULE}", highlight=False)
     for letter, flown in found.items():
+        asked = ", ".join(f"{tool} {n}" for tool, n in flown["queries"].items())
+        console.print(f"({letter}) calls of tools: {asked}", highlight=False)
         for line in flown["wrong"]:
             console.print(f"({letter}) wrong: {line}", highlight=False, markup=False)
     if wishes.json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
@@ -35,7 +36,11 @@ class Sent:
 
 @dataclass(slots=True)
 class Flown:
-    """All that happened in one arm."""
+    """All that happened in one arm.
+
+    `gets` are the models' calls of get_* tools, refused ones too; `fetched` are the
+    game queries that the program made by itself.
+    """
 
     calls: list[Sent] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -43,10 +48,12 @@ class Flown:
     limited: int = 0
     idle: int = 0
     gets: int = 0
+    fetched: int = 0
     actions: int = 0
     summaries: int = 0
     credits: int = 0
     errors: int = 0
+    queries: Counter[str] = field(default_factory=Counter)
 
     def measured(self) -> dict[str, Any]:
         """The figures of the table; ratios are None where nothing was done."""
@@ -60,6 +67,7 @@ class Flown:
             "actions": self.actions,
             "gets_per_action": _per(self.gets, self.actions),
             "calls_per_action": _per(len(self.calls), self.actions),
+            "fetched_by_code": self.fetched,
             "iteration_limit_endings": self.limited,
             "bytes_mean": round(mean(sizes)),
             "bytes_p95": round(p95(sizes)),
@@ -79,8 +87,11 @@ class Flown:
         }
 
     def document(self) -> dict[str, Any]:
-        """The figures, and the wrong beliefs by name."""
-        return self.measured() | {"wrong": sorted(set(self.wrong))[:20]}
+        """The figures, the queries by tool, and the wrong beliefs by name."""
+        return self.measured() | {
+            "queries": dict(self.queries.most_common()),
+            "wrong": sorted(set(self.wrong))[:20],
+        }
 
 
 def p95(values: Sequence[float]) -> float:

@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from agents import actions
 from agents.game import sessions
+from agents.game.sandbox.state import Sources
 from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis, Provider, Turn
 from agents.runtime import calls
@@ -39,17 +40,31 @@ POLL = 0.01
 
 @dataclass
 class Clock:
-    """The simulated time; `install` puts it in the place of the real one."""
+    """The simulated time; `install` puts it in the place of the real one.
+
+    What the game does at a tick happens at its very beginning, what the fleet does in
+    the middle of it.
+    """
 
     ticks: int = 0
+    phase: float = SECONDS / 2
 
     def now(self) -> datetime:
-        """The moment, in the middle of its tick."""
-        return START + timedelta(seconds=SECONDS * self.ticks + SECONDS / 2)
+        """The moment."""
+        return START + timedelta(seconds=SECONDS * self.ticks + self.phase)
 
-    def install(self) -> None:
-        """Let the program read this clock; its own process has no other use."""
+    def install(self, sandbox: SandboxServer) -> None:
+        """Let the program and the game read this clock; nothing else runs here."""
         timezone.now = self.now
+        state = sandbox.game.state
+        state.sources = Sources(lambda: int(self.now().timestamp() * 1e9))
+
+    def tick(self, step: Callable[[], object]) -> None:
+        """Let a tick pass, and with it the game."""
+        self.ticks += 1
+        self.phase = 0.0
+        step()
+        self.phase = SECONDS / 2
 
 
 @dataclass
@@ -119,8 +134,7 @@ class Flight:
         return self.sandbox.held
 
     async def _pass(self) -> None:
-        await asyncio.to_thread(self.sandbox.step)
-        self.clock.ticks += 1
+        await asyncio.to_thread(self.clock.tick, self.sandbox.step)
 
     def _due(self) -> list[tuple[int, int, str]]:
         now = self.clock.now()
@@ -147,8 +161,13 @@ class Flight:
             self._count(mysis)
             name = mysis.account.username if mysis.account else ""
             calls = self.sandbox.calls(name)
-            self.flown.gets += calls["get_calls"]
+            asked = mysis.memories.filter(role="tool", pending=False)
+            asked = asked.filter(tool_name__startswith="get_")
+            self.flown.gets += asked.count()
+            self.flown.fetched += max(0, calls["get_calls"] - asked.count())
             self.flown.actions += calls["mutations_executed"]
+            names = mysis.memories.filter(role="tool").exclude(tool_name="")
+            self.flown.queries.update(names.values_list("tool_name", flat=True))
             if name:
                 self.flown.credits += self.sandbox.truth(name)["facts"]["credits"]
         return self.flown
@@ -183,8 +202,8 @@ async def fly(
 ) -> Flown:
     """Fly an arm for so many ticks; `told` hears each of them."""
     clock = Clock()
-    clock.install()
     with SandboxServer(seed=seed, systems=505) as sandbox:
+        clock.install(sandbox)
         settings.SPACEMOLT_MCP_URL = sandbox.url
         settings.ZOEA_SECONDS_PER_TICK = SECONDS
         flight = Flight(arm, sandbox, clock)

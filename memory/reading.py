@@ -1,0 +1,84 @@
+"""What is known of a game account, as the state block and the tables show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Window
+from django.db.models.functions import RowNumber
+from django.utils import timezone
+
+from .gamestate.happenings import MOST, RECENT_TICKS
+from .gamestate.recall import content_of, pick, read_handle
+from .gamestate.rows import StateRow, rows
+from .gamestate.types import AccountState, Happening
+from .models import GameEvent, GameSnapshot
+from .stored import names_of, sighting_of, snapshot_of, tick_now
+
+# Read of one tool and account for a view; an argument to a call is another row.
+READ_PER_TOOL = 4
+
+PLACE = Window(RowNumber(), partition_by="tool_name", order_by=["-captured_at", "-pk"])
+
+
+def account_state(
+    username: str | None,
+    *,
+    now: datetime | None = None,
+    last_shown: Mapping[str, str] | None = None,
+    newest_only: bool = False,
+    fetched: bool = False,
+) -> AccountState:
+    """All that is known of an account now; ``None``: nobody is logged in.
+
+    With ``newest_only`` a tool that was called with many arguments counts with its
+    newest calls alone, so that a view costs the same however many there are. With
+    ``fetched`` the newest events are part of it: the program asks for them itself.
+    """
+    moment = now or timezone.now()
+    found: Iterable[GameSnapshot] = ()
+    seen = None
+    names: Mapping[str, str] = {}
+    if username is not None:
+        found = GameSnapshot.objects.filter(username=username, logged_out_at=None)
+        if newest_only:
+            found = found.annotate(place=PLACE).filter(place__lte=READ_PER_TOOL)
+        seen, names = sighting_of(username), names_of(username)
+    return AccountState(
+        username=username,
+        snapshots=tuple(snapshot_of(row) for row in found),
+        current_tick=tick_now(seen, moment),
+        now=moment,
+        seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
+        last_shown=dict(last_shown or {}),
+        thresholds=settings.ZOEA_STATE_AGES,
+        names=names,
+        events=newest_events(username, moment) if fetched and username else (),
+        fetched=fetched,
+    )
+
+
+def newest_events(username: str, now: datetime) -> tuple[Happening, ...]:
+    """What the game told an account of late, oldest first."""
+    late = timedelta(seconds=RECENT_TICKS * settings.ZOEA_SECONDS_PER_TICK)
+    found = GameEvent.objects.filter(username=username, received_at__gte=now - late)
+    newest = found.order_by("-received_at", "-pk")[:MOST]
+    return tuple(Happening(e.kind, e.data, e.tick) for e in reversed(newest))
+
+
+def recall(username: str | None, handle: str) -> str:
+    """The full content of the snapshot that a ``state://`` handle names.
+
+    Raises ValueError for a handle of another form, LookupError where nothing of
+    the kind is kept; both say what to do.
+    """
+    wanted = read_handle(handle)
+    found = account_state(username).snapshots if username else ()
+    return content_of(pick(found, wanted), raw=wanted.raw)
+
+
+def state_rows(username: str | None) -> tuple[StateRow, ...]:
+    """The recency table of an account; empty where nobody is logged in."""
+    return rows(account_state(username)) if username else ()

@@ -1,0 +1,107 @@
+"""The game's events, asked for by the program at the start of each turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from channels.db import database_sync_to_async as in_db
+from pytest_django import Settings
+
+from agents.game.sandbox.testing import SandboxServer
+from agents.models import Mysis
+from memory.models import ContextPolicy, GameEvent, GameSnapshot, SentContext
+from memory.shown import show
+from tests.agents.llm.fake_provider import FakeProvider, call, completion
+
+from .conftest import fly
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+REGISTER = call("register", '{"username": "Eve", "empire": "solarian"}')
+
+
+async def settled(mysis: Mysis, provider: FakeProvider, sandbox: SandboxServer) -> None:
+    """With an account that knows its hold, mining at a belt."""
+    provider.answer(completion(None, tool_calls=[REGISTER]))
+    provider.answer(completion(None, tool_calls=[call("undock")]))
+    provider.answer(completion("Off."))
+    await fly(mysis)
+    await asyncio.to_thread(sandbox.step)
+    belt = call("travel", json.dumps({"target_poi": "sol_belt"}))
+    provider.answer(completion(None, tool_calls=[belt]))
+    provider.answer(completion("Flying."))
+    await fly(mysis)
+    await asyncio.to_thread(sandbox.step, 3)
+    provider.answer(completion(None, tool_calls=[call("get_cargo")]))
+    provider.answer(completion(None, tool_calls=[call("mine")]))
+    provider.answer(completion("Mining."))
+    await fly(mysis)
+    await asyncio.to_thread(sandbox.step, 2)
+
+
+async def newest_view(provider: FakeProvider) -> str:
+    return json.dumps(provider.messages)
+
+
+async def test_what_became_of_an_action_is_known_without_asking(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    await settled(eve, provider, sandbox)
+    before = sandbox.calls("Eve")["by_tool"]["queries"].get("get_notifications", 0)
+    provider.answer(completion("Fine."))
+    after = await fly(eve)
+    assert after.last_error == ""
+    queries = sandbox.calls("Eve")["by_tool"]["queries"]
+    assert queries["get_notifications"] == before + 1
+    view = await newest_view(provider)
+    assert "### Events (get_notifications" in view
+    assert "mining_yield at tick" in view
+    assert "no need to call get_notifications" in view
+    row = await in_db(GameSnapshot.objects.get)(tool_name="get_cargo")
+    assert row.merged, "the yield is in the cached hold"
+    assert await in_db(GameEvent.objects.filter(kind="mining_yield").count)() == 1
+    # The call is nobody's: it stands in no history.
+    stored = await in_db(
+        lambda: list(eve.memories.values_list("tool_name", flat=True))
+    )()
+    assert "get_notifications" not in stored
+    kept = await in_db(SentContext.objects.order_by("-pk").first)()
+    assert (await in_db(show)(kept)).intact
+
+
+@pytest.mark.parametrize("how", ["no state block", "switched off"])
+async def test_nothing_is_read_that_no_view_would_tell(
+    eve: Mysis,
+    provider: FakeProvider,
+    sandbox: SandboxServer,
+    settings: Settings,
+    how: str,
+):
+    """A queue is emptied by reading it: its events must not be lost to the agent."""
+
+    def without_block() -> None:
+        policy = ContextPolicy.objects.create(name="x", options={"state_block": False})
+        Mysis.objects.filter(pk=eve.pk).update(policy=policy)
+
+    if how == "switched off":
+        settings.ZOEA_FETCH_EVENTS = False
+    else:
+        await in_db(without_block)()
+    await settled(eve, provider, sandbox)
+    assert "get_notifications" not in sandbox.calls("Eve")["by_tool"]["queries"]
+    provider.answer(completion(None, tool_calls=[call("get_notifications")]))
+    provider.answer(completion("Fine."))
+    await fly(eve)
+    assert "mining_yield" in await newest_view(provider)
+
+
+async def test_events_that_cannot_be_had_are_no_failure(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    await settled(eve, provider, sandbox)
+    sandbox.strike_once("rate-limit", tool="get_notifications")
+    provider.answer(completion("Fine."))
+    after = await fly(eve)
+    assert (after.last_error, after.failures) == ("", 0)
+    assert sandbox.struck["rate-limit"] == 1
