@@ -19,6 +19,7 @@ from memory.vectors import plain_vector
 
 from . import vault
 from .validators import NAME, check_model_settings, check_visible
+from .windows import AskedWindow  # noqa: F401  Django looks for it here.
 
 NAME_TAKEN = "This name is taken: choose another."
 
@@ -45,6 +46,7 @@ class Provider(models.Model):
         null=True, blank=True, help_text="Tokens; empty: asked of the endpoint."
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
 
     class Meta:
         constraints = [

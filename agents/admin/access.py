@@ -9,6 +9,8 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from agents.models import Account, Provider
+from agents.windows import AskedWindow
+from memory.admin.readonly import ReadOnlyAdmin
 
 
 class ProviderForm(forms.ModelForm[Provider]):
@@ -25,6 +27,10 @@ class ProviderForm(forms.ModelForm[Provider]):
     class Meta:
         model = Provider
         fields = ("name", "kind", "base_url", "default_model", "window")
+        help_texts = {
+            "window": "Tokens; empty: asked of the endpoint (see Asked windows), "
+            "anew after each change here."
+        }
 
 
 @admin.register(Provider)
@@ -50,6 +56,25 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
         elif form.cleaned_data["clear_key"]:
             obj.api_key = ""
         super().save_model(request, obj, form, change)
+
+
+@admin.register(AskedWindow)
+class WindowAdmin(ReadOnlyAdmin[AskedWindow]):
+    """What endpoints said their models can read, and where a refusal named less."""
+
+    list_display = (
+        "model",
+        "kind",
+        "base_url",
+        "tokens",
+        "source",
+        "asked_at",
+        "limit",
+        "limited_at",
+    )
+    list_filter = ("kind",)
+    search_fields = ("model", "base_url")
+    ordering = ("kind", "base_url", "model")
 
 
 class AccountForm(forms.ModelForm[Account]):

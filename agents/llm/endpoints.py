@@ -9,13 +9,13 @@ an address that it was not given for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from agents.llm.types import Endpoint, Kind, ModelError, UnknownProviderError
-from agents.llm.windows import context_window
+from agents.llm.windows import Told, window_of
 from agents.models import Provider
 from agents.vault import SecretUnreadableError
 
@@ -32,7 +32,7 @@ class _Account:
     base_url: str = ""
     key: str = ""
     default_model: str = ""
-    window: int | None = None
+    told: Told = field(default_factory=Told)
 
 
 def resolve(model: str) -> Endpoint:
@@ -42,20 +42,47 @@ def resolve(model: str) -> Endpoint:
     where the model's name or the key is missing.
     """
     name = model.strip()
-    account, wanted = _find(name)
-    if account.kind == "pilot":
-        return Endpoint(
-            name, "pilot", PILOT, context_window("pilot", PILOT, account.window)
-        )
-    wanted = wanted or account.default_model
-    if not wanted:
+    return _endpoint(name, *_find(name))
+
+
+def resolve_in(provider: str, model: str = "") -> Endpoint:
+    """Find the endpoint of a provider's model, of its default one if none is given.
+
+    Here the provider's name is the whole name. Raises what `resolve` raises.
+    """
+    row = Provider.objects.filter(name=provider).first()
+    kind = next((kind for kind in _KINDS if kind == provider), None)
+    if row is not None:
+        account = _from_row(row)
+    elif kind is not None:
+        account = _from_environment(kind)
+    else:
+        raise _unknown(provider)
+    name = f"{provider}:{model}" if model else provider
+    return _endpoint(name, account, model)
+
+
+def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
+    kind = account.kind
+    model = PILOT if kind == "pilot" else wanted or account.default_model
+    if not model:
         raise ModelError(
             f'"{name}" names a provider but no model.',
             f'Write "{name}:<model>", or give the provider a default model.',
         )
-    _check_key(name, account)
-    window = context_window(account.kind, wanted, account.window)
-    return Endpoint(name, account.kind, wanted, window, account.base_url, account.key)
+    if kind != "pilot":
+        _check_key(name, account)
+    window = window_of(kind, account.base_url, model, account.told)
+    return Endpoint(
+        name,
+        kind,
+        model,
+        window.tokens,
+        account.base_url,
+        account.key,
+        window.source,
+        window.due,
+    )
 
 
 def _find(name: str) -> tuple[_Account, str]:
@@ -67,10 +94,13 @@ def _find(name: str) -> tuple[_Account, str]:
             return _from_row(rows[head]), rest
         if head in _KINDS:
             return _from_environment(head), rest
+    raise _unknown(name.partition(":")[0])
+
+
+def _unknown(provider: str) -> UnknownProviderError:
     known = sorted({*_KINDS, *Provider.objects.values_list("name", flat=True)})
-    head = name.partition(":")[0]
-    raise UnknownProviderError(
-        f'No provider is named "{head}".',
+    return UnknownProviderError(
+        f'No provider is named "{provider}".',
         f'Write "<provider>:<model>" with one of: {", ".join(known)}.',
     )
 
@@ -93,12 +123,14 @@ def _from_row(row: Provider) -> _Account:
     base_url = _address(kind, row.base_url)
     if not base_url or base_url == defaults.base_url:
         base_url, key = defaults.base_url, key or defaults.key
-    return _Account(kind, base_url, key, row.default_model, row.window)
+    told = Told(row.window, row.changed_at)
+    return _Account(kind, base_url, key, row.default_model, told)
 
 
 def _from_environment(kind: Kind) -> _Account:
     if kind == "openai":
-        return _Account(kind, settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY)
+        base_url = _address(kind, settings.OPENAI_BASE_URL)
+        return _Account(kind, base_url, settings.OPENAI_API_KEY)
     if kind == "anthropic":
         return _Account(kind, key=settings.ANTHROPIC_API_KEY)
     if kind == "ollama":

@@ -94,8 +94,10 @@ class Completion:
 class Endpoint:
     """Where a model is reached; ``name`` is how the Mysis names it.
 
-    ``window`` is the model's context in tokens. An empty ``base_url`` is the
-    provider's own address. The key is in no representation of the object.
+    ``window`` is the model's context in tokens, ``window_source`` where it is known
+    from, ``window_due`` whether the endpoint should be asked for it. An empty
+    ``base_url`` is the provider's own address. The key is in no representation of the
+    object.
     """
 
     name: str
@@ -104,6 +106,8 @@ class Endpoint:
     window: int
     base_url: str = ""
     key: str = field(default="", repr=False)
+    window_source: str = ""
+    window_due: bool = False
 
     @property
     def dialect(self) -> Dialect:

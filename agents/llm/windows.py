@@ -1,13 +1,24 @@
-"""How many tokens a model can read."""
+"""How many tokens a model can read, and where that is known from.
+
+The provider's row comes first, then what its endpoint said when it was asked (see
+``asking``; here nothing is asked, so a page never waits), then the catalogue. A limit
+that a refusal named bounds all of them.
+"""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
+from urllib.parse import urlsplit
 
+from django.db import transaction
+from django.utils import timezone
 from genai_prices.data_snapshot import get_snapshot
 
-from agents.llm.types import Kind
+from agents.llm.types import Endpoint, Kind
+from agents.windows import AskedWindow
 
 log = logging.getLogger(__name__)
 
@@ -15,25 +26,117 @@ UNKNOWN = 8_192
 """The window of a model that nobody knows: small, but true nearly everywhere."""
 
 PILOT = 128_000
+TOLD_FOR = timedelta(minutes=10)
+"""How long an answer stands: a local server may be started anew with another one."""
+SILENT_FOR = timedelta(minutes=1)
+LIMITED_FOR = timedelta(days=1)
+# Its model list names no windows; the catalogue does.
+_OFFICIAL = "api.openai.com"
 
 
-def context_window(kind: Kind, model: str, told: int | None) -> int:
-    """The window in tokens: as told, else from the catalogue, else `UNKNOWN`.
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window in tokens, where it is known from, and whether to ask for it again."""
 
-    The catalogue is not asked about models that run locally: there the window is
-    what the server was started with, not what the model was trained for.
-    """
-    if told:
-        return told
+    tokens: int
+    source: str
+    due: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a provider's row says of it, and since when; None for the environment."""
+
+    tokens: int | None = None
+    since: datetime | None = None
+
+
+def window_of(kind: Kind, base_url: str, model: str, told: Told) -> Window:
+    """The window of a model of an endpoint; reads one row, asks nobody."""
     if kind == "pilot":
-        return PILOT
-    known = None if kind == "ollama" else _catalogued(kind, model)
-    if known is None:
+        return Window(told.tokens or PILOT, "provider" if told.tokens else "pilot")
+    key = {"kind": kind, "base_url": base_url, "model": model}
+    row = AskedWindow.objects.filter(**key).first()
+    found = _without_limit(kind, base_url, model, told, row)
+    limit = _limit(row, told)
+    if limit is not None and limit < found.tokens:
+        return Window(limit, "refusal", found.due)
+    if found.source == "unknown":
         _warn(kind, model)
-    return known or UNKNOWN
+    return found
+
+
+def _without_limit(
+    kind: Kind, base_url: str, model: str, told: Told, row: AskedWindow | None
+) -> Window:
+    if told.tokens:
+        return Window(told.tokens, "provider")
+    due = tells(kind, base_url) and _is_due(row, told)
+    if row is not None and row.tokens:
+        return Window(row.tokens, f"endpoint ({row.source})", due)
+    known = _catalogued(kind, model)
+    return Window(known or UNKNOWN, "catalogue" if known else "unknown", due)
+
+
+def tells(kind: Kind, base_url: str) -> bool:
+    """Whether it is any use to ask this endpoint: the public ones do not say."""
+    if kind == "ollama":
+        return True
+    host = urlsplit(base_url).hostname
+    return kind != "pilot" and bool(host) and host != _OFFICIAL
+
+
+def _is_due(row: AskedWindow | None, told: Told) -> bool:
+    if row is None or row.asked_at is None:
+        return True
+    if told.since is not None and row.asked_at < told.since:
+        return True
+    stands = TOLD_FOR if row.tokens else SILENT_FOR
+    return timezone.now() - row.asked_at > stands
+
+
+def _limit(row: AskedWindow | None, told: Told) -> int | None:
+    if row is None or row.limit is None or row.limited_at is None:
+        return None
+    if told.since is not None and row.limited_at < told.since:
+        return None
+    return row.limit if timezone.now() - row.limited_at < LIMITED_FOR else None
+
+
+@transaction.atomic
+def keep(endpoint: Endpoint, tokens: int | None, source: str) -> None:
+    """Keep what an endpoint said; where it said nothing, what it said before stands."""
+    said = {"tokens": tokens, "source": source} if tokens else {}
+    _update(endpoint, {**said, "asked_at": timezone.now()})
+
+
+@transaction.atomic
+def learn(endpoint: Endpoint, limit: int) -> None:
+    """Keep the limit in tokens that a refusal named (`overflow.limit_of`).
+
+    For a day, or until its provider is saved again, no budget is larger, so that the
+    next assembly fits and every later one too.
+    """
+    _update(endpoint, {"limit": limit, "limited_at": timezone.now()})
+
+
+def _update(endpoint: Endpoint, values: dict[str, object]) -> None:
+    AskedWindow.objects.update_or_create(
+        kind=endpoint.kind,
+        base_url=endpoint.base_url,
+        model=endpoint.model,
+        defaults=values,
+    )
 
 
 def _catalogued(kind: Kind, model: str) -> int | None:
+    """What the catalogue says, but not of models that run locally.
+
+    There the window is what the server was started with, not what the model was
+    trained for.
+    """
+    if kind == "ollama":
+        return None
     try:
         _, found = get_snapshot().find_provider_model(
             model, provider=None, provider_id=kind, provider_api_url=None

@@ -39,6 +39,7 @@ class Reply:
     body: Json | str = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     wait: threading.Event | None = None
+    kind: str = ""
 
 
 def completion(content: str | None = "Aye.", **message: Any) -> Json:
@@ -174,6 +175,8 @@ class FakeProvider:
         self.requests: list[Json] = []
         self.raw: list[bytes] = []
         self.arrived = threading.Event()
+        self.lists: dict[str, Reply] = {}
+        self.asked: list[tuple[str, str]] = []
         provider = self
 
         class Handler(_Handler):
@@ -193,6 +196,10 @@ class FakeProvider:
         """Prepare the next answer; header names with _ for -."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.answers.append(Reply(status, body, named))
+
+    def tell(self, path: str, body: Json | str, status: int = 200) -> None:
+        """Answer a question about models, such as /v1/models, always so."""
+        self.lists[path] = Reply(status, body)
 
     def refuse(self, status: int, message: str, **headers: str) -> None:
         """Prepare a refusal in OpenAI's form."""
@@ -219,7 +226,18 @@ class _Handler(BaseHTTPRequestHandler):
     owner: FakeProvider
     protocol_version = "HTTP/1.1"
 
+    def do_GET(self) -> None:
+        """A question about models; the key goes with it as with every call."""
+        self.owner.asked.append((self.path, self.headers.get("Authorization", "")))
+        self.owner.arrived.set()
+        missing = Reply(404, {"error": {"message": "Not Found"}})
+        self._send(self.owner.lists.get(self.path, missing))
+
     def do_POST(self) -> None:
+        if self.path in self.owner.lists:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+            return
         raw = self.rfile.read(int(self.headers["Content-Length"]))
         body = json.loads(raw)
         self.owner.raw.append(raw)
@@ -242,7 +260,8 @@ class _Handler(BaseHTTPRequestHandler):
         text = json.dumps(reply.body) if is_json else str(reply.body)
         data = text.encode()
         self.send_response(reply.status)
-        self.send_header("Content-Type", "application/json" if is_json else "text/html")
+        kind = reply.kind or ("application/json" if is_json else "text/html")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         for name, value in reply.headers.items():
             self.send_header(name, value)

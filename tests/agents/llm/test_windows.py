@@ -1,0 +1,189 @@
+"""Windows asked of endpoints over real HTTP, kept, and seen by whoever resolves."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
+from django.db import connections
+from django.utils import timezone
+
+from agents.llm import asking
+from agents.llm.asking import ready
+from agents.llm.endpoints import resolve
+from agents.llm.types import Endpoint, ModelError
+from agents.llm.windows import LIMITED_FOR, SILENT_FOR, TOLD_FOR, UNKNOWN, learn
+from agents.models import Provider
+from agents.windows import AskedWindow
+from tests.agents.llm.fake_provider import KEY, FakeProvider, Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MODELS = "/v1/models"
+ENTRY = {"id": "local-llama", "object": "model", "max_model_len": 24_000}
+NAME = "lab:local-llama"
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _leave_nothing() -> AsyncIterator[None]:
+    yield
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture
+def lab(provider: FakeProvider) -> Provider:
+    """A provider without a window of its own."""
+    row = Provider(name="lab", kind="openai", base_url=provider.url)
+    row.api_key = KEY
+    row.save()
+    return row
+
+
+async def now(name: str = NAME) -> Endpoint:
+    """What a page would see."""
+    found: Endpoint = await database_sync_to_async(resolve)(name)
+    return found
+
+
+async def change(**values: Any) -> None:
+    """Alter what is kept, as time would."""
+    await database_sync_to_async(AskedWindow.objects.update)(**values)
+
+
+async def test_it_is_asked_once_and_kept(provider: FakeProvider, lab: Provider) -> None:
+    provider.tell(MODELS, {"object": "list", "data": [ENTRY]})
+    before = await now()
+    assert (before.window, before.window_source) == (UNKNOWN, "unknown")
+    assert before.window_due
+    for _ in range(2):
+        found = await ready(NAME)
+        assert found == await now()
+        assert (found.window, found.window_due) == (24_000, False)
+        assert found.window_source == "endpoint (max_model_len)"
+    assert provider.asked == [(MODELS, f"Bearer {KEY}")]
+
+
+async def test_many_turns_ask_once(provider: FakeProvider, lab: Provider) -> None:
+    held = threading.Event()
+    body = {"data": [ENTRY]}
+    provider.lists[MODELS] = Reply(body=body, wait=held)
+    turns = [asyncio.create_task(ready(NAME)) for _ in range(8)]
+    await asyncio.to_thread(provider.arrived.wait, 30)
+    # A turn that is stopped does not end the question of the others.
+    turns[0].cancel()
+    held.set()
+    found = await asyncio.gather(*turns[1:])
+    assert {endpoint.window for endpoint in found} == {24_000}
+    assert len(provider.asked) == 1
+    assert not asking._under_way
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["<html>hello</html>", '{"data": [', {"data": "none"}, {"error": "no"}, "x" * 5_000_000],
+)  # fmt: skip
+async def test_a_list_that_is_none(
+    provider: FakeProvider, lab: Provider, body: Any
+) -> None:
+    provider.tell(MODELS, body)
+    found = await ready(NAME)
+    assert (found.window, found.window_source) == (UNKNOWN, "unknown")
+    # It was asked, and is not asked again with every turn.
+    assert not found.window_due
+    await change(asked_at=timezone.now() - SILENT_FOR)
+    assert (await now()).window_due
+
+
+async def test_a_silent_endpoint_costs_a_bounded_time(
+    provider: FakeProvider, lab: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "SECONDS", 0.2)
+    held = threading.Event()
+    provider.lists[MODELS] = Reply(body={"data": [ENTRY]}, wait=held)
+    assert (await ready(NAME)).window == UNKNOWN
+    assert not held.is_set()
+    held.set()
+
+
+async def test_what_was_told_stands_while_the_endpoint_is_silent(
+    provider: FakeProvider, lab: Provider
+) -> None:
+    provider.tell(MODELS, {"data": [ENTRY]})
+    await ready(NAME)
+    await change(asked_at=timezone.now() - TOLD_FOR)
+    provider.tell(MODELS, {}, 503)
+    assert (await now()).window_due
+    assert (await ready(NAME)).window == 24_000
+    assert len(provider.asked) == 2
+
+
+async def test_a_change_of_the_provider_asks_anew(
+    provider: FakeProvider, lab: Provider
+) -> None:
+    provider.tell(MODELS, {"data": [ENTRY]})
+    await ready(NAME)
+    provider.tell(MODELS, {"data": [{**ENTRY, "max_model_len": 48_000}]})
+    await database_sync_to_async(lab.save)()
+    assert (await ready(NAME)).window == 48_000
+
+
+async def test_the_providers_own_window_is_not_asked_for(
+    provider: FakeProvider, lab: Provider
+) -> None:
+    lab.window = 12_000
+    await database_sync_to_async(lab.save)()
+    found = await ready(NAME)
+    assert (found.window, found.window_source) == (12_000, "provider")
+    assert provider.asked == []
+
+
+async def test_a_refusal_bounds_every_other_source(
+    provider: FakeProvider, lab: Provider
+) -> None:
+    lab.window = 200_000
+    await database_sync_to_async(lab.save)()
+    await database_sync_to_async(learn)(await now(), 131_072)
+    found = await now()
+    assert (found.window, found.window_source) == (131_072, "refusal")
+    await change(limited_at=timezone.now() - LIMITED_FOR - timedelta(seconds=1))
+    assert (await now()).window == 200_000
+    await database_sync_to_async(learn)(found, 131_072)
+    # Whoever saves the provider has had a look at it.
+    await database_sync_to_async(lab.save)()
+    assert (await now()).window == 200_000
+    await database_sync_to_async(learn)(found, 300_000)
+    assert (await now()).window_source == "provider"
+
+
+async def test_ollama_tells_what_it_runs(provider: FakeProvider, lab: Provider) -> None:
+    lab.kind = "ollama"
+    await database_sync_to_async(lab.save)()
+    info = {"qwen3.context_length": 40_960}
+    provider.tell("/api/show", {"parameters": "num_ctx 16384", "model_info": info})
+    assert (await ready("lab:qwen3:4b")).window == 16_384
+    loaded = {"name": "qwen3:4b", "context_length": 4_096}
+    provider.tell("/api/ps", {"models": [loaded]})
+    await change(asked_at=timezone.now() - TOLD_FOR)
+    found = await ready("lab:qwen3:4b")
+    assert (found.window, found.window_due) == (4_096, False)
+    assert found.window_source == "endpoint (/api/ps context_length)"
+
+
+async def test_a_public_endpoint_is_not_asked(settings: Any) -> None:
+    settings.OPENAI_BASE_URL = ""
+    settings.OPENAI_API_KEY = "sk-none"
+    found = await ready("openai:gpt-5-nano")
+    assert (found.window, found.window_source) == (400_000, "catalogue")
+    assert not found.window_due
+
+
+async def test_what_resolve_raises(provider: FakeProvider) -> None:
+    with pytest.raises(ModelError):
+        await ready("nowhere:x")
