@@ -43,6 +43,7 @@ def account_state(
     names: Mapping[str, str] = {}
     if username is not None:
         found = GameSnapshot.objects.filter(username=username, logged_out_at=None)
+        found = found.order_by("pk")
         if newest_only:
             found = found.annotate(place=PLACE).filter(place__lte=READ_PER_TOOL)
         seen, names = sighting_of(username), names_of(username)

@@ -6,6 +6,7 @@ from django.contrib import admin
 
 from memory.models import (
     AccountClock,
+    ActionUnderWay,
     ContextText,
     GameEvent,
     GameSnapshot,
@@ -58,6 +59,14 @@ class EventAdmin(ReadOnlyAdmin[GameEvent]):
     list_filter = ("kind",)
     search_fields = ("username", "event_id")
     ordering = ("-id",)
+
+
+@admin.register(ActionUnderWay)
+class ActionAdmin(ReadOnlyAdmin[ActionUnderWay]):
+    """Queued actions whose effect is still to come."""
+
+    list_display = ("username", "tool", "tick", "asked_at", "until")
+    search_fields = ("username", "tool")
 
 
 @admin.register(Lexicon)

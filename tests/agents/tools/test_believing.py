@@ -17,6 +17,7 @@ from agents.tools.crossing import cross
 from memory import state
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.paths import lookup
+from memory.gamestate.rows import rows
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 BELIEVED = (Confidence.FRESH, Confidence.MERGED, Confidence.AGEING)
@@ -70,13 +71,12 @@ async def wrong(sandbox: SandboxServer, acts: list[str]) -> list[str]:
     """The facts that are believed and not true."""
     truth = sandbox.truth("Ada Nova")["snapshots"]
     found = await cross(state.account_state, "Ada Nova")
-    rows = await cross(state.state_rows, "Ada Nova")
     faults = []
-    for snapshot, row in zip(found.snapshots, rows, strict=True):
+    for snapshot, row in zip(found.snapshots, rows(found), strict=True):
         for path in OWN.get(snapshot.tool, ()):
             level = row.fields.get(path) or row.fields.get(path.rsplit(".", 1)[0])
             if path == "player.docked_at_base" and level is None:
-                level = row.fields["player"]
+                level = row.fields.get("player", row.confidence)
             shown = stock(lookup(snapshot.current, path))
             true = stock(lookup(truth[snapshot.tool], path))
             if level in BELIEVED and shown != true:

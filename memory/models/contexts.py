@@ -1,0 +1,166 @@
+"""How contexts are made, what was sent, and what stands for old parts of a log."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from memory.context.types import DEFAULT_STRATEGY
+
+
+class HistorySummary(models.Model):
+    """A summary that stands for one span of a Mysis's log."""
+
+    class Status(models.TextChoices):
+        """Whether views may use it."""
+
+        ACTIVE = "active"
+        REPLACED = "replaced"
+        REVERTED = "reverted"
+        FAILED = "failed"
+        CLEARED = "cleared"
+
+    mysis = models.ForeignKey(
+        "agents.Mysis", on_delete=models.CASCADE, related_name="summaries"
+    )
+    first_id = models.BigIntegerField()
+    through_id = models.BigIntegerField()
+    generation = models.PositiveIntegerField()
+    text = models.TextField()
+    tokens_before = models.PositiveIntegerField(default=0)
+    tokens_after = models.PositiveIntegerField(default=0)
+    status = models.CharField(
+        max_length=10, choices=Status.choices, default=Status.ACTIVE
+    )
+    history_hash = models.CharField(max_length=64)
+    # The newest order that it covers, and the answer that ended that, if one did.
+    order_id = models.BigIntegerField(null=True, blank=True)
+    answer_id = models.BigIntegerField(null=True, blank=True)
+    # The Mysis's turn that made it: breaker and cool-down count turns.
+    turn_number = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=1)
+    # Why it failed, or what an accepted one left out.
+    error = models.TextField(blank=True)
+    model = models.CharField(max_length=300, blank=True)
+    input_tokens = models.BigIntegerField(default=0)
+    output_tokens = models.BigIntegerField(default=0)
+    cached_tokens = models.BigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=14, decimal_places=6, default=Decimal(0))
+    latency_ms = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "history summaries"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["mysis", "generation"],
+                condition=Q(status__in=["active", "replaced"]),
+                name="summary_generation_once",
+            ),
+            models.UniqueConstraint(
+                fields=["mysis"],
+                condition=Q(status="active"),
+                name="summary_one_in_use",
+            ),
+            models.CheckConstraint(
+                condition=Q(first_id__lte=models.F("through_id")),
+                name="summary_span_forward",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["mysis", "-through_id"], name="summary_newest"),
+            models.Index(fields=["mysis", "-id"], name="summary_last_tried"),
+        ]
+
+    def __str__(self) -> str:
+        return f"summary {self.generation} of {self.mysis_id}"
+
+
+class ContextPolicy(models.Model):
+    """A named way of assembling contexts: strategy, options and budget."""
+
+    name = models.CharField(max_length=100, unique=True)
+    strategy = models.CharField(max_length=100, default=DEFAULT_STRATEGY)
+    options = models.JSONField(default=dict, blank=True)
+    budget_tokens = models.PositiveIntegerField(
+        default=128_000, validators=[MinValueValidator(1)]
+    )
+    budget_reserve = models.PositiveIntegerField(default=8_000)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name_plural = "context policies"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(budget_reserve__lt=models.F("budget_tokens")),
+                name="policy_reserve_below_budget",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TokenCalibration(models.Model):
+    """What providers' reports taught about the tokens of one model (A30).
+
+    ``used`` is the factor that counts are made with; it follows ``factor`` in steps,
+    since every change of it moves all marks of a context.
+    """
+
+    model = models.CharField(max_length=300, primary_key=True)
+    used = models.FloatField(default=1.0)
+    factor = models.FloatField(default=1.0)
+    error = models.FloatField()
+    samples = models.PositiveIntegerField(default=0)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"{self.model} x {self.used:.2f}"
+
+
+class ContextText(models.Model):
+    """A text that many calls were sent, stored once under its SHA-256."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    text = models.TextField()
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class SentContext(models.Model):
+    """The exact view of one model call, by reference.
+
+    ``view`` names stored memories by id and carries synthetic texts; rendered
+    again it gives the same bytes, which ``digest`` (SHA-256) proves.
+    """
+
+    mysis = models.ForeignKey(
+        "agents.Mysis", on_delete=models.CASCADE, related_name="sent_contexts"
+    )
+    call = models.OneToOneField(
+        "agents.ModelCall", on_delete=models.CASCADE, related_name="sent"
+    )
+    strategy = models.CharField(max_length=100)
+    dialect = models.CharField(max_length=20)
+    view = models.JSONField()
+    ledger = models.JSONField(default=list)
+    stats = models.JSONField(default=dict)
+    facts = models.JSONField(default=dict)
+    username = models.CharField(max_length=100, blank=True)
+    # The oldest and the newest stored message that was considered.
+    first_id = models.BigIntegerField(null=True, blank=True)
+    last_id = models.BigIntegerField(null=True, blank=True)
+    digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["mysis", "-id"], name="sent_newest")]
+
+    def __str__(self) -> str:
+        return f"context of call {self.call_id}"

@@ -1,0 +1,117 @@
+"""The log: what was said, called and answered. Append-only: strategies derive, never edit."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.db import models
+from django.db.models import Q
+
+from memory.querysets import MemoryQuerySet
+from memory.vectors import scoped_vector
+
+
+class Role(models.TextChoices):
+    """Who speaks, in the terms of the chat formats."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class Origin(models.TextChoices):
+    """Where a message came from. Only human and broadcast are intent (A14)."""
+
+    HUMAN = "human"
+    BROADCAST = "broadcast"
+    AGENT = "agent"
+    TOOL = "tool"
+    NUDGE = "nudge"
+    PROMPT = "prompt"
+    SUMMARY = "summary"
+    STATE = "state"
+    FILLER = "filler"
+    WARNING = "warning"
+
+
+class Memory(models.Model):
+    """One stored message of one Mysis."""
+
+    mysis = models.ForeignKey(
+        "agents.Mysis",
+        on_delete=models.CASCADE,
+        related_name="memories",
+        db_index=False,
+    )
+    turn = models.ForeignKey(
+        "agents.Turn", on_delete=models.SET_NULL, null=True, blank=True
+    )
+    broadcast = models.ForeignKey(
+        "agents.Broadcast",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="deliveries",
+    )
+    role = models.CharField(max_length=10, choices=Role.choices)
+    origin = models.CharField(max_length=10, choices=Origin.choices)
+    sender = models.CharField(max_length=200, blank=True)
+    content = models.TextField(blank=True)
+    reasoning = models.TextField(blank=True)
+    signature = models.TextField(blank=True)
+    tool_calls = models.JSONField(default=list, blank=True)
+    tool_call_id = models.CharField(max_length=200, blank=True)
+    tool_name = models.CharField(max_length=200, blank=True)
+    args = models.JSONField(default=dict, blank=True)
+    is_error = models.BooleanField(default=False)
+    pending = models.BooleanField(default=False)
+    tick = models.BigIntegerField(null=True, blank=True)
+    tokens = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    content_vector = models.GeneratedField(
+        expression=scoped_vector("content"),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+    reasoning_vector = models.GeneratedField(
+        expression=scoped_vector("reasoning"),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+
+    objects: ClassVar[MemoryQuerySet] = MemoryQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        verbose_name_plural = "memories"
+        indexes = [
+            models.Index(fields=["mysis", "-id"], name="memory_tail"),
+            models.Index(
+                fields=["mysis", "-id"],
+                name="memory_intent",
+                condition=Q(origin__in=["human", "broadcast"]),
+            ),
+            # fastupdate off: with the pending list an insert can stall 400 ms.
+            GinIndex(
+                fields=["content_vector"], name="memory_content_fts", fastupdate=False
+            ),
+            GinIndex(
+                fields=["reasoning_vector"],
+                name="memory_reasoning_fts",
+                fastupdate=False,
+                condition=~Q(reasoning=""),
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(role__in=Role.values), name="memory_role_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(origin__in=Origin.values), name="memory_origin_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {self.role}"
