@@ -17,6 +17,13 @@ from tests.server import ROOT
         (["create_token", "x", "--role", "king"], "--role"),
         (["create_token", "x", "--role", "viewer", "--days", "0"], "--days"),
         (["create_token", "x", "--role", "viewer", "--colour", "red"], "--colour"),
+        (["search", "Ada"], "query"),
+        (["search", "Ada", "iron", "--limit", "0"], "--limit"),
+        (["search", "Ada", "iron", "--in", "dreams"], "--in"),
+        (["export", "Ada", "--format", "xml"], "--format"),
+        (["import_history", "some.db"], "--mysis"),
+        (["prune"], "--keep-days"),
+        (["prune", "--keep-days", "-1"], "--keep-days"),
     ],
 )
 def test_bad_arguments_are_one_line(

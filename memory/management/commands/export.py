@@ -1,0 +1,55 @@
+"""``manage.py export``: a Mysis's history as JSON."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from memory.management.owner import owner_named, refuse
+from memory.management.progress import bar
+from memory.transfer import outgoing
+
+
+class Command(BaseCommand):
+    """Writes every message, oldest first."""
+
+    help = (
+        "Write a Mysis's history as JSON: all that import_history needs, one message "
+        "a line (jsonl), or one chat in the form of OpenAI's API (openai)."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The Mysis, the format, and where to."""
+        parser.add_argument("mysis", help="Its number or name.")
+        parser.add_argument("--format", choices=outgoing.FORMATS, default="jsonl")
+        parser.add_argument(
+            "--output", metavar="FILE", help="Write there, not to standard output."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Write, with a bar on standard error."""
+        owner = owner_named(options["mysis"])
+        pieces = outgoing.pieces(owner.pk, options["format"])
+        total = outgoing.count(owner.pk)
+        try:
+            with bar(f"Exporting {owner.name}", total) as done:
+                if options["output"]:
+                    with Path(options["output"]).open("w", encoding="utf-8") as file:
+                        for piece in pieces:
+                            file.write(piece)
+                            done(1)
+                    return
+                for piece in pieces:
+                    self.stdout.write(piece, ending="")
+                    done(1)
+                self.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read has seen enough; nothing more may fail at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            place = options["output"] or "standard output"
+            raise refuse(f"{place}: {error.strerror or error}") from error

@@ -1,0 +1,102 @@
+"""``manage.py search``: what a Mysis said, was told or thought."""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import unicodedata
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from memory.management.owner import owner_named, refuse
+from memory.search import Hit, search_messages
+
+MOST_HITS = 100
+DEFAULT_LIMIT = 20
+
+
+def limit(text: str) -> int:
+    """A whole number from 1 to 100."""
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= MOST_HITS:
+        raise argparse.ArgumentTypeError(f"give a whole number from 1 to {MOST_HITS}")
+    return int(text)
+
+
+class Command(BaseCommand):
+    """Prints the newest matches, the oldest of them first."""
+
+    help = (
+        "Search one Mysis's messages or reasoning: all words of a query ("
+        '"two words", -not, or), or with --exact the text letter for letter. Prints '
+        "the newest matches, oldest first."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The Mysis, the query, and how."""
+        parser.add_argument("mysis", help="Its number or name.")
+        parser.add_argument("query")
+        parser.add_argument(
+            "--in",
+            dest="where",
+            choices=("messages", "reasoning"),
+            default="messages",
+            help="What was said (default), or what was thought.",
+        )
+        parser.add_argument(
+            "--exact", action="store_true", help="Letter for letter, case told apart."
+        )
+        parser.add_argument(
+            "--limit", type=limit, default=DEFAULT_LIMIT, help="At most 100; 20."
+        )
+        parser.add_argument("--json", action="store_true", help="As a JSON list.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print to standard output; no match is no error."""
+        owner = owner_named(options["mysis"])
+        query = options["query"].replace("\x00", "")
+        if not query.strip():
+            raise refuse("query: is empty; give a word to look for.")
+        hits = search_messages(
+            query=query,
+            mysis_id=owner.pk,
+            mode="exact" if options["exact"] else "fts",
+            limit=options["limit"],
+            reasoning=options["where"] == "reasoning",
+        )
+        hits.reverse()
+        if options["json"]:
+            self.stdout.write(json.dumps([_document(hit) for hit in hits]))
+            return
+        for hit in hits:
+            self.stdout.write(_line(hit))
+        if not hits:
+            self.stderr.write("No match.")
+
+
+def _document(hit: Hit) -> dict[str, Any]:
+    return {
+        "memory_id": hit.memory_id,
+        "mysis": hit.mysis,
+        "role": hit.role,
+        "origin": hit.origin,
+        "content": hit.content,
+        "reasoning": hit.reasoning,
+        "snippet": hit.snippet,
+        "timestamp": hit.timestamp.isoformat(),
+    }
+
+
+def _line(hit: Hit) -> str:
+    at = hit.timestamp.strftime("%Y-%m-%d %H:%M:%S")
+    return f"{hit.memory_id}  {at}  {hit.role}/{hit.origin}  {plain(hit.snippet)}"
+
+
+def plain(snippet: str) -> str:
+    """A snippet for a terminal: one line, without marks or control characters."""
+    text = html.unescape(snippet.replace("<mark>", "").replace("</mark>", ""))
+    return "".join(
+        " " if unicodedata.category(sign) in ("Cc", "Zl", "Zp") else sign
+        for sign in text
+    ).strip()

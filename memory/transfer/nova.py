@@ -1,0 +1,155 @@
+"""The database of the original program (SQLite), one Mysis of it at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from memory.context.types import ROLES
+from memory.gamestate.parse import clean_text
+
+from .line import Line, TransferError, call_of, default_origin, moment, object_of
+from .nova_text import LONGEST_ID, PREFIX, split_calls, split_result
+
+MAGIC = b"SQLite format 3\x00"
+#: The program first called them agents.
+TABLES = (("myses", "mysis_id"), ("agents", "agent_id"))
+ORIGINS = {
+    ("user", "direct"): "human",
+    ("user", "broadcast"): "broadcast",
+    ("user", "system"): "nudge",
+    ("system", "system"): "prompt",
+}
+#: Calls of so many answers are remembered for results that come late.
+REMEMBERED = 500
+
+
+class Nova:
+    """An open database of the original program."""
+
+    def __init__(self, path: Path) -> None:
+        self._base = _open(path)
+        tables = {row[0] for row in self._ask("SELECT name FROM sqlite_master")}
+        known = [each for each in TABLES if each[0] in tables]
+        if not known or "memories" not in tables:
+            self.close()
+            raise TransferError("is an SQLite database, but not one of Zoea Nova")
+        self._owners, self._owner = known[0]
+        self._columns = {row[1] for row in self._ask("PRAGMA table_info(memories)")}
+        self._has_accounts = "accounts" in tables
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+    def names(self) -> dict[str, str]:
+        """The names of its Myses by their ids."""
+        rows = self._ask(f"SELECT id, name FROM {self._owners} ORDER BY created_at")  # noqa: S608 (one of two known names)
+        return {str(row[0]): str(row[1]) for row in rows}
+
+    def passwords(self) -> frozenset[str]:
+        """The passwords of its game accounts, which must not come along."""
+        if not self._has_accounts:
+            return frozenset()
+        rows = self._ask("SELECT password FROM accounts")
+        return frozenset(str(row[0]) for row in rows if row[0])
+
+    def count(self, owner: str) -> int:
+        """How many messages one Mysis has."""
+        query = f"SELECT count(*) FROM memories WHERE {self._owner} = ?"  # noqa: S608
+        (found,) = next(iter(self._ask(query, [owner])))
+        return found if isinstance(found, int) else 0
+
+    def lines(self, owner: str) -> Iterator[Line]:
+        """The messages of one Mysis, in the order in which they were written."""
+        wanted = ("role", "content", "created_at", "source", "sender_id", "reasoning")
+        columns = ", ".join(
+            name if name in self._columns else "NULL" for name in wanted
+        )
+        query = f"SELECT {columns} FROM memories WHERE {self._owner} = ? ORDER BY id"  # noqa: S608
+        log = _Log(self.names())
+        for row in self._ask(query, [owner]):
+            yield log.line(["" if value is None else value for value in row])
+
+    def _ask(
+        self, query: str, values: Sequence[object] = ()
+    ) -> Iterator[tuple[object, ...]]:
+        try:
+            with closing(self._base.execute(query, tuple(values))) as cursor:
+                yield from cursor
+        except sqlite3.Error as error:
+            raise TransferError(f"cannot be read as SQLite: {error}") from error
+
+
+class _Log:
+    """Reads row after row; results find the call that they belong to."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self._names = names
+        self._calls: dict[str, tuple[str, str]] = {}
+
+    def line(self, row: Sequence[object]) -> Line:
+        role, content, made, source, sender, reasoning = row
+        role, content = str(role), clean_text(str(content))
+        if role not in ROLES:
+            raise TransferError(f"role {role!r} is not one of {', '.join(ROLES)}")
+        if role == "tool":
+            return self._result(content, made)
+        calls = []
+        if role == "assistant" and content.startswith(PREFIX):
+            calls, content = self._made(content), ""
+        return Line(
+            role=role,
+            origin=ORIGINS.get((role, str(source)), default_origin(role)),
+            content=content,
+            sender=self._sender(str(sender)),
+            reasoning=clean_text(str(reasoning)),
+            tool_calls=calls,
+            created_at=moment(made),
+        )
+
+    def _made(self, content: str) -> list[dict[str, object]]:
+        calls = split_calls(content)
+        for call in calls:
+            self._calls.pop(call.id, None)
+            self._calls[call.id] = (call.name, call.arguments)
+        while len(self._calls) > REMEMBERED:
+            del self._calls[next(iter(self._calls))]
+        return [call_of(call.id, call.name, call.arguments) for call in calls]
+
+    def _result(self, content: str, made: object) -> Line:
+        call_id, text = split_result(content, self._calls)
+        name, arguments = self._calls.get(call_id, ("", "{}"))
+        return Line(
+            role="tool",
+            origin="tool",
+            content=text,
+            tool_call_id=call_id[:LONGEST_ID],
+            tool_name=name[:LONGEST_ID],
+            args=object_of(arguments),
+            is_error=text.lstrip()[:5].lower() == "error",
+            created_at=moment(made),
+        )
+
+    def _sender(self, sender: str) -> str:
+        name = self._names.get(sender)
+        return f"mysis:{name}" if name else clean_text(sender)[:LONGEST_ID]
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    # A log of pending writes beside the file can be read only where it may be
+    # written; then what the file itself holds has to do.
+    address = path.resolve().as_uri()
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        base = sqlite3.connect(f"{address}?{options}", uri=True)
+        base.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        try:
+            base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.Error as error:
+            base.close()
+            failure = error
+        else:
+            return base
+    raise TransferError(f"cannot be read as SQLite: {failure}")

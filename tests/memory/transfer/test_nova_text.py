@@ -1,0 +1,78 @@
+"""Kept tool calls are split where they were joined, whatever stands in them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.transfer.nova_text import PREFIX, Call, split_calls, split_result
+
+NASTY = st.text(alphabet='|:{}[]" \\\n,aé1', max_size=12)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | NASTY,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NASTY, inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+IDS = st.from_regex(r"[a-z_]{1,8}[0-9]{0,3}(:[a-z0-9_.]{1,6}){0,2}", fullmatch=True)
+NAMES = st.from_regex(r"[a-z][a-z_]{0,10}", fullmatch=True)
+CALLS = st.builds(
+    Call,
+    IDS,
+    NAMES,
+    st.dictionaries(NASTY, JSON_VALUES, max_size=4).map(json.dumps),
+)
+
+
+@given(st.lists(CALLS, max_size=5))
+def test_what_was_joined_is_split_again(calls: list[Call]) -> None:
+    records = (f"{call.id}:{call.name}:{call.arguments}" for call in calls)
+    assert split_calls(PREFIX + "|".join(records)) == calls
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("", []),
+        ("c1:get_ship:", [("c1", "get_ship", "{}")]),
+        ("c1:get_ship", [("c1", "get_ship", "{}")]),
+        ("c1:get_ship|c2:mine:{}", [("c1", "get_ship", "{}"), ("c2", "mine", "{}")]),
+        (
+            'c1:say:{"text": "cut off|c2:get_ship:{}',
+            [("c1", "say", '{"text": "cut off'), ("c2", "get_ship", "{}")],
+        ),
+        (
+            'functions.say:0:say:{"a": "x|y:z:{}"} | c2:mine:{}',
+            [("functions.say:0", "say", '{"a": "x|y:z:{}"}'), ("c2", "mine", "{}")],
+        ),
+        ("nonsense|c2:mine:{}", [("c2", "mine", "{}")]),
+        ("|||", []),
+    ],
+)
+def test_what_is_broken_costs_no_more_than_itself(
+    text: str, calls: list[tuple[str, str, str]]
+) -> None:
+    assert split_calls(PREFIX + text) == [Call(*each) for each in calls]
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_split_without_an_error(text: str) -> None:
+    for call in split_calls(PREFIX + text):
+        assert call.id
+        assert call.name
+
+
+@given(IDS, st.text(max_size=30))
+def test_a_result_is_told_by_the_call_that_was_made(call_id: str, text: str) -> None:
+    assert split_result(f"{call_id}:{text}", [call_id]) == (call_id, text)
+
+
+def test_of_two_ids_that_fit_the_longer_is_meant() -> None:
+    assert split_result("a:1:text", ["a", "a:1"]) == ("a:1", "text")
+    assert split_result("b:x: y", ["a"]) == ("b", "x: y")
+    assert split_result("Error: no", []) == ("Error", " no")
+    assert split_result("no id here: x", []) == ("", "no id here: x")
