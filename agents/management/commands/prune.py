@@ -1,0 +1,53 @@
+"""``manage.py prune``: let go of what is older than so many days."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+
+from agents.retention import steps
+from memory.management.progress import bar
+
+MOST_DAYS = 36_500
+
+
+def days(text: str) -> timedelta:
+    """A whole number of days."""
+    if not text.isascii() or not text.isdecimal() or int(text[:9]) > MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"give whole days, from 0 to {MOST_DAYS}")
+    return timedelta(days=int(text))
+
+
+class Command(BaseCommand):
+    """Removes batch after batch; may be ended at any time and run again."""
+
+    help = (
+        "Remove what is older than so many days: turns with their calls and what "
+        "these were sent, messages, events, and snapshots from before a logout. "
+        "Kept is what the summary in use, a pin or an open turn needs, the newest "
+        "order, and whatever a call that stays was sent."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """How long things are kept, and whether to count only."""
+        parser.add_argument("--keep-days", type=days, required=True, metavar="N")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Count, and remove nothing."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Remove, with a bar for each kind; tell how many there were."""
+        kept: timedelta | int = options["keep_days"]
+        kept = kept if isinstance(kept, timedelta) else timedelta(days=kept)
+        dry: bool = options["dry_run"]
+        done = "would be removed" if dry else "removed"
+        for step in steps(timezone.now() - kept):
+            if not dry:
+                with bar(f"Removing {step.what}", step.count) as advance:
+                    for removed in step.remove():
+                        advance(removed)
+            self.stdout.write(f"{step.what}: {step.count} {done}")

@@ -1,0 +1,205 @@
+"""What may go after some days, and what stays however old it is.
+
+It goes in batches, each its own transaction, so that nothing waits long and an end
+at any moment leaves nothing half done. Of the log stays whatever somebody could still
+need: the messages of the summary in use and all after it, of an open turn, the newest
+order with its answer, and all that a kept call was sent; pins are no messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Min, Q, QuerySet
+
+from memory.models import ContextText, GameSnapshot, Memory, Role, SentContext
+from memory.tail import newest_summary
+
+from .models import Event, Mysis, Turn
+
+BATCH = 1000
+#: A turn takes its calls and what they were sent along.
+TURN_BATCH = 100
+
+# The ids of the messages that the kept calls of one Mysis were sent.
+SHOWN = """
+SELECT DISTINCT (source #>> '{}')::bigint
+FROM memory_sentcontext AS sent
+JOIN agents_modelcall AS call ON call.id = sent.call_id
+CROSS JOIN LATERAL
+  jsonb_path_query(sent.view, '$.sources[*][*] ? (@.type() == "number")') AS source
+WHERE sent.mysis_id = %(mysis)s AND NOT call.turn_id = ANY(%(gone)s)
+"""
+
+# The texts that kept calls were sent: where one is named, its hash stands alone.
+NAMED = """
+SELECT DISTINCT found #>> '{}' FROM memory_sentcontext AS sent
+JOIN agents_modelcall AS call ON call.id = sent.call_id
+CROSS JOIN LATERAL jsonb_path_query(sent.view, '$.**.text') AS found
+WHERE sent.id > %(after)s AND NOT call.turn_id = ANY(%(gone)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kind of rows: how many may go, and their removal, batch after batch."""
+
+    what: str
+    count: int
+    remove: Callable[[], Iterator[int]]
+
+
+def steps(before: datetime) -> Iterator[Step]:
+    """What was kept from before a moment and may go, in the order of removal.
+
+    Each step is reckoned as if those before it were done, so that counting alone
+    tells what a removal would bring.
+    """
+    gone = old_turns(before)
+    yield Step("turns", len(gone), lambda: _remove(Turn.objects, gone, TURN_BATCH))
+    messages = old_messages(before, gone)
+    yield Step("messages", len(messages), lambda: _remove(Memory.objects, messages))
+    texts = unnamed_texts(gone)
+    yield Step("context texts", len(texts.digests), texts.remove)
+    for what, rows in (
+        ("events", Event.objects.filter(created_at__lt=before)),
+        ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
+    ):
+        yield Step(what, rows.count(), _removal(rows))
+
+
+def old_turns(before: datetime) -> list[int]:
+    """Ended turns; never a Mysis's newest, nor the last whose call is on record."""
+    found: list[int] = []
+    for mysis in Mysis.objects.order_by("pk"):
+        turns = mysis.turns.order_by("-pk")
+        last = SentContext.objects.filter(mysis=mysis).order_by("-pk")
+        kept = [
+            turns.values_list("pk", flat=True).first(),
+            last.values_list("call__turn", flat=True).first(),
+        ]
+        ended = turns.filter(started_at__lt=before, outcome__isnull=False)
+        ended = ended.exclude(pk__in=[pk for pk in kept if pk is not None])
+        found += ended.order_by("pk").values_list("pk", flat=True)
+    return found
+
+
+def old_messages(before: datetime, gone: list[int]) -> list[int]:
+    """Messages that no context, summary, open turn or kept call needs."""
+    found: list[int] = []
+    for pk in Mysis.objects.order_by("pk").values_list("pk", flat=True):
+        log = Memory.objects.filter(mysis_id=pk)
+        first = _first_kept(log, pk, before)
+        older = log if first is None else log.filter(pk__lt=first)
+        kept = _anchors(log) | _shown(pk, gone)
+        ids = older.order_by("pk").values_list("pk", flat=True)
+        found += [number for number in ids if number not in kept]
+    return found
+
+
+def _first_kept(log: QuerySet[Memory], mysis_id: int, before: datetime) -> int | None:
+    """Where the part of a log begins that stays whole; None where nothing of it is."""
+    needed = Q(created_at__gte=before) | Q(pending=True)
+    needed |= Q(turn__isnull=False, turn__outcome__isnull=True)
+    first = log.filter(needed).aggregate(first=Min("pk"))["first"]
+    summary = newest_summary(mysis_id)
+    starts = [first, summary.first_id if summary else None]
+    start = min((each for each in starts if each is not None), default=None)
+    return None if start is None else _whole(log, start)
+
+
+def _whole(log: QuerySet[Memory], start: int) -> int:
+    """The start itself, or the call of the results that it would part."""
+    row = log.filter(pk__gte=start).order_by("pk").first()
+    if row is None or row.role != Role.TOOL:
+        return start
+    speech = log.filter(pk__lt=start, role=Role.ASSISTANT).order_by("-pk").first()
+    return speech.pk if speech else start
+
+
+def _anchors(log: QuerySet[Memory]) -> set[int]:
+    """The newest order and the answer to it (I17, A15)."""
+    order = log.filter(origin__in=["human", "broadcast"]).order_by("-pk").first()
+    if order is None:
+        return set()
+    answers = log.filter(pk__gt=order.pk, role=Role.ASSISTANT, tool_calls=[])
+    answer = answers.exclude(content="").order_by("pk").first()
+    return {order.pk} if answer is None else {order.pk, answer.pk}
+
+
+def _shown(mysis_id: int, gone: list[int]) -> set[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(SHOWN, {"mysis": mysis_id, "gone": gone})
+        return {row[0] for row in cursor}
+
+
+# -- texts -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts that no call up to the sent context ``seen`` names."""
+
+    digests: list[str]
+    seen: int
+
+    def remove(self) -> Iterator[int]:
+        """Remove them, but for those that a call has named since."""
+        for batch in _batches(self.digests, BATCH):
+            with transaction.atomic():
+                # Who keeps a text that is there already takes no lock on it: so
+                # nobody may keep one while it is looked up and removed.
+                _lock("memory_contexttext", "SHARE ROW EXCLUSIVE")
+                since = _named(self.seen, [])
+                going = [digest for digest in batch if digest not in since]
+                ContextText.objects.filter(pk__in=going).delete()
+            yield len(batch)
+
+
+def unnamed_texts(gone: list[int]) -> Texts:
+    """The texts that only the removed turns were sent, and those nobody was."""
+    with transaction.atomic():
+        # Waits for those who write just now: whoever comes later has higher ids.
+        _lock("memory_sentcontext", "SHARE")
+        newest = SentContext.objects.order_by("-pk").values_list("pk", flat=True)
+        seen = newest.first() or 0
+    named = _named(0, gone)
+    digests = ContextText.objects.order_by("pk").values_list("pk", flat=True)
+    return Texts([each for each in digests if each not in named], seen)
+
+
+def _named(after: int, gone: list[int]) -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(NAMED, {"after": after, "gone": gone})
+        return {row[0] for row in cursor}
+
+
+def _lock(table: str, mode: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {table} IN {mode} MODE")
+
+
+# -- batches -----------------------------------------------------------------------
+
+
+def _removal(rows: QuerySet[Any]) -> Callable[[], Iterator[int]]:
+    def remove() -> Iterator[int]:
+        while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
+            yield from _remove(rows.model._default_manager, ids)
+
+    return remove
+
+
+def _remove(rows: Any, ids: list[int], size: int = BATCH) -> Iterator[int]:
+    for batch in _batches(ids, size):
+        with transaction.atomic():
+            rows.filter(pk__in=batch).delete()
+        yield len(batch)
+
+
+def _batches(ids: list[Any], size: int) -> Iterable[list[Any]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))
