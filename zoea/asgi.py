@@ -1,4 +1,4 @@
-"""The ASGI application: pages and REST over HTTP, two WebSockets.
+"""The ASGI application: pages, REST and MCP over HTTP, two WebSockets.
 
 Run it under Daphne with ``--websocket_timeout -1``: sockets stay open for days,
 and Daphne's default would close them after one. Daphne's own ``--ping-interval``
@@ -20,13 +20,13 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
 from agents.routing import websocket_urlpatterns  # noqa: E402
 
-from . import sockets, wire  # noqa: E402
+from . import mcp_gate, sockets, wire  # noqa: E402
 
 wire.install()
 
 application = ProtocolTypeRouter(
     {
-        "http": pages,
+        "http": mcp_gate.with_mcp(pages),
         "websocket": wire.with_flow(
             sockets.same_origin(
                 AuthMiddlewareStack(

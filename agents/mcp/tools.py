@@ -1,0 +1,105 @@
+"""What programs may call over MCP, and what it answers; all of it sync."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agents.actions import ActionError
+from agents.context import known_tools, preview
+from agents.tools.guard import ArgumentsError, check_arguments
+from agents.tools.local import ANSWERS
+from agents.tools.offer import FOR_PROGRAMS, SENDING, tool
+from agents.tools.reach import Answer, LocalRefusedError, Reach, secret_tools, told
+from agents.tools.request import Tool
+from memory.context.documents import result_document
+from memory.gamestate.parse import clean_text, storable
+
+from .guest import Guest
+
+
+class RefusedError(Exception):
+    """A call that cannot be done; the text says why."""
+
+
+def _preview(arguments: Mapping[str, Any], reach: Reach) -> Answer:
+    """What the next call of a Mysis would be sent, message by message."""
+    mysis = reach.target(arguments.get("mysis_id"))
+    try:
+        prepared = preview(mysis, strategy=arguments.get("strategy"))
+    except ActionError as error:
+        raise LocalRefusedError(error.detail) from error
+    document = result_document(prepared.assembly)
+    return told(document | {"hash": prepared.digest, "sent": False})
+
+
+_PREVIEW = tool(
+    "zoea_preview_context",
+    "What the next model call of a Mysis would be sent, message by message, with what "
+    "became of every stored message and why. Writes nothing.",
+    {
+        "mysis_id": {
+            "type": ["integer", "string"],
+            "description": "The number or the name of a Mysis",
+        },
+        "strategy": {
+            "type": "string",
+            "description": "Another strategy than that of its policy",
+        },
+    },
+    ["mysis_id"],
+)
+
+TOOLS: Mapping[str, Tool] = {**FOR_PROGRAMS, _PREVIEW.spec.name: _PREVIEW}
+_ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Reach], Answer]] = {
+    **ANSWERS,
+    _PREVIEW.spec.name: _preview,
+}
+
+
+def offered(guest: Guest) -> list[Tool]:
+    """The tools that a caller may use."""
+    return [
+        each for name, each in TOOLS.items() if guest.may_send or name not in SENDING
+    ]
+
+
+def call(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
+    """Call one tool; raises RefusedError."""
+    found = TOOLS.get(name)
+    if found is None:
+        listed = ", ".join(each.spec.name for each in offered(guest))
+        raise RefusedError(f"There is no tool {name[:100]!r}. There are {listed}.")
+    if name in SENDING:
+        _check_role(guest)
+    try:
+        arguments = _cleaned(given, found)
+        check_arguments(arguments, found)
+        return _ANSWERS[name](arguments, _reach(guest))
+    except (ArgumentsError, LocalRefusedError) as error:
+        raise RefusedError(str(error)) from error
+
+
+def _check_role(guest: Guest) -> None:
+    if not guest.may_send:
+        raise RefusedError(f"This needs the role operator; yours is {guest.role}.")
+    wait = guest.throttle()
+    if wait:
+        seconds = max(1, math.ceil(wait))
+        raise RefusedError(f"Too many requests: try again in {seconds} s.")
+
+
+def _cleaned(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
+    """Arguments that a store takes; null for an optional one is none."""
+    required = found.spec.parameters["required"]
+    return {
+        clean_text(key): storable(value)
+        for key, value in given.items()
+        if value is not None or key in required
+    }
+
+
+def _reach(guest: Guest) -> Reach:
+    policies = ((row["name"], row["policy"]) for row in known_tools())
+    return Reach(guest.by, secret=secret_tools(policies))

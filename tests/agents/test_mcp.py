@@ -1,0 +1,313 @@
+"""Our MCP server under Daphne, asked by the official client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from agents import hints
+from agents.models import Broadcast, Mysis
+from memory import state
+from memory.gamestate.extract import read_result
+from memory.models import Memory
+from memory.recall import LARGEST_PART
+from tests.factories import make_account, make_memory, make_mysis
+from tests.server import Server, running
+from zoea.auth.tokens import create_token
+from zoea.models import ApiToken
+
+pytestmark = pytest.mark.django_db(transaction=True)
+READING = {
+    "zoea_search_messages", "zoea_search_reasoning", "zoea_search_broadcasts",
+    "zoea_recall", "zoea_list_myses", "zoea_swarm_status", "zoea_preview_context",
+}  # fmt: skip
+SENDING = {"zoea_send_message", "zoea_broadcast"}
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
+    with django_db_blocker.unblock(), running() as found:
+        yield found
+        hints.close()
+
+
+@pytest.fixture
+def viewer() -> str:
+    return create_token(name="reader", role="viewer")[1]
+
+
+@pytest.fixture
+def operator() -> str:
+    return create_token(name="helm", role="operator")[1]
+
+
+@asynccontextmanager
+async def client(server: Server, token: str, mode: str = "auto") -> AsyncIterator[Any]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        transport = streamable_http_client(f"{server.origin}/mcp", http_client=http)
+        async with Client(transport, mode=mode) as session:
+            yield session
+
+
+async def ask(
+    server: Server, token: str, tool: str, **arguments: Any
+) -> types.CallToolResult:
+    async with client(server, token) as session:
+        found: types.CallToolResult = await session.call_tool(tool, arguments)
+        return found
+
+
+async def value(server: Server, token: str, tool: str, **arguments: Any) -> Any:
+    found = await ask(server, token, tool, **arguments)
+    assert not found.is_error, text(found)
+    return found.structured_content
+
+
+async def refusal(server: Server, token: str, tool: str, **arguments: Any) -> str:
+    found = await ask(server, token, tool, **arguments)
+    assert found.is_error
+    return text(found)
+
+
+def text(found: types.CallToolResult) -> str:
+    return "\n".join(b.text for b in found.content if isinstance(b, types.TextContent))
+
+
+def post(server: Server, **headers: str) -> httpx2.Response:
+    accept = {"Accept": "application/json, text/event-stream"}
+    return httpx2.post(
+        f"{server.origin}/mcp", json=HELLO, headers=accept | headers, timeout=60
+    )
+
+
+def history() -> tuple[Mysis, Mysis]:
+    ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
+    for number in range(5):
+        make_memory(ada, content=f"iron ore {number}")
+    make_memory(ada, role="assistant", content="Onward.", reasoning="iron is cheap")
+    make_memory(bob, content="iron ore of Bob")
+    return ada, bob
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_tools_of_each_role(
+    server: Server, viewer: str, operator: str, mode: str
+) -> None:
+    for token, names in ((viewer, READING), (operator, READING | SENDING)):
+        async with client(server, token, mode) as session:
+            listed = await session.list_tools()
+            assert {tool.name for tool in listed.tools} == names
+            for tool in listed.tools:
+                assert tool.annotations.read_only_hint is (tool.name in READING)
+                assert tool.description
+            # Several calls on one connection.
+            for _ in range(2):
+                found = await session.call_tool("zoea_swarm_status", {})
+                assert found.structured_content["total"] == 0
+
+
+async def test_a_search_is_of_one_mysis_newest_chosen_oldest_first(
+    server: Server, viewer: str
+) -> None:
+    """W10, W12, I31."""
+    ada, _ = history()
+    for reference in (ada.pk, str(ada.pk), "Ada"):
+        found = await value(
+            server,
+            viewer,
+            "zoea_search_messages",
+            mysis_id=reference,
+            query="iron ore",
+            limit=2,
+        )
+        contents = [hit["content"] for hit in found["matches"]]
+        assert contents == ["iron ore 3", "iron ore 4"]
+    thought = await value(
+        server, viewer, "zoea_search_reasoning", mysis_id="Ada", query="cheap"
+    )
+    assert thought["matches"][0]["reasoning"] == "iron is cheap"
+    none = await ask(
+        server,
+        viewer,
+        "zoea_search_messages",
+        mysis_id="Ada",
+        query="Iron",
+        mode="exact",
+    )
+    assert not none.is_error
+    assert json.loads(text(none)) == {"count": 0, "matches": []}
+
+
+async def test_broadcasts_are_searched_swarm_wide(server: Server, viewer: str) -> None:
+    """W11."""
+    Broadcast.objects.create(text="enemy spotted", sender="operator:ann")
+    found = await value(server, viewer, "zoea_search_broadcasts", query="enemy")
+    assert [hit["content"] for hit in found["matches"]] == ["enemy spotted"]
+
+
+async def test_recall_of_messages_and_snapshots(server: Server, viewer: str) -> None:
+    """I21."""
+    ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
+    long = make_memory(ada, content="é|" * LARGEST_PART)
+    ada.account = make_account(username="AdaPilot")
+    ada.save()
+    ship = json.dumps({"ship": {"hull": 85}})
+    state.capture(
+        username="AdaPilot",
+        tool="get_ship",
+        args={},
+        text=ship,
+        result=read_result(ship),
+    )
+    for owner in (ada.pk, "Ada"):
+        handle, parts, offset = f"ctx://{owner}/{long.pk}", [], 0
+        while offset is not None:
+            found = await value(
+                server, viewer, "zoea_recall", handle=handle, offset=offset
+            )
+            parts.append(found["content"])
+            offset = found["next_offset"]
+        assert "".join(parts) == long.content
+        assert len(parts) == 2
+    found = await value(
+        server, viewer, "zoea_recall", handle="state://get_ship", mysis_id="Ada"
+    )
+    assert json.loads(found["content"]) == json.loads(ship)
+    for arguments in (
+        {"handle": f"ctx://{bob.pk}/{long.pk}"},
+        {"handle": f"ctx://self/{long.pk}"},
+        {"handle": "state://get_ship"},
+        {"handle": "state://get_ship", "mysis_id": "Bob"},
+    ):
+        said = await refusal(server, viewer, "zoea_recall", **arguments)
+        assert "é|" not in said
+        assert "hull" not in said
+
+
+async def test_the_fleet_and_a_preview(server: Server, viewer: str) -> None:
+    history()
+    listed = await value(server, viewer, "zoea_list_myses")
+    assert [line["name"] for line in listed["myses"]] == ["Ada", "Bob"]
+    assert {"model", "policy", "activity", "last_error"} <= set(listed["myses"][0])
+    preview = await value(
+        server, viewer, "zoea_preview_context", mysis_id="Ada", strategy="window"
+    )
+    assert preview["stats"]["strategy"] == "window"
+    assert "iron ore of Bob" not in json.dumps(preview)
+    said = await refusal(
+        server, viewer, "zoea_preview_context", mysis_id="Ada", strategy="magic"
+    )
+    assert "magic" in said
+
+
+async def test_an_operator_writes_and_a_viewer_does_not(
+    server: Server, viewer: str, operator: str
+) -> None:
+    ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
+    message = {"mysis_id": "Ada", "message": "Mine."}
+    said = await refusal(server, viewer, "zoea_send_message", **message)
+    assert "operator" in said
+    said = await refusal(server, viewer, "zoea_broadcast", message="All.")
+    assert "operator" in said
+    assert not Memory.objects.exists()
+    await value(server, operator, "zoea_send_message", **message)
+    row = Memory.objects.get()
+    assert (row.mysis_id, row.content, row.sender, row.origin) == (
+        ada.pk,
+        "Mine.",
+        "token:helm",
+        "human",
+    )
+    sent = await value(server, operator, "zoea_broadcast", message="All to Sol.")
+    assert sent["recipients"] == 2
+    assert bob.memories.get().content == "All to Sol."
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "says"),
+    [
+        ("zoea_search_messages", {"mysis_id": "Ada", "query": " "}, "'query' is empty"),
+        ("zoea_search_messages", {"query": "x"}, "'mysis_id' is missing"),
+        ("zoea_search_messages", {"mysis_id": "Eve", "query": "x"}, "no Mysis 'Eve'"),
+        ("zoea_search_messages", {"mysis_id": "a\x00", "query": "x"}, "no Mysis"),
+        ("zoea_search_messages", {"mysis_id": 1, "query": "x", "limit": 101}, "'limit'"),
+        ("zoea_search_broadcasts", {"query": "x", "colour": "red"}, "'colour'"),
+        ("zoea_recall", {"handle": "12"}, "ctx://"),
+        ("zoea_dance", {}, "There is no tool 'zoea_dance'"),
+    ],
+)  # fmt: skip
+async def test_a_bad_call_is_an_error_result(
+    server: Server, operator: str, tool: str, arguments: dict[str, Any], says: str
+) -> None:
+    make_mysis(name="Ada")
+    assert says in await refusal(server, operator, tool, **arguments)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer zoea_wrong"},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Basic YTpi"},
+    ],
+)
+def test_strangers_are_401(server: Server, headers: dict[str, str]) -> None:
+    found = post(server, **headers)
+    assert found.status_code == 401
+    assert found.json()["code"] == "unauthenticated"
+    assert found.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_revoked_token_is_a_stranger(server: Server, viewer: str) -> None:
+    bearer = {"Authorization": f"Bearer {viewer}"}
+    assert post(server, **bearer).status_code == 200
+    ApiToken.objects.all().delete()
+    assert post(server, **bearer).status_code == 401
+
+
+def test_other_hosts_and_origins_are_refused(server: Server, viewer: str) -> None:
+    """DNS rebinding: the name that a page was loaded from is not one of ours."""
+    bearer = {"Authorization": f"Bearer {viewer}"}
+    for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1.evil.com"):
+        assert post(server, **bearer, Host=host).status_code == 421, host
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:1", "file://"):
+        assert post(server, **bearer, Origin=origin).status_code == 403, origin
+    assert post(server, **bearer, Origin=server.origin).status_code == 200
+    assert post(server, **bearer, Host=f"localhost:{server.port}").status_code == 200
+
+
+def test_other_methods_and_too_large_bodies(server: Server, viewer: str) -> None:
+    bearer = {"Authorization": f"Bearer {viewer}"}
+    url = f"{server.origin}/mcp"
+    for method in ("GET", "DELETE", "PUT", "OPTIONS"):
+        found = httpx2.request(method, url, headers=bearer, timeout=60)
+        assert (found.status_code, found.headers["allow"]) == (405, "POST")
+    large = httpx2.post(url, content=b" " * (1024 * 1024 + 1), headers=bearer)
+    assert large.status_code == 413
+    bad = httpx2.post(
+        url,
+        content=b"{",
+        headers=bearer | {"Content-Type": "application/json", "Accept": "*/*"},
+    )
+    assert 400 <= bad.status_code < 500
+    assert httpx2.get(f"{server.origin}/healthz").status_code == 200
