@@ -153,6 +153,8 @@ def _of_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
     merged_at = _merge_tick(snapshot, path)
     if _is_marked(snapshot, path, merged_at):
         return Confidence.INVALIDATED
+    if _recharges(snapshot, path, merged_at, moment):
+        return worst([grade(snapshot, moment), Confidence.AGEING])
     if merged_at is None:
         return grade(snapshot, moment)
     if snapshot.logged_out or moment.current_tick is None:
@@ -166,6 +168,24 @@ def _of_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
 
 def _is_counted(snapshot: Snapshot, path: str) -> bool:
     return any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
+
+
+def _recharges(
+    snapshot: Snapshot, path: str, merged_at: int | None, moment: Moment
+) -> bool:
+    """Whether a value has grown by itself since: a shield that was not full."""
+    head, _, name = path.rpartition(".")
+    if name != "shield":
+        return False
+    content = paths.primary(snapshot.current)
+    limit = f"{head}.max_shield" if head else "max_shield"
+    now, most = paths.lookup(content, path), paths.lookup(content, limit)
+    if not isinstance(now, (int, float)) or not isinstance(most, (int, float)):
+        return False
+    if merged_at is not None and moment.current_tick is not None:
+        return now < most and moment.current_tick > merged_at
+    age = age_in_ticks(snapshot, moment)
+    return now < most and (age is None or age > 0)
 
 
 def grade(snapshot: Snapshot, moment: Moment) -> Confidence:

@@ -22,6 +22,7 @@ from memory.gamestate.types import Snapshot, Stale, Thresholds
 from tests.gamestate.builders import NOW, TICK, payload, snapshot
 
 HERE = Moment(TICK, NOW)
+FRESH, AGEING = Confidence.FRESH, Confidence.AGEING
 STATUS = {"player": {"credits": 5, "current_poi": "x"}, "ship": {"fuel": 9}}
 
 
@@ -174,3 +175,22 @@ def test_a_snapshot_is_never_better_than_any_of_its_paths(marked, age, out):
     for path in ("player", "player.credits", "ship.fuel", "ship"):
         part = of(path=path, stale=mark, age=age, tick=None, logged_out=out)
         assert order.index(whole) >= order.index(part)
+
+
+@pytest.mark.parametrize(
+    ("shield", "age", "expected"),
+    [(10, 0, FRESH), (10, 1, AGEING), (50, 1, FRESH), (50, 6, AGEING)],
+)
+def test_a_shield_that_is_not_full_recharges_by_itself(shield, age, expected):
+    """No action and no event tells of it, so it is not fresh any more at once."""
+    content = {"ship": {"shield": shield, "max_shield": 50, "hull": 90}}
+    assert of(content, "ship.shield", age=age) is expected
+    assert of({"shield": shield, "max_shield": 50}, "shield", age=age) is expected
+    assert of(content, "ship.hull", age=1) is FRESH
+
+
+def test_a_merged_shield_recharges_from_its_own_tick():
+    content = {"ship": {"shield": 10, "max_shield": 50}}
+    for tick, expected in ((107, Confidence.MERGED), (106, AGEING)):
+        found = of(content, "ship.shield", age=3, field_ticks={"ship.shield": tick})
+        assert found is expected
