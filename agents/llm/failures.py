@@ -17,7 +17,7 @@ from pydantic_ai.exceptions import (
 
 from agents.llm.overflow import is_overflow
 from agents.llm.refusals import page_text, provider_text
-from agents.llm.types import Endpoint, ModelError
+from agents.llm.types import Endpoint, ModelError, UnreachableError
 from agents.llm.wires.http import TooLargeError
 from memory.gamestate.parse import clean_text
 
@@ -57,7 +57,7 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
             retryable=True,
         )
     if isinstance(error, (ModelConnectionError, ModelRequestTimeout)):
-        return ModelError(
+        return UnreachableError(
             f"{endpoint.name} could not be reached: {said}.",
             "Check that the provider is up and its base URL is right.",
             retryable=True,

@@ -45,6 +45,10 @@ class ModelTimeoutError(ModelError):
     """A call that took longer than it may; a shorter one may not."""
 
 
+class UnreachableError(ModelError):
+    """Nobody answered at the provider's address; it may be there later."""
+
+
 class UnknownProviderError(ModelError):
     """No provider of that name is configured."""
 

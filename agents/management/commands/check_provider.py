@@ -1,0 +1,128 @@
+"""``manage.py check_provider``: whether a provider answers, and what it can read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents.llm.checking import Check, address_of, check, find
+from agents.llm.endpoints import resolve_in
+from agents.llm.types import Endpoint, ModelError, UnknownProviderError
+
+KEYS = {
+    "accepted": "accepted",
+    "refused": "refused",
+    "none": "none stored, none sent",
+    "unknown": "not known",
+}
+SOURCES = {
+    "provider": "set at the provider",
+    "catalogue": "from the model catalogue",
+    "refusal": "named by a refusal",
+    "pilot": "the pilot's own",
+    "unknown": "nobody tells it; set the window of the provider in the admin",
+}
+
+
+class Command(BaseCommand):
+    """Exit status 0 if a Mysis could play with it, 1 if not, 2 for an unknown name."""
+
+    help = (
+        "Make one tiny request to a configured LLM provider and tell whether it is "
+        "reachable, takes the key, has the model, and how many tokens that one reads. "
+        "Exit status 0: good; 1: failed, with the reason; 2: no such provider."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The provider, the model, the form."""
+        parser.add_argument(
+            "name",
+            metavar="NAME",
+            help="a provider of the admin, or openai, anthropic, ollama or pilot from "
+            "the environment; or a model as a Mysis names it, <provider>:<model>",
+        )
+        parser.add_argument(
+            "--model", default="", help="which model (default: the provider's own)"
+        )
+        parser.add_argument(
+            "--json", action="store_true", help="one JSON object instead of lines"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Check, tell, and end with the status that goes with it. Never shows a key."""
+        name, model = options["name"].strip(), options["model"].strip()
+        try:
+            endpoint = find(name, model)
+        except UnknownProviderError as error:
+            raise CommandError(str(error), returncode=2) from None
+        except ModelError as error:
+            self._tell(options["json"], {"provider": name, "ok": False}, error)
+            return
+        result = check(endpoint)
+        self._tell(options["json"], document(name, result), result.error)
+
+    def _tell(
+        self, as_json: bool, found: dict[str, Any], error: ModelError | None
+    ) -> None:
+        if as_json:
+            reason = None
+            if error is not None:
+                reason = {"reason": error.detail, "remedy": error.remedy}
+            self.stdout.write(json.dumps({**found, "error": reason}))
+        else:
+            for line in lines(found):
+                self.stdout.write(line)
+        if error is None:
+            return
+        if as_json:
+            sys.exit(1)
+        self.stdout.flush()
+        raise CommandError(str(error), returncode=1)
+
+
+def document(name: str, result: Check) -> dict[str, Any]:
+    """The result as plain values; the window as it is known now."""
+    endpoint = result.endpoint
+    found = now(endpoint, name)
+    return {
+        "provider": name,
+        "ok": result.error is None,
+        "kind": endpoint.kind,
+        "base_url": address_of(endpoint),
+        "model": endpoint.model,
+        "reachable": result.reachable,
+        "key": result.key,
+        "model_found": result.model_found,
+        "window": {"tokens": found.window, "source": found.window_source},
+        "latency_ms": result.latency_ms,
+    }
+
+
+def now(endpoint: Endpoint, name: str) -> Endpoint:
+    """The endpoint once more, with what the check has taught of its window."""
+    try:
+        return resolve_in(name, endpoint.model)
+    except UnknownProviderError:
+        return find(endpoint.name, "")
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The result for people; what could not be found out is said so."""
+    if "kind" not in found:
+        return []
+    window = found["window"]
+    source = SOURCES.get(window["source"], f"told by the {window['source']}")
+    missing = {True: "there", False: "not there", None: "not known"}
+    place = f", {found['base_url']}" if found["base_url"] else ""
+    rows = {
+        "provider": f"{found['provider']} ({found['kind']}{place})",
+        "reachable": "yes" if found["reachable"] else "no",
+        "key": KEYS[found["key"]],
+        "model": f"{found['model']}: {missing[found['model_found']]}",
+        "window": f"{window['tokens']:,} tokens, {source}",
+        "latency": f"{found['latency_ms']:,} ms",
+    }
+    return [f"{label:<10} {text}" for label, text in rows.items()]

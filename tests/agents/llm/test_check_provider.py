@@ -1,0 +1,195 @@
+"""`manage.py check_provider`: what it tells, over real HTTP, and what it never tells."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from agents.llm.endpoints import resolve
+from agents.models import Provider
+from tests.agents.llm.fake_anthropic import KEY as ANTHROPIC_KEY
+from tests.agents.llm.fake_anthropic import FakeAnthropic
+from tests.agents.llm.fake_provider import KEY, FakeProvider
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass
+class Ended:
+    """What the command wrote, and its status."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def found(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run the command; whatever it wrote holds no key."""
+
+    def run(*arguments: str) -> Ended:
+        status = 0
+        said = ""
+        try:
+            call_command("check_provider", *arguments)
+        except CommandError as error:
+            status, said = error.returncode, str(error)
+        except SystemExit as error:
+            status = int(str(error.code))
+        out, err = capsys.readouterr()
+        for key in (KEY, ANTHROPIC_KEY, "hunter2", "sk-wrong-0123456789"):
+            assert key not in out + err + said
+        return Ended(status, out, err + said)
+
+    return run
+
+
+def add(url: str, key: str = KEY, **fields: Any) -> Provider:
+    """A provider named lab."""
+    values = {"kind": "openai", "default_model": "gpt-5-nano", **fields}
+    row = Provider(name="lab", base_url=url, **values)
+    row.api_key = key
+    row.save()
+    return row
+
+
+def test_all_is_well(run: Any, provider: FakeProvider) -> None:
+    add(provider.url)
+    entry = {"id": "gpt-5-nano", "context_length": 65_536}
+    provider.tell("/v1/models", {"data": [entry]})
+    ended = run("lab")
+    assert (ended.status, ended.err) == (0, "")
+    for line in (
+        f"provider   lab (openai, {provider.url})",
+        "reachable  yes",
+        "key        accepted",
+        "model      gpt-5-nano: there",
+        "window     65,536 tokens, told by the endpoint (context_length)",
+    ):
+        assert line in ended.out.splitlines()
+    assert " ms" in ended.out
+    # One request, as small as it can be, with a tool as every turn has some.
+    assert len(provider.requests) == 1
+    assert len(provider.raw[0]) < 600
+    # What was told is kept: the next turn assembles for it.
+    assert resolve("lab").window == 65_536
+
+
+def test_as_json(run: Any, provider: FakeProvider) -> None:
+    add(provider.url)
+    ended = run("lab", "--json")
+    found = ended.found
+    assert ended.status == 0
+    assert found.pop("latency_ms") >= 0
+    assert found == {
+        "provider": "lab",
+        "ok": True,
+        "kind": "openai",
+        "base_url": provider.url,
+        "model": "gpt-5-nano",
+        "reachable": True,
+        "key": "accepted",
+        "model_found": True,
+        "window": {"tokens": 400_000, "source": "catalogue"},
+        "error": None,
+    }
+
+
+def test_anthropic(run: Any, anthropic: FakeAnthropic) -> None:
+    add(
+        anthropic.url,
+        ANTHROPIC_KEY,
+        kind="anthropic",
+        default_model="claude-haiku-4-5",
+    )
+    found = run("lab", "--json").found
+    assert (found["ok"], found["key"]) == (True, "accepted")
+    assert found["window"] == {
+        "tokens": 200_000,
+        "source": "endpoint (max_input_tokens)",
+    }
+
+
+def test_a_refused_key(run: Any, provider: FakeProvider) -> None:
+    add(provider.url, "sk-wrong-0123456789")
+    ended = run("lab")
+    assert ended.status == 1
+    assert "key        refused" in ended.out
+    assert "model      gpt-5-nano: not known" in ended.out
+    assert "401" in ended.err
+    assert "Check the API key" in ended.err
+
+
+def test_a_model_that_is_not_there(run: Any, provider: FakeProvider) -> None:
+    add(provider.url)
+    ended = run("lab", "--model", "gpt-99")
+    assert ended.status == 1
+    assert "key        accepted" in ended.out
+    assert "model      gpt-99: not there" in ended.out
+    assert "does not exist" in ended.err
+
+
+def test_an_address_that_is_wrong(run: Any, provider: FakeProvider) -> None:
+    add(provider.url.removesuffix("/v1"))
+    provider.answer("<html><title>Welcome</title></html>")
+    ended = run("lab", "--json")
+    assert ended.status == 1
+    assert (ended.found["reachable"], ended.found["ok"]) == (True, False)
+    assert ended.found["key"] == "unknown"
+    assert "/v1" in ended.found["error"]["remedy"]
+
+
+def test_nobody_there(run: Any) -> None:
+    add("http://ann:hunter2@127.0.0.1:1/v1")
+    ended = run("lab")
+    assert ended.status == 1
+    assert "reachable  no" in ended.out
+    assert "key        not known" in ended.out
+    assert "could not be reached" in ended.err
+    assert "http://127.0.0.1:1/v1" in ended.out
+
+
+def test_a_limit_that_is_too_small_is_learnt(run: Any, provider: FakeProvider) -> None:
+    add(provider.url, window=64_000)
+    message = "This model's maximum context length is 64 tokens. However, you ..."
+    provider.refuse(400, message)
+    ended = run("lab", "--json")
+    assert ended.status == 1
+    assert ended.found["window"] == {"tokens": 64, "source": "refusal"}
+    assert ended.found["reachable"]
+
+
+@pytest.mark.parametrize("arguments", [("nowhere",), ("nowhere:x",), ("lab", "--json")])
+def test_a_name_that_is_unknown(run: Any, arguments: tuple[str, ...]) -> None:
+    ended = run(*arguments)
+    assert ended.status == 2
+    assert ended.out == ""
+    assert f'No provider is named "{arguments[0].partition(":")[0]}"' in ended.err
+
+
+def test_no_model_and_no_key(run: Any, provider: FakeProvider, settings: Any) -> None:
+    add(provider.url, default_model="")
+    ended = run("lab")
+    assert (ended.status, ended.out) == (1, "")
+    assert "no model" in ended.err
+    ended = run("lab", "--json")
+    assert "no model" in ended.found["error"]["reason"]
+    settings.OPENAI_BASE_URL = settings.OPENAI_API_KEY = ""
+    assert "OPENAI_API_KEY" in run("openai", "--model", "gpt-5-nano").err
+
+
+def test_a_full_name_and_the_pilot(run: Any, provider: FakeProvider) -> None:
+    add(provider.url, default_model="")
+    assert run("lab:gpt-5-nano", "--json").found["model"] == "gpt-5-nano"
+    found = run("pilot", "--json").found
+    assert (found["ok"], found["key"]) == (True, "none")
+    assert found["window"]["source"] == "pilot"
