@@ -25,6 +25,7 @@ LONGEST = 500
 """Characters of a provider's own words that are kept."""
 
 # Providers repeat a refused key, mostly shortened by stars.
+_GOT = re.compile(r"Expected a JSON response, got: ['\"]?")
 _MANUAL = re.compile(r" *For further information visit \S+")
 _KEY = re.compile(r"\b(?:sk|key|pk)-[\w*.…-]{4,}")
 
@@ -38,6 +39,12 @@ _REMEDIES = {
     429: "The provider limits its callers; it is tried again later.",
 }
 _SERVER = "The provider has a fault; it is tried again later."
+_ENDING = {
+    "openai": "it mostly ends in /v1",
+    "ollama": "it mostly ends in :11434",
+    "anthropic": "it has no /v1 at its end",
+    "pilot": "it needs none",
+}
 _OVERFLOW = (
     "Choose a smaller budget in the context policy, or give the provider the window "
     "that its model really has."
@@ -71,7 +78,7 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
         return ModelError(f"{endpoint.name} failed: {said}.", _SERVER, retryable=True)
     return ModelError(
         f"{endpoint.name} answered something that is no completion: {said}.",
-        "Check that the base URL is that of its API (it mostly ends in /v1).",
+        f"Check that the base URL is that of its API ({_ENDING[endpoint.kind]}).",
         retryable=True,
     )
 
@@ -85,7 +92,7 @@ def _too_large(error: BaseException | None) -> TooLargeError | None:
 
 def _is_undecoded(error: ModelAPIError) -> bool:
     """Whether the answer came, but was not JSON."""
-    return isinstance(error.__cause__, ValueError)
+    return isinstance(error.__cause__, ValueError) or bool(_GOT.match(str(error)))
 
 
 def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
@@ -134,7 +141,7 @@ def _clean(endpoint: Endpoint, text: str) -> str:
     """One bounded line without the key, without a full stop at its end."""
     if endpoint.key:
         text = text.replace(endpoint.key, "[key]")
-    text = page_text(_MANUAL.sub("", text[: LONGEST * 20]))
+    text = page_text(_GOT.sub("", _MANUAL.sub("", text[: LONGEST * 20])))
     text = " ".join(clean_text(_KEY.sub("[key]", text)).split())
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
