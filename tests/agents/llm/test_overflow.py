@@ -90,3 +90,10 @@ def test_what_never_was_a_refusal() -> None:
     silent = ModelError("x gave no answer within 300 seconds.", retryable=True)
     assert not is_overflow(silent)
     assert limit_of(silent) is None
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 408, 429])
+def test_the_status_goes_before_the_words(status: int) -> None:
+    said = f"x answered {status}: Please reduce the length of the messages."
+    assert not is_overflow(ModelError(said, status=status))
+    assert is_overflow(ModelError(said, status=400))
