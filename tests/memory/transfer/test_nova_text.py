@@ -49,6 +49,10 @@ def test_what_was_joined_is_split_again(calls: list[Call]) -> None:
             'functions.say:0:say:{"a": "x|y:z:{}"} | c2:mine:{}',
             [("functions.say:0", "say", '{"a": "x|y:z:{}"}'), ("c2", "mine", "{}")],
         ),
+        (
+            'c1:say:{"a": 1}} oops|c2:mine:{}',
+            [("c1", "say", '{"a": 1}} oops'), ("c2", "mine", "{}")],
+        ),
         ("nonsense|c2:mine:{}", [("c2", "mine", "{}")]),
         ("|||", []),
     ],

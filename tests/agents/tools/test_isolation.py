@@ -1,0 +1,114 @@
+"""I27: whatever a Mysis asks for, in whatever way, another's history stays its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agents import actions
+from agents.context import preview
+from agents.models import Broadcast, Mysis
+from agents.tools.chain import open_toolbox
+from agents.tools.crossing import cross
+from agents.tools.offer import FOR_MYSES
+from memory import state
+from memory.context import registry
+from memory.gamestate.extract import read_result
+from memory.models import HistorySummary, Memory
+from tests.agents.game.faulty import FaultyServer
+from tests.factories import make_account, make_memory
+
+SECRET = "xyzzy"
+
+
+def _of_bob(bob: Mysis) -> Memory:
+    """Everything a Mysis may have, each with the word that must not come out."""
+    order = make_memory(bob, content=f"{SECRET} order")
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "get_ship", "arguments": json.dumps({"at": SECRET})},
+    }
+    make_memory(
+        bob, role="assistant", content=SECRET, reasoning=SECRET, tool_calls=[call]
+    )
+    make_memory(bob, role="tool", tool_call_id="c", content=SECRET)
+    sent = Broadcast.objects.create(text=f"{SECRET} to Bob", sender="operator:ann")
+    sent.from_mysis = True
+    sent.save()
+    make_memory(bob, origin="broadcast", broadcast=sent, content=sent.text)
+    HistorySummary.objects.create(
+        mysis=bob,
+        first_id=order.pk,
+        through_id=order.pk,
+        generation=1,
+        text=SECRET,
+        history_hash="x",
+    )
+    bob.account = make_account(username="BobPilot", assigned_to=bob)
+    bob.last_error = bob.activity = SECRET
+    bob.save()
+    actions.update_mysis(mysis=bob, by="test", pins=[SECRET])
+    text = json.dumps({"player": {"username": "BobPilot", "note": SECRET}})
+    state.capture(
+        username="BobPilot",
+        tool="get_status",
+        args={},
+        text=text,
+        result=read_result(text),
+    )
+    return order
+
+
+def _questions(bob: Mysis, order: Memory) -> Iterator[tuple[str, dict[str, Any]]]:
+    owners = [bob.pk, str(bob.pk), "Bob", "bob", f" {bob.pk}", "self", "1", "", None]
+    for name in ("zoea_search_messages", "zoea_search_reasoning"):
+        for owner in owners:
+            for mode in ("fts", "exact"):
+                yield name, {"query": SECRET, "mysis_id": owner, "mode": mode}
+        yield name, {"query": f"{SECRET} or mysis:{bob.pk}"}
+        yield name, {"query": f"' || mysis:{bob.pk} | '{SECRET}", "mode": "fts"}
+    for mode in ("fts", "exact"):
+        yield "zoea_search_broadcasts", {"query": SECRET, "mode": mode}
+    for row in bob.memories.all():
+        for owner in (*owners, f"{bob.pk}/", "ctx:", "../Bob"):
+            yield "zoea_recall", {"handle": f"ctx://{owner}/{row.pk}"}
+    for handle in ("get_status", "get_status#raw", "BobPilot/get_status", "*", "%"):
+        yield "zoea_recall", {"handle": f"state://{handle}"}
+    yield "zoea_recall", {"handle": "state://get_status", "mysis_id": bob.pk}
+    yield "zoea_swarm_status", {}
+    yield "zoea_list_myses", {}
+    assert order.mysis_id == bob.pk
+
+
+async def test_no_tool_tells_what_is_anothers(
+    faulty: FaultyServer, mysis: Mysis, other: Mysis
+) -> None:
+    mysis.messaging = True
+    await mysis.asave()
+    order = await cross(_of_bob, other)
+    await cross(make_memory, mysis, content="Ada's own")
+    box = await open_toolbox(mysis.pk)
+    asked = set()
+    for name, arguments in await cross(lambda: list(_questions(other, order))):
+        asked.add(name)
+        answer = await box.call(name, json.dumps(arguments))
+        assert SECRET not in answer.text, (name, arguments)
+    assert asked == set(FOR_MYSES) - {"zoea_send_message", "zoea_broadcast"}
+
+
+@pytest.mark.parametrize("strategy", registry.names())
+def test_no_view_shows_what_is_anothers(
+    mysis: Mysis, other: Mysis, strategy: str
+) -> None:
+    _of_bob(other)
+    make_memory(mysis, content="Ada's own")
+    shown = preview(Mysis.objects.get(pk=mysis.pk), strategy=strategy)
+    text = json.dumps([shown.assembly.messages, shown.assembly.system])
+    assert "Ada's own" in text
+    assert SECRET not in text
+    theirs = preview(Mysis.objects.get(pk=other.pk), strategy=strategy)
+    assert SECRET in json.dumps(theirs.assembly.messages)
