@@ -5,7 +5,9 @@ from __future__ import annotations
 from . import (
     accounts,
     broadcasts,
+    commands,
     context,
+    difference,
     events,
     fleet,
     myses,
@@ -18,6 +20,8 @@ routers = [
     myses.router,
     turns.router,
     context.router,
+    difference.router,
+    commands.router,
     fleet.router,
     broadcasts.router,
     providers.router,

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agents.game import accounts
 from agents.game.sessions import pool
 from agents.tools.account import account
 from agents.tools.catalogue import game_tools
 from agents.tools.crossing import cross
-from agents.tools.guard import guard
+from agents.tools.guard import (
+    ArgumentsError,
+    check_arguments,
+    guard,
+    read_arguments,
+)
 from agents.tools.local import local, offered
 from agents.tools.record import record
 from agents.tools.redact import redact
@@ -43,6 +49,18 @@ class Toolbox:
         """The game account that the Mysis plays as now."""
         return self._seat.card.username if self._seat.card else None
 
+    def check(self, name: str, arguments: str) -> dict[str, Any]:
+        """The arguments of a call of the game; raises ArgumentsError.
+
+        Also for a tool that the game does not have, so for our own.
+        """
+        tool = self._seat.tools.get(name)
+        if tool is None or tool.local:
+            raise ArgumentsError(f"The game has no tool {name[:100]!r}.")
+        checked = read_arguments(arguments, tool)
+        check_arguments(checked, tool)
+        return checked
+
     async def call(self, name: str, arguments: str) -> ToolResult:
         """Call a tool with a model's JSON text.
 
@@ -73,16 +91,17 @@ def _around(step: Step, call_next: CallNext) -> CallNext:
     return call
 
 
-async def open_toolbox(mysis_id: int) -> Toolbox:
+async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     """The tools that a Mysis has now: the game's and ours.
 
-    Raises GameUnreachableError when the game server cannot be reached.
+    ``by`` names the person who calls them by hand. Raises GameUnreachableError when
+    the game server cannot be reached.
     """
     session = await pool().session(mysis_id)
     card = await cross(accounts.active, mysis_id)
     tools = await game_tools(session, card)
     ours = await cross(offered, mysis_id)
-    seat = Seat(mysis_id, {**tools, **ours}, card)
+    seat = Seat(mysis_id, {**tools, **ours}, card, by=by)
     if card is not None and card.session:
         seat.secrets.add(card.session)
     return Toolbox(seat)

@@ -51,6 +51,8 @@ def _append(entry: _Entry) -> None:
         "ms": entry.ms,
         "tick": entry.tick,
     }
+    if request.seat.by:
+        data["by"] = request.seat.by
     events.append(events.Kind.TOOL_CALLED, mysis_id=request.seat.mysis_id, data=data)
 
 

@@ -34,12 +34,16 @@ class Tool:
 
 @dataclass(slots=True)
 class Seat:
-    """One Mysis at the game: its tools, its account, what nobody may read."""
+    """One Mysis at the game: its tools, its account, what nobody may read.
+
+    ``by`` names the person who calls by hand, "" for the Mysis itself.
+    """
 
     mysis_id: int
     tools: Mapping[str, Tool]
     card: Card | None = None
     secrets: set[str] = field(default_factory=set)
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,208 @@
+"""POST /myses/{id}/command: the operator at the helm, against the real sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from agents import actions, manual
+from agents.context import preview
+from agents.game.sandbox.testing import SandboxServer
+from agents.models import Event, Mysis
+from agents.tools.types import ToolResult
+from memory.models import GameSnapshot, Memory
+from tests.factories import make_memory, make_mysis, make_turn
+from tests.programs import Program
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REGISTER = {
+    "tool": "register",
+    "arguments": {"username": "AdaPilot", "empire": "solarian"},
+}
+
+
+@pytest.fixture
+def sandbox(settings: Settings) -> Iterator[SandboxServer]:
+    with SandboxServer() as server:
+        settings.SPACEMOLT_MCP_URL = server.url
+        yield server
+
+
+@pytest.fixture
+def ada() -> Mysis:
+    return make_mysis(name="Ada")
+
+
+@pytest.fixture
+def operator() -> Program:
+    return Program("operator")
+
+
+def command(by: Program, tool: str, **arguments: Any) -> Any:
+    body = {"tool": tool, "arguments": arguments}
+    return by.post("/myses/Ada/command", body)
+
+
+def flying(by: Program) -> None:
+    assert by.post("/myses/Ada/command", REGISTER).status_code == 200
+
+
+def test_a_tool_is_run_and_recorded_as_the_operator_s(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    flying(operator)
+    answer = command(operator, "get_status")
+    assert answer.status_code == 200
+    item = answer.json()
+    assert (item["role"], item["tool_name"], item["is_error"]) == (
+        "tool",
+        "get_status",
+        False,
+    )
+    assert json.loads(item["content"])["player"]["username"] == "AdaPilot"
+    assert item["sender"] == "token:test operator"
+    speech, result = ada.memories.order_by("-pk")[:2][::-1]
+    assert speech.content == "(Run by hand by token:test operator.)"
+    assert (speech.role, speech.origin) == ("assistant", "agent")
+    assert result.pk == item["id"]
+    assert speech.tool_calls[0]["id"] == result.tool_call_id
+    called = Event.objects.filter(kind="tool.called").order_by("-pk")[0]
+    assert called.data["by"] == "token:test operator"
+    assert called.data["tool"] == "get_status"
+    assert GameSnapshot.objects.filter(tool_name="get_status").exists()
+    ada.refresh_from_db()
+    assert ada.state == "idle"
+
+
+def test_the_mysis_sees_what_was_done(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    make_memory(ada, content="go")
+    flying(operator)
+    command(operator, "get_version")
+    shown = preview(Mysis.objects.get(pk=ada.pk)).assembly.messages
+    text = json.dumps(shown)
+    assert "(Run by hand by token:test operator.)" in text
+    # An order is somebody's words, never a call that was made by hand.
+    intent = Memory.objects.newest_intent(ada.pk)
+    assert intent is not None
+    assert intent.content == "go"
+
+
+def test_no_password_or_session_is_told(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    flying(operator)
+    command(operator, "login", username="AdaPilot", password="guess-guess")
+    kept = json.dumps(list(ada.memories.values("content", "args", "tool_calls")))
+    kept += json.dumps(list(Event.objects.values_list("data", flat=True)))
+    assert ada.accounts.get().password not in kept
+    assert "guess-guess" not in kept
+
+
+def test_an_error_of_the_game_is_a_result(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    answer = command(operator, "get_status")
+    assert answer.status_code == 200
+    assert answer.json()["is_error"] is True
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        ({"tool": "dance"}, 422, "no tool 'dance'"),
+        ({"tool": "zoea_recall", "arguments": {"handle": "x"}}, 422, "no tool"),
+        ({"tool": "travel", "arguments": {}}, 422, "is missing"),
+        ({"tool": "get_status", "arguments": {"colour": 1}}, 422, "colour"),
+        ({"tool": "get_status", "arguments": [1]}, 422, "arguments"),
+        ({"arguments": {}}, 422, "tool"),
+        ({"tool": "get_status", "speed": 1}, 422, "speed"),
+    ],
+)
+def test_a_bad_command_is_422_and_leaves_no_trace(
+    sandbox: SandboxServer,
+    ada: Mysis,
+    operator: Program,
+    body: Any,
+    status: int,
+    says: str,
+) -> None:
+    answer = operator.post("/myses/Ada/command", body)
+    assert answer.status_code == status
+    assert says in answer.json()["detail"]
+    assert not Memory.objects.exists()
+
+
+def test_roles_and_strangers(sandbox: SandboxServer, ada: Mysis) -> None:
+    assert command(Program("viewer"), "get_version").status_code == 403
+    found = Program("operator").post("/myses/Bob/command", {"tool": "get_version"})
+    assert found.status_code == 404
+
+
+def test_no_game_is_503_and_leaves_no_trace(
+    settings: Settings, ada: Mysis, operator: Program
+) -> None:
+    settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:9/mcp"
+    answer = command(operator, "get_status")
+    assert answer.status_code == 503
+    assert answer.json()["code"] == "game_unreachable"
+    assert not Memory.objects.exists()
+
+
+def test_in_the_middle_of_a_turn_the_account_stays(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    make_turn(ada)
+    answer = operator.post("/myses/Ada/command", REGISTER)
+    assert answer.status_code == 409
+    assert "stop it first" in answer.json()["detail"]
+    assert command(operator, "get_version").status_code == 200
+
+
+def test_one_command_at_a_time(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    waiting = make_memory(ada, role="tool", pending=True, content="")
+    answer = command(operator, "get_version")
+    assert (answer.status_code, answer.json()["code"]) == (409, "busy")
+    long_ago = timezone.now() - manual.LONGEST - timedelta(seconds=1)
+    Memory.objects.filter(pk=waiting.pk).update(created_at=long_ago)
+    assert command(operator, "get_version").status_code == 200
+    waiting.refresh_from_db()
+    assert (waiting.pending, waiting.is_error) == (False, True)
+    assert "outcome unknown" in waiting.content
+
+
+def test_a_stopped_mysis_can_be_flown_by_hand(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    actions.stop_mysis(mysis=ada, by="test")
+    assert command(operator, "get_version").status_code == 200
+    ada.refresh_from_db()
+    assert ada.state == "stopped"
+
+
+def test_a_repeated_command_is_done_once(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    key = {"Idempotency-Key": "4711"}
+    body = {"tool": "get_version"}
+    first = operator.post("/myses/Ada/command", body, **key)
+    again = operator.post("/myses/Ada/command", body, **key)
+    assert first.status_code == again.status_code == 200
+    assert first.json() == again.json()
+    assert ada.memories.filter(role="tool").count() == 1
+
+
+def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
+    row = make_memory(ada, role="tool", content=manual.INTERRUPTED, is_error=True)
+    manual._end(row.pk, ToolResult("docked", is_error=False))
+    row.refresh_from_db()
+    assert (row.content, row.is_error) == ("docked", False)
