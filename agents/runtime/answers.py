@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents import events
 from agents.actions import memory_line
 from agents.events import Kind
-from agents.llm.types import Completion
+from agents.llm.types import Completion, ModelError
 from agents.models import ModelCall, Mysis, Turn
 from agents.tools.redact import clean_value
 from agents.tools.types import ToolResult
@@ -57,6 +57,11 @@ def record_answer(
     pending = _store_answer(begun, answer)
     _learn(begun, prepared, answer)
     return pending
+
+
+def record_refusal(prepared: Prepared, error: ModelError) -> None:
+    """Write down why a call got no answer, beside what it was sent."""
+    ModelCall.objects.filter(pk=prepared.call_id).update(error=clean_text(str(error)))
 
 
 def _learn(begun: Begun, prepared: Prepared, answer: Completion) -> None:

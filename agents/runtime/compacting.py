@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.llm.model import complete
+from agents.llm.overflow import is_overflow
 from agents.llm.types import (
     Completion,
     Endpoint,
@@ -111,13 +112,17 @@ async def _attempt(making: Making) -> str:
         making.failure = str(error)
         making.correction = CORRECTION.format(reason=error)
     except ModelError as error:
-        too_long = error.status in TOO_LONG or isinstance(error, ModelTimeoutError)
-        if not too_long:
+        if not _was_too_long(error):
             raise
         making.failure = str(error)
         if not last:
             await _fold_less(making)
     return ""
+
+
+def _was_too_long(error: ModelError) -> bool:
+    too_slow = isinstance(error, ModelTimeoutError)
+    return too_slow or is_overflow(error) or error.status in TOO_LONG
 
 
 async def _fold_less(making: Making) -> None:

@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 from asgiref.sync import ThreadSensitiveContext
 
 from agents.context import remember_tools
-from agents.llm.endpoints import resolve
+from agents.llm.asking import ready
 from agents.llm.model import complete
-from agents.llm.types import Completion, ModelError
+from agents.llm.overflow import is_overflow, limit_of
+from agents.llm.types import Completion, Endpoint, ModelError
+from agents.llm.windows import learn
 from agents.models import Turn
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.types import GameUnreachableError, ToolResult
@@ -25,6 +27,7 @@ from agents.tools.types import GameUnreachableError, ToolResult
 from . import answers, calls, records
 from . import ending as endings
 from .answers import PendingCall
+from .calls import Prepared
 from .compacting import compact
 from .crossing import step
 from .fetching import fetch_events
@@ -32,6 +35,8 @@ from .pacing import Ending
 from .records import Begun, VoidedError
 from .stopping import Guarded, watch
 
+#: The part of a refused context that is tried where the provider names no limit.
+SMALLER = 0.75
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 
 T = TypeVar("T")
@@ -49,6 +54,7 @@ class Progress:
     seen: int = 0
     acted: bool = False
     compacted: bool = False
+    shrunk: bool = False
     resolve_tick: int | None = None
 
 
@@ -88,7 +94,7 @@ def _cut_short(guarded: Guarded) -> Ending:
 
 
 async def _play(begun: Begun, progress: Progress) -> Ending:
-    endpoint = await step(resolve, begun.model)
+    endpoint = await ready(begun.model)
     toolbox = await open_toolbox(begun.mysis_id)
     await step(remember_tools, [_described(spec) for spec in toolbox.specs])
     await fetch_events(begun, toolbox)
@@ -103,20 +109,37 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
         progress.seen = max(progress.seen, prepared.seen)
         if not prepared.assembly.messages:
             raise BudgetError(prepared.assembly.reason)
-        started = time.monotonic()
-        answer: Completion = await complete(
-            endpoint,
-            messages=prepared.assembly.messages,
-            system=prepared.assembly.system,
-            tools=toolbox.specs,
-            settings=begun.model_settings,
-        )
-        latency = round((time.monotonic() - started) * 1000)
-        pending = await step(answers.record_answer, begun, prepared, answer, latency)
+        try:
+            pending = await _ask(begun, endpoint, toolbox, prepared)
+        except ModelError as error:
+            await step(answers.record_refusal, prepared, error)
+            if progress.shrunk or not is_overflow(error):
+                raise
+            # Once a turn: the window is smaller than we thought, the next view too.
+            progress.shrunk = True
+            limit = limit_of(error) or int(prepared.estimated * SMALLER)
+            await step(learn, endpoint, limit)
+            continue
         if not pending:
             return _ended(Turn.Outcome.DONE, progress)
         await _run_tools(begun, toolbox, pending, progress)
     return _ended(Turn.Outcome.ITERATION_LIMIT, progress)
+
+
+async def _ask(
+    begun: Begun, endpoint: Endpoint, toolbox: Toolbox, prepared: Prepared
+) -> list[PendingCall]:
+    """Make the call and store its answer; what the model wants called now."""
+    started = time.monotonic()
+    answer: Completion = await complete(
+        endpoint,
+        messages=prepared.assembly.messages,
+        system=prepared.assembly.system,
+        tools=toolbox.specs,
+        settings=begun.model_settings,
+    )
+    latency = round((time.monotonic() - started) * 1000)
+    return await step(answers.record_answer, begun, prepared, answer, latency)
 
 
 async def _run_tools(

@@ -175,6 +175,7 @@ class FakeProvider:
         self.requests: list[Json] = []
         self.raw: list[bytes] = []
         self.arrived = threading.Event()
+        self.listed = threading.Event()
         self.lists: dict[str, Reply] = {}
         self.asked: list[tuple[str, str]] = []
         provider = self
@@ -229,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """A question about models; the key goes with it as with every call."""
         self.owner.asked.append((self.path, self.headers.get("Authorization", "")))
-        self.owner.arrived.set()
+        self.owner.listed.set()
         missing = Reply(404, {"error": {"message": "Not Found"}})
         self._send(self.owner.lists.get(self.path, missing))
 

@@ -75,7 +75,7 @@ async def test_many_turns_ask_once(provider: FakeProvider, lab: Provider) -> Non
     body = {"data": [ENTRY]}
     provider.lists[MODELS] = Reply(body=body, wait=held)
     turns = [asyncio.create_task(ready(NAME)) for _ in range(8)]
-    await asyncio.to_thread(provider.arrived.wait, 30)
+    await asyncio.to_thread(provider.listed.wait, 30)
     # A turn that is stopped does not end the question of the others.
     turns[0].cancel()
     held.set()
