@@ -7,34 +7,56 @@ are kept; see ``memory.digest``.
 
 from __future__ import annotations
 
+import json
 import logging
 
 from agents.context import fetches_events
 from agents.models import Mysis
 from agents.tools.chain import Toolbox
-from agents.tools.types import GameUnreachableError
+from agents.tools.types import GameUnreachableError, ToolResult
+from memory.gamestate.parse import parse_text
 
 from .crossing import step
 from .records import Begun, going_on
 
 TOOL = "get_notifications"
+#: The game keeps so many for a session.
+LIMIT = 100
+MOST_FETCHES = 4
 
 logger = logging.getLogger(__name__)
 
 
 async def fetch_events(begun: Begun, toolbox: Toolbox) -> None:
-    """Ask once for what happened; a game that cannot answer now is no failure."""
+    """Ask for what happened; a game that cannot answer now is no failure."""
     if toolbox.username is None or TOOL not in toolbox.policies:
         return
     if not await step(_is_wanted, begun):
         return
-    try:
-        result = await toolbox.call(TOOL, "{}")
-    except GameUnreachableError:
-        # The turn's own calls find out, and say so.
-        return
-    if result.is_error:
-        logger.debug("The events of %s cannot be had: %s", begun.mysis_id, result.text)
+    for _ in range(MOST_FETCHES):
+        try:
+            result = await toolbox.call(TOOL, _arguments(toolbox))
+        except GameUnreachableError:
+            # The turn's own calls find out, and say so.
+            return
+        if result.is_error:
+            logger.debug("No events of Mysis %s: %s", begun.mysis_id, result.text)
+        if result.is_error or not _left(result):
+            return
+
+
+def _arguments(toolbox: Toolbox) -> str:
+    """All at once where the server lets us say so."""
+    spec = next(spec for spec in toolbox.specs if spec.name == TOOL)
+    known = spec.parameters.get("properties") or {}
+    return json.dumps({"limit": LIMIT} if "limit" in known else {})
+
+
+def _left(result: ToolResult) -> int:
+    """How many events are still waiting; 0 where the answer does not tell."""
+    told = parse_text(result.text)
+    left = told.get("remaining") if isinstance(told, dict) else None
+    return left if isinstance(left, int) else 0
 
 
 def _is_wanted(begun: Begun) -> bool:

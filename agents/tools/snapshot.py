@@ -19,7 +19,7 @@ from agents import events
 from agents.game.errors import ReplyLostError
 from agents.tools.account import AUTH
 from agents.tools.crossing import cross
-from agents.tools.redact import clean_text
+from agents.tools.redact import clean_text, clean_value
 from agents.tools.request import FILLED_IN, CallNext, Outcome, Request
 from memory import state
 from memory.gamestate import invalidation
@@ -105,7 +105,10 @@ def _told(seen: _Seen) -> None:
     """Merge what get_notifications told; say which snapshots that changed, and how."""
     lines: list[tuple[events.Kind, int | None, dict[str, Any]]] = []
     mysis_id = seen.request.seat.mysis_id
-    for one in state.merge(username=seen.username, result=seen.result):
+    # Redaction stands outside of this step, and the events are kept and shown.
+    told = clean_value(seen.result.content, seen.request.seat.secrets)
+    result = replace(seen.result, content=told)
+    for one in state.merge(username=seen.username, result=result):
         line = {"account": seen.username, "tool": one.tool, "args": dict(one.args)}
         if one.merged:
             written = {"fields": list(one.merged), "reason": seen.request.name}

@@ -25,8 +25,8 @@ NOT_LOGGED_IN = "Not logged in. Use register or login."
 TITLE = "## Current Game State"
 NOTE = "**Note:** Call get_notifications to see events since last update."
 FETCHED = (
-    "**Note:** Events are fetched for you in every turn and merged above: no need to "
-    "call get_notifications."
+    "**Note:** Events are fetched for you at the start of each turn and merged above; "
+    "call get_notifications for one that you miss."
 )
 
 

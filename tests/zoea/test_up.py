@@ -41,6 +41,8 @@ def _status(url: str, jar: CookieJar | None = None) -> int:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
+    except OSError:
+        return 0  # ended in the middle of the answer, or not listening yet
 
 
 def _fleet(data: Path) -> list[tuple[object, ...]]:

@@ -32,7 +32,7 @@ RULES: tuple[Rule, ...] = (
     listen,
 )
 
-EVENTS_ARE_FETCHED = "no need to call get_notifications"
+EVENTS_ARE_FETCHED = "Events are fetched for you"
 """What the state block says where the program fetches events itself."""
 
 MINES_WITHOUT_NEWS = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from channels.db import database_sync_to_async as in_db
@@ -57,7 +58,7 @@ async def test_what_became_of_an_action_is_known_without_asking(
     view = await newest_view(provider)
     assert "### Events (get_notifications" in view
     assert "mining_yield at tick" in view
-    assert "no need to call get_notifications" in view
+    assert "Events are fetched for you" in view
     row = await in_db(GameSnapshot.objects.get)(tool_name="get_cargo")
     assert row.merged, "the yield is in the cached hold"
     assert await in_db(GameEvent.objects.filter(kind="mining_yield").count)() == 1
@@ -105,3 +106,50 @@ async def test_events_that_cannot_be_had_are_no_failure(
     after = await fly(eve)
     assert (after.last_error, after.failures) == ("", 0)
     assert sandbox.struck["rate-limit"] == 1
+
+
+async def test_a_long_queue_is_read_to_its_end(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    """The own outcome may stand behind what others said."""
+    await settled(eve, provider, sandbox)
+    player = sandbox.player("Eve")
+
+    def crowd() -> None:
+        for session in sandbox.game.state.sessions.of(player.id):
+            waiting = session.mailbox.waiting
+            first = waiting[0]
+            for number in range(70):
+                waiting.appendleft(replace(first, id=f"{number:032x}", data={}))
+
+    sandbox.run(crowd)
+    provider.answer(completion("Fine."))
+    await fly(eve)
+    kinds = GameEvent.objects.filter(username="Eve").values_list("data", flat=True)
+    stored = await in_db(lambda: list(kinds))()
+    assert len(stored) > 70
+    row = await in_db(GameSnapshot.objects.get)(tool_name="get_cargo")
+    assert row.merged
+
+
+async def test_no_secret_in_an_event_is_kept_or_shown(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    """I27: the session id of the game and passwords stay with the program."""
+    await settled(eve, provider, sandbox)
+    player = sandbox.player("Eve")
+
+    def leak() -> str:
+        (session,) = sandbox.game.state.sessions.of(player.id)
+        first = session.mailbox.waiting[0]
+        told = {"session_id": session.id, "note": f"use {session.id}"}
+        session.mailbox.waiting.append(replace(first, id="f" * 32, data=told))
+        return session.id
+
+    secret = sandbox.run(leak)
+    provider.answer(completion("Fine."))
+    await fly(eve)
+    assert secret not in await newest_view(provider)
+    kept = await in_db(lambda: [str(e.data) for e in GameEvent.objects.all()])()
+    assert "use" in "".join(kept)
+    assert secret not in "".join(kept)
