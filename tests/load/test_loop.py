@@ -46,6 +46,9 @@ def test_what_is_marked_is_no_belief():
 def test_what_the_game_would_refuse_now_is_not_counted():
     error = {"error": {"code": "in_transit", "message": "You are flying."}}
     assert wrong(state(SHIP), {"get_ship": error}) == (0, [])
+    gone = {"ship": {"hull": 90, "max_hull": 100}}
+    _, (belief,) = wrong(state(SHIP), {"get_ship": gone})
+    assert (belief.label, belief.true) == ("Fuel", "(not told)")
     assert wrong(state(SHIP), {}) == (0, [])
 
 

@@ -31,7 +31,7 @@ def wrong(state: AccountState, truth: Mapping[str, Any]) -> tuple[int, list[Beli
     """How many facts of a state count as good, and those of them that are not true.
 
     ``truth`` are the answers that the account would get now, by tool. Facts whose
-    tool answers with an error now, or which it does not tell now, are not counted.
+    tool answers with an error now are not counted.
     """
     moment, names = Moment.of(state), Scene.of(state).names
     good, found = 0, []
@@ -39,15 +39,16 @@ def wrong(state: AccountState, truth: Mapping[str, Any]) -> tuple[int, list[Beli
         answer = truth.get(snapshot.tool)
         if snapshot.tool not in CURATED or not isinstance(answer, Mapping):
             continue
+        if "error" in answer:
+            continue
         now = dict(_facts(replace(snapshot, content=answer, shown=None), names))
         for label, fact in _facts(snapshot, names):
-            if label not in now or not _is_good(fact, snapshot, moment):
+            if not _is_good(fact, snapshot, moment):
                 continue
             good += 1
-            if _told(fact) != _told(now[label]):
-                found.append(
-                    Belief(snapshot.tool, label, _told(fact), _told(now[label]))
-                )
+            true = _told(now[label]) if label in now else "(not told)"
+            if _told(fact) != true:
+                found.append(Belief(snapshot.tool, label, _told(fact), true))
     return good, found
 
 

@@ -30,11 +30,18 @@ from .figures import PRICED
 from .targets import TARGETS, Target, verdict
 
 PROGRAM = [sys.executable, "-W", "ignore", "-m", "tests.load.loop.flying"]
+BELIEFS = (
+    "a fact of the curated sections counts as good where it is fresh or merged; it is "
+    "wrong where the same tool would answer otherwise at that moment, or not tell it any "
+    "more. Who else is near, the police and flights under way are left out, and so is "
+    "what the game would refuse to tell now."
+)
 ROWS: tuple[tuple[str, str], ...] = (
     ("model_calls", "model calls"),
     ("actions", "completed actions"),
     ("gets_per_action", "get_* calls per action"),
     ("fetched_by_code", "queries made by the program"),
+    ("queries_per_action", "both kinds per action"),
     ("calls_per_action", "model calls per action"),
     ("iteration_limit_endings", "iteration-limit endings"),
     ("bytes_mean", "context, mean bytes"),
@@ -144,6 +151,11 @@ def wishes_of(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--ticks", type=int, default=150, help="default 150")
     parser.add_argument("--myses", type=int, default=4, help="default 4")
     parser.add_argument("--seed", type=int, default=7, help="of the game; default 7")
+    parser.add_argument("--era", choices="AC", default="A", help="of the game")
+    parser.add_argument("--faults", default="", help="as manage.py sandbox --faults")
+    parser.add_argument(
+        "--raids", type=float, default=0.01, help="chance of a raider a tick"
+    )
     letters = "".join(arm.letter for arm in ARMS)
     parser.add_argument("--arms", default=letters, help=f"default {letters}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it there too")
@@ -163,6 +175,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "ticks": wishes.ticks,
         "myses": wishes.myses,
         "seed": wishes.seed,
+        "game": {
+            "era": wishes.era,
+            "faults": wishes.faults,
+            "raid_chance": wishes.raids,
+        },
     }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()
@@ -182,6 +199,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for arm in ARMS:
         if arm.letter in found:
             console.print(f"({arm.letter}) {arm.title}", highlight=False)
+    console.print(f"Beliefs: {BELIEFS}", highlight=False)
     console.print(f"The pilot's rule for asking again: {RULE}", highlight=False)
     for letter, flown in found.items():
         asked = ", ".join(f"{tool} {n}" for tool, n in flown["queries"].items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -198,19 +198,20 @@ def _state_bytes(messages: list[dict[str, Any]], synthetic: list[Any]) -> int:
 
 
 async def fly(
-    arm: Arm, *, myses: int, ticks: int, seed: int, told: Callable[[int], None]
+    arm: Arm, wanted: Mapping[str, Any], told: Callable[[int], None]
 ) -> Flown:
-    """Fly an arm for so many ticks; `told` hears each of them."""
+    """Fly an arm as wanted (myses, ticks, seed, game); `told` hears each tick."""
     clock = Clock()
-    with SandboxServer(seed=seed, systems=505) as sandbox:
+    game = {"seed": wanted["seed"], "systems": 505, **wanted["game"]}
+    with SandboxServer(**game) as sandbox:
         clock.install(sandbox)
         settings.SPACEMOLT_MCP_URL = sandbox.url
         settings.ZOEA_SECONDS_PER_TICK = SECONDS
         flight = Flight(arm, sandbox, clock)
         keep, calls.keep = calls.keep, flight.look(calls.keep)
         try:
-            await in_db(flight.crew)(myses)
-            while clock.ticks < ticks:
+            await in_db(flight.crew)(wanted["myses"])
+            while clock.ticks < wanted["ticks"]:
                 await flight.tick()
                 told(clock.ticks)
             flown: Flown = await in_db(flight.add_up)()

@@ -31,15 +31,7 @@ def main(wanted: dict[str, Any]) -> None:
         for arm in ARMS:
             if arm.letter not in wanted["arms"]:
                 continue
-            flown = asyncio.run(
-                fly(
-                    arm,
-                    myses=wanted["myses"],
-                    ticks=wanted["ticks"],
-                    seed=wanted["seed"],
-                    told=partial(_ticked, arm.letter),
-                )
-            )
+            flown = asyncio.run(fly(arm, wanted, partial(_ticked, arm.letter)))
             say(arm=arm.letter, flown=flown.document())
 
 
