@@ -28,6 +28,8 @@ from .llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
 from .llm.types import ModelError
 from .models import Broadcast, Mysis, ToolCatalogue
 from .summarizing import current_prompt
+from .tools.offer import FOR_MYSES, SENDING
+from .tools.types import ToolSpec
 
 LARGEST_BUDGET = Budget().tokens
 RESERVE = Budget().reserve
@@ -72,7 +74,7 @@ def subject_of(
     policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
     # Options belong to a strategy: another strategy starts from its defaults.
     same = strategy is None or strategy == policy.strategy
-    tools = known_tools()
+    tools = tools_of(mysis)
     learnt = calibration.known(mysis.model)
     chosen = strategy or policy.strategy
     kept = policy.options if same else {}
@@ -149,13 +151,35 @@ def known_tools() -> list[dict[str, Any]]:
     return list(row.tools) if row else []
 
 
-def remember_tools(tools: Iterable[Mapping[str, Any]]) -> None:
-    """Keep the tools of the game server where they have changed."""
-    found = [dict(tool) for tool in tools]
+def tools_of(mysis: Mysis) -> list[dict[str, Any]]:
+    """The tools that the next call of a Mysis offers, as far as they are known."""
+    tools = known_tools()
+    if tools and mysis.messaging:
+        tools += [described(FOR_MYSES[name].spec) for name in sorted(SENDING)]
+    return tools
+
+
+def remember_tools(specs: Iterable[ToolSpec]) -> None:
+    """Keep the tools of the game server where they have changed.
+
+    Those for sending are not kept: some Myses have them and some have not.
+    """
+    found = [described(spec) for spec in specs if spec.name not in SENDING]
     if found != known_tools():
         ToolCatalogue.objects.update_or_create(
             url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
         )
+
+
+def described(spec: ToolSpec) -> dict[str, Any]:
+    """A tool as it is kept."""
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+        "policy": spec.policy,
+        "read_only": spec.read_only,
+    }
 
 
 def tokens_of(tools: Iterable[Mapping[str, Any]], learnt: Known) -> int:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from asgiref.sync import ThreadSensitiveContext
 
@@ -96,7 +96,7 @@ def _cut_short(guarded: Guarded) -> Ending:
 async def _play(begun: Begun, progress: Progress) -> Ending:
     endpoint = await ready(begun.model)
     toolbox = await open_toolbox(begun.mysis_id)
-    await step(remember_tools, [_described(spec) for spec in toolbox.specs])
+    await step(remember_tools, toolbox.specs)
     await fetch_events(begun, toolbox)
     for number in range(1, begun.max_iterations + 1):
         view = await step(calls.look, begun)
@@ -168,16 +168,6 @@ def _not_executed(begun: Begun, pending: list[PendingCall]) -> None:
 
 def _ended(outcome: Turn.Outcome, progress: Progress) -> Ending:
     return Ending(outcome, acted=progress.acted, resolve_tick=progress.resolve_tick)
-
-
-def _described(spec: Any) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.parameters,
-        "policy": spec.policy,
-        "read_only": spec.read_only,
-    }
 
 
 def failure(error: Exception) -> Ending:

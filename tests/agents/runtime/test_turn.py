@@ -12,6 +12,7 @@ from channels.db import database_sync_to_async
 from pytest_django import Settings
 
 from agents import actions, events
+from agents.context import tools_of
 from agents.game.sandbox.testing import SandboxServer
 from agents.llm.types import Completion, Usage
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
@@ -469,3 +470,23 @@ async def test_a_strategy_that_fails_is_told_once(
     told = await in_db(events.read_after)(0, kinds=["error"])
     assert len(told) == 1
     assert "gone" in told[0]["data"]["detail"]
+
+
+async def test_a_fleet_with_and_without_letters_keeps_one_catalogue(
+    eve: Mysis, ada: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    """And a preview knows the tools that the next call of this Mysis offers."""
+    await in_db(Mysis.objects.filter(pk=eve.pk).update)(messaging=True)
+    provider.answer(completion("Aye."))
+    await fly(eve)
+    first = await in_db(ToolCatalogue.objects.get)()
+    await fly(ada)
+    assert (await in_db(ToolCatalogue.objects.get)()).updated_at == first.updated_at
+
+    def known(mysis: Mysis) -> set[str]:
+        return {tool["name"] for tool in tools_of(Mysis.objects.get(pk=mysis.pk))}
+
+    offered = {tool["function"]["name"] for tool in provider.requests[0]["tools"]}
+    assert "zoea_broadcast" in offered
+    assert await in_db(known)(eve) == offered
+    assert offered - await in_db(known)(ada) == {"zoea_send_message", "zoea_broadcast"}
