@@ -15,17 +15,20 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from .gamestate import merge as rules
+from .gamestate.encounters import Self
 from .gamestate.extract import Result
 from .gamestate.notices import Notice, read_notices
 from .gamestate.reactions import outcome_of
-from .gamestate.types import Snapshot
+from .gamestate.types import Snapshot, Stale
 from .models import ActionUnderWay, GameEvent, GameSnapshot
 from .stored import (
     BEFORE_LOGOUT,
     lock,
+    marks_of,
     note,
     notice_of,
     put_stale,
@@ -35,6 +38,9 @@ from .stored import (
 )
 
 KEPT_EVENTS = 2000
+# Of more events since a snapshot it is not made anew: it is in doubt as a whole. So
+# the work for one answer has a limit, and no event that was counted has given way.
+MOST_TOLD = 1000
 LONGEST_DATA = 64_000
 WRITTEN = [
     "merged",
@@ -76,12 +82,7 @@ def merge(*, username: str, result: Result) -> list[Changed]:
     if not new:
         return []
     _end_actions(username, new)
-    rows = list(
-        GameSnapshot.objects.filter(username=username, logged_out_at=None).exclude(
-            stale_reason=BEFORE_LOGOUT
-        )
-    )
-    return _merged(username, rows, tick)
+    return _merged(username, new, tick)
 
 
 def _end_actions(username: str, notices: Sequence[Notice]) -> None:
@@ -132,27 +133,53 @@ def _event(username: str, notice: Notice, now: datetime) -> GameEvent:
     )
 
 
-def _merged(
-    username: str, rows: Sequence[GameSnapshot], tick: int | None
-) -> list[Changed]:
-    if not rows:
+def _merged(username: str, new: Sequence[Notice], tick: int | None) -> list[Changed]:
+    """Make the snapshots anew that a new event concerns, and leave all others alone."""
+    kept = GameSnapshot.objects.filter(username=username, logged_out_at=None)
+    kept = kept.exclude(stale_reason=BEFORE_LOGOUT).order_by("pk")
+    hit = _concerned(username, kept, new)
+    if not hit:
         return []
-    since = min(row.captured_at for row in rows)
-    events = list(
-        GameEvent.objects.filter(username=username, received_at__gt=since).order_by(
-            "pk"
-        )
-    )
-    snapshots = [snapshot_of(row) for row in rows]
-    known = rules.known(username, snapshots, sizes_of(username))
+    # What is mergeable tells together who the player is, and how large items are.
+    rows = list(kept.filter(Q(pk__in=hit) | Q(tool_name__in=rules.MERGEABLE)))
+    snapshots = {row.pk: snapshot_of(row) for row in rows}
+    known = rules.known(username, snapshots.values(), sizes_of(username))
+    rows = [row for row in rows if row.pk in hit]
+    events = _events_since(username, min(row.captured_at for row in rows))
     changed = []
-    for row, before in zip(rows, snapshots, strict=True):
-        told = [notice_of(e) for e in events if e.received_at > row.captured_at]
-        after = rules.merge(before, told, known, tick)
+    for row in rows:
+        before = snapshots[row.pk]
+        told = [notice for at, notice in events if at > row.captured_at]
+        if len(told) > MOST_TOLD:
+            after = rules.overrun(before, tick)
+        else:
+            after = rules.written(before, told, known, tick)
         if after != before:
             _save(row, after)
             changed.append(_changed(before, after))
     return changed
+
+
+def _concerned(
+    username: str, kept: QuerySet[GameSnapshot], new: Sequence[Notice]
+) -> set[int]:
+    """The rows that a new event may change, found without their contents."""
+    me = Self(username, frozenset())
+    columns = kept.values_list("pk", "tool_name", "marks", "stale_reason")
+    found = set()
+    for key, tool, stored, reason in columns:
+        marks = marks_of(stored) or (Stale(reason),)
+        if any(rules.concerns(notice, tool, marks, me) for notice in new):
+            found.add(key)
+    return found
+
+
+def _events_since(username: str, since: datetime) -> list[tuple[datetime, Notice]]:
+    """The kept events in their order, each with when it was told."""
+    rows = GameEvent.objects.filter(username=username, received_at__gt=since)
+    told = {row.event_id: row for row in rows.order_by("pk")}
+    ordered = rules.arranged(notice_of(row) for row in told.values())
+    return [(told[notice.id].received_at, notice) for notice in ordered]
 
 
 def _save(row: GameSnapshot, after: Snapshot) -> None:

@@ -20,9 +20,16 @@ from memory.gamestate.encounters import STATUS_TOOLS, Self
 from memory.gamestate.extract import find_tick
 from memory.gamestate.names import sizes as sizes_of
 from memory.gamestate.notices import Notice
-from memory.gamestate.outcomes import Doubt
+from memory.gamestate.outcomes import Doubt, result_of
 from memory.gamestate.parse import MAX_DEPTH, is_deep
-from memory.gamestate.reactions import RESULT, is_same_yield, outcome_of, react
+from memory.gamestate.reactions import (
+    RESULT,
+    YIELD,
+    does_something,
+    outcome_of,
+    react,
+    yield_key,
+)
 from memory.gamestate.types import Snapshot, Stale
 
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -91,10 +98,19 @@ def merge(
     ``notices`` are all that came in since the snapshot was captured, in any order.
     What an earlier merge made of it does not count: it is made anew.
     """
-    ordered = _once(sorted({n.id: n for n in notices}.values(), key=_moment_of))
+    return written(snapshot, arranged(notices), known_of, current_tick)
+
+
+def written(
+    snapshot: Snapshot,
+    ordered: Sequence[Notice],
+    known_of: Known,
+    current_tick: int | None = None,
+) -> Snapshot:
+    """`merge` for events that are `arranged` already, for several snapshots once."""
     draft = _draft(snapshot, known_of)
     draft.tick = snapshot.tick or 0
-    marks = list(snapshot.marks) or ([snapshot.stale] if snapshot.stale else [])
+    marks = _marks(snapshot)
     doubts: list[Stale] = []
     own_tick = find_tick(snapshot.content) is not None
     for notice in ordered:
@@ -102,6 +118,8 @@ def merge(
         own = _answered(marks, command, notice) if command else None
         if own is not None:
             marks.remove(own)
+        if not does_something(notice):
+            continue
         when = relation(snapshot, notice, own_tick=own_tick)
         if when is When.BEFORE:
             continue
@@ -110,6 +128,44 @@ def merge(
             reason = command or notice.kind
             doubts.append(Stale(reason, _at_most(notice.tick, current_tick), doubt))
     return _finished(snapshot, draft, (*marks, *doubts), current_tick)
+
+
+def arranged(notices: Iterable[Notice]) -> list[Notice]:
+    """Events in the order in which they happened, each once."""
+    return _once(sorted({n.id: n for n in notices}.values(), key=_moment_of))
+
+
+def concerns(notice: Notice, tool: str, marks: Iterable[Stale], me: Self) -> bool:
+    """Whether an event may change a snapshot of a tool that has these marks.
+
+    It asks for no content. Of a tool that events only make doubtful it is exact.
+    """
+    command = outcome_of(notice)
+    if command and any(mark.reason == command for mark in marks):
+        return True
+    if tool in MERGEABLE:
+        return does_something(notice)
+    draft = Draft(tool, {})
+    return react(draft, notice, me) is not None or bool(draft.written)
+
+
+def overrun(snapshot: Snapshot, current_tick: int | None) -> Snapshot:
+    """The snapshot after more events than are counted: all of it is in doubt."""
+    if snapshot.stale and not snapshot.stale.fields and not snapshot.field_ticks:
+        return snapshot
+    doubt = Stale(invalidation.SEVERAL, current_tick)
+    left = [*sorted(_marks(snapshot), key=_age_of), doubt]
+    return replace(
+        snapshot,
+        shown=None,
+        field_ticks={},
+        counted=(),
+        stale=invalidation.joined(left, current_tick),
+    )
+
+
+def _marks(snapshot: Snapshot) -> list[Stale]:
+    return list(snapshot.marks) or ([snapshot.stale] if snapshot.stale else [])
 
 
 def _draft(snapshot: Snapshot, known_of: Known) -> Draft:
@@ -121,13 +177,27 @@ def _draft(snapshot: Snapshot, known_of: Known) -> Draft:
 
 def _once(ordered: Sequence[Notice]) -> list[Notice]:
     """Events without the yields that an ``action_result`` tells as well (era C)."""
-    told: list[Notice] = []
-    for each in ordered:
-        if each.kind != RESULT or outcome_of(each) != "mine":
-            continue
-        same = [n for n in ordered if n not in told and is_same_yield(n, each)]
-        told += [min(same, key=lambda n: (_apart(n, each), n.id))] if same else []
-    return [each for each in ordered if each not in told]
+    results = [e for e in ordered if e.kind == RESULT and outcome_of(e) == "mine"]
+    yields: dict[tuple[object, ...], dict[int | None, list[Notice]]] = {}
+    for each in ordered if results else ():
+        if each.kind == YIELD:
+            at_tick = yields.setdefault(yield_key(each.data), {})
+            at_tick.setdefault(each.tick, []).append(each)
+    told: set[str] = set()
+    for each in results:
+        at_tick = yields.get(yield_key(result_of(each.data)), {})
+        near = _ticks_near(each.tick, at_tick)
+        same = [n for tick in near for n in at_tick.get(tick, ())]
+        if same:
+            nearest = min(same, key=lambda n: (_apart(n, each), n.id))
+            at_tick[nearest.tick].remove(nearest)
+            told.add(nearest.id)
+    return [each for each in ordered if each.id not in told]
+
+
+def _ticks_near(tick: int | None, known: Iterable[int | None]) -> list[int | None]:
+    """Where the same event may stand: a tick apart at most, or without a tick."""
+    return list(known) if tick is None else [tick - 1, tick, tick + 1, None]
 
 
 def _apart(one: Notice, other: Notice) -> float:

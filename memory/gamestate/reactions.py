@@ -62,18 +62,15 @@ def outcome_of(notice: Notice) -> str:
     return ""
 
 
-def is_same_yield(notice: Notice, result: Notice) -> bool:
-    """Whether a ``mining_yield`` tells what an ``action_result`` tells, a tick apart
-    at most."""
-    if notice.kind != YIELD:
-        return False
-    inner = result_of(result.data)
-    keys = ("resource_id", "quantity", "remaining")
-    if any(notice.data.get(key) != inner.get(key) for key in keys):
-        return False
-    if notice.tick is None or result.tick is None:
-        return True
-    return abs(notice.tick - result.tick) <= 1
+def does_something(notice: Notice) -> bool:
+    """Whether an event can change any snapshot at all."""
+    return bool(outcome_of(notice)) or _by_kind(notice.kind) is not None
+
+
+def yield_key(data: Data) -> tuple[object, ...]:
+    """What a ``mining_yield`` has in common with the ``action_result`` of the same."""
+    values = (data.get(key) for key in ("resource_id", "quantity", "remaining"))
+    return tuple(v if isinstance(v, (str, int, float)) else repr(v) for v in values)
 
 
 # -- the account -------------------------------------------------------------

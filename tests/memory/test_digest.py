@@ -6,6 +6,8 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memory import digest, state
@@ -159,3 +161,54 @@ def test_the_oldest_events_give_way(monkeypatch):
     for number in range(8):
         tell(item(number, "gameplay_tip", {"n": number}))
     assert [e.data["n"] for e in digest.newest_events("Ada")] == [7, 6, 5, 4, 3]
+
+
+# -- how much work it is --------------------------------------------------------
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """How often an event was laid beside a snapshot."""
+    counted = []
+    relation = digest.rules.relation
+
+    def count(*args, **kwargs):
+        counted.append(args)
+        return relation(*args, **kwargs)
+
+    monkeypatch.setattr(digest.rules, "relation", count)
+    return counted
+
+
+def test_an_event_that_changes_nothing_reads_no_content(looks):
+    for tool in ("get_cargo", "get_ship", "view_market"):
+        capture(tool, CARGO)
+    tell(*[item(n, "mining_yield", YIELD) for n in range(9)])
+    looks.clear()
+    with CaptureQueriesContext(connection) as queries:
+        assert tell(item(10, "chat_message", {"text": "Hi"})) == []
+    assert looks == []
+    assert not [q for q in queries if '"content"' in q["sql"]]
+
+
+def test_only_what_an_event_concerns_is_made_anew(looks):
+    for number in range(5):
+        capture(f"get_unheard_{number}", {"a": 1})
+    capture("get_trades", {"incoming": []})
+    [changed] = tell(item(1, "trade_declined", {}))
+    assert (changed.tool, changed.doubted) == ("get_trades", ())
+    assert len(looks) == 1
+
+
+def test_more_events_than_are_counted_leave_all_in_doubt(monkeypatch, looks):
+    monkeypatch.setattr(digest, "MOST_TOLD", 5)
+    capture("get_cargo", CARGO)
+    for number in range(7):
+        tell(item(number, "mining_yield", YIELD))
+    assert row("get_cargo").confidence is Confidence.INVALIDATED
+    assert shown("get_cargo") == CARGO
+    assert len(looks) == 1 + 2 + 3 + 4 + 5
+    assert tell(item(8, "mining_yield", YIELD)) == []
+    capture("get_cargo", CARGO)
+    tell(item(9, "mining_yield", YIELD))
+    assert row("get_cargo").confidence is Confidence.MERGED
