@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -17,7 +18,13 @@ from .gamestate.names import learnt, sizes
 from .gamestate.notices import Notice
 from .gamestate.parse import parse_text
 from .gamestate.types import Snapshot, Stale
-from .models import AccountClock, GameEvent, GameSnapshot, Lexicon
+from .models import (
+    AccountClock,
+    ActionUnderWay,
+    GameEvent,
+    GameSnapshot,
+    Lexicon,
+)
 
 BEFORE_LOGOUT = "captured before logout"
 KEPT_NAMES = 1000
@@ -154,9 +161,20 @@ def note(username: str, result: Result, now: datetime) -> Sighting | None:
         username=username, defaults={"tick": seen.tick, "seen_at": seen.at}
     )
     if clock.is_reset(before.tick if before else None, seen.tick):
-        # Ticks from before a server reset say nothing any more: age by the clock.
-        GameSnapshot.objects.filter(username=username).update(game_tick=None)
+        _forget_ticks(username)
     return seen
+
+
+def _forget_ticks(username: str) -> None:
+    """Ticks from before a server reset say nothing any more: the moments remain."""
+    rows = GameSnapshot.objects.filter(username=username)
+    for row in rows.exclude(marks=[]).only("marks").order_by("pk"):
+        put_marks(row, [replace(mark, tick=None) for mark in marks_of(row.marks)])
+        row.save(update_fields=["marks"])
+    # What was merged is as old as what it was merged into.
+    rows.update(game_tick=None, stale_tick=None, field_ticks={})
+    ActionUnderWay.objects.filter(username=username).update(tick=None)
+    GameEvent.objects.filter(username=username).update(tick=None, exact=False)
 
 
 # -- names ---------------------------------------------------------------------

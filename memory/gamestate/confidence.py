@@ -8,7 +8,7 @@ its worst field.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -159,6 +159,9 @@ def _of_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
         return grade(snapshot, moment)
     if snapshot.logged_out or moment.current_tick is None:
         return worst([grade(snapshot, moment), Confidence.MERGED])
+    if merged_at > moment.current_tick + 1:
+        # A tick that has not come yet says nothing: the clock does.
+        return worst([grade(replace(snapshot, tick=None), moment), Confidence.MERGED])
     age = max(0, moment.current_tick - merged_at)
     told = _graded(age, snapshot.tool, moment)
     # A count is no younger than what it began with.

@@ -111,7 +111,7 @@ def written(
     draft = _draft(snapshot, known_of)
     draft.tick = snapshot.tick or 0
     marks = _marks(snapshot)
-    doubts: list[Stale] = []
+    doubts: list[tuple[Stale, int | None]] = []
     own_tick = find_tick(snapshot.content) is not None
     for notice in ordered:
         command = outcome_of(notice)
@@ -126,8 +126,19 @@ def written(
         doubt = _apply(draft, notice, known_of, sure=when is When.AFTER)
         if doubt is not None:
             reason = command or notice.kind
-            doubts.append(Stale(reason, _at_most(notice.tick, current_tick), doubt))
-    return _finished(snapshot, draft, (*marks, *doubts), current_tick)
+            stale = Stale(reason, _at_most(notice.tick, current_tick), doubt)
+            doubts.append((stale, _since(notice, stale)))
+    all_marks = [*((mark, mark.tick) for mark in marks), *doubts]
+    return _finished(snapshot, draft, all_marks, current_tick)
+
+
+def _since(notice: Notice, doubt: Stale) -> int | None:
+    """The tick after which a doubt is lifted by what is given as it is.
+
+    An event whose moment is known but no tick is from before all that have one:
+    nothing had told a tick yet, or the server began to count anew since.
+    """
+    return -1 if notice.tick is None and notice.at is not None else doubt.tick
 
 
 def arranged(notices: Iterable[Notice]) -> list[Notice]:
@@ -298,11 +309,12 @@ def _of_a_text(tool: str, notice: Notice, known_of: Known) -> Doubt:
 def _finished(
     snapshot: Snapshot,
     draft: Draft,
-    marks: Sequence[Stale],
+    marks: Sequence[tuple[Stale, int | None]],
     current_tick: int | None,
 ) -> Snapshot:
     """The snapshot with what the draft holds; a count never lifts a doubt."""
-    left = [each for each in (_unwritten(m, draft) for m in marks) if each is not None]
+    kept = (_unwritten(mark, since, draft) for mark, since in marks)
+    left = [each for each in kept if each is not None]
     whole = any(not each.fields for each in left)
     doubted = [path for each in left for path in each.fields]
     ticks = {
@@ -323,16 +335,16 @@ def _age_of(mark: Stale) -> tuple[int, str]:
     return (-1 if mark.tick is None else mark.tick, mark.reason)
 
 
-def _unwritten(mark: Stale, draft: Draft) -> Stale | None:
+def _unwritten(mark: Stale, since: int | None, draft: Draft) -> Stale | None:
     """A mark without the fields that were given as they are since; None for none."""
     if not mark.fields:
         return mark
-    left = tuple(path for path in mark.fields if not _is_given(path, mark, draft))
+    left = tuple(path for path in mark.fields if not _is_given(path, since, draft))
     if not left:
         return None
     return mark if len(left) == len(mark.fields) else replace(mark, fields=left)
 
 
-def _is_given(path: str, mark: Stale, draft: Draft) -> bool:
+def _is_given(path: str, since: int | None, draft: Draft) -> bool:
     tick = draft.fixed.get(path)
-    return tick is not None and mark.tick is not None and tick > mark.tick
+    return tick is not None and since is not None and tick > since

@@ -194,3 +194,9 @@ def test_a_merged_shield_recharges_from_its_own_tick():
     for tick, expected in ((107, Confidence.MERGED), (106, AGEING)):
         found = of(content, "ship.shield", age=3, field_ticks={"ship.shield": tick})
         assert found is expected
+
+
+def test_what_was_merged_at_a_tick_that_never_came_ages_by_the_clock():
+    ship = snapshot("get_ship", {"ship": {"hull": 1}}, age=90,
+                    field_ticks={"ship.hull": 2_147_483_000})  # fmt: skip
+    assert confidence(ship, HERE, "ship.hull") is Confidence.STALE

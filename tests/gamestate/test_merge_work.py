@@ -6,10 +6,11 @@ import pytest
 
 from memory.gamestate.merge import arranged, known, merge
 from memory.gamestate.notices import Notice
-from tests.gamestate.test_merge import CARGO, ME, NOW, notice, snapshot
+from tests.gamestate.builders import snapshot
+from tests.gamestate.test_merge import CARGO, ME, notice, value
 
 
-class Counted(dict):
+class Counted(dict[str, object]):
     """Data that counts how often it is looked at."""
 
     looks = 0
@@ -21,8 +22,6 @@ class Counted(dict):
     def __eq__(self, other):
         Counted.looks += 1
         return dict.__eq__(self, other)
-
-    __hash__ = None
 
 
 def told(count, **data):
@@ -55,6 +54,5 @@ def test_equal_yields_lose_as_many_as_are_told_again():
     both = [notice("action_result", n=n, command="mine", result=mined) for n in (1, 2)]
     own = snapshot("get_cargo", CARGO)
     after = merge(own, [*yields, *both], known(ME, [own]))
-    assert after.current["used"] == 12 + 15
+    assert value(after, "used") == 12 + 15
     assert len(arranged([*yields, *both])) == 3
-    assert after.captured_at < NOW

@@ -11,10 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memory import digest, state
+from memory.gamestate import merge as rules
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
 from memory.gamestate.render import render
-from memory.models import GameEvent, GameSnapshot
+from memory.models import ActionUnderWay, GameEvent, GameSnapshot
 
 pytestmark = pytest.mark.django_db
 
@@ -170,13 +171,13 @@ def test_the_oldest_events_give_way(monkeypatch):
 def looks(monkeypatch):
     """How often an event was laid beside a snapshot."""
     counted = []
-    relation = digest.rules.relation
+    relation = rules.relation
 
     def count(*args, **kwargs):
         counted.append(args)
         return relation(*args, **kwargs)
 
-    monkeypatch.setattr(digest.rules, "relation", count)
+    monkeypatch.setattr(rules, "relation", count)
     return counted
 
 
@@ -212,3 +213,54 @@ def test_more_events_than_are_counted_leave_all_in_doubt(monkeypatch, looks):
     capture("get_cargo", CARGO)
     tell(item(9, "mining_yield", YIELD))
     assert row("get_cargo").confidence is Confidence.MERGED
+
+
+# -- ticks that do not fit ------------------------------------------------------
+
+STATUS = {
+    "player": {"username": "Ada"},
+    "ship": {"hull": 100, "max_hull": 100, "fuel": 9},
+}
+
+
+def fight(number, hull, tick, ago=0.0):
+    at = timezone.now() - timedelta(seconds=ago)
+    return item(number, "pirate_combat",
+                {"player_hull": hull, "player_shield": 0, "tick": tick}, at)  # fmt: skip
+
+
+def test_what_came_before_a_reset_never_stands_over_what_came_after():
+    state.note_tick(username="Ada", result=read_result({"current_tick": 50_000}))
+    capture("get_ship", STATUS)
+    GameSnapshot.objects.update(
+        captured_at=timezone.now() - timedelta(seconds=60),
+        asked_at=timezone.now() - timedelta(seconds=60),
+    )
+    tell(fight(1, 90, 50_001, ago=20), tick=50_001)
+    assert shown("get_ship")["ship"]["hull"] == 90
+    state.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    tell(fight(2, 40, 101), tick=101)
+    assert shown("get_ship")["ship"]["hull"] == 40
+    assert row("get_ship").fields["ship.hull"] is Confidence.MERGED
+    # The next one says nothing of it, and the mark of a repair stays.
+    state.invalidate(username="Ada", tool="repair", args={}, mutation=True,
+                     result=read_result({"action": "repair"}))  # fmt: skip
+    tell(item(3, "skill_level_up", {"skill_id": "x", "level": 2}), tick=101)
+    assert row("get_ship").fields["ship.hull"] is Confidence.INVALIDATED
+
+
+def test_after_a_reset_what_was_merged_ages_by_the_clock_and_marks_stay():
+    state.note_tick(username="Ada", result=read_result({"current_tick": 50_000}))
+    capture("get_ship", STATUS)
+    early = timezone.now() - timedelta(seconds=3000)
+    GameSnapshot.objects.update(captured_at=early, asked_at=early)
+    state.invalidate(username="Ada", tool="refuel", args={}, mutation=True,
+                     result=read_result({"queued": True}))  # fmt: skip
+    tell(fight(1, 90, 50_001, ago=2000), tick=50_001)
+    state.note_tick(username="Ada", result=read_result({"current_tick": 3}))
+    fields = row("get_ship").fields
+    assert fields["ship.hull"] is Confidence.STALE
+    assert fields["ship.fuel"] is Confidence.INVALIDATED
+    assert set(GameEvent.objects.values_list("tick", "exact")) == {(None, False)}
+    assert ActionUnderWay.objects.get().tick is None
+    assert GameSnapshot.objects.get().marks[0]["tick"] is None
