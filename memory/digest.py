@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from django.utils import timezone
 from .gamestate import merge as rules
 from .gamestate.encounters import Self
 from .gamestate.extract import Result
-from .gamestate.notices import Notice, read_notices
+from .gamestate.notices import MOST_BEYOND, Notice, read_notices
 from .gamestate.reactions import outcome_of
 from .gamestate.types import Snapshot, Stale
 from .models import ActionUnderWay, GameEvent, GameSnapshot
@@ -35,6 +35,7 @@ from .stored import (
     sizes_of,
     snapshot_of,
     tick_now,
+    tick_of,
 )
 
 KEPT_EVENTS = 2000
@@ -76,13 +77,22 @@ def merge(*, username: str, result: Result) -> list[Changed]:
         return []
     lock(username)
     now = timezone.now()
-    tick = tick_now(note(username, result, now), now)
+    tick = tick_now(note(username, _sane(username, result), now), now)
     pace = settings.ZOEA_SECONDS_PER_TICK
     new = _keep(username, read_notices(result.content, now, pace, tick), now)
     if not new:
         return []
     _end_actions(username, new)
     return _merged(username, new, tick)
+
+
+def _sane(username: str, result: Result) -> Result:
+    """A result without a tick that only an event names and that is far from now."""
+    known = tick_of(username)
+    if result.tick is None or result.tick_is_current or known is None:
+        return result
+    far = result.tick > known + MOST_BEYOND
+    return replace(result, tick=None) if far else result
 
 
 def _end_actions(username: str, notices: Sequence[Notice]) -> None:

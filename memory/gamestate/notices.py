@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from memory.gamestate.clock import elapsed_seconds, ticks_in
+from memory.gamestate.clock import RESET_AFTER_TICKS, elapsed_seconds, ticks_in
 from memory.gamestate.extract import ENVELOPES, as_tick, find_tick
 from memory.gamestate.parse import clean_text, storable
 from memory.gamestate.types import SECONDS_PER_TICK
@@ -27,6 +27,9 @@ SAME_CLOCK = 2.5
 for both to count as one clock."""
 
 OLDEST = 86_400.0
+
+MOST_BEYOND = RESET_AFTER_TICKS
+"""Ticks that an event may be ahead of a tick that was only estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class _Clock:
     server: datetime | None
     ours: datetime
     pace: float
+    newest: int | None = None
+
+    def is_possible(self, tick: int) -> bool:
+        """Whether an event can be from that tick; a later one has not come yet."""
+        return self.newest is None or tick <= self.newest
 
     def local(self, moment: datetime) -> tuple[datetime | None, float]:
         """A moment of the game's clock by ours, and how far that may be off."""
@@ -85,14 +93,18 @@ def read_notices(
 ) -> tuple[Notice, ...]:
     """The notices of an answer, in its order; none where it holds none.
 
-    ``tick`` is the account's at that moment, for an answer that names none.
+    ``tick`` is the account's at that moment, for an answer that names none. An event
+    from a tick that has not come yet counts as one that names none.
     """
     own = _current_tick(content)
+    now = tick if own is None else own
+    beyond = MOST_BEYOND if own is None else 1
     clock = _Clock(
-        tick=tick if own is None else own,
+        tick=now,
         server=_server_time(content),
         ours=received_at,
         pace=seconds_per_tick,
+        newest=None if now is None else now + beyond,
     )
     found: dict[str, Notice] = {}
     for item in _items(content):
@@ -134,7 +146,8 @@ def _notice(item: Mapping[str, object], clock: _Clock) -> Notice | None:
     data = data if isinstance(data, Mapping) else {}
     moment = _moment(item.get("timestamp"))
     local, slack = (None, 0.0) if moment is None else clock.local(moment)
-    own = as_tick(data.get("tick"))
+    named = as_tick(data.get("tick"))
+    own = named if named is not None and clock.is_possible(named) else None
     category = item.get("type")
     return Notice(
         id=_identity(item),

@@ -15,6 +15,7 @@ from memory.gamestate import merge as rules
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
 from memory.gamestate.render import render
+from memory.gamestate.rows import rows
 from memory.models import ActionUnderWay, GameEvent, GameSnapshot
 
 pytestmark = pytest.mark.django_db
@@ -264,3 +265,19 @@ def test_after_a_reset_what_was_merged_ages_by_the_clock_and_marks_stay():
     assert set(GameEvent.objects.values_list("tick", "exact")) == {(None, False)}
     assert ActionUnderWay.objects.get().tick is None
     assert GameSnapshot.objects.get().marks[0]["tick"] is None
+
+
+@pytest.mark.parametrize("current", [101, None])
+def test_a_tick_that_has_not_come_is_no_tick(current):
+    capture("get_ship", STATUS)
+    tell(fight(1, 40, 2_147_483_000), tick=current)
+    tell(fight(2, 70, 101), tick=current)
+    assert shown("get_ship")["ship"]["hull"] == 70
+    assert state.tick_of("Ada") <= 102
+    first, second = GameEvent.objects.order_by("pk")
+    assert (first.exact, second.exact) == (False, True)
+    assert first.tick <= second.tick
+    late = timezone.now() + timedelta(hours=1)
+    found = state.account_state("Ada", now=late)
+    [ship] = rows(found)
+    assert ship.fields["ship.hull"] is Confidence.STALE
