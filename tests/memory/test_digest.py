@@ -273,10 +273,10 @@ def test_a_tick_that_has_not_come_is_no_tick(current):
     tell(fight(1, 40, 2_147_483_000), tick=current)
     tell(fight(2, 70, 101), tick=current)
     assert shown("get_ship")["ship"]["hull"] == 70
-    assert state.tick_of("Ada") <= 102
+    assert state.tick_of("Ada") in (101, 102)
     first, second = GameEvent.objects.order_by("pk")
     assert (first.exact, second.exact) == (False, True)
-    assert first.tick <= second.tick
+    assert first.tick in (100, 101)
     late = timezone.now() + timedelta(hours=1)
     found = state.account_state("Ada", now=late)
     [ship] = rows(found)
