@@ -1,0 +1,24 @@
+"""The fleet as tables."""
+
+from __future__ import annotations
+
+from agents.windows import AskedWindow
+
+from .fleet import Account, Broadcast, Mysis, Pin
+from .minds import Prompt, PromptVersion, Provider
+from .runs import Event, ModelCall, ToolCatalogue, Turn
+
+__all__ = [
+    "Account",
+    "AskedWindow",
+    "Broadcast",
+    "Event",
+    "ModelCall",
+    "Mysis",
+    "Pin",
+    "Prompt",
+    "PromptVersion",
+    "Provider",
+    "ToolCatalogue",
+    "Turn",
+]

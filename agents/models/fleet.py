@@ -1,0 +1,192 @@
+"""The fleet: Myses, their game accounts, their orders."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.core.validators import (
+    MaxValueValidator,
+    MinValueValidator,
+)
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Lower
+
+from agents import vault
+from agents.validators import NAME, check_model_settings, check_visible
+from memory.vectors import plain_vector
+
+from .minds import Prompt
+
+NAME_TAKEN = "This name is taken: choose another."
+
+
+class Account(models.Model):
+    """A game account. The agent never sees its password."""
+
+    username = models.CharField(max_length=100, unique=True)
+    sealed_password = models.TextField(blank=True, editable=False)
+    empire = models.CharField(max_length=50, blank=True)
+    player_id = models.CharField(max_length=100, blank=True)
+    sealed_session = models.TextField(blank=True, editable=False)
+    assigned_to = models.ForeignKey(
+        "Mysis",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="accounts",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                Lower("username"),
+                name="account_name_any_case",
+                violation_error_message=NAME_TAKEN,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.username
+
+    @property
+    def password(self) -> str:
+        """The password in clear; raises SecretUnreadableError."""
+        return vault.unseal(self.sealed_password)
+
+    @password.setter
+    def password(self, password: str) -> None:
+        self.sealed_password = vault.seal(password)
+
+    @property
+    def game_session(self) -> str:
+        """The game's own session id; raises SecretUnreadableError."""
+        return vault.unseal(self.sealed_session)
+
+    @game_session.setter
+    def game_session(self, session: str) -> None:
+        self.sealed_session = vault.seal(session)
+
+
+class Mysis(models.Model):
+    """One agent."""
+
+    class State(models.TextChoices):
+        """Changed by compare-and-set only; stop always wins."""
+
+        IDLE = "idle"
+        RUNNING = "running"
+        STOPPED = "stopped"
+        ERRORED = "errored"
+
+    name = models.CharField(
+        max_length=100,
+        unique=True,
+        validators=[NAME, check_visible],
+        error_messages={"unique": NAME_TAKEN},
+    )
+    model = models.CharField(max_length=300, default="pilot")
+    model_settings = models.JSONField(
+        default=dict, blank=True, validators=[check_model_settings]
+    )
+    state = models.CharField(max_length=10, choices=State.choices, default=State.IDLE)
+    # Bumped by start and stop: a turn of an older epoch must not write.
+    epoch = models.PositiveIntegerField(default=0, editable=False)
+    # The queued job of the next turn; any other job of this Mysis is void.
+    next_job = models.BigIntegerField(null=True, blank=True, editable=False)
+    prompt = models.ForeignKey(
+        Prompt, on_delete=models.PROTECT, null=True, blank=True, related_name="myses"
+    )
+    policy = models.ForeignKey(
+        "memory.ContextPolicy",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="myses",
+    )
+    account = models.OneToOneField(
+        Account,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="active_mysis",
+    )
+    max_iterations = models.PositiveIntegerField(
+        default=10, validators=[MinValueValidator(1), MaxValueValidator(1000)]
+    )
+    messaging = models.BooleanField(
+        default=False,
+        help_text="Whether it is given tools to write to other Myses.",
+    )
+    nudges = models.PositiveIntegerField(default=0, editable=False)
+    # Turns in a row that the model or the game failed; back-off grows with it.
+    failures = models.PositiveIntegerField(default=0, editable=False)
+    activity = models.CharField(max_length=200, blank=True, editable=False)
+    tick = models.BigIntegerField(null=True, blank=True, editable=False)
+    wake_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_error = models.TextField(blank=True, editable=False)
+    turn_count = models.PositiveIntegerField(default=0, editable=False)
+    input_tokens = models.BigIntegerField(default=0, editable=False)
+    output_tokens = models.BigIntegerField(default=0, editable=False)
+    cost = models.DecimalField(
+        max_digits=14, decimal_places=6, default=Decimal(0), editable=False
+    )
+    last_memory_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "myses"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["idle", "running", "stopped", "errored"]),
+                name="mysis_state_known",
+            ),
+            models.UniqueConstraint(
+                Lower("name"),
+                name="mysis_name_any_case",
+                violation_error_message=NAME_TAKEN,
+            ),
+        ]
+        indexes = [models.Index(fields=["state"], name="mysis_state")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Pin(models.Model):
+    """A standing order that no strategy may lose (I16)."""
+
+    mysis = models.ForeignKey(Mysis, on_delete=models.CASCADE, related_name="pins")
+    text = models.TextField()
+    author = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+
+class Broadcast(models.Model):
+    """One message to the fleet; each delivery is a Memory that points here."""
+
+    text = models.TextField()
+    sender = models.CharField(max_length=200)
+    mysis = models.ForeignKey(
+        Mysis, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    # Outlives its sender: an agent's word never becomes the commander's.
+    from_mysis = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    vector = models.GeneratedField(
+        expression=plain_vector("text"),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+
+    class Meta:
+        indexes = [GinIndex(fields=["vector"], name="broadcast_fts", fastupdate=False)]
+
+    def __str__(self) -> str:
+        return self.text[:60]
