@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from .context.types import LedgerLine
 from .history import wire_of
+from .ledgers import pack
 from .models import ContextText, Memory, SentContext
 from .preview import Prepared
-from .shown import LEDGER_COLUMNS, rows_of
+from .shown import rows_of
 
 LONG_TEXT = 400
 
@@ -43,7 +43,7 @@ def record(*, call_id: int, prepared: Prepared) -> SentContext:
         strategy=assembly.stats["strategy"],
         dialect=prepared.request.dialect,
         view=view,
-        ledger=[_brief(line) for line in assembly.ledger],
+        ledger=pack(assembly.ledger),
         stats=assembly.stats,
         facts=dict(prepared.facts),
         username=prepared.subject.username or "",
@@ -90,7 +90,3 @@ def _keep_texts(texts: Mapping[str, str]) -> None:
         [ContextText(digest=digest, text=text) for digest, text in texts.items()],
         ignore_conflicts=True,
     )
-
-
-def _brief(line: LedgerLine) -> list[Any]:
-    return [getattr(line, column) for column in LEDGER_COLUMNS]

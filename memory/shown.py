@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .history import wire_of
+from .ledgers import unpack
 from .models import ContextText, Memory, SentContext
 from .payload import digest_of
-
-LEDGER_COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ def show(sent: SentContext) -> Shown:
         messages=messages,
         system=system,
         sources=sent.view["sources"],
-        ledger=[_full(line, sent) for line in sent.ledger],
+        ledger=unpack(sent.ledger, sent.mysis_id),
         intact=digest_of(messages, system) == sent.digest,
     )
 
@@ -84,9 +83,3 @@ def _digests(view: Mapping[str, Any]) -> Iterable[str]:
     for entry in view["messages"]:
         values += entry.get("set", {}).values()
     return [v["text"] for v in values if isinstance(v, Mapping) and set(v) == {"text"}]
-
-
-def _full(line: Sequence[Any], sent: SentContext) -> dict[str, Any]:
-    known = dict(zip(LEDGER_COLUMNS, line, strict=True))
-    handle = f"ctx://{sent.mysis_id}/{known['id']}"
-    return known | {"handle": None if known["disposition"] == "kept" else handle}
