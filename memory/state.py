@@ -96,18 +96,28 @@ def capture(
     """Store a good answer of a state tool; a stale mark goes, unless it is early.
 
     Returns None, and stores nothing, for an error or for an answer that names
-    another account (A7, A22). A mark whose action takes effect only after this
-    snapshot stays (era A). ``asked_at`` is when the call was sent.
+    another account (A7, A22), or was asked for before what is stored. A mark stays
+    whose action takes effect only after this snapshot (era A), or was not over when
+    this was asked for. ``asked_at`` is when the call was sent.
     """
     if result.is_error or not extract.belongs_to(result, username):
         return None
     lock(username)
     now = timezone.now()
     seen = note(username, result, now)
+    if _is_overtaken(username, tool, args, asked_at):
+        return None
     stamped = clock.stamp(result.tick, seen, now, settings.ZOEA_SECONDS_PER_TICK)
     present = stamped if stamped is not None else tick_now(seen, now)
     # Action by action: one under way keeps no older doubt alive.
-    marks = _still_to_come(username, tool, args, present, now)
+    marks = tuple(
+        dict.fromkeys(
+            (
+                *_still_to_come(username, tool, args, present, now),
+                *_meanwhile(username, tool, args, asked_at),
+            )
+        )
+    )
     row = GameSnapshot(
         username=username,
         tool_name=tool,
@@ -145,7 +155,7 @@ def invalidate(
     tick = tick_now(note(username, result, now), now)
     around = invalidation.Circumstances(tick, _era(username, tool, result), mutation)
     hits = invalidation.touched(tool, args, result, around)
-    asked = Stale(tool, tick, (), asked_at or now)
+    asked = Stale(tool, tick, (), asked_at or now, done=now)
     if hits:
         resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
         _sets_out(username, replace(asked, tick=resolves), result)
@@ -163,7 +173,7 @@ def _mark(row: GameSnapshot, hits: Iterable[Invalidation], action: Stale) -> Tou
     for hit in hits:
         new = invalidation.mark(new, hit, action.reason, action.tick)
     assert new is not None  # noqa: S101 (there is at least one hit)
-    new = Stale(new.reason, new.tick, new.fields, action.at)
+    new = replace(new, at=action.at, done=action.done)
     put_marks(row, (*marks_of(row.marks), new))
     if row.stale_reason != BEFORE_LOGOUT:
         before = filter(None, [stale_of(row)])
@@ -289,9 +299,7 @@ def _still_to_come(
     now: datetime,
 ) -> tuple[Stale, ...]:
     """The marks of a new snapshot, by the actions that take effect only later."""
-    rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
-    known = [mark for (marks,) in rows.values_list("marks") for mark in marks_of(marks)]
-    known.sort(key=lambda mark: mark.at.isoformat() if mark.at else "")
+    known = _known_marks(username)
     by_tick = invalidation.inherited_marks(known, tool, args, tick)
     under_way = [
         Stale(row.tool, row.tick, (), row.asked_at)
@@ -300,6 +308,34 @@ def _still_to_come(
     ]
     new = invalidation.marks_for(under_way, tool, args)
     return tuple(dict.fromkeys((*by_tick, *new)))
+
+
+def _known_marks(username: str) -> list[Stale]:
+    """The marks of all the account's rows, the oldest action first."""
+    rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
+    known = [mark for (marks,) in rows.values_list("marks") for mark in marks_of(marks)]
+    return sorted(known, key=lambda mark: mark.at.isoformat() if mark.at else "")
+
+
+def _meanwhile(
+    username: str, tool: str, args: Mapping[str, object], asked_at: datetime | None
+) -> tuple[Stale, ...]:
+    """The marks of actions that were not over when a snapshot was asked for."""
+    if asked_at is None:
+        return ()
+    known = _known_marks(username)
+    late = [mark for mark in known if mark.done and mark.done >= asked_at]
+    return invalidation.marks_for(late, tool, args)
+
+
+def _is_overtaken(
+    username: str, tool: str, args: Mapping[str, object], asked_at: datetime | None
+) -> bool:
+    """Whether what is stored was asked for after this answer was."""
+    if asked_at is None:
+        return False
+    rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
+    return rows.filter(args_key=storage_key(args), asked_at__gt=asked_at).exists()
 
 
 def _is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:

@@ -83,13 +83,18 @@ def marks_of(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:
 
 
 def _mark(stored: Mapping[str, object]) -> Stale:
-    at, tick, fields = stored.get("at"), stored.get("tick"), stored.get("fields")
+    tick, fields = stored.get("tick"), stored.get("fields")
     return Stale(
         reason=str(stored.get("reason")),
         tick=tick if isinstance(tick, int) else None,
         fields=tuple(fields) if isinstance(fields, list) else (),
-        at=datetime.fromisoformat(at) if isinstance(at, str) else None,
+        at=_moment(stored.get("at")),
+        done=_moment(stored.get("done")),
     )
+
+
+def _moment(stored: object) -> datetime | None:
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else None
 
 
 def put_marks(row: GameSnapshot, marks: Iterable[Stale]) -> None:
@@ -107,6 +112,7 @@ def put_marks(row: GameSnapshot, marks: Iterable[Stale]) -> None:
             "tick": each.tick,
             "fields": list(each.fields),
             "at": each.at.isoformat() if each.at else None,
+            "done": each.done.isoformat() if each.done else None,
         }
         for each in listed
     ]

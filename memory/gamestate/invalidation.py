@@ -7,7 +7,7 @@ marks it leads to are made, joined and taken away again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.gamestate.effects import ACTIONS, DOCK_STATE, DOCKING, PREFIXES, Effects
 from memory.gamestate.extract import Result, read_result
@@ -284,7 +284,7 @@ def marks_for(
         for action in other.reason.split(AND):
             for hit in _by_action(action, other.tick):
                 if hit.hits(action_name(tool, args)):
-                    found[Stale(action, other.tick, hit.fields, other.at)] = None
+                    found[replace(other, reason=action, fields=hit.fields)] = None
     return tuple(found)
 
 

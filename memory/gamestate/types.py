@@ -21,13 +21,15 @@ class Stale:
     ``reason`` is the tool that changed the game. ``tick`` is when that took, or
     will take, effect. No ``fields`` means the whole snapshot; otherwise they are
     JSON paths such as ``player.credits`` (see `paths`). ``at`` is when the action
-    was asked for: what the game reports later is its outcome.
+    was asked for: what the game reports later is its outcome. ``done`` is when it was
+    answered: what was asked before that may have been answered earlier.
     """
 
     reason: str
     tick: int | None = None
     fields: tuple[str, ...] = ()
     at: datetime | None = None
+    done: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

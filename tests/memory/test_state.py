@@ -340,3 +340,35 @@ def test_accounts_do_not_meet_however_many_write_at_once():
         [snapshot] = state.account_state(name).snapshots
         assert isinstance(snapshot.content, dict)
         assert snapshot.content["player"]["username"] == name
+
+
+# -- what crosses on its way ----------------------------------------------------
+
+
+def asked(seconds, tool="get_status"):
+    """A status that was asked for so many seconds ago and comes only now."""
+    text = json.dumps(STATUS)
+    at = timezone.now() - timedelta(seconds=seconds)
+    return state.capture(username="Ada", tool=tool, args={}, text=text,
+                         result=read_result(text), asked_at=at)  # fmt: skip
+
+
+@pytest.mark.parametrize("tick", [None, 100])
+def test_an_answer_that_an_action_overtook_is_doubted(tick):
+    if tick:
+        at_tick(tick)
+    asked(20)
+    act("sell", {"action": "sell"})
+    asked(5)
+    [row] = state.state_rows("Ada")
+    assert row.fields["player.credits"] is Confidence.INVALIDATED
+    # Asked for after the action was over.
+    asked(0)
+    assert levels() == {"get_status": Confidence.FRESH}
+
+
+def test_an_older_answer_never_takes_the_place_of_a_newer_one():
+    newer = asked(5)
+    assert asked(20) is None
+    assert GameSnapshot.objects.get().captured_at == newer.captured_at
+    assert asked(20, "get_ship") is not None
