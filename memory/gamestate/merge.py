@@ -246,17 +246,17 @@ def _answered(marks: Sequence[Stale], command: str, notice: Notice) -> Stale | N
 def relation(snapshot: Snapshot, notice: Notice, *, own_tick: bool = False) -> When:
     """Whether an event happened before or after a snapshot was taken.
 
-    A tick that the snapshot was given by the clock (not ``own_tick``) may be one
-    behind: there the moments decide, as far as they are known.
+    A tick that the snapshot was given by the clock (not ``own_tick``) may be wrong, by
+    one behind as a rule: where the moments say otherwise nobody knows.
     """
     by_clock = _by_clock(snapshot, notice)
     if not notice.exact or snapshot.tick is None or notice.tick is None:
         return by_clock or _by_tick(snapshot, notice)
-    ahead = notice.tick - snapshot.tick
-    if ahead not in (0, 1) or own_tick:
-        return When.AFTER if ahead > 0 else When.BEFORE
-    by_tick = When.AFTER if ahead > 0 else When.BEFORE
-    return by_tick if by_clock in (None, by_tick) else When.UNSURE
+    by_tick = _by_tick(snapshot, notice)
+    if own_tick or by_clock in (None, by_tick):
+        return by_tick
+    near = notice.tick - snapshot.tick in (0, 1)
+    return When.UNSURE if near or by_clock is not When.UNSURE else by_tick
 
 
 def _by_clock(snapshot: Snapshot, notice: Notice) -> When | None:
