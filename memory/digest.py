@@ -71,15 +71,21 @@ class Changed:
 
 
 @transaction.atomic
-def merge(*, username: str, result: Result) -> list[Changed]:
-    """Keep the events of an answer of get_notifications and merge what is new."""
+def merge(
+    *, username: str, result: Result, asked_at: datetime | None = None
+) -> list[Changed]:
+    """Keep the events of an answer of get_notifications and merge what is new.
+
+    ``asked_at`` is when the call was sent.
+    """
     if result.is_error:
         return []
     lock(username)
     now = timezone.now()
     tick = tick_now(note(username, _sane(username, result), now), now)
     pace = settings.ZOEA_SECONDS_PER_TICK
-    new = _keep(username, read_notices(result.content, now, pace, tick), now)
+    notices = read_notices(result.content, now, pace, tick, asked_at)
+    new = _keep(username, notices, now)
     if not new:
         return []
     _end_actions(username, new)

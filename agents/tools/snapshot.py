@@ -108,7 +108,8 @@ def _told(seen: _Seen) -> None:
     # Redaction stands outside of this step, and the events are kept and shown.
     told = clean_value(seen.result.content, seen.request.seat.secrets)
     result = replace(seen.result, content=told)
-    for one in state.merge(username=seen.username, result=result):
+    merged = state.merge(username=seen.username, result=result, asked_at=seen.asked_at)
+    for one in merged:
         line = {"account": seen.username, "tool": one.tool, "args": dict(one.args)}
         if one.merged:
             written = {"fields": list(one.merged), "reason": seen.request.name}

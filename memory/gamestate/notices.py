@@ -23,8 +23,10 @@ MOST = 1000
 """More notices than the game ever keeps for one session."""
 
 SAME_CLOCK = 2.5
-"""Seconds that the answer's clock, which counts whole seconds, may differ from ours
-for both to count as one clock."""
+"""Seconds that the answer's clock may differ from ours for its moments to be taken as
+they are, give or take that difference."""
+
+WHOLE_SECOND = 1.0
 
 OLDEST = 86_400.0
 
@@ -59,6 +61,7 @@ class _Clock:
     ours: datetime
     pace: float
     newest: int | None = None
+    waited: float = 0.0
 
     def is_possible(self, tick: int) -> bool:
         """Whether an event can be from that tick; a later one has not come yet."""
@@ -68,14 +71,19 @@ class _Clock:
         """A moment of the game's clock by ours, and how far that may be off."""
         if self.server is None:
             age = elapsed_seconds(moment, self.ours)
-            return (moment, 0.0) if -1.0 <= age <= OLDEST else (None, 0.0)
+            return (moment, SAME_CLOCK) if -1.0 <= age <= OLDEST else (None, 0.0)
         apart = elapsed_seconds(self.server, self.ours)
         age = elapsed_seconds(moment, self.server)
         if not -OLDEST <= age <= OLDEST:
             return None, 0.0
-        if -SAME_CLOCK <= apart <= SAME_CLOCK:
+        # The answer was stamped within the call, and a part of a second was cut off.
+        late = (WHOLE_SECOND if self.server.microsecond == 0 else 0.0) + self.waited
+        if 0.0 <= apart <= late:
+            # As one clock would have stamped it: nothing speaks for a second one.
             return moment, 0.0
-        return self.ours - timedelta(seconds=age), SAME_CLOCK
+        if -SAME_CLOCK <= apart <= SAME_CLOCK:
+            return moment, abs(apart) + late
+        return self.ours - timedelta(seconds=age), max(SAME_CLOCK, late)
 
     def tick_at(self, moment: datetime | None) -> int | None:
         """The tick of a moment of the game's clock."""
@@ -90,11 +98,13 @@ def read_notices(
     received_at: datetime,
     seconds_per_tick: float = SECONDS_PER_TICK,
     tick: int | None = None,
+    asked_at: datetime | None = None,
 ) -> tuple[Notice, ...]:
     """The notices of an answer, in its order; none where it holds none.
 
     ``tick`` is the account's at that moment, for an answer that names none. An event
-    from a tick that has not come yet counts as one that names none.
+    from a tick that has not come yet counts as one that names none. ``asked_at`` is when
+    the call was sent: the answer's own clock was read between then and its arrival.
     """
     own = _current_tick(content)
     now = tick if own is None else own
@@ -105,6 +115,7 @@ def read_notices(
         ours=received_at,
         pace=seconds_per_tick,
         newest=None if now is None else now + beyond,
+        waited=max(0.0, elapsed_seconds(asked_at or received_at, received_at)),
     )
     found: dict[str, Notice] = {}
     for item in _items(content):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.merge import known, merge
+from memory.gamestate.merge import When, known, merge, relation
 from memory.gamestate.notices import Notice, read_notices
 from memory.gamestate.paths import lookup
 from memory.gamestate.render import render
@@ -435,3 +435,31 @@ def test_nothing_a_server_sends_raises(answer, content, tool):
         for body in (content, CONTENTS[tool]):
             row = snapshot(tool, {} if body is None else body)
             render(state(merge(row, found, known(ME, [row]), TICK)))
+
+
+@pytest.mark.parametrize(
+    ("apart", "waited", "slack"),
+    [(0.0, 0.0, 0.0), (0.9, 0.0, 0.0), (3.0, 2.5, 0.0), (-1.0, 0.5, 2.5),
+     (2.0, 0.0, 3.0), (9.0, 0.0, 2.5), (9.0, 4.0, 5.0)],
+)  # fmt: skip
+def test_moments_are_as_sure_as_two_clocks_agree(apart, waited, slack):
+    sent = NOW - timedelta(seconds=apart)
+    answer = {"timestamp": int(sent.timestamp()), "notifications": [
+        {"msg_type": "ok", "data": {}, "timestamp": sent.isoformat()}]}  # fmt: skip
+    asked = NOW - timedelta(seconds=waited)
+    [found] = read_notices(answer, NOW, PACE, asked_at=asked)
+    assert found.slack == pytest.approx(slack, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "seconds", "expected"),
+    [(5, -30, When.UNSURE), (-5, 30, When.UNSURE), (5, 30, When.AFTER),
+     (-5, -30, When.BEFORE), (5, None, When.AFTER)],
+)  # fmt: skip
+def test_a_tick_by_the_clock_never_stands_against_the_clock(ahead, seconds, expected):
+    own = snapshot("get_cargo", CARGO)
+    at = None if seconds is None else own.captured_at + timedelta(seconds=seconds)
+    event = Notice("x", "ok", tick=own.tick + ahead, exact=True, at=at)
+    assert relation(own, event) is expected
+    sure = When.AFTER if ahead > 0 else When.BEFORE
+    assert relation(own, event, own_tick=True) is sure

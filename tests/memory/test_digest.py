@@ -281,3 +281,22 @@ def test_a_tick_that_has_not_come_is_no_tick(current):
     found = state.account_state("Ada", now=late)
     [ship] = rows(found)
     assert ship.fields["ship.hull"] is Confidence.STALE
+
+
+# -- a clock that is not ours ----------------------------------------------------
+
+
+@pytest.mark.parametrize("ahead", [1.8, -2.2, 40.0])
+def test_a_yield_from_before_is_not_counted_by_another_clock(ahead):
+    """Three are held, the last of them mined half a second before that was told."""
+    apart = timedelta(seconds=ahead)
+    captured = capture("get_cargo", CARGO)
+    mined = captured.captured_at - timedelta(seconds=0.5) + apart
+    later = captured.captured_at + timedelta(seconds=0.5) + apart
+    for number, at in enumerate((mined, later)):
+        whole = {"notifications": [item(number, "mining_yield", YIELD, at)],
+                 "current_tick": 100,
+                 "timestamp": (timezone.now() + apart).timestamp() // 1}  # fmt: skip
+        state.merge(username="Ada", result=read_result(whole), asked_at=timezone.now())
+        fields = row("get_cargo").fields
+        assert fields["used"] is Confidence.INVALIDATED
