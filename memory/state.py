@@ -202,7 +202,7 @@ def _era(username: str, tool: str, result: Result) -> str:
     """
     if result.queued:
         told = "A"
-    elif tool in invalidation.PACED and not result.is_error:
+    elif tool in invalidation.PACED and not (result.is_error or result.is_unknown):
         told = "C"
     else:
         # One server has one era: what another account learnt counts as well.
@@ -349,7 +349,7 @@ def _sets_out(username: str, action: Stale, result: Result) -> None:
     now = timezone.now()
     rows = ActionUnderWay.objects.filter(username=username)
     rows.filter(until__lt=now - KEPT_UNDER_WAY).delete()
-    if not result.queued:
+    if not (result.queued or result.is_unknown):
         return
     ticks = (result.duration_ticks or 1) + invalidation.QUEUE_MARGIN_TICKS
     pace = timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK)

@@ -174,7 +174,7 @@ def doubt(
     mutation: bool | None = None,
 ) -> None:
     """Mark what an action of unknown outcome may have changed, and say so."""
-    unknown = Result(content=None, queued=True)
+    unknown = Result(content=None, is_unknown=True)
     touched = state.invalidate(
         username=username, tool=tool, args=args, result=unknown, mutation=mutation
     )

@@ -45,7 +45,8 @@ class Result:
     ``content`` is the JSON value or text of the only block, or the list of them.
     ``tick_is_current`` tells a ``current_tick`` from the ``tick`` of some event.
     ``arrival_tick`` is the tick at which a queued action takes effect; it is
-    never taken as the current one.
+    never taken as the current one. ``is_unknown`` stands for an answer that was lost:
+    the action may be done, under way, or never have been tried.
     """
 
     content: object
@@ -56,6 +57,7 @@ class Result:
     queued: bool = False
     arrival_tick: int | None = None
     duration_ticks: int | None = None
+    is_unknown: bool = False
 
     @property
     def is_error(self) -> bool:

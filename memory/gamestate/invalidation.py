@@ -188,7 +188,7 @@ def _resolve_tick(answer: Result, current_tick: int | None) -> int | None:
     """From which tick on a snapshot shows the outcome; None: from now on."""
     if answer.arrival_tick is not None and answer.arrival_tick > 0:
         return answer.arrival_tick
-    if not answer.queued or current_tick is None:
+    if not (answer.queued or answer.is_unknown) or current_tick is None:
         return None
     longest = max(0, (answer.duration_ticks or 1) - 1)
     return current_tick + longest + QUEUE_MARGIN_TICKS

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from memory import state
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.extract import read_result
+from memory.gamestate.extract import Result, read_result
 from memory.gamestate.render import render
 from memory.gamestate.types import Thresholds
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
@@ -372,3 +372,24 @@ def test_an_older_answer_never_takes_the_place_of_a_newer_one():
     assert asked(20) is None
     assert GameSnapshot.objects.get().captured_at == newer.captured_at
     assert asked(20, "get_ship") is not None
+
+
+# -- answers that are lost --------------------------------------------------------
+
+LOST = Result(content=None, is_unknown=True)
+
+
+def lose(tool):
+    return state.invalidate(
+        username="Ada", tool=tool, args={}, result=LOST, mutation=True
+    )
+
+
+@pytest.mark.parametrize("era", ["A", "C"])
+def test_a_lost_answer_teaches_no_era(era):
+    at_tick(100)
+    capture("get_status")
+    act("mine", {"queued": True} if era == "A" else {"resource_id": "x"})
+    assert lose("mine") != []
+    assert AccountClock.objects.get().era == era
+    assert ActionUnderWay.objects.filter(tool="mine").exists()
