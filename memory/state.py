@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from . import under_way
 from .digest import merge
 from .gamestate import clock, extract, invalidation, paths
 from .gamestate.extract import Result
+from .gamestate.flight import shows_at_rest
 from .gamestate.invalidation import Invalidation
 from .gamestate.types import Stale
 from .models import (
@@ -68,8 +70,6 @@ __all__ = [
 LONGEST_KEY = 300
 # Stored of one tool and account, by arguments.
 KEPT_PER_TOOL = 100
-# No action takes longer, by the wall clock.
-KEPT_UNDER_WAY = timedelta(hours=6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,8 @@ def capture(
         return None
     stamped = clock.stamp(result.tick, seen, now, settings.ZOEA_SECONDS_PER_TICK)
     present = stamped if stamped is not None else tick_now(seen, now)
+    if shows_at_rest(tool, result.content):
+        under_way.end_flights(username, present, asked_at or now)
     # Action by action: one under way keeps no older doubt alive.
     marks = tuple(
         dict.fromkeys(
@@ -158,7 +160,7 @@ def invalidate(
     asked = Stale(tool, tick, (), asked_at or now, done=now)
     if hits:
         resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
-        _sets_out(username, replace(asked, tick=resolves), result)
+        under_way.sets_out(username, replace(asked, tick=resolves), result)
     marked = []
     for row in GameSnapshot.objects.filter(username=username) if hits else ():
         here = [hit for hit in hits if hit.hits(row.tool_name)]
@@ -301,12 +303,12 @@ def _still_to_come(
     """The marks of a new snapshot, by the actions that take effect only later."""
     known = _known_marks(username)
     by_tick = invalidation.inherited_marks(known, tool, args, tick)
-    under_way = [
+    waiting = [
         Stale(row.tool, row.tick, (), row.asked_at)
         for row in ActionUnderWay.objects.filter(username=username).order_by("pk")
-        if _is_under_way(row, tick, now)
+        if under_way.is_under_way(row, tick, now)
     ]
-    new = invalidation.marks_for(under_way, tool, args)
+    new = invalidation.marks_for(waiting, tool, args)
     return tuple(dict.fromkeys((*by_tick, *new)))
 
 
@@ -336,30 +338,6 @@ def _is_overtaken(
         return False
     rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
     return rows.filter(args_key=storage_key(args), asked_at__gt=asked_at).exists()
-
-
-def _is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
-    if row.tick is None or tick is None:
-        return row.until > now
-    return invalidation.carried(Stale(row.tool, row.tick), tick) is not None
-
-
-def _sets_out(username: str, action: Stale, result: Result) -> None:
-    """Remember a queued action, and forget those that are surely over."""
-    now = timezone.now()
-    rows = ActionUnderWay.objects.filter(username=username)
-    rows.filter(until__lt=now - KEPT_UNDER_WAY).delete()
-    if not (result.queued or result.is_unknown):
-        return
-    ticks = (result.duration_ticks or 1) + invalidation.QUEUE_MARGIN_TICKS
-    pace = timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK)
-    ActionUnderWay.objects.create(
-        username=username,
-        tool=action.reason[:200],
-        tick=action.tick,
-        asked_at=action.at or now,
-        until=now + min(pace, KEPT_UNDER_WAY),
-    )
 
 
 def _upsert(row: GameSnapshot) -> None:

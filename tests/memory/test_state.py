@@ -393,3 +393,32 @@ def test_a_lost_answer_teaches_no_era(era):
     assert lose("mine") != []
     assert AccountClock.objects.get().era == era
     assert ActionUnderWay.objects.filter(tool="mine").exists()
+
+
+@pytest.mark.parametrize("tool", ["travel", "jump"])
+def test_a_flight_whose_answer_was_lost_lasts_until_the_ship_is_seen(tool):
+    at_tick(100)
+    lose(tool)
+    capture("get_system", {"system": {"id": "sol"}, "pois": []})
+    for tick in (103, 140):
+        at_tick(tick)
+        capture("get_system", {"action": "get_system", "in_transit": True})
+        capture("get_status")
+        [status] = [r for r in state.state_rows("Ada") if r.tool == "get_status"]
+        assert status.confidence is Confidence.INVALIDATED
+    capture("get_system", {"system": {"id": "sol"}, "pois": []})
+    capture("get_status")
+    assert levels()["get_status"] == levels()["get_system"] == Confidence.FRESH
+    assert not ActionUnderWay.objects.exists()
+
+
+def test_a_lost_flight_is_over_when_its_end_is_told():
+    at_tick(100)
+    lose("travel")
+    told = {"current_tick": 120, "notifications": [
+        {"msg_type": "ok", "data": {"action": "arrived"},
+         "timestamp": (timezone.now() + timedelta(seconds=3)).isoformat()}],
+        "timestamp": (timezone.now() + timedelta(seconds=3)).timestamp()}  # fmt: skip
+    state.merge(username="Ada", result=read_result(told))
+    capture("get_status")
+    assert levels() == {"get_status": Confidence.FRESH}
