@@ -14,7 +14,7 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from . import under_way
@@ -68,6 +68,7 @@ __all__ = [
 ]
 
 LONGEST_KEY = 300
+MARKED = ["marks", "stale_reason", "stale_tick", "stale_fields", "field_ticks"]
 # Stored of one tool and account, by arguments.
 KEPT_PER_TOOL = 100
 
@@ -147,9 +148,10 @@ def invalidate(
     mutation: bool | None = None,
     asked_at: datetime | None = None,
 ) -> list[Touched]:
-    """Mark what an action made untrue; returns what was marked (G6).
+    """Mark what an action made untrue (G6).
 
-    ``mutation`` is the server's own word on the tool, ``asked_at`` when the call
+    Returns the rows whose confidence changed by it: what was untrue before is marked
+    anew, but it is no news. ``mutation`` is the server's own word on the tool, ``asked_at`` when the call
     was sent.
     """
     lock(username)
@@ -161,12 +163,30 @@ def invalidate(
     if hits:
         resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
         under_way.sets_out(username, replace(asked, tick=resolves), result)
-    marked = []
-    for row in GameSnapshot.objects.filter(username=username) if hits else ():
+    rows, changed = [], []
+    for row in _in_order(username) if hits else ():
         here = [hit for hit in hits if hit.hits(row.tool_name)]
-        if here:
-            marked.append(_mark(row, here, asked))
-    return marked
+        if not here:
+            continue
+        before = _doubts(row)
+        touched = _mark(row, here, asked)
+        rows.append(row)
+        if _doubts(row) != before:
+            changed.append(touched)
+    GameSnapshot.objects.bulk_update(rows, MARKED)
+    return changed
+
+
+def _in_order(username: str) -> QuerySet[GameSnapshot]:
+    """An account's rows without their long texts, in the one order of their locks."""
+    rows = GameSnapshot.objects.filter(username=username)
+    return rows.defer("content", "merged").order_by("pk")
+
+
+def _doubts(row: GameSnapshot) -> tuple[bool, frozenset[str], frozenset[str]]:
+    """What of a row is in doubt, and what of it events have told."""
+    doubted = frozenset(row.stale_fields)
+    return bool(row.stale_reason), doubted, frozenset(row.field_ticks)
 
 
 def _mark(row: GameSnapshot, hits: Iterable[Invalidation], action: Stale) -> Touched:
@@ -185,15 +205,6 @@ def _mark(row: GameSnapshot, hits: Iterable[Invalidation], action: Stale) -> Tou
         for path, tick in row.field_ticks.items()
         if new.fields and not any(paths.overlap(path, f) for f in new.fields)
     }
-    row.save(
-        update_fields=[
-            "marks",
-            "stale_reason",
-            "stale_tick",
-            "stale_fields",
-            "field_ticks",
-        ]
-    )
     return Touched(row.tool_name, row.args, new.fields, new.reason, new.tick)
 
 

@@ -390,7 +390,8 @@ def test_a_lost_answer_teaches_no_era(era):
     at_tick(100)
     capture("get_status")
     act("mine", {"queued": True} if era == "A" else {"resource_id": "x"})
-    assert lose("mine") != []
+    lose("mine")
+    assert GameSnapshot.objects.get().stale_reason == "mine"
     assert AccountClock.objects.get().era == era
     assert ActionUnderWay.objects.filter(tool="mine").exists()
 
@@ -422,3 +423,28 @@ def test_a_lost_flight_is_over_when_its_end_is_told():
     state.merge(username="Ada", result=read_result(told))
     capture("get_status")
     assert levels() == {"get_status": Confidence.FRESH}
+
+
+def test_what_is_untrue_already_is_no_news():
+    """A change of confidence is an event, once; new fields are a change too."""
+    at_tick(100)
+    capture("get_status")
+    capture("get_ship")
+    queued = json.dumps({"queued": True})
+    first = act("mine", queued)
+    assert {touched.tool for touched in first} == {"get_status", "get_ship"}
+    assert act("mine", queued) == []
+    assert {touched.tool for touched in act("travel", queued)} >= {"get_status"}
+    assert act("something_new", queued)
+    assert act("something_new", queued) == []
+
+
+def test_an_action_over_many_rows_is_few_statements():
+    at_tick(100)
+    for number in range(40):
+        capture("view_market", args={"item_id": number})
+    with CaptureQueriesContext(connection) as queries:
+        assert len(act("something_new", json.dumps({"queued": True}))) == 40
+    assert len(queries) < 20
+    reads = [q["sql"] for q in queries if q["sql"].startswith("SELECT")]
+    assert not any('"memory_gamesnapshot"."content"' in sql for sql in reads)
