@@ -62,6 +62,10 @@ class Command(BaseCommand):
             metavar="FILE",
             help="keep the world in this file between runs (default: not kept)",
         )
+        self._add_levers(parser)
+
+    def _add_levers(self, parser: CommandParser) -> None:
+        """What makes the game a harder or a steered one."""
         parser.add_argument(
             "--faults",
             type=_faults,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from statistics import mean, quantiles
 from typing import Any
@@ -118,8 +118,3 @@ def _price(call: Sent) -> Decimal:
 
 def _per(value: float, of: float) -> float | None:
     return value / of if of else None
-
-
-def plain(call: Sent) -> dict[str, int]:
-    """A call as JSON."""
-    return asdict(call)
