@@ -8,22 +8,22 @@ under one lock, so that a capture and an invalidation have one order.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Max
 from django.utils import timezone
 
 from . import under_way
 from .digest import merge
-from .gamestate import clock, extract, invalidation, paths
+from .gamestate import clock, extract, invalidation
 from .gamestate.extract import Result
 from .gamestate.flight import shows_at_rest
-from .gamestate.invalidation import Invalidation
 from .gamestate.types import Stale
+from .marking import Touched, mark_rows
 from .models import (
     AccountClock,
     ActionUnderWay,
@@ -39,8 +39,8 @@ from .stored import (
     note,
     put_marks,
     put_stale,
+    sighting_of,
     snapshot_of,
-    stale_of,
     tick_now,
     tick_of,
 )
@@ -55,6 +55,7 @@ __all__ = [
     "hold_clocks",
     "invalidate",
     "logout",
+    "lose_events",
     "merge",
     "newest_tick",
     "note_tick",
@@ -68,20 +69,8 @@ __all__ = [
 ]
 
 LONGEST_KEY = 300
-MARKED = ["marks", "stale_reason", "stale_tick", "stale_fields", "field_ticks"]
 # Stored of one tool and account, by arguments.
 KEPT_PER_TOOL = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """A snapshot that an action made untrue, wholly or in some fields."""
-
-    tool: str
-    args: Mapping[str, object]
-    fields: tuple[str, ...]
-    reason: str
-    tick: int | None
 
 
 @transaction.atomic
@@ -163,49 +152,7 @@ def invalidate(
     if hits:
         resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
         under_way.sets_out(username, replace(asked, tick=resolves), result)
-    rows, changed = [], []
-    for row in _in_order(username) if hits else ():
-        here = [hit for hit in hits if hit.hits(row.tool_name)]
-        if not here:
-            continue
-        before = _doubts(row)
-        touched = _mark(row, here, asked)
-        rows.append(row)
-        if _doubts(row) != before:
-            changed.append(touched)
-    GameSnapshot.objects.bulk_update(rows, MARKED)
-    return changed
-
-
-def _in_order(username: str) -> QuerySet[GameSnapshot]:
-    """An account's rows without their long texts, in the one order of their locks."""
-    rows = GameSnapshot.objects.filter(username=username)
-    return rows.defer("content", "merged").order_by("pk")
-
-
-def _doubts(row: GameSnapshot) -> tuple[bool, frozenset[str], frozenset[str]]:
-    """What of a row is in doubt, and what of it events have told."""
-    doubted = frozenset(row.stale_fields)
-    return bool(row.stale_reason), doubted, frozenset(row.field_ticks)
-
-
-def _mark(row: GameSnapshot, hits: Iterable[Invalidation], action: Stale) -> Touched:
-    """Give a row the mark of an action, and take back what was merged of it."""
-    new: Stale | None = None
-    for hit in hits:
-        new = invalidation.mark(new, hit, action.reason, action.tick)
-    assert new is not None  # noqa: S101 (there is at least one hit)
-    new = replace(new, at=action.at, done=action.done)
-    put_marks(row, (*marks_of(row.marks), new))
-    if row.stale_reason != BEFORE_LOGOUT:
-        before = filter(None, [stale_of(row)])
-        put_stale(row, invalidation.joined([*before, new], action.tick))
-    row.field_ticks = {
-        path: tick
-        for path, tick in row.field_ticks.items()
-        if new.fields and not any(paths.overlap(path, f) for f in new.fields)
-    }
-    return Touched(row.tool_name, row.args, new.fields, new.reason, new.tick)
+    return mark_rows(username, hits, asked)
 
 
 def _era(username: str, tool: str, result: Result) -> str:
@@ -232,6 +179,20 @@ def _guessed_era(username: str, tool: str) -> str:
     ).first()
     status = snapshot_of(row).current if row else None
     return "C" if invalidation.may_have_moved_dock(tool, status) else "A"
+
+
+@transaction.atomic
+def lose_events(username: str, reason: str) -> list[Touched]:
+    """Events were lost that nobody has read: what they would have told is in doubt.
+
+    ``reason`` is one of `invalidation.LOSSES`. Returns the rows whose confidence
+    changed by it.
+    """
+    lock(username)
+    now = timezone.now()
+    tick = tick_now(sighting_of(username), now)
+    lost = Stale(reason, tick, (), now, done=now)
+    return mark_rows(username, invalidation.lost(reason), lost)
 
 
 @transaction.atomic

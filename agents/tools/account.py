@@ -18,6 +18,7 @@ from agents.game import accounts
 from agents.game.accounts import AccountRefusedError, Card
 from agents.game.errors import GameCallError, GameUnreachableError, ReplyLostError
 from agents.game.sessions import pool
+from agents.tools import doubts
 from agents.tools.crossing import cross
 from agents.tools.request import CallNext, Outcome, Request, refusal
 from agents.vault import SecretUnreadableError
@@ -200,7 +201,7 @@ async def _log_in(request: Request, call_next: CallNext, card: Card) -> Outcome:
         return _explained(outcome, card.username)
     session = accounts.credentials(outcome.blocks).session
     seat.secrets.add(session)
-    seat.card = await cross(accounts.play_as, seat.mysis_id, card, session)
+    seat.card = await cross(doubts.play_as, seat.mysis_id, card, session)
     return outcome
 
 

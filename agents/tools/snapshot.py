@@ -17,14 +17,17 @@ from django.utils import timezone
 
 from agents import events
 from agents.game.errors import ReplyLostError
+from agents.tools import doubts
 from agents.tools.account import AUTH
 from agents.tools.crossing import cross
 from agents.tools.redact import clean_text, clean_value
 from agents.tools.request import FILLED_IN, CallNext, Outcome, Request
 from memory import state
+from memory.context.policy import policy_by_name
 from memory.gamestate import invalidation
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, belongs_to
+from memory.gamestate.notices import is_incomplete
 from memory.gamestate.parse import parse_text
 
 
@@ -49,14 +52,15 @@ async def snapshot(request: Request, call_next: CallNext) -> Outcome:
     """Call; then note the tick, and capture, invalidate or merge, in one transaction.
 
     An action whose answer is lost, or not waited for, may have happened: what it
-    would have changed is in doubt.
+    would have changed is in doubt. So is what events would have told that the game
+    gave away with an answer that never arrived.
     """
     card, asked_at = request.seat.card, timezone.now()
     try:
         outcome = await call_next(request)
     except (ReplyLostError, asyncio.CancelledError):
-        if card is not None and request.policy == "mutation":
-            await asyncio.shield(cross(_doubt, request, card.username))
+        if card is not None:
+            await asyncio.shield(cross(_lost, request, card.username))
         raise
     if card is None or request.name in AUTH:
         return outcome
@@ -103,6 +107,8 @@ def _captured(seen: _Seen) -> None:
 
 def _told(seen: _Seen) -> None:
     """Merge what get_notifications told; say which snapshots that changed, and how."""
+    if not seen.result.is_error and is_incomplete(seen.result.content):
+        doubts.lose_events(seen.request.seat.mysis_id, seen.username)
     lines: list[tuple[events.Kind, int | None, dict[str, Any]]] = []
     mysis_id = seen.request.seat.mysis_id
     # Redaction stands outside of this step, and the events are kept and shown.
@@ -140,17 +146,16 @@ def _mutated(seen: _Seen) -> int | None:
         mutation=True,
         asked_at=seen.asked_at,
     )
-    events.append_all(
-        [
-            (
-                events.Kind.SNAPSHOT_STALE,
-                seen.request.seat.mysis_id,
-                _stale(seen.username, one),
-            )
-            for one in touched
-        ]
-    )
+    doubts.tell(seen.request.seat.mysis_id, seen.username, touched)
     return None if seen.result.is_error else _resolve_tick(seen)
+
+
+def _lost(request: Request, username: str) -> None:
+    """An answer was lost: of an action its outcome, of a drain the events."""
+    if request.policy == "drain":
+        doubts.lose_events(request.seat.mysis_id, username)
+    elif request.policy == "mutation":
+        _doubt(request, username)
 
 
 def _doubt(request: Request, username: str) -> None:
@@ -173,29 +178,15 @@ def doubt(
     args: Mapping[str, Any],
     mutation: bool | None = None,
 ) -> None:
-    """Mark what an action of unknown outcome may have changed, and say so."""
+    """Mark what a call of unknown outcome may have changed, or told, and say so."""
+    if policy_by_name(tool) == "drain":
+        doubts.lose_events(mysis_id, username)
+        return
     unknown = Result(content=None, is_unknown=True)
     touched = state.invalidate(
         username=username, tool=tool, args=args, result=unknown, mutation=mutation
     )
-    events.append_all(
-        [
-            (events.Kind.SNAPSHOT_STALE, mysis_id, _stale(username, one))
-            for one in touched
-        ]
-    )
-
-
-def _stale(username: str, touched: state.Touched) -> dict[str, Any]:
-    return {
-        "account": username,
-        "tool": touched.tool,
-        "args": dict(touched.args),
-        "fields": list(touched.fields),
-        "reason": touched.reason,
-        "tick": touched.tick,
-        "confidence": str(Confidence.INVALIDATED),
-    }
+    doubts.tell(mysis_id, username, touched)
 
 
 def _resolve_tick(seen: _Seen) -> int | None:

@@ -206,6 +206,19 @@ FACILITY: Effects = {
     **_wholly("get_base", "view_storage", "get_skills", "facility"),
 }
 
+_UNHEARD: Effects = {
+    **_status(
+        *("ship", "cargo", "cargo_used", "shield", "missions", "queue", "modules"),
+        *(*CREDITS, *FUEL, *HULL, *HERE, *SYSTEM, *SKILLS),
+    ),
+    **_wholly("get_ship", "get_cargo", "get_system", "get_skills", "list_ships"),
+    **_wholly("get_trades", "get_battle_status", "get_drones", "facility"),
+    **_AROUND,
+    **_STATION,
+    "get_active_missions": PROGRESS,
+    "find_route": WHOLE,
+}
+
 _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (TRAVEL, "travel"),
     (JUMP, "jump"),
@@ -255,6 +268,12 @@ PREFIXES: Mapping[str, Effects] = {
     "forum_": _wholly("forum_list", "forum_get_thread"),
 }
 """Whole families of actions that grow; asked when the name itself is unknown."""
+
+LOST_SESSION = "the lost session"
+LOST_EVENTS = "lost events"
+LOSSES: Mapping[str, Effects] = dict.fromkeys((LOST_SESSION, LOST_EVENTS), _UNHEARD)
+"""What events tell that nobody has read: of the own ship, wherever it is by then, of
+others near it, and of the outcome of what was under way."""
 
 DOCK_STATE: Effects = {**_status(*DOCK), "get_ship": Effect(DOCK)}
 """All that a refused action may have changed in era C: docked by itself or not."""

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from memory.gamestate.effects import ACTIONS, DOCK_STATE, DOCKING, PREFIXES, Effects
+from memory.gamestate.effects import (
+    ACTIONS,
+    DOCK_STATE,
+    DOCKING,
+    LOSSES,
+    PREFIXES,
+    Effects,
+)
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.paths import first, primary
 from memory.gamestate.types import Stale
@@ -134,6 +141,11 @@ def touched(
     )
 
 
+def lost(reason: str) -> tuple[Invalidation, ...]:
+    """The snapshots that events would have told of which were lost unread."""
+    return tuple(Invalidation(t, e.fields) for t, e in LOSSES[reason].items())
+
+
 def action_name(tool: str, arguments: Mapping[str, object] | None) -> str:
     """The action behind a call: grouped tools of API v2 name it in an argument."""
     action = (arguments or {}).get("action")
@@ -168,8 +180,9 @@ def is_mutation(name: str, told: bool | None = None) -> bool:
 
 
 def _effects(name: str) -> Effects | None:
-    if name in ACTIONS:
-        return ACTIONS[name]
+    for known in (ACTIONS, LOSSES):
+        if name in known:
+            return known[name]
     return next((e for prefix, e in PREFIXES.items() if name.startswith(prefix)), None)
 
 

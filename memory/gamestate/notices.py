@@ -22,6 +22,11 @@ LONGEST_KIND = 100
 MOST = 1000
 """More notices than the game ever keeps for one session."""
 
+QUEUE_LENGTH = 100
+"""So many notices the game keeps for one session; then the oldest give way."""
+
+NO_EVENTS = "no notifications"
+
 SAME_CLOCK = 2.5
 """Seconds that the answer's clock may differ from ours for its moments to be taken as
 they are, give or take that difference."""
@@ -123,6 +128,24 @@ def read_notices(
         if notice is not None:
             found.setdefault(notice.id, notice)
     return tuple(found.values())
+
+
+def is_incomplete(content: object) -> bool:
+    """Whether events are gone that an answer does not tell.
+
+    It is a text, which nobody can merge, or the game's queue was full, so that older
+    events may have given way.
+    """
+    if isinstance(content, str):
+        said = content.strip().lower()
+        return bool(said) and not said.startswith(NO_EVENTS)
+    parts = content if isinstance(content, list) else [content]
+    for part in parts:
+        listed = _listed(part) if isinstance(part, Mapping) else None
+        left = as_tick(part.get("remaining")) if isinstance(part, Mapping) else None
+        if listed is not None and len(listed) + (left or 0) >= QUEUE_LENGTH:
+            return True
+    return False
 
 
 def _items(content: object) -> Iterator[Mapping[str, object]]:

@@ -1,0 +1,150 @@
+"""Events that nobody will ever read: what they would have told is in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agents.game.sandbox.notifications import Notification
+from agents.game.sandbox.testing import SandboxServer
+from agents.models import Event, Mysis
+from agents.tools.chain import Toolbox, open_toolbox
+from agents.tools.crossing import cross
+from agents.tools.doubts import lose_events
+from agents.tools.snapshot import doubt
+from memory import state
+from memory.gamestate.confidence import Confidence
+from memory.gamestate.render import render
+from memory.gamestate.rows import StateRow
+
+REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
+READS = ("get_status", "get_ship", "get_cargo", "get_nearby", "get_system", "get_map")
+
+
+@pytest.fixture
+async def box(sandbox: SandboxServer, mysis: Mysis) -> AsyncIterator[Toolbox]:
+    """Ada in space by her home, who has just looked at everything."""
+    toolbox = await open_toolbox(mysis.pk)
+    assert not (await toolbox.call("register", REGISTER)).is_error
+    await toolbox.call("undock", "")
+    sandbox.step(2)
+    await toolbox.call("get_notifications", "")
+    for tool in READS:
+        assert not (await toolbox.call(tool, "")).is_error
+    yield toolbox
+
+
+async def _rows() -> dict[str, StateRow]:
+    return {row.tool: row for row in await cross(state.state_rows, "Ada Nova")}
+
+
+async def _block() -> str:
+    return render(await cross(state.account_state, "Ada Nova")).text
+
+
+async def _told() -> list[dict[str, Any]]:
+    kind = Event.objects.filter(kind="snapshot.stale").order_by("id")
+    return [event.data async for event in kind]
+
+
+async def test_a_lost_session_takes_its_events_with_it(
+    box: Toolbox, sandbox: SandboxServer
+) -> None:
+    sandbox.ambush("Ada Nova", "boss")
+    sandbox.step(5)
+    fought = sandbox.truth("Ada Nova")["snapshots"]["get_ship"]["ship"]
+    before = (await _rows())["get_ship"]
+    assert before.fields["ship.hull"] is Confidence.FRESH, "nobody has told yet"
+    sandbox.strike_once("lost-session", tool="get_notifications")
+    assert not (await box.call("get_notifications", "")).is_error
+    found = await _rows()
+    assert found["get_ship"].fields["ship.hull"] is Confidence.INVALIDATED
+    assert fought["hull"] < fought["max_hull"], "the belief was wrong indeed"
+    for path in ("player.credits", "player.current_poi", "player.docked_at_base"):
+        assert found["get_status"].fields.get(path, "invalidated") == "invalidated"
+    for tool in ("get_cargo", "get_nearby", "get_system"):
+        assert found[tool].confidence is Confidence.INVALIDATED, tool
+    assert found["get_map"].confidence is Confidence.FRESH
+    assert found["get_status"].fields["player.username"] is Confidence.FRESH
+    block = await _block()
+    assert "before the lost session at tick" in block
+    assert "call get_ship" in block
+    lines = [line for line in await _told() if line["reason"] == "the lost session"]
+    assert {line["tool"] for line in lines} == set(READS) - {"get_map"}
+    assert {line["confidence"] for line in lines} == {"invalidated"}
+    assert not (await box.call("get_ship", "")).is_error
+    assert (await _rows())["get_ship"].confidence is Confidence.FRESH
+
+
+async def test_the_call_that_met_the_lost_session_is_believed(
+    box: Toolbox, sandbox: SandboxServer
+) -> None:
+    sandbox.strike_once("lost-session", tool="get_ship")
+    assert not (await box.call("get_ship", "")).is_error
+    found = await _rows()
+    assert found["get_ship"].confidence is Confidence.FRESH
+    assert found["get_cargo"].confidence is Confidence.INVALIDATED
+
+
+async def test_a_login_by_the_agent_leaves_the_older_queue_unread(box: Toolbox) -> None:
+    await box.call("login", json.dumps({"username": "Ada Nova"}))
+    assert (await _rows())["get_cargo"].reason == "the lost session"
+
+
+@pytest.mark.parametrize("fault", ["lost-answer", "text"])
+async def test_an_answer_full_of_events_that_is_lost_is_a_doubt(
+    box: Toolbox, sandbox: SandboxServer, fault: str
+) -> None:
+    await box.call("scan", json.dumps({"target_id": "nobody"}))
+    sandbox.ambush("Ada Nova")
+    sandbox.step(4)
+    sandbox.strike_once(fault, tool="get_notifications")
+    await box.call("get_notifications", "")
+    assert (await _rows())["get_ship"].reason == "lost events"
+
+
+async def test_an_empty_answer_as_a_text_is_none(
+    box: Toolbox, sandbox: SandboxServer
+) -> None:
+    await box.call("get_notifications", "")
+    sandbox.strike_once("text", tool="get_notifications")
+    assert "No notifications." in (await box.call("get_notifications", "")).text
+    assert (await _rows())["get_ship"].confidence is Confidence.FRESH
+
+
+async def test_a_queue_that_was_full_has_lost_events(
+    box: Toolbox, sandbox: SandboxServer
+) -> None:
+    player = sandbox.player("Ada Nova")
+
+    def chatter() -> None:
+        for session in sandbox.game.state.sessions.of(player.id):
+            for number in range(100):
+                said = Notification(str(number), "chat", "", "chat_message", {})
+                session.mailbox.put(said)
+
+    sandbox.run(chatter)
+    answer = await box.call("get_notifications", "")
+    assert not answer.is_error, answer.text
+    assert (await _rows())["get_cargo"].reason == "lost events"
+
+
+async def test_what_a_worker_that_died_had_asked_for_is_lost(
+    box: Toolbox, mysis: Mysis
+) -> None:
+    ask: dict[str, Any] = {"mysis_id": mysis.pk, "username": "Ada Nova", "args": {}}
+    await cross(doubt, tool="get_cargo", **ask)
+    assert (await _rows())["get_cargo"].confidence is Confidence.FRESH
+    await cross(doubt, tool="get_notifications", **ask)
+    assert (await _rows())["get_cargo"].reason == "lost events"
+
+
+async def test_lost_twice_is_told_once(box: Toolbox, mysis: Mysis) -> None:
+    losses = [cross(lose_events, mysis.pk, "Ada Nova") for _ in range(3)]
+    await asyncio.gather(*losses)
+    lines = [line for line in await _told() if line["reason"] == "lost events"]
+    assert len(lines) == len({line["tool"] for line in lines}) == len(READS) - 1
