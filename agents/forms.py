@@ -17,26 +17,52 @@ from .summarizing import SUMMARY_PROMPT_NAME
 
 # The default stands first anyway, the other is for summaries and no orders.
 NOT_OFFERED = (DEFAULT_PROMPT_NAME, SUMMARY_PROMPT_NAME)
+MOST_DIGITS = 19
 
 
 class MessageForm(forms.Form):
-    """A message to one Mysis, or to all that listen."""
+    """A message to one Mysis, to chosen ones (``mysis``), or to all that listen."""
 
-    to = forms.ModelChoiceField(
-        queryset=Mysis.objects.order_by("name"),
-        required=False,
-        empty_label="The whole fleet",
-        label="To",
-        error_messages={"invalid_choice": "That Mysis is gone: choose another."},
-    )
+    SELECTED = "selected"
+    GONE = "That Mysis is gone: choose another."
+
+    mysis = forms.Field(required=False, widget=forms.MultipleHiddenInput)
+    to = forms.CharField(required=False, max_length=20)
     text = forms.CharField(
         label="Message",
         max_length=MAX_TEXT,
-        widget=forms.Textarea(
-            attrs={"rows": 3, "dir": "auto", "data-counter": "composer-count"}
-        ),
         error_messages={"required": "The message is empty: write something."},
     )
+
+    def clean_to(self) -> list[Mysis] | None:
+        """Whom it is for, None for the whole fleet."""
+        to: str = self.cleaned_data["to"]
+        if not to:
+            return None
+        if to != self.SELECTED:
+            return [self._one(to)]
+        found = chosen_myses(self.cleaned_data["mysis"] or [])
+        if not found:
+            raise forms.ValidationError("Nobody is selected: tick some rows first.")
+        return found
+
+    def _one(self, to: str) -> Mysis:
+        number = number_of(to)
+        found = Mysis.objects.filter(pk=number).first() if number else None
+        if found is None:
+            raise forms.ValidationError(self.GONE)
+        return found
+
+
+def number_of(text: str) -> int | None:
+    """A number that may be a key of a row, None for anything else."""
+    return int(text) if text.isdecimal() and len(text) < MOST_DIGITS else None
+
+
+def chosen_myses(ids: list[str]) -> list[Mysis]:
+    """The Myses that were ticked and are still there, by name."""
+    numbers = [number for text in ids if (number := number_of(text)) is not None]
+    return list(Mysis.objects.filter(pk__in=numbers).order_by("name"))
 
 
 class MysisForm(forms.Form):

@@ -8,7 +8,9 @@ from .views import commands, context, fleet, logs, mysis, search, turns
 
 urlpatterns = [
     path("", fleet.fleet_page, name="fleet"),
+    path("feed/", fleet.newest_feed, name="feed"),
     path("send/", commands.send, name="send"),
+    path("bulk/", commands.many, name="bulk"),
     path("events/", logs.events_page, name="events"),
     path("search/", search.search_page, name="search"),
     path("prompts/", logs.prompts_page, name="prompts"),

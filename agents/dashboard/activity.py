@@ -95,6 +95,11 @@ class Spent:
     tokens: int = 0
     cost: Decimal = Decimal(0)
 
+    @property
+    def per_turn(self) -> Decimal:
+        """What one turn cost on average, in US dollars."""
+        return self.cost / self.turns if self.turns else Decimal(0)
+
 
 def fleet_hour(now: datetime) -> Spent:
     """Turns, tokens and cost of all Myses since an hour ago."""

@@ -50,6 +50,28 @@ ICONS: Mapping[str, str] = {
     Kind.ERROR: "alert",
 }
 
+# What the chips above the feed show, by the kind of a line.
+GROUPS: Mapping[str, str] = {
+    "acts": "Actions",
+    "stale": "Staleness",
+    "orders": "Orders",
+    "states": "States",
+    "bad": "Errors",
+}
+GROUP_OF: Mapping[str, str] = {
+    Kind.MYSIS_STATE: "states",
+    Kind.TURN_STARTED: "states",
+    Kind.TURN_FINISHED: "states",
+    Kind.MEMORY_ADDED: "orders",
+    Kind.TOOL_CALLED: "acts",
+    Kind.SNAPSHOT_UPDATED: "stale",
+    Kind.SNAPSHOT_STALE: "stale",
+    Kind.CONTEXT_COMPACTED: "states",
+    Kind.BROADCAST_SENT: "orders",
+    Kind.PROMPT_CHANGED: "orders",
+    Kind.ERROR: "bad",
+}
+
 Data = Mapping[str, Any]
 TURNS = frozenset({Kind.TURN_STARTED, Kind.TURN_FINISHED})
 # What a Mysis does when a message of this origin goes into its memory.
@@ -82,6 +104,14 @@ class FeedLine:
     cause: str = ""
     stale: str = ""
     link: str = ""
+
+    @property
+    def groups(self) -> str:
+        """The chips under which the line is shown, as class names."""
+        found = {GROUP_OF.get(self.kind, "states")}
+        found |= {"stale"} if self.stale else set()
+        found |= {"bad"} if self.bad else set()
+        return " ".join(f"group-{name}" for name in sorted(found))
 
 
 @dataclass(frozen=True, slots=True)

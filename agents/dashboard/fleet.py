@@ -16,6 +16,7 @@ from django.db.models import (
     Subquery,
     When,
 )
+from django.utils.http import urlencode
 
 from agents.models import Mysis
 from memory.gamestate.confidence import Moment
@@ -27,6 +28,10 @@ from .addresses import page_key
 from .standing import Standing, standing_of
 
 LAST_LINE = 240
+# Rows of the first paint. More come on demand: a screen holds twenty.
+FIRST = 60
+MOST = 2_000
+MOST_DIGITS = 6
 STATES = ("running", "idle", "stopped", "errored")
 
 
@@ -62,11 +67,12 @@ class FleetRow:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a viewer asked to see: one state, names with a word, an order."""
+    """What a viewer asked to see: one state, names with a word, an order, how many."""
 
     state: str = ""
     query: str = ""
     sort: str = "name"
+    show: int = FIRST
 
     @classmethod
     def of(cls, params: Any) -> View:
@@ -76,7 +82,25 @@ class View:
             state if state in STATES else "",
             params.get("q", "").replace("\x00", "").strip()[:100],
             sort if sort in SORTS else "name",
+            _shown(params.get("show", "")),
         )
+
+    @property
+    def filtered(self) -> bool:
+        """Whether it leaves some Myses out."""
+        return bool(self.state or self.query)
+
+    def query_of(self, show: int | None = None) -> str:
+        """Its address parameters; ``show`` goes before its own."""
+        values = {"state": self.state, "q": self.query, "sort": self.sort}
+        return urlencode({**values, "show": str(show or self.show)})
+
+
+def _shown(text: str) -> int:
+    """How many rows to show: a bounded number, 60 unless said otherwise."""
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
+        return FIRST
+    return min(max(int(text), FIRST), MOST)
 
 
 SORTS = {
@@ -127,12 +151,35 @@ def load(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     return [_row(myses[number], parts) for number in ids if number in myses]
 
 
-def sorted_rows(view: View, now: datetime) -> list[FleetRow]:
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The first rows of a view, and all Myses that are in it."""
+
+    shown: Sequence[FleetRow]
+    matching: frozenset[int]
+    view: View
+
+    @property
+    def rest(self) -> int:
+        """How many are in the view beside those shown."""
+        return len(self.matching) - len(self.shown)
+
+    @property
+    def more(self) -> str:
+        """The address parameters that show the next ones too."""
+        return self.view.query_of(min(MOST, self.view.show + FIRST))
+
+
+def rows_of(view: View, now: datetime) -> Rows:
     """The rows of a view; orders that the database does not know are made here."""
-    rows = load(matching(view), now)
+    found = matching(view)
     if view.sort == "credits":
+        rows = load(found, now)
         rows.sort(key=lambda row: -(row.standing.credits or -1))
-    return rows
+        rows = rows[: view.show]
+    else:
+        rows = load(found[: view.show], now)
+    return Rows(rows, frozenset(found), view)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from . import detail, feed, health
-from .fleet import FleetRow
+from .fleet import FleetRow, Rows
 from .lines import Line
 
 CELLS = ("who", "place", "purse", "said", "context", "hour", "acts")
@@ -68,10 +68,10 @@ def cells(row: FleetRow) -> tuple[Fragment, ...]:
     )
 
 
-def fleet_rows(rows: Sequence[FleetRow], filtered: bool) -> Fragment:
+def fleet_rows(rows: Rows) -> Fragment:
     """The whole list, for a start and whenever Myses come or go."""
-    drawn = [(row, cells(row)) for row in rows]
-    return Fragment("fleet-rows", draw("fleet_rows", drawn=drawn, filtered=filtered))
+    drawn = [(row, cells(row)) for row in rows.shown]
+    return Fragment("fleet-rows", draw("fleet_rows", drawn=drawn, rows=rows))
 
 
 def fleet_head(found: health.Health) -> list[Fragment]:

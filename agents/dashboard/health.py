@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 from django.db.models import Count, Max
 
@@ -15,7 +16,7 @@ from .addresses import page_key
 from .lines import clip
 
 SILENT = timedelta(minutes=5)
-SHOWN = 8
+SHOWN = 4
 # The front page names the cause; the Mysis's own page has the whole text.
 TEXT = 200
 
@@ -43,6 +44,11 @@ class Health:
     hour: Spent
     troubles: tuple[Trouble, ...]
     more: int
+
+    @property
+    def broadcast_cost(self) -> Decimal:
+        """What one turn of each recipient would cost, as turns cost of late."""
+        return self.hour.per_turn * self.recipients
 
 
 def look(now: datetime) -> Health:

@@ -73,6 +73,7 @@ class FleetPage:
     def __init__(self, view: fleet.View) -> None:
         self.view = view
         self.ids: list[int] = []
+        self.matching: frozenset[int] = frozenset()
         self.sent = Sent()
         self.newest = self.wide = 0
 
@@ -80,7 +81,7 @@ class FleetPage:
         """Head, all rows, the feed."""
         now = timezone.now()
         self.newest = self.wide = version
-        rows = fleet.sorted_rows(self.view, now)
+        rows = fleet.rows_of(self.view, now)
         head = self.sent.news(fragments.fleet_head(health.look(now)))
         newest = fragments.swapped(fragments.newest_feed())
         return [*self._list(rows), *head, newest]
@@ -93,7 +94,7 @@ class FleetPage:
         if dirty.everything:
             return [*self._recheck(now), *_fed(dirty)]
         swaps: list[SafeString] = []
-        if dirty.wide and set(self._matching()) != set(self.ids):
+        if dirty.wide and self._matching() != self.matching:
             swaps += self._list(self._all_rows(now))
         mine = {n: v for n, v in dirty.myses.items() if n in self.ids}
         for found in _cells(mine).values():
@@ -102,25 +103,26 @@ class FleetPage:
 
     def _recheck(self, now: datetime) -> list[SafeString]:
         rows = self._all_rows(now)
-        if {row.id for row in rows} != set(self.ids):
+        if rows.matching != self.matching:
             return [*self._list(rows), *self._head(now)]
-        found = [cell for row in rows for cell in fragments.cells(row)]
+        mine = [row for row in rows.shown if row.id in self.ids]
+        found = [cell for row in mine for cell in fragments.cells(row)]
         return [*self.sent.news(found), *self._head(now)]
 
-    def _list(self, rows: Sequence[fleet.FleetRow]) -> list[SafeString]:
-        self.ids = [row.id for row in rows]
-        for row in rows:
+    def _list(self, rows: fleet.Rows) -> list[SafeString]:
+        self.ids = [row.id for row in rows.shown]
+        self.matching = rows.matching
+        for row in rows.shown:
             self.sent.note(fragments.cells(row))
-        filtered = bool(self.view.state or self.view.query)
-        return [fragments.swapped(fragments.fleet_rows(rows, filtered))]
+        return [fragments.swapped(fragments.fleet_rows(rows))]
 
-    def _all_rows(self, now: datetime) -> list[fleet.FleetRow]:
+    def _all_rows(self, now: datetime) -> fleet.Rows:
         key = ("rows", self.view, self.newest, bucket(now))
-        return shared.get(key, lambda: fleet.sorted_rows(self.view, now))
+        return shared.get(key, lambda: fleet.rows_of(self.view, now))
 
-    def _matching(self) -> list[int]:
+    def _matching(self) -> frozenset[int]:
         key = ("matching", self.view, self.wide)
-        return shared.get(key, lambda: fleet.matching(self.view))
+        return shared.get(key, lambda: frozenset(fleet.matching(self.view)))
 
     def _head(self, now: datetime) -> list[SafeString]:
         key = ("health", self.wide, bucket(now))

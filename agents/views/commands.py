@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from agents import actions
 from agents.actions import ActionError
+from agents.dashboard import fleet
 from agents.dashboard.addresses import find_mysis
-from agents.forms import MessageForm
+from agents.forms import MessageForm, chosen_myses
 from agents.models import Mysis
 
+from . import bulk
 from .access import actor, operator_required
 from .answers import confirm, refuse
 
@@ -42,17 +47,25 @@ def stop(request: HttpRequest, key: str) -> HttpResponse:
 @require_POST
 @operator_required
 def send(request: HttpRequest) -> HttpResponse:
-    """A message to one Mysis, or a broadcast to all that are idle or running."""
+    """A message to some Myses, or a broadcast to all that are idle or running."""
     form = MessageForm(request.POST)
     if not form.is_valid():
         errors = [str(text) for texts in form.errors.values() for text in texts]
         return refuse(request, " ".join(errors), 422)
-    mysis: Mysis | None = form.cleaned_data["to"]
+    myses: list[Mysis] | None = form.cleaned_data["to"]
+    text, by = form.cleaned_data["text"], actor(request)
+    if myses is not None and len(myses) > 1:
+        done = bulk.apply(myses, lambda one: _message(one, text, by))
+        return answered(request, done, "Sent to")
     try:
-        words = _deliver(mysis, form.cleaned_data["text"], actor(request))
+        words = _deliver(myses[0] if myses else None, text, by)
     except ActionError as error:
         return refuse(request, error.detail, error.status)
     return confirm(request, words)
+
+
+def _message(mysis: Mysis, text: str, by: str) -> None:
+    actions.send_message(mysis=mysis, text=text, by=by)
 
 
 def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
@@ -63,4 +76,45 @@ def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
     count = broadcast.deliveries.count()
     if count == 0:
         return "Stored, but it reached nobody: no Mysis is idle or running. Start one."
-    return f"Sent to {count} {'Mysis' if count == 1 else 'Myses'}."
+    return f"Sent to {bulk.counted(count)}."
+
+
+@require_POST
+@operator_required
+def many(request: HttpRequest) -> HttpResponse:
+    """Start or stop the Myses that are ticked, or all that match the view."""
+    act = ACTS.get(request.POST.get("act", ""))
+    if act is None:
+        return refuse(request, "Choose start or stop.", 422)
+    if request.POST.get("all"):
+        view = fleet.View.of(request.POST)
+        myses = chosen_myses([str(number) for number in fleet.matching(view)])
+    else:
+        myses = chosen_myses(request.POST.getlist("mysis"))
+    if not myses:
+        return refuse(request, "Nobody is selected: tick some rows first.", 422)
+    by = actor(request)
+    done = bulk.apply(myses, lambda one: act.run(mysis=one, by=by))
+    return answered(request, done, act.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing to do to several Myses, and how to say that it was done."""
+
+    run: Callable[..., object]
+    words: str
+
+
+ACTS: Mapping[str, Act] = {
+    "start": Act(actions.start_mysis, "Started"),
+    "stop": Act(actions.stop_mysis, "Stopped"),
+}
+
+
+def answered(request: HttpRequest, done: bulk.Done, words: str) -> HttpResponse:
+    """How many it was done to, and why not to the others."""
+    said = f"{words} {bulk.counted(done.count)}."
+    if not done.refused:
+        return confirm(request, said)
+    return refuse(request, f"{said} {done.why}", 409)

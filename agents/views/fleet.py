@@ -5,12 +5,11 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from agents.actions import MAX_TEXT
-from agents.dashboard import charts, fleet, fragments, health
-from agents.forms import MessageForm
+from agents.dashboard import charts, feed, fleet, fragments, health
+from agents.models import Mysis
 
 
 @require_safe
@@ -18,13 +17,9 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
     """The fleet as filtered and sorted by the address."""
     now = timezone.now()
     view = fleet.View.of(request.GET)
-    rows = fleet.sorted_rows(view, now)
     found = health.look(now)
-    live = urlencode(
-        {"page": "fleet", "state": view.state, "q": view.query, "sort": view.sort}
-    )
     parts = [
-        fragments.fleet_rows(rows, filtered=bool(view.state or view.query)),
+        fragments.fleet_rows(fleet.rows_of(view, now)),
         *fragments.fleet_head(found),
         fragments.newest_feed(),
     ]
@@ -34,10 +29,18 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
         "sorts": fleet.SORTS,
         "states": fleet.STATES,
         "parts": {part.id: part for part in parts},
-        "live_query": live,
-        "form": MessageForm(initial={"to": request.GET.get("to", "")}),
+        "live_query": f"page=fleet&{view.query_of()}",
+        "targets": Mysis.objects.order_by("name").values_list("pk", "name"),
+        "to": request.GET.get("to", ""),
+        "groups": feed.GROUPS,
         "max_text": MAX_TEXT,
         "categories": charts.CATEGORIES,
         "now": now,
     }
     return render(request, "agents/fleet.html", context)
+
+
+@require_safe
+def newest_feed(request: HttpRequest) -> HttpResponse:
+    """The feed from its newest line on, after a pause."""
+    return HttpResponse(fragments.newest_feed().html)

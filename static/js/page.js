@@ -76,7 +76,7 @@
     root.querySelectorAll("[data-ticks]").forEach(drawTicks);
   }
 
-  window.zoea = { draw: draw, setClock: setClock, now: now };
+  window.zoea = { draw: draw, setClock: setClock, now: now, nameTarget: nameTarget };
 
   // -- theme -----------------------------------------------------------
   var THEMES = ["auto", "light", "dark"];
@@ -132,6 +132,7 @@
     if (!select || !verb) return;
     var one = select.value !== "";
     var name = one ? select.options[select.selectedIndex].text : "";
+    name = name.replace(/^The /, "the ");
     write(verb, one ? "Send to " + name : "Send to the fleet");
     if (reach) reach.hidden = one;
   }

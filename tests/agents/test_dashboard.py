@@ -403,13 +403,13 @@ def test_the_fleet_costs_the_same_queries_at_any_size(
         work(mysis, turns=2)
 
     add("Ada")
-    fleet.sorted_rows(fleet.View(), timezone.now())
+    fleet.rows_of(fleet.View(), timezone.now())
     with django_assert_num_queries(8):
-        assert len(fleet.sorted_rows(fleet.View(), timezone.now())) == 1
+        assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 1
     for number in range(4):
         add(f"M{number}")
     with django_assert_num_queries(8):
-        assert len(fleet.sorted_rows(fleet.View(), timezone.now())) == 5
+        assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 5
 
 
 def test_a_row_tells_what_is_known(db: None):

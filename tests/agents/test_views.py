@@ -412,3 +412,63 @@ def test_what_is_chosen_by_default_is_named(admin: Client):
     filters = admin.get("/events/").content.decode()
     assert ">all kinds<" in filters
     assert ">all Myses<" in filters
+
+
+# -- several at once ---------------------------------------------------------------
+
+
+def test_several_are_stopped_and_the_rest_is_told(admin: Client):
+    ada, brahe = make_mysis(name="Ada", state="running"), make_mysis(name="Brahe")
+    chosen = {"act": "start", "mysis": [ada.pk, brahe.pk]}
+    answer = admin.post("/bulk/", chosen, headers=HTMX)
+    assert answer.status_code == 409
+    assert "Started 1 Mysis. 1 refused: Ada is running" in answer.content.decode()
+    chosen["act"] = "stop"
+    answer = admin.post("/bulk/", chosen, headers=HTMX)
+    assert "Stopped 2 Myses." in answer.content.decode()
+    assert set(Mysis.objects.values_list("state", flat=True)) == {"stopped"}
+
+
+def test_all_that_match_are_more_than_those_ticked(admin: Client):
+    for name in ("Ada", "Adams", "Brahe"):
+        make_mysis(name=name, state="running")
+    admin.post("/bulk/", {"act": "stop", "all": "1", "state": "running", "q": "ada"})
+    left = Mysis.objects.filter(state="running")
+    assert list(left.values_list("name", flat=True)) == ["Brahe"]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"act": "stop"}, "Nobody is selected"),
+        ({"act": "stop", "mysis": ["x", "999"]}, "Nobody is selected"),
+        ({"act": "explode"}, "Choose start or stop"),
+    ],
+)
+def test_a_choice_of_nobody_is_refused(admin: Client, values: Any, words: str):
+    make_mysis(name="Ada", state="running")
+    answer = admin.post("/bulk/", values, headers=HTMX)
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+
+
+def test_a_message_to_those_selected(admin: Client):
+    myses = [make_mysis(name=name) for name in ("Ada", "Brahe", "Cassini")]
+    values = {"to": "selected", "mysis": [m.pk for m in myses[:2]], "text": "two"}
+    answer = admin.post("/send/", values, headers=HTMX)
+    assert "Sent to 2 Myses." in answer.content.decode()
+    told = Memory.objects.order_by("mysis").values_list("mysis", "origin")
+    assert list(told) == [(m.pk, "human") for m in myses[:2]]
+    answer = admin.post("/send/", {"to": "selected", "text": "x"}, headers=HTMX)
+    assert "Nobody is selected" in answer.content.decode()
+
+
+def test_the_first_rows_are_shown_and_the_rest_on_demand(admin: Client):
+    for number in range(63):
+        make_mysis(name=f"M{number:03}")
+    text = admin.get("/").content.decode()
+    assert text.count('<li class="row ') == 60
+    assert "3 of 63 are not shown" in text
+    text = admin.get("/?show=120").content.decode()
+    assert text.count('<li class="row ') == 63
+    assert "are not shown" not in text

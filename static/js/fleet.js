@@ -1,0 +1,139 @@
+/* The fleet page: ticked rows stay ticked, and the feed waits while it is read. */
+"use strict";
+(function () {
+  // -- selection ---------------------------------------------------------
+  // Rows are drawn anew when Myses come and go; what was ticked is kept here.
+  var picked = new Set();
+
+  function boxes() {
+    return Array.from(document.querySelectorAll(".rows .pick input"));
+  }
+
+  function all() {
+    return document.getElementById("bulk-all");
+  }
+
+  function say() {
+    var count = document.getElementById("bulk-count");
+    if (!count) return;
+    var shown = boxes();
+    var every = document.getElementById("pick-all");
+    every.checked = shown.length > 0 && picked.size === shown.length;
+    every.indeterminate = picked.size > 0 && !every.checked;
+    var matching = document.getElementById("fleet-rows").querySelector(".row-more");
+    document.querySelector(".bulk-all").hidden = !matching;
+    var words = all().checked ? "All that match" : picked.size + " selected";
+    if (count.textContent !== words) count.textContent = words;
+    document.getElementById("bulk").classList.toggle("bulk-open", picked.size > 0);
+    offerSelected();
+  }
+
+  function offerSelected() {
+    var option = document.getElementById("to-selected");
+    if (!option) return;
+    option.disabled = option.hidden = picked.size === 0;
+    option.textContent = "The " + picked.size + " selected";
+    if (option.selected && picked.size === 0) option.parentElement.value = "";
+    window.zoea.nameTarget();
+  }
+
+  function restore() {
+    var shown = boxes();
+    var here = new Set();
+    shown.forEach(function (box) {
+      box.checked = picked.has(box.value);
+      if (box.checked) here.add(box.value);
+    });
+    picked = here;
+    say();
+  }
+
+  document.addEventListener("change", function (event) {
+    var box = event.target;
+    if (box.id === "pick-all") {
+      boxes().forEach(function (one) {
+        one.checked = box.checked;
+      });
+    }
+    if (box.id === "bulk-all") return say();
+    if (!box.closest || !box.closest(".pick")) return;
+    picked = new Set();
+    boxes().forEach(function (one) {
+      if (one.checked) picked.add(one.value);
+    });
+    if (picked.size === 0) all().checked = false;
+    say();
+  });
+  document.addEventListener("reset", function (event) {
+    if (event.target.id !== "bulk") return;
+    picked = new Set();
+    setTimeout(restore);
+  });
+  document.addEventListener("keydown", function (event) {
+    if (event.key !== "Escape" || picked.size === 0) return;
+    document.getElementById("bulk").reset();
+  });
+  document.addEventListener("htmx:configRequest", function (event) {
+    if (event.target.id !== "composer") return;
+    if (document.getElementById("id_to").value !== "selected") return;
+    picked.forEach(function (id) {
+      event.detail.formData.append("mysis", id);
+    });
+  });
+  document.addEventListener("htmx:afterSettle", restore);
+  document.addEventListener("htmx:wsAfterMessage", restore);
+
+  // -- the feed ------------------------------------------------------------
+  // While it is paused or scrolled, new lines are only counted: nothing moves
+  // under the eyes, and nothing grows.
+  var held = 0;
+
+  function feed() {
+    return document.getElementById("feed");
+  }
+
+  function waits() {
+    return document.getElementById("feed-pause").checked || feed().scrollTop > 20;
+  }
+
+  function showHeld() {
+    var pill = document.getElementById("feed-pill");
+    pill.hidden = held === 0;
+    pill.querySelector("span").textContent = held + " new";
+  }
+
+  function catchUp() {
+    var pill = document.getElementById("feed-pill");
+    delete feed().dataset.v;
+    held = 0;
+    showHeld();
+    htmx.ajax("GET", pill.dataset.source, { target: "#feed", swap: "innerHTML" }).then(function () {
+      feed().scrollTop = 0;
+    });
+  }
+
+  document.addEventListener("htmx:oobBeforeSwap", function (event) {
+    if (event.detail.target.id !== "feed" || !waits()) return;
+    event.detail.shouldSwap = false;
+    var fresh = event.detail.fragment.querySelectorAll
+      ? event.detail.fragment.querySelectorAll("[data-event]").length
+      : 1;
+    held = Math.min(999, held + fresh);
+    showHeld();
+  });
+  document.addEventListener("click", function (event) {
+    if (!event.target.closest("#feed-pill")) return;
+    document.getElementById("feed-pause").checked = false;
+    catchUp();
+  });
+  document.addEventListener("change", function (event) {
+    if (event.target.id === "feed-pause" && !event.target.checked && held) catchUp();
+  });
+
+  document.addEventListener("DOMContentLoaded", function () {
+    if (document.getElementById("bulk")) restore();
+    feed().addEventListener("scroll", function () {
+      if (held && !waits()) catchUp();
+    });
+  });
+})();

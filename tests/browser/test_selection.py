@@ -1,0 +1,105 @@
+"""Several Myses at once, and a feed that waits for its reader."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from agents import actions, events
+from agents.events import Kind
+from agents.models import Mysis
+from memory.models import Memory
+from tests.browser.test_fleet import live, row
+from tests.factories import make_mysis
+
+
+def tick(page: Page, *myses: Mysis) -> None:
+    """Select rows."""
+    for mysis in myses:
+        page.get_by_role("checkbox", name=f"Select {mysis.name}").check()
+
+
+def test_the_selected_are_stopped_and_the_others_go_on(page: Page):
+    ada, brahe, cassini = (
+        make_mysis(name=name, state="running") for name in ("Ada", "Brahe", "Cassini")
+    )
+    live(page)
+    bar = page.locator("#bulk")
+    expect(bar).to_be_hidden()
+    tick(page, ada, brahe)
+    expect(page.locator("#bulk-count")).to_have_text("2 selected")
+    bar.get_by_role("button", name="Stop").click()
+    expect(page.locator("#notices")).to_contain_text("Stopped 2 Myses.")
+    expect(row(page, ada).locator(".state")).to_have_text("stopped")
+    expect(row(page, brahe).locator(".state")).to_have_text("stopped")
+    expect(row(page, cassini).locator(".state")).to_have_text("running")
+    bar.get_by_role("button", name="Clear").click()
+    expect(bar).to_be_hidden()
+
+
+def test_what_is_ticked_stays_when_the_rows_are_drawn_anew(page: Page):
+    ada = make_mysis(name="Ada", state="running")
+    live(page)
+    tick(page, ada)
+    new = actions.create_mysis(name="Brahe", by="system")
+    expect(row(page, new)).to_contain_text("Brahe")
+    expect(page.get_by_role("checkbox", name="Select Ada")).to_be_checked()
+    expect(page.locator("#bulk-count")).to_have_text("1 selected")
+    page.get_by_role("checkbox", name="Select all rows shown").check()
+    expect(page.locator("#bulk-count")).to_have_text("2 selected")
+    page.keyboard.press("Escape")
+    expect(page.locator("#bulk")).to_be_hidden()
+
+
+def test_a_message_to_the_selected_names_them(page: Page):
+    myses = [make_mysis(name=name) for name in ("Ada", "Brahe", "Cassini")]
+    live(page)
+    tick(page, *myses[:2])
+    page.locator("#bulk").get_by_role("button", name="Message").click()
+    send = page.locator("#composer button")
+    expect(send).to_have_text("Send to the 2 selected")
+    expect(page.locator("#id_text")).to_be_focused()
+    page.keyboard.type("Sell the ore.")
+    send.click()
+    expect(page.locator("#composer")).to_contain_text("Sent to 2 Myses.")
+    told = Memory.objects.order_by("mysis").values_list("mysis", flat=True)
+    assert list(told) == [mysis.pk for mysis in myses[:2]]
+
+
+def act(mysis: Mysis, tool: str) -> None:
+    """Something for the feed."""
+    data = {"tool": tool, "arguments": {}, "ok": True, "ms": 3}
+    events.append(Kind.TOOL_CALLED, mysis_id=mysis.pk, data=data)
+
+
+def test_a_paused_feed_counts_and_catches_up(page: Page):
+    ada = make_mysis(name="Ada", state="running")
+    live(page)
+    act(ada, "mine")
+    feed = page.locator("#feed")
+    expect(feed).to_contain_text("mine()")
+    page.get_by_label("Pause").check()
+    act(ada, "sell")
+    act(ada, "refuel")
+    pill = page.locator("#feed-pill")
+    expect(pill).to_have_text("2 new")
+    expect(feed).not_to_contain_text("sell()")
+    pill.click()
+    expect(feed).to_contain_text("sell()")
+    expect(pill).to_be_hidden()
+    act(ada, "dock")
+    expect(feed).to_contain_text("dock()")
+
+
+def test_the_chips_choose_what_the_feed_shows(page: Page):
+    ada = make_mysis(name="Ada", state="running")
+    live(page)
+    act(ada, "mine")
+    events.append(Kind.ERROR, mysis_id=ada.pk, data={"detail": "It broke."})
+    feed = page.locator("#feed")
+    expect(feed.get_by_text("It broke.")).to_be_visible()
+    page.get_by_role("radio", name="Errors").check(force=True)
+    expect(feed.get_by_text("It broke.")).to_be_visible()
+    expect(feed.get_by_text("mine()")).to_be_hidden()
+    page.get_by_role("radio", name="Actions").check(force=True)
+    expect(feed.get_by_text("It broke.")).to_be_hidden()
+    expect(feed.get_by_text("mine()")).to_be_visible()
