@@ -86,6 +86,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         "account",
         "turn_count",
         "input_tokens",
+        "output_tokens",
         "cost",
         "last_memory_at",
     )

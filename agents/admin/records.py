@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
 
-from agents.models import Broadcast, Event, ModelCall, Pin, ToolCatalogue, Turn
+from agents.models import (
+    Broadcast,
+    Event,
+    ModelCall,
+    Mysis,
+    Pin,
+    ToolCatalogue,
+    Turn,
+    Usage,
+)
 from memory.admin.readonly import ReadOnlyAdmin
 
 
@@ -21,6 +32,7 @@ class TurnAdmin(ReadOnlyAdmin[Turn]):
         "iterations",
         "input_tokens",
         "output_tokens",
+        "cached_tokens",
         "cost",
         "latency_ms",
         "started_at",
@@ -37,18 +49,54 @@ class CallAdmin(ReadOnlyAdmin[ModelCall]):
     list_display = (
         "id",
         "turn",
+        "kind",
         "number",
         "model",
         "input_tokens",
         "output_tokens",
         "cached_tokens",
+        "cost",
         "latency_ms",
         "finish_reason",
         "created_at",
     )
-    list_filter = ("finish_reason",)
+    list_filter = ("kind", "finish_reason")
     list_select_related = ("turn",)
     ordering = ("-id",)
+
+
+@admin.register(Usage)
+class UsageAdmin(ReadOnlyAdmin[Usage]):
+    """What each Mysis used on each day; kept when its turns are gone."""
+
+    list_display = (
+        "day",
+        "mysis_name",
+        "policy",
+        "model",
+        "calls",
+        "summaries",
+        "errors",
+        "input_tokens",
+        "output_tokens",
+        "cached_tokens",
+        "cost",
+        "latency_ms",
+    )
+    list_filter = ("policy", "model")
+    date_hierarchy = "day"
+    ordering = ("-day", "mysis_id")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Usage]:
+        """With the names, looked up so that deleted Myses are not left out."""
+        names = Mysis.objects.filter(pk=OuterRef("mysis_id")).values("name")
+        return super().get_queryset(request).annotate(name=Subquery(names))
+
+    @admin.display(description="Mysis", ordering="mysis_id")
+    def mysis_name(self, row: Usage) -> str:
+        """Its name; the number of one that was deleted."""
+        name: str | None = getattr(row, "name", None)
+        return name or f"{row.mysis_id} (deleted)"
 
 
 @admin.register(Event)

@@ -14,6 +14,7 @@ from . import (
     prompts,
     providers,
     turns,
+    usage,
 )
 
 routers = [
@@ -28,4 +29,5 @@ routers = [
     prompts.router,
     events.router,
     accounts.router,
+    usage.router,
 ]

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router, Schema
 
+from agents import usage
 from agents.dashboard import game
 from agents.dashboard.activity import first_turn_since
 from agents.models import Mysis, Turn
@@ -19,6 +20,7 @@ from memory import state
 from memory.gamestate.confidence import Confidence, confidence
 
 from .turns import Tokens
+from .usage import UsageOut, told
 
 router = Router(tags=["fleet"])
 
@@ -48,7 +50,10 @@ class Redundant(Schema):
 
 
 class FleetOut(Schema):
-    """Counts per state; tokens and cost (US dollars) of the last hour."""
+    """Counts per state; tokens and cost (US dollars) of the last hour.
+
+    ``today`` is what all calls since 00:00 UTC came to, summaries included.
+    """
 
     counts: dict[str, int]
     total: int
@@ -56,6 +61,7 @@ class FleetOut(Schema):
     tokens: Tokens
     cost: float
     turns: int
+    today: UsageOut
     staleness: dict[str, int]
     redundant_gets: Redundant
     redundant_get_rate: float
@@ -76,6 +82,7 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
         "total": sum(counts.values()),
         "tick": state.newest_tick(),
         **spent_since(turn),
+        "today": told(usage.totals(usage.of_today())),
         "staleness": staleness(now),
         "redundant_gets": reads,
         "redundant_get_rate": reads["rate"],

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from agents import actions
+from agents import actions, usage
 from agents.models import Mysis, Prompt
 from agents.summarizing import SUMMARY_PROMPT_NAME
 from memory.api.fields import Body, Name, Text, Whole
@@ -22,6 +22,7 @@ from memory.problems import invalid
 
 from . import lookup
 from .lookup import M
+from .usage import UsageOut, told
 
 router = Router(tags=["myses"])
 
@@ -63,6 +64,26 @@ class MysisOut(Schema):
     def resolve_last_error(row: Mysis) -> str | None:
         """Null where nothing went wrong."""
         return row.last_error or None
+
+
+class MysisUsage(Schema):
+    """What its calls came to: since 00:00 UTC, and altogether."""
+
+    today: UsageOut
+    total: UsageOut
+
+
+class MysisDetail(MysisOut):
+    """One agent with what it used."""
+
+    usage: MysisUsage
+
+    @staticmethod
+    def resolve_usage(row: Mysis) -> dict[str, Any]:
+        """From the sums of its days; no call is looked at."""
+        rows = usage.of_mysis(row.pk)
+        today = rows.filter(day=usage.today())
+        return {"today": told(usage.totals(today)), "total": told(usage.totals(rows))}
 
 
 class MysisChange(Body):
@@ -115,7 +136,7 @@ def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
     return Status(201, made)
 
 
-@router.get("/myses/{reference}", response=MysisOut)
+@router.get("/myses/{reference}", response=MysisDetail)
 def read_mysis(request: HttpRequest, reference: str) -> Mysis:
     """One Mysis, by number or name."""
     return lookup.mysis_of(reference)

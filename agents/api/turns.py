@@ -7,7 +7,7 @@ from datetime import datetime
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 
-from agents.models import Turn
+from agents.models import ModelCall, Turn
 from memory.api.pages import Page, Rows, Window, page_of
 from memory.owners import number_of
 from memory.problems import missing
@@ -23,6 +23,15 @@ class Tokens(Schema):
     input: int
     output: int
     cached: int
+
+
+def tokens_of(row: Turn | ModelCall) -> dict[str, int]:
+    """The columns of tokens as one object."""
+    return {
+        "input": row.input_tokens,
+        "output": row.output_tokens,
+        "cached": row.cached_tokens,
+    }
 
 
 class TurnOut(Schema):
@@ -43,16 +52,47 @@ class TurnOut(Schema):
     @staticmethod
     def resolve_tokens(row: Turn) -> dict[str, int]:
         """The three columns as one object."""
-        return {
-            "input": row.input_tokens,
-            "output": row.output_tokens,
-            "cached": row.cached_tokens,
-        }
+        return tokens_of(row)
 
     @staticmethod
     def resolve_error(row: Turn) -> str | None:
         """Null where nothing went wrong."""
         return row.error or None
+
+
+class CallOut(Schema):
+    """One request to a model: ``kind`` turn, or summary; numbered within its kind."""
+
+    number: int
+    kind: str
+    model: str
+    tokens: Tokens
+    cost: float
+    latency_ms: int
+    finish_reason: str
+    error: str | None
+    created_at: datetime
+
+    @staticmethod
+    def resolve_tokens(row: ModelCall) -> dict[str, int]:
+        """The three columns as one object."""
+        return tokens_of(row)
+
+    @staticmethod
+    def resolve_error(row: ModelCall) -> str | None:
+        """Null where nothing went wrong."""
+        return row.error or None
+
+
+class TurnDetail(TurnOut):
+    """One turn with its calls, in the order in which they were made."""
+
+    calls: list[CallOut]
+
+    @staticmethod
+    def resolve_calls(row: Turn) -> list[ModelCall]:
+        """Those that drive it and those for summaries; their sums are the turn's."""
+        return list(row.calls.order_by("pk"))
 
 
 @router.get("/myses/{reference}/turns", response=Page[TurnOut])
@@ -62,9 +102,9 @@ def list_turns(request: HttpRequest, reference: str, window: Query[Window]) -> R
     return page_of(Turn.objects.filter(mysis_id=mysis.pk), window)
 
 
-@router.get("/turns/{turn_id}", response=TurnOut)
+@router.get("/turns/{turn_id}", response=TurnDetail)
 def read_turn(request: HttpRequest, turn_id: str) -> Turn:
-    """One turn by its id."""
+    """One turn by its id, with its model calls."""
     number = number_of(turn_id)
     found = Turn.objects.filter(pk=number).first() if number is not None else None
     if found is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.windows import AskedWindow
 
+from .costs import Usage
 from .fleet import Account, Broadcast, Mysis, Pin
 from .minds import Prompt, PromptVersion, Provider
 from .runs import Event, ModelCall, ToolCatalogue, Turn
@@ -21,4 +22,5 @@ __all__ = [
     "Provider",
     "ToolCatalogue",
     "Turn",
+    "Usage",
 ]

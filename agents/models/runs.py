@@ -73,10 +73,24 @@ class Turn(models.Model):
 
 
 class ModelCall(models.Model):
-    """One request to a model and what came of it."""
+    """One request to a model and what came of it.
+
+    ``number`` counts from 1 within its kind, so that a summary shifts no number of
+    the calls that drive the turn.
+    """
+
+    class Kind(models.TextChoices):
+        """What it was made for."""
+
+        TURN = "turn"
+        SUMMARY = "summary"
 
     turn = models.ForeignKey(
         Turn, on_delete=models.CASCADE, related_name="calls", db_index=False
+    )
+    # The default is the database's too: a worker of the version before knows no kind.
+    kind = models.CharField(
+        max_length=10, choices=Kind.choices, default=Kind.TURN, db_default=Kind.TURN
     )
     number = models.PositiveIntegerField()
     model = models.CharField(max_length=300)
@@ -91,7 +105,9 @@ class ModelCall(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["turn", "number"], name="call_once")
+            models.UniqueConstraint(
+                fields=["turn", "kind", "number"], name="call_of_kind_once"
+            )
         ]
 
     def __str__(self) -> str:

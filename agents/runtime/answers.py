@@ -11,13 +11,14 @@ from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from agents import events
+from agents import events, usage
 from agents.actions import memory_line
 from agents.events import Kind
 from agents.llm.types import Completion, ModelError
-from agents.models import ModelCall, Mysis, Turn
+from agents.models import Mysis
 from agents.tools.redact import clean_value
 from agents.tools.types import ToolResult
+from agents.usage import Place, Spent
 from memory import calibration
 from memory.context.tokens import estimate
 from memory.gamestate.parse import clean_text, parse_text
@@ -53,15 +54,28 @@ def record_answer(
 
     What was paid is recorded even where the turn has become void meanwhile.
     """
-    _record_usage(begun, prepared.call_id, answer, latency_ms)
+    record_usage(prepared.place, answer, latency_ms)
     pending = _store_answer(begun, answer)
     _learn(begun, prepared, answer)
     return pending
 
 
-def record_refusal(prepared: Prepared, error: ModelError) -> None:
+def record_usage(place: Place, answer: Completion, latency_ms: int) -> None:
+    """Write what an answer cost; latency in milliseconds."""
+    spent = Spent(
+        input=answer.usage.input,
+        output=answer.usage.output,
+        cached=answer.usage.cached,
+        cost=answer.cost,
+        latency_ms=latency_ms,
+        finish_reason=clean_text(answer.finish_reason)[:50],
+    )
+    usage.record(place, spent)
+
+
+def record_refusal(place: Place, error: ModelError, latency_ms: int) -> None:
     """Write down why a call got no answer, beside what it was sent."""
-    ModelCall.objects.filter(pk=prepared.call_id).update(error=clean_text(str(error)))
+    usage.record(place, Spent(latency_ms=latency_ms, error=clean_text(str(error))))
 
 
 def _learn(begun: Begun, prepared: Prepared, answer: Completion) -> None:
@@ -117,37 +131,6 @@ def record_result(begun: Begun, call: PendingCall, result: ToolResult) -> None:
     Mysis.objects.filter(pk=begun.mysis_id).update(
         last_memory_at=timezone.now(), tick=F("tick") if row.tick is None else row.tick
     )
-
-
-@transaction.atomic
-def _record_usage(
-    begun: Begun, call_id: int, answer: Completion, latency_ms: int
-) -> None:
-    ModelCall.objects.filter(pk=call_id).update(
-        input_tokens=answer.usage.input,
-        output_tokens=answer.usage.output,
-        cached_tokens=answer.usage.cached,
-        cost=answer.cost,
-        latency_ms=latency_ms,
-        finish_reason=clean_text(answer.finish_reason)[:50],
-    )
-    spend(begun, answer, latency_ms)
-
-
-@transaction.atomic
-def spend(begun: Begun, answer: Completion, latency_ms: int) -> None:
-    """Add what an answer cost to the turn and to its Mysis."""
-    tokens = {
-        "input_tokens": F("input_tokens") + answer.usage.input,
-        "output_tokens": F("output_tokens") + answer.usage.output,
-        "cost": F("cost") + answer.cost,
-    }
-    Turn.objects.filter(pk=begun.turn_id).update(
-        **tokens,
-        cached_tokens=F("cached_tokens") + answer.usage.cached,
-        latency_ms=F("latency_ms") + latency_ms,
-    )
-    Mysis.objects.filter(pk=begun.mysis_id).update(**tokens)
 
 
 def _named(raw_id: str, name: str, arguments: str) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from django.db import transaction
 
-from agents import context, events
+from agents import context, events, usage
 from agents.events import Kind
 from agents.models import ModelCall, Mysis, Turn
+from agents.usage import Place
 from memory import sent
 from memory.context.types import Assembly
 from memory.gamestate.parse import clean_text
@@ -25,10 +26,11 @@ FALLBACK = "fallback_used"
 class Prepared:
     """One call that is ready to be made.
 
-    ``seen`` is the newest row it shows, ``estimated`` what it costs by our count.
+    ``place`` is where it is counted, ``seen`` the newest row it shows, ``estimated``
+    what it costs by our count.
     """
 
-    call_id: int
+    place: Place
     assembly: Assembly
     seen: int
     estimated: int
@@ -55,20 +57,40 @@ def look(begun: Begun, *, fold_tokens: int = 0, summary_calls: int = 0) -> View:
 def keep(begun: Begun, number: int, prepared: View) -> Prepared:
     """Keep exactly what the next call is sent, before it is made."""
     mysis = current(begun)
-    call = ModelCall.objects.create(
-        turn_id=begun.turn_id, number=number, model=begun.model
-    )
+    place = opened(begun, mysis, number)
     if prepared.assembly.messages:
         _tell_fallback(mysis, prepared.assembly)
-        sent.record(call_id=call.pk, prepared=prepared)
+        sent.record(call_id=place.call_id, prepared=prepared)
     Turn.objects.filter(pk=begun.turn_id).update(iterations=number)
     activity(mysis, "thinking")
     rows = prepared.request.messages
     return Prepared(
-        call.pk,
+        place,
         prepared.assembly,
         rows[-1].id if rows else 0,
         sum(prepared.assembly.stats["tokens_by_category"].values()),
+    )
+
+
+@transaction.atomic
+def open_summary(begun: Begun, number: int) -> Place:
+    """Keep that a summary is asked for, before it is; raises VoidedError."""
+    return opened(begun, current(begun), number, summary=True)
+
+
+def opened(begun: Begun, mysis: Mysis, number: int, *, summary: bool = False) -> Place:
+    """The row of a call that is about to be made, in the caller's transaction."""
+    kind = ModelCall.Kind.SUMMARY if summary else ModelCall.Kind.TURN
+    call = ModelCall.objects.create(
+        turn_id=begun.turn_id, kind=kind, number=number, model=begun.model
+    )
+    return Place(
+        call_id=call.pk,
+        mysis_id=mysis.pk,
+        day=usage.day_of(call.created_at),
+        policy=mysis.policy.name if mysis.policy else "",
+        model=begun.model,
+        summary=summary,
     )
 
 

@@ -8,12 +8,10 @@ a turn, then the turn goes on without (I24).
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.llm.model import complete
 from agents.llm.overflow import is_overflow
 from agents.llm.types import (
     Completion,
@@ -27,6 +25,7 @@ from memory.context.summary_prompt import SummaryRefused, read_summary
 from memory.preview import Prepared as View
 
 from . import answers, calls, records, summaries
+from .asking import ask
 from .crossing import step
 from .records import Begun, VoidedError
 from .summaries import Wanted
@@ -141,21 +140,21 @@ async def _fold_less(making: Making) -> None:
 
 async def _ask(making: Making) -> Completion:
     wanted = making.wanted
-    started = time.monotonic()
-    answer = await complete(
+    place = await step(calls.open_summary, making.begun, making.effort.attempts)
+    answer, latency = await ask(
         making.endpoint,
+        place,
         messages=_request(wanted, making.correction),
         system=wanted.system,
         tools=making.tools,
         settings=_settings(making.begun.model_settings, wanted.limit),
     )
-    latency = round((time.monotonic() - started) * 1000)
     making.effort.add(
         tokens=(answer.usage.input, answer.usage.output, answer.usage.cached),
         cost=answer.cost,
         latency_ms=latency,
     )
-    await step(answers.spend, making.begun, answer, latency)
+    await step(answers.record_usage, place, answer, latency)
     return answer
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,9 +15,8 @@ from asgiref.sync import ThreadSensitiveContext
 
 from agents.context import remember_tools
 from agents.llm.asking import ready
-from agents.llm.model import complete
 from agents.llm.overflow import is_overflow, limit_of
-from agents.llm.types import Completion, Endpoint, ModelError
+from agents.llm.types import Endpoint, ModelError
 from agents.llm.windows import learn
 from agents.models import Turn
 from agents.tools.chain import Toolbox, open_toolbox
@@ -27,6 +25,7 @@ from agents.tools.types import GameUnreachableError, ToolResult
 from . import answers, calls, records
 from . import ending as endings
 from .answers import PendingCall
+from .asking import ask
 from .calls import Prepared
 from .compacting import compact
 from .crossing import step
@@ -73,12 +72,14 @@ async def _take(begun: Begun, guarded: Guarded) -> None:
     try:
         ending = await _play(begun, progress)
     except asyncio.CancelledError:
+        watch.release(guarded)
         await _shielded(begun, _cut_short(guarded), progress)
         if guarded.voided:
             return
         raise
     except Exception as error:
         ending = failure(error)
+    watch.release(guarded)
     await _shielded(begun, ending, progress)
 
 
@@ -112,7 +113,6 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
         try:
             pending = await _ask(begun, endpoint, toolbox, prepared)
         except ModelError as error:
-            await step(answers.record_refusal, prepared, error)
             if progress.shrunk or not is_overflow(error):
                 raise
             # Once a turn: the window is smaller than we thought, the next view too.
@@ -130,15 +130,14 @@ async def _ask(
     begun: Begun, endpoint: Endpoint, toolbox: Toolbox, prepared: Prepared
 ) -> list[PendingCall]:
     """Make the call and store its answer; what the model wants called now."""
-    started = time.monotonic()
-    answer: Completion = await complete(
+    answer, latency = await ask(
         endpoint,
+        prepared.place,
         messages=prepared.assembly.messages,
         system=prepared.assembly.system,
         tools=toolbox.specs,
         settings=begun.model_settings,
     )
-    latency = round((time.monotonic() - started) * 1000)
     return await step(answers.record_answer, begun, prepared, answer, latency)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
@@ -21,8 +23,8 @@ def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
     turn = get_object_or_404(rows, pk=min(turn_id, 2**63 - 1))
     sent = SentContext.objects.filter(call__turn=turn).in_bulk(field_name="call_id")
     calls = [
-        {"call": call, "sent": sent.get(call.pk), "gauge": _gauge(sent.get(call.pk))}
-        for call in ModelCall.objects.filter(turn=turn).order_by("number")
+        _shown(call, sent.get(call.pk))
+        for call in ModelCall.objects.filter(turn=turn).order_by("pk")
     ]
     found = Memory.objects.filter(mysis=turn.mysis, turn=turn).order_by("id")[:LINES]
     context = {
@@ -30,11 +32,23 @@ def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
         "mysis": turn.mysis,
         "key": page_key(turn.mysis),
         "calls": calls,
+        "summaries": sum(item["summary"] for item in calls),
         "lines": [lines.line(row, turn.mysis.name) for row in lines.rows(found)],
         "earlier": _neighbour(turn, -1),
         "later": _neighbour(turn, 1),
     }
     return render(request, "agents/turn.html", context)
+
+
+def _shown(call: ModelCall, sent: SentContext | None) -> dict[str, Any]:
+    summary = call.kind == ModelCall.Kind.SUMMARY
+    return {
+        "call": call,
+        "id": f"{'summary' if summary else 'call'}-{call.number}",
+        "summary": summary,
+        "sent": sent,
+        "gauge": _gauge(sent),
+    }
 
 
 def _gauge(sent: SentContext | None) -> charts.Gauge | None:

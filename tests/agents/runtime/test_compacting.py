@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 from channels.db import database_sync_to_async as in_db
 
-from agents import actions, context, summarizing
+from agents import actions, context, summarizing, usage
 from agents.game.sandbox.testing import SandboxServer
-from agents.models import Event, ModelCall, Mysis, Pin, Prompt, Turn
+from agents.models import Event, ModelCall, Mysis, Pin, Prompt, Turn, Usage
 from agents.runtime import calls as model_calls
 from agents.runtime import records
 from agents.runtime import summaries as store
@@ -65,6 +65,24 @@ def kinds(mysis: Mysis) -> list[str]:
     )
 
 
+def assert_adds_up(mysis: Mysis) -> None:
+    """Calls, turns, the Mysis and its days tell the same sums."""
+    names = ("input_tokens", "output_tokens", "cost")
+    rows = ModelCall.objects.filter(turn__mysis=mysis)
+    by_call = [sum(getattr(call, name) for call in rows) for name in names]
+    for turn in Turn.objects.filter(mysis=mysis):
+        own = [sum(getattr(c, name) for c in turn.calls.all()) for name in names]
+        assert own == [getattr(turn, name) for name in names]
+    assert by_call == [getattr(Mysis.objects.get(pk=mysis.pk), name) for name in names]
+    kept = usage.totals(Usage.objects.filter(mysis=mysis))
+    assert by_call == [kept[name] for name in names]
+    kinds = [call.kind for call in rows]
+    assert kept["calls"] == kinds.count("turn")
+    assert kept["summaries"] == kinds.count("summary")
+    assert kept["errors"] == sum(bool(call.error) for call in rows)
+    assert kept["latency_ms"] == sum(call.latency_ms for call in rows)
+
+
 async def test_a_summary_is_made_before_the_call_and_used_by_it(
     worn: Mysis, provider: FakeProvider
 ):
@@ -87,9 +105,12 @@ async def test_a_summary_is_made_before_the_call_and_used_by_it(
     assert (row.input_tokens, row.output_tokens, row.turn_number) == (1000, 200, 1)
     assert row.error == ""
     assert "context.compacted" in await in_db(kinds)(worn)
+    await in_db(assert_adds_up)(worn)
+    kept = await in_db(lambda: list(ModelCall.objects.order_by("pk")))()
+    assert [(call.kind, call.number) for call in kept] == [("summary", 1), ("turn", 1)]
+    assert [call.finish_reason for call in kept] == ["stop", "stop"]
     turn = await in_db(Turn.objects.get)()
     assert (turn.input_tokens, turn.iterations) == (2000, 1)
-    assert await in_db(ModelCall.objects.count)() == 1
 
 
 async def test_what_was_sent_with_a_summary_renders_to_the_same_bytes(
@@ -154,6 +175,7 @@ async def test_a_bad_summary_is_asked_for_once_more_and_told_why(
     assert "was refused" not in json.dumps(sent["messages"])
     (row,) = await in_db(summaries)(worn)
     assert (row.status, row.attempts, row.input_tokens) == ("active", 2, 2000)
+    await in_db(assert_adds_up)(worn)
 
 
 async def test_two_bad_summaries_leave_everything_and_the_turn_goes_on(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
+from django.db import transaction
 from pytest_django import Settings
 
 from agents import actions, events
@@ -16,10 +17,11 @@ from agents.context import tools_of
 from agents.game.sandbox.testing import SandboxServer
 from agents.llm.types import Completion, Usage
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
-from agents.runtime import answers, records, recovery
+from agents.runtime import answers, ending, records, recovery, stopping
 from agents.runtime import calls as model_calls
 from agents.runtime.pacing import FAILURE_LIMIT
 from agents.runtime.turn import take_turn
+from agents.usage import Place
 from memory import shown as kept_views
 from memory.context.stats import shared_bytes
 from memory.gamestate.extract import read_result
@@ -344,6 +346,11 @@ async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
     assert (await in_db(Turn.objects.get)()).outcome == "interrupted"
 
 
+@transaction.atomic
+def _opened(begun: records.Begun) -> Place:
+    return model_calls.opened(begun, records.current(begun), 1)
+
+
 async def test_a_worker_that_was_only_slow_writes_nothing_more(
     ada: Mysis, sandbox: SandboxServer
 ):
@@ -352,7 +359,8 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
     late = await in_db(records.begin)(ada.pk, job_id=ada.next_job, trigger="start")
     assert late is not None
     view = await in_db(model_calls.look)(late)
-    prepared = model_calls.Prepared(0, view.assembly, 0, 0)
+    place = await in_db(_opened)(late)
+    prepared = model_calls.Prepared(place, view.assembly, 0, 0)
     await in_db(Turn.objects.filter(pk=late.turn_id).update)(job_id=None)
     assert await in_db(recovery.reschedule_lost)() == 1
     row = await refreshed(ada)
@@ -361,14 +369,14 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
     answer = Completion("late", usage=Usage(7, 3))
     for step in (
         lambda: model_calls.look(late),
-        lambda: model_calls.keep(late, 1, view),
+        lambda: model_calls.keep(late, 2, view),
         lambda: answers.record_answer(late, prepared, answer, 1),
         lambda: records.doing(late, "x"),
     ):
         with pytest.raises(records.VoidedError):
             await in_db(step)()
     assert await in_db(log)(ada) == []
-    assert await in_db(ModelCall.objects.count)() == 0
+    assert await in_db(ModelCall.objects.count)() == 1
     paid = await in_db(Turn.objects.get)(pk=late.turn_id)
     assert (paid.input_tokens, paid.output_tokens) == (7, 3)
 
@@ -490,3 +498,23 @@ async def test_a_fleet_with_and_without_letters_keeps_one_catalogue(
     assert "zoea_broadcast" in offered
     assert await in_db(known)(eve) == offered
     assert offered - await in_db(known)(ada) == {"zoea_send_message", "zoea_broadcast"}
+
+
+async def test_a_turn_that_has_just_ended_is_not_taken_for_a_void_one(
+    eve: Mysis,
+    sandbox: SandboxServer,
+    provider: FakeProvider,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The watcher must not cancel a turn because its outcome is written."""
+    finish, watched = ending.finish, []
+
+    def end(*args: Any, **kwargs: Any) -> None:
+        watched.append(set(stopping.watch.turns))
+        finish(*args, **kwargs)
+
+    monkeypatch.setattr(ending, "finish", end)
+    provider.answer(completion("Aye."))
+    await fly(eve)
+    assert watched == [set()]
+    assert (await in_db(Turn.objects.get)()).outcome == "done"

@@ -1,0 +1,39 @@
+"""One request to a model, with its time, and with a record of its refusal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from agents.llm.model import complete
+from agents.llm.types import ChatMessage, Completion, Endpoint, ModelError, Tool
+from agents.usage import Place
+
+from . import answers
+from .crossing import step
+
+
+async def ask(
+    endpoint: Endpoint,
+    place: Place,
+    *,
+    messages: Sequence[ChatMessage],
+    system: str | None,
+    tools: Sequence[Tool],
+    settings: dict[str, Any],
+) -> tuple[Completion, int]:
+    """The answer and its milliseconds; raises ModelError, written at its call."""
+    started = time.monotonic()
+    try:
+        answer = await complete(
+            endpoint, messages=messages, system=system, tools=tools, settings=settings
+        )
+    except ModelError as error:
+        await step(answers.record_refusal, place, error, _since(started))
+        raise
+    return answer, _since(started)
+
+
+def _since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

@@ -1,0 +1,160 @@
+"""What the fleet used: written with each call, read without looking at calls.
+
+``agents_usage`` has a row for each Mysis, day (UTC), policy and model. A page or a
+route adds up days of it; no read goes through all calls, however many there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet, Sum
+from django.utils import timezone
+
+from .models import Usage
+
+FIELDS = (
+    "calls",
+    "summaries",
+    "errors",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cost",
+    "latency_ms",
+)
+
+# One way to the database: the call, its turn, its Mysis, and the day.
+RECORD = """
+WITH call AS (
+  UPDATE agents_modelcall SET
+    input_tokens = %(input)s, output_tokens = %(output)s, cached_tokens = %(cached)s,
+    cost = %(cost)s, latency_ms = %(latency)s, finish_reason = %(finish)s,
+    error = %(error)s
+  WHERE id = %(call)s RETURNING turn_id
+), turn AS (
+  UPDATE agents_turn SET
+    input_tokens = input_tokens + %(input)s,
+    output_tokens = output_tokens + %(output)s,
+    cached_tokens = cached_tokens + %(cached)s,
+    cost = cost + %(cost)s, latency_ms = latency_ms + %(latency)s
+  WHERE id = (SELECT turn_id FROM call)
+), mysis AS (
+  UPDATE agents_mysis SET
+    input_tokens = input_tokens + %(input)s,
+    output_tokens = output_tokens + %(output)s,
+    cost = cost + %(cost)s
+  WHERE id = %(mysis)s
+)
+INSERT INTO agents_usage AS kept (
+  day, mysis_id, policy, model, calls, summaries, errors,
+  input_tokens, output_tokens, cached_tokens, cost, latency_ms
+) VALUES (
+  %(day)s, %(mysis)s, %(policy)s, %(model)s, %(calls)s, %(summaries)s, %(errors)s,
+  %(input)s, %(output)s, %(cached)s, %(cost)s, %(latency)s
+)
+ON CONFLICT (mysis_id, day, policy, model) DO UPDATE SET
+  calls = kept.calls + EXCLUDED.calls,
+  summaries = kept.summaries + EXCLUDED.summaries,
+  errors = kept.errors + EXCLUDED.errors,
+  input_tokens = kept.input_tokens + EXCLUDED.input_tokens,
+  output_tokens = kept.output_tokens + EXCLUDED.output_tokens,
+  cached_tokens = kept.cached_tokens + EXCLUDED.cached_tokens,
+  cost = kept.cost + EXCLUDED.cost,
+  latency_ms = kept.latency_ms + EXCLUDED.latency_ms
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call is counted: its row, its Mysis, and what it was made under."""
+
+    call_id: int
+    mysis_id: int
+    day: date
+    policy: str
+    model: str
+    summary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a call came to. ``error`` is why it brought no answer, empty for one."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: Decimal = Decimal(0)
+    latency_ms: int = 0
+    finish_reason: str = ""
+    error: str = ""
+
+
+def record(place: Place, spent: Spent) -> None:
+    """Write what a call came to wherever it is added up, in one statement.
+
+    What was paid is counted even where the turn, or the Mysis, is gone meanwhile.
+    """
+    values: dict[str, int | str | date | Decimal] = {
+        "call": place.call_id,
+        "mysis": place.mysis_id,
+        "day": place.day,
+        "policy": place.policy,
+        "model": place.model,
+        "calls": int(not place.summary),
+        "summaries": int(place.summary),
+        "errors": int(bool(spent.error)),
+        "input": spent.input,
+        "output": spent.output,
+        "cached": spent.cached,
+        "cost": spent.cost,
+        "latency": spent.latency_ms,
+        "finish": spent.finish_reason,
+        "error": spent.error,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(RECORD, values)
+
+
+def today() -> date:
+    """The day that calls are counted on now, in UTC."""
+    return day_of(timezone.now())
+
+
+def day_of(moment: datetime) -> date:
+    """The day (UTC) of a moment."""
+    return moment.astimezone(timezone.get_default_timezone()).date()
+
+
+def since(day: date | None) -> QuerySet[Usage]:
+    """The rows from a day on; all for None."""
+    rows = Usage.objects.all()
+    return rows if day is None else rows.filter(day__gte=day)
+
+
+def totals(rows: QuerySet[Usage]) -> dict[str, Any]:
+    """Rows added up; zeros where there are none."""
+    sums = rows.aggregate(**{name: Sum(name) for name in FIELDS})
+    return {name: sums[name] or 0 for name in FIELDS}
+
+
+def grouped(rows: QuerySet[Usage], by: str) -> QuerySet[Usage, dict[str, Any]]:
+    """Rows added up by a column, in its order."""
+    sums = {name: Sum(name) for name in FIELDS}
+    found: QuerySet[Usage, dict[str, Any]]
+    found = rows.order_by(by).values(by).annotate(**sums)
+    return found
+
+
+def of_today() -> QuerySet[Usage]:
+    """The rows of this day: by model they are counters that begin anew at 00:00 UTC."""
+    return Usage.objects.filter(day=today())
+
+
+def of_mysis(mysis_id: int) -> QuerySet[Usage]:
+    """All rows of one Mysis: some for each day on which it flew."""
+    return Usage.objects.filter(mysis_id=mysis_id)
