@@ -18,6 +18,7 @@ from agents.actions import ActionError
 from memory.api.fields import ErrorOut
 from memory.problems import Problem
 
+from . import openapi
 from .auth.callers import Caller
 from .gate import respond
 
@@ -52,22 +53,17 @@ class GateParser(Parser):
 
 
 class Api(NinjaAPI):
-    """Describes the errors of every route, which the gate makes, with it."""
+    """Describes what the gate adds to every route, and gives examples."""
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: Any = None
     ) -> OpenAPISchema:
-        """The document, with the one shape of errors at each operation."""
+        """The document, with refusals and examples at each operation."""
         document = super().get_openapi_schema(
             path_prefix=path_prefix, path_params=path_params
         )
-        known = document["components"]["schemas"]
-        known["ErrorOut"] = ErrorOut.model_json_schema()
-        shape = {"schema": {"$ref": "#/components/schemas/ErrorOut"}}
-        answer = {"description": "Refused", "content": {"application/json": shape}}
-        for methods in document["paths"].values():
-            for operation in methods.values():
-                operation["responses"].setdefault("4XX", answer)
+        document["components"]["schemas"]["ErrorOut"] = ErrorOut.model_json_schema()
+        openapi.complete(document)
         return document
 
 

@@ -289,7 +289,6 @@ def test_the_openapi_document_is_whole() -> None:
     schemas = document["components"]["schemas"]
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            assert operation["responses"]["4XX"], (method, path)
             assert operation["description"], (method, path)
     for reference in re.findall(
         r'"#/components/schemas/([^"]+)"', json.dumps(document)

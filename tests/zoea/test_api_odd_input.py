@@ -42,7 +42,7 @@ def operations() -> list[tuple[str, str, list[str], list[str]]]:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             parameters = operation.get("parameters", [])
-            query = [p["name"] for p in parameters if p["in"] == "query"]
+            query = [p["name"] for p in parameters if p.get("in") == "query"]
             found.append((method.upper(), path, query, fields_of(operation, schemas)))
     return found
 

@@ -1,0 +1,184 @@
+"""The OpenAPI document, held against the server by requests made out of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from schemathesis import APIOperation, Case, GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from agents import events
+from agents.events import Kind
+from tests.factories import make_account, make_memory, make_mysis, make_turn
+from zoea import limits
+from zoea.api import api
+from zoea.auth.tokens import create_token
+from zoea.openapi.document import operations
+
+pytestmark = pytest.mark.django_db
+
+ROLES = ("anonymous", "viewer", "operator", "admin")
+STEERING = re.compile(r"/myses/[^/]+/(start|stop|message|command)|/broadcasts")
+DOCUMENT: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema()))
+# Tokens are the tests' own business: nothing is to be made up for them.
+SCHEMA = schemathesis.openapi.from_dict(
+    DOCUMENT
+    | {
+        "paths": {
+            path: {
+                method: {k: v for k, v in one.items() if k != "security"}
+                for method, one in methods.items()
+            }
+            for path, methods in DOCUMENT["paths"].items()
+        }
+    }
+)
+OPERATIONS = [one.ok() for one in SCHEMA.get_all_operations()]  # type: ignore[union-attr]
+CHECKS = [
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    response_headers_conformance,
+    negative_data_rejection,
+]
+# Without shrinking: a failure is told as it was found, and soon.
+BOUNDED = settings(
+    max_examples=20,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+APP = get_wsgi_application()
+
+
+def needed(method: str, path: str) -> str:
+    """The least role that a request needs (SURFACES section 6, Roles)."""
+    route = path.removeprefix("/api/v1")
+    if method == "GET" or route == "/context/assemble":
+        return "viewer"
+    return "operator" if STEERING.fullmatch(route) else "admin"
+
+
+@pytest.fixture(autouse=True)
+def kept_connection() -> Iterator[None]:
+    """Requests leave the test's own transaction open, as with Django's client."""
+    signals = (request_started, request_finished)
+    for signal in signals:
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in signals:
+        signal.connect(close_old_connections)
+
+
+@pytest.fixture
+def tokens(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A token of each role, and a fleet to ask for."""
+    monkeypatch.setattr(limits, "writes", limits.Limiter(rate=1e6, burst=10**6))
+    mysis = make_mysis(name="Ada", account=make_account(username="Pilot"))
+    make_memory(mysis, content="iron ore", reasoning="why iron")
+    make_turn(mysis)
+    events.append(Kind.TURN_STARTED, mysis_id=mysis.pk, data={"turn": 1})
+    return {role: create_token(name=f"test {role}", role=role)[1] for role in ROLES[1:]}
+
+
+def aimed(case: Case[Any], data: st.DataObject) -> Case[Any]:
+    """A case that as often as not asks for what is there, under no key."""
+    for name in case.path_parameters:
+        if data.draw(st.booleans(), label="known"):
+            case.path_parameters[name] = "Ada" if name == "reference" else "1"
+    if data.draw(st.booleans(), label="without a key"):
+        case.headers.pop("Idempotency-Key", None)
+    return case
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.label)
+def test_every_operation_does_what_the_document_says(
+    tokens: dict[str, str], operation: APIOperation[Any, Any, Any, Any]
+) -> None:
+    """Of every role, with values that fit the document and with others."""
+    least = ROLES.index(needed(operation.method.upper(), operation.path))
+    cases = {mode: operation.as_strategy(mode) for mode in GenerationMode}
+    # Those who are let in come further, so they ask more often.
+    asking = st.sampled_from([*ROLES, *ROLES[least:], *ROLES[least:]])
+
+    @BOUNDED
+    @given(role=asking, mode=st.sampled_from(list(GenerationMode)), data=st.data())
+    def holds(role: str, mode: GenerationMode, data: st.DataObject) -> None:
+        case = aimed(data.draw(cases[mode]), data)
+        headers = {"Accept-Encoding": "identity"}
+        if role in tokens:
+            headers["Authorization"] = f"Bearer {tokens[role]}"
+        response = case.call(app=APP, headers=headers)
+        case.validate_response(response, checks=CHECKS)
+        # The one failure that is documented: there is no game in this test.
+        assert response.status_code in range(200, 500) or (
+            response.status_code == 503 and operation.path.endswith("/command")
+        )
+        if role == "anonymous":
+            assert response.status_code == 401
+        elif ROLES.index(role) < least:
+            assert response.status_code == 403
+        else:
+            assert response.status_code not in (401, 403)
+        if response.status_code >= 400:
+            assert set(response.json()) == {"detail", "code"}
+
+    holds()
+
+
+def test_every_body_has_an_example_that_fits_its_schema() -> None:
+    checked = 0
+    for path, method, operation in operations(DOCUMENT):
+        bodies = [operation.get("requestBody", {})]
+        bodies += [answer for _, answer in operation["responses"].items()]
+        for body in bodies:
+            content = resolved(body).get("content", {}).get("application/json")
+            if content is None:
+                continue
+            assert "example" in content, (method, path)
+            schema = content["schema"] | {"components": DOCUMENT["components"]}
+            Draft202012Validator(schema).validate(content["example"])
+            checked += 1
+    assert checked > 200
+
+
+def resolved(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of the document, or what it refers to."""
+    if "$ref" not in part:
+        return part
+    found: dict[str, Any] = DOCUMENT
+    for name in part["$ref"].removeprefix("#/").split("/"):
+        found = found[name]
+    return found
+
+
+def test_every_refusal_is_documented_with_its_shape() -> None:
+    for path, method, operation in operations(DOCUMENT):
+        wanted = {"401", "429"}
+        if method != "get":
+            wanted |= {"403", "409", "413", "422"}
+        if "{" in path:
+            wanted |= {"404"}
+        assert wanted <= set(operation["responses"]), (method, path)
+        for status in wanted:
+            content = resolved(operation["responses"][status])["content"]
+            shape = content["application/json"]["schema"]["$ref"]
+            assert shape == "#/components/schemas/ErrorOut"
