@@ -23,7 +23,7 @@ from django.utils.safestring import SafeString
 from .dashboard import fleet, fragments
 from .dashboard.dirty import Dirty
 from .dashboard.pages import PENDING, FleetPage, LivePage, MysisPage
-from .live import Viewer, ViewerOverflowError, hub
+from .live import Viewer, ViewerOverflowError, hub, sockets
 from .models import Mysis
 
 FLUSH = 0.25
@@ -58,11 +58,13 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(code=NOT_FOUND)
             return
         self.page = page
+        sockets.open["dashboard"] += 1
         self.task = asyncio.create_task(self._run(), name="dashboard")
 
     async def disconnect(self, code: int) -> None:
         """Stop the flow."""
         if self.task is not None:
+            sockets.open["dashboard"] -= 1
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
 

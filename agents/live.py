@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,6 +93,11 @@ class Hub:
             return False
         return task.get_loop() is asyncio.get_running_loop()
 
+    @property
+    def viewers(self) -> int:
+        """How many read along now."""
+        return len(self._viewers)
+
     def unsubscribe(self, viewer: Viewer) -> None:
         """Leave; the queue goes with it."""
         self._viewers.discard(viewer)
@@ -154,6 +160,17 @@ async def newest_position(database: psycopg.AsyncConnection[Any]) -> Position:
 
 
 hub = Hub()
+
+
+@dataclass
+class Sockets:
+    """The WebSockets of this process, counted for who watches it."""
+
+    open: Counter[str] = field(default_factory=Counter)
+    dropped: int = 0
+
+
+sockets = Sockets()
 
 
 async def stream_after(

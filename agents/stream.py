@@ -20,7 +20,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from memory.owners import find_owner, number_of
 
 from .events import Item, Kind
-from .live import ViewerOverflowError, hub, stream_after
+from .live import ViewerOverflowError, hub, sockets, stream_after
 
 SIGNED_OUT = 4401
 BAD_REQUEST = 4400
@@ -122,6 +122,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
         except WishError as error:
             await self.close(code=BAD_REQUEST, reason=str(error))
             return
+        sockets.open["stream"] += 1
         self.tasks = (
             asyncio.create_task(self._run(wish), name="event-stream"),
             asyncio.create_task(self._watch_caller(), name="event-stream-caller"),
@@ -129,6 +130,8 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def disconnect(self, code: int) -> None:
         """Stop reading for this client."""
+        if self.tasks:
+            sockets.open["stream"] -= 1
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -137,6 +140,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
         try:
             await self._follow(wish)
         except TooSlowError:
+            sockets.dropped += 1
             await self.close(code=TOO_SLOW, reason="You do not read: come back.")
         except Exception:
             logger.exception("An event stream failed.")

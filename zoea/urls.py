@@ -9,9 +9,11 @@ from django.views.generic import RedirectView
 from . import views
 from .api import api
 from .auth.roles import API_ROOT
+from .metrics import metrics
 
 urlpatterns = [
     path(f"{API_ROOT.lstrip('/')}/", api.urls),
+    path("metrics", metrics, name="metrics"),
     path("sign-in/", views.sign_in, name="sign-in"),
     path("sign-in/<str:secret>/", views.sign_in_link, name="sign-in-link"),
     path("sign-out/", views.sign_out, name="sign-out"),

@@ -116,7 +116,7 @@ async def test_open_sockets_are_counted(bearer) -> None:
         assert await asyncio.to_thread(sockets) == 0
         url = f"{server.socket}/ws/v1/events"
         async with connect(url, additional_headers=bearer) as client:
-            await asyncio.to_thread(actions.create_mysis, name="Eve", by="me")
+            actions.create_mysis(name="Eve", by="me")
             await client.recv()
             assert await asyncio.to_thread(sockets) == 1
         async with asyncio.timeout(20):
