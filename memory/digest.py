@@ -18,13 +18,14 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from . import under_way
 from .gamestate import merge as rules
 from .gamestate.encounters import Self
 from .gamestate.extract import Result
 from .gamestate.notices import MOST_BEYOND, Notice, read_notices
 from .gamestate.reactions import outcome_of
 from .gamestate.types import Snapshot, Stale
-from .models import ActionUnderWay, GameEvent, GameSnapshot
+from .models import GameEvent, GameSnapshot
 from .stored import (
     BEFORE_LOGOUT,
     lock,
@@ -103,7 +104,7 @@ def _sane(username: str, result: Result) -> Result:
 
 def _end_actions(username: str, notices: Sequence[Notice]) -> None:
     """An action whose outcome is told is not under way any more."""
-    waiting = list(ActionUnderWay.objects.filter(username=username).order_by("pk"))
+    waiting, ended = under_way.waiting(username), []
     for notice in notices:
         told = outcome_of(notice)
         if notice.kind == "action_error":
@@ -111,8 +112,9 @@ def _end_actions(username: str, notices: Sequence[Notice]) -> None:
         for row in waiting:
             if row.tool == told and notice.at and row.asked_at < notice.at:
                 waiting.remove(row)
-                row.delete()
+                ended.append(row)
                 break
+    under_way.end(ended)
 
 
 def _keep(username: str, notices: Sequence[Notice], now: datetime) -> Sequence[Notice]:
@@ -149,11 +151,26 @@ def _event(username: str, notice: Notice, now: datetime) -> GameEvent:
     )
 
 
-def _merged(username: str, new: Sequence[Notice], tick: int | None) -> list[Changed]:
-    """Make the snapshots anew that a new event concerns, and leave all others alone."""
+def merge_into(
+    username: str, tool: str, asked_at: datetime, tick: int | None
+) -> list[Changed]:
+    """Merge the events that were told while an answer was on its way, under the lock."""
+    told = GameEvent.objects.filter(username=username, received_at__gte=asked_at)
+    notices = [notice_of(row) for row in told.order_by("pk")]
+    return _merged(username, notices, tick, tool) if notices else []
+
+
+def _merged(
+    username: str, new: Sequence[Notice], tick: int | None, tool: str = ""
+) -> list[Changed]:
+    """Make the snapshots anew that a new event concerns, and leave all others alone.
+
+    ``tool`` is the only one to look at, "" for all.
+    """
     kept = GameSnapshot.objects.filter(username=username, logged_out_at=None)
     kept = kept.exclude(stale_reason=BEFORE_LOGOUT).order_by("pk")
-    hit = _concerned(username, kept, new)
+    only = kept.filter(tool_name=tool) if tool else kept
+    hit = _concerned(username, only, new)
     if not hit:
         return []
     # What is mergeable tells together who the player is, and how large items are.
@@ -161,11 +178,11 @@ def _merged(username: str, new: Sequence[Notice], tick: int | None) -> list[Chan
     snapshots = {row.pk: snapshot_of(row) for row in rows}
     known = rules.known(username, snapshots.values(), sizes_of(username))
     rows = [row for row in rows if row.pk in hit]
-    events = _events_since(username, min(row.captured_at for row in rows))
+    events = _events_since(username, min(_asked(row) for row in rows))
     changed = []
     for row in rows:
         before = snapshots[row.pk]
-        told = [notice for at, notice in events if at > row.captured_at]
+        told = [notice for at, notice in events if at > _asked(row)]
         if len(told) > MOST_TOLD:
             after = rules.overrun(before, tick)
         else:
@@ -174,6 +191,11 @@ def _merged(username: str, new: Sequence[Notice], tick: int | None) -> list[Chan
             _save(row, after)
             changed.append(_changed(before, after))
     return changed
+
+
+def _asked(row: GameSnapshot) -> datetime:
+    """What was told before this happened before it, and is in the snapshot."""
+    return row.asked_at or row.captured_at
 
 
 def _concerned(

@@ -10,6 +10,7 @@ from django.db.models import Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
+from . import under_way
 from .gamestate.happenings import MOST, RECENT_TICKS
 from .gamestate.recall import content_of, pick, read_handle
 from .gamestate.rows import StateRow, rows
@@ -58,6 +59,7 @@ def account_state(
         names=names,
         events=newest_events(username, moment) if fetched and username else (),
         fetched=fetched,
+        unsettled=under_way.open_flights(username, moment) if username else frozenset(),
     )
 
 

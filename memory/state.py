@@ -18,10 +18,9 @@ from django.db.models import Max
 from django.utils import timezone
 
 from . import under_way
-from .digest import merge
+from .digest import merge, merge_into
 from .gamestate import clock, extract, invalidation
 from .gamestate.extract import Result
-from .gamestate.flight import shows_at_rest
 from .gamestate.types import Stale
 from .marking import Touched, mark_rows
 from .models import (
@@ -99,17 +98,9 @@ def capture(
         return None
     stamped = clock.stamp(result.tick, seen, now, settings.ZOEA_SECONDS_PER_TICK)
     present = stamped if stamped is not None else tick_now(seen, now)
-    if shows_at_rest(tool, result.content):
-        under_way.end_flights(username, present, asked_at or now)
-    # Action by action: one under way keeps no older doubt alive.
-    marks = tuple(
-        dict.fromkeys(
-            (
-                *_still_to_come(username, tool, args, present, now),
-                *_meanwhile(username, tool, args, asked_at),
-            )
-        )
-    )
+    if not args:
+        under_way.see(username, tool, result, present, asked_at or now)
+    marks = _inherited(username, tool, args, present, asked_at)
     row = GameSnapshot(
         username=username,
         tool_name=tool,
@@ -124,6 +115,8 @@ def capture(
     put_stale(row, invalidation.joined(marks, present))
     _upsert(row)
     _forget_oldest(username, tool)
+    # Events told while this was on its way: nobody knows whether it holds them.
+    merge_into(username, tool, asked_at or now, present)
     return row
 
 
@@ -140,8 +133,8 @@ def invalidate(
     """Mark what an action made untrue (G6).
 
     Returns the rows whose confidence changed by it: what was untrue before is marked
-    anew, but it is no news. ``mutation`` is the server's own word on the tool, ``asked_at`` when the call
-    was sent.
+    anew, but it is no news. ``mutation`` is the server's own word on the tool,
+    ``asked_at`` when the call was sent.
     """
     lock(username)
     now = timezone.now()
@@ -150,8 +143,10 @@ def invalidate(
     hits = invalidation.touched(tool, args, result, around)
     asked = Stale(tool, tick, (), asked_at or now, done=now)
     if hits:
+        if not result.is_error and not result.is_unknown:
+            under_way.act(username, tool, tick, asked_at or now)
         resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
-        under_way.sets_out(username, replace(asked, tick=resolves), result)
+        under_way.keep(username, replace(asked, tick=resolves), result, args)
     return mark_rows(username, hits, asked)
 
 
@@ -192,6 +187,7 @@ def lose_events(username: str, reason: str) -> list[Touched]:
     now = timezone.now()
     tick = tick_now(sighting_of(username), now)
     lost = Stale(reason, tick, (), now, done=now)
+    under_way.keep(username, lost, Result(content=None), {})
     return mark_rows(username, invalidation.lost(reason), lost)
 
 
@@ -265,41 +261,35 @@ def _forget_oldest(username: str, tool: str) -> None:
     rows.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
 
 
-def _still_to_come(
+def _inherited(
     username: str,
     tool: str,
     args: Mapping[str, object],
     tick: int | None,
-    now: datetime,
+    asked_at: datetime | None,
 ) -> tuple[Stale, ...]:
-    """The marks of a new snapshot, by the actions that take effect only later."""
-    known = _known_marks(username)
-    by_tick = invalidation.inherited_marks(known, tool, args, tick)
-    waiting = [
-        Stale(row.tool, row.tick, (), row.asked_at)
-        for row in ActionUnderWay.objects.filter(username=username).order_by("pk")
-        if under_way.is_under_way(row, tick, now)
-    ]
-    new = invalidation.marks_for(waiting, tool, args)
-    return tuple(dict.fromkeys((*by_tick, *new)))
+    """The marks of a new snapshot: one for each action that it may not show yet.
+
+    Such an action takes effect only later, or was not over when this was asked for.
+    Action by action: one under way keeps no older doubt alive.
+    """
+    known = invalidation.inherited_marks(_known_marks(username), tool, args, tick)
+    late = under_way.still_to_come(username, tick, timezone.now())
+    late += under_way.not_over(username, asked_at) if asked_at else []
+    new = invalidation.marks_for(map(under_way.mark_of, late), tool, args)
+    once = {(mark.reason, mark.at, mark.fields): mark for mark in (*known, *new)}
+    return tuple(sorted(once.values(), key=_asked_of))
+
+
+def _asked_of(mark: Stale) -> str:
+    return mark.at.isoformat() if mark.at else ""
 
 
 def _known_marks(username: str) -> list[Stale]:
     """The marks of all the account's rows, the oldest action first."""
     rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
     known = [mark for (marks,) in rows.values_list("marks") for mark in marks_of(marks)]
-    return sorted(known, key=lambda mark: mark.at.isoformat() if mark.at else "")
-
-
-def _meanwhile(
-    username: str, tool: str, args: Mapping[str, object], asked_at: datetime | None
-) -> tuple[Stale, ...]:
-    """The marks of actions that were not over when a snapshot was asked for."""
-    if asked_at is None:
-        return ()
-    known = _known_marks(username)
-    late = [mark for mark in known if mark.done and mark.done >= asked_at]
-    return invalidation.marks_for(late, tool, args)
+    return sorted(known, key=_asked_of)
 
 
 def _is_overtaken(

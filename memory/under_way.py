@@ -1,13 +1,19 @@
-"""Actions that have still to take effect, and when they are over."""
+"""The actions of late: which have still to take effect, and which have overtaken what.
+
+Every action that may have changed something is kept for a while, also where no
+snapshot was there to be marked: an answer that was asked for before it ended, or
+before it takes effect, still shows the old truth.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.utils import timezone
 
-from .gamestate import invalidation
+from .gamestate import flight, invalidation
 from .gamestate.extract import Result
 from .gamestate.flight import FLIGHTS
 from .gamestate.types import Stale
@@ -15,52 +21,149 @@ from .models import ActionUnderWay
 
 # No action takes longer, by the wall clock.
 KEPT_UNDER_WAY = timedelta(hours=6)
+# No answer is on its way for longer than this.
+LONGEST_CALL = timedelta(minutes=10)
+LONGEST_TARGET = 200
+NOT_OPEN = timedelta(seconds=1)
 
 
-def end_flights(username: str, tick: int | None, asked_at: datetime) -> None:
-    """A flight of unknown outcome is over, or never began, where the ship rests.
-
-    Only from when on it would have begun: until then a ship that will fly rests too.
-    """
-    rows = ActionUnderWay.objects.filter(username=username, tool__in=FLIGHTS)
-    wait = invalidation.QUEUE_MARGIN_TICKS * settings.ZOEA_SECONDS_PER_TICK
-    for row in rows.order_by("pk"):
-        begun = row.asked_at + timedelta(seconds=wait) <= asked_at
-        if row.tick is not None and tick is not None:
-            begun = row.tick <= tick
-        if _is_open(row) and begun:
-            row.delete()
+# -- kept ----------------------------------------------------------------------
 
 
-def _is_open(row: ActionUnderWay) -> bool:
-    """Whether nobody knows how long it takes: only the game tells that it is over."""
-    return row.until - row.asked_at >= KEPT_UNDER_WAY
+def keep(
+    username: str, action: Stale, result: Result, args: Mapping[str, object]
+) -> None:
+    """Remember an action that was answered; the caller holds the account's lock."""
+    now = timezone.now()
+    clear(username, now)
+    asked = action.at or now
+    queued = result.queued or result.is_unknown
+    ActionUnderWay.objects.create(
+        username=username,
+        tool=action.reason[:200],
+        target=flight.target_of(args)[:LONGEST_TARGET],
+        tick=action.tick if queued else None,
+        asked_at=asked,
+        done_at=action.done or now,
+        until=now + _longest(action.reason, result) if queued else asked,
+    )
+
+
+def _longest(tool: str, result: Result) -> timedelta:
+    if result.is_unknown and tool in FLIGHTS:
+        return KEPT_UNDER_WAY
+    ticks = (result.duration_ticks or 1) + invalidation.QUEUE_MARGIN_TICKS
+    return min(
+        timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK), KEPT_UNDER_WAY
+    )
+
+
+def clear(username: str, now: datetime) -> int:
+    """Forget the actions that are over and can overtake nothing any more; how many."""
+    late = now - LONGEST_CALL
+    rows = ActionUnderWay.objects.filter(username=username, until__lt=late)
+    return rows.exclude(done_at__gte=late).delete()[0]
+
+
+def end(rows: Iterable[ActionUnderWay]) -> None:
+    """Write that actions are over; each may still have overtaken an answer."""
+    ended = list(rows)
+    for row in ended:
+        row.until, row.tick = row.asked_at, None
+    ActionUnderWay.objects.bulk_update(ended, ["until", "tick"])
+
+
+def mark_of(row: ActionUnderWay) -> Stale:
+    """A stored action as the mark that it leaves."""
+    return Stale(row.tool, row.tick, (), row.asked_at, row.done_at)
+
+
+# -- asked ---------------------------------------------------------------------
+
+
+def waiting(username: str) -> list[ActionUnderWay]:
+    """The actions whose end nobody has told, the oldest first."""
+    rows = ActionUnderWay.objects.filter(username=username).order_by("pk")
+    return [row for row in rows if row.until > row.asked_at]
+
+
+def still_to_come(
+    username: str, tick: int | None, now: datetime
+) -> list[ActionUnderWay]:
+    """The actions that have not taken effect yet."""
+    return [row for row in waiting(username) if is_under_way(row, tick, now)]
+
+
+def not_over(username: str, asked_at: datetime) -> list[ActionUnderWay]:
+    """The actions that were not answered yet when something was asked for."""
+    rows = ActionUnderWay.objects.filter(username=username, done_at__gte=asked_at)
+    return list(rows.order_by("pk"))
 
 
 def is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
     """Whether an action has not taken effect yet, by the tick or else by the clock."""
-    if _is_open(row):
-        return row.until > now
-    if row.tick is None or tick is None:
+    if _is_open(row) or row.tick is None or tick is None:
         return row.until > now
     return invalidation.carried(Stale(row.tool, row.tick), tick) is not None
 
 
-def sets_out(username: str, action: Stale, result: Result) -> None:
-    """Remember a queued action, and forget those that are surely over."""
-    now = timezone.now()
-    rows = ActionUnderWay.objects.filter(username=username)
-    rows.filter(until__lt=now - KEPT_UNDER_WAY).delete()
-    if not (result.queued or result.is_unknown):
-        return
-    ticks = (result.duration_ticks or 1) + invalidation.QUEUE_MARGIN_TICKS
-    pace = timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK)
-    if result.is_unknown and action.reason in FLIGHTS:
-        pace = KEPT_UNDER_WAY
-    ActionUnderWay.objects.create(
-        username=username,
-        tool=action.reason[:200],
-        tick=action.tick,
-        asked_at=action.at or now,
-        until=now + min(pace, KEPT_UNDER_WAY),
-    )
+# -- flights of unknown outcome --------------------------------------------------
+
+
+def _is_open(row: ActionUnderWay) -> bool:
+    """Whether nobody knows how long it takes: only the game tells that it is over."""
+    return row.tool in FLIGHTS and row.until - row.asked_at >= KEPT_UNDER_WAY
+
+
+def open_flights(username: str, now: datetime) -> frozenset[str]:
+    """The flights that the ship may still be on, for all that is known."""
+    rows = ActionUnderWay.objects.filter(username=username, tool__in=FLIGHTS)
+    return frozenset(row.tool for row in rows if _is_open(row) and row.until > now)
+
+
+def see(
+    username: str, tool: str, result: Result, tick: int | None, asked_at: datetime
+) -> None:
+    """Learn from an answer what became of the flights of unknown outcome.
+
+    They are over, or never began, where the ship rests; but only from when on they
+    would have begun: until then a ship that will fly rests too. In flight the answer
+    may say how long it lasts.
+    """
+    content = result.content
+    flying = flight.ticks_left(content)
+    rests = flight.shows_at_rest(tool, content)
+    ended = []
+    for row in _open_rows(username):
+        if flying is not None and tick is not None:
+            left = flying + invalidation.QUEUE_MARGIN_TICKS
+            row.tick = tick + left
+            arrival = asked_at + timedelta(
+                seconds=left * settings.ZOEA_SECONDS_PER_TICK
+            )
+            # No longer open: how long it takes is known.
+            row.until = min(arrival, row.asked_at + KEPT_UNDER_WAY - NOT_OPEN)
+            row.save(update_fields=["tick", "until"])
+        elif rests or flight.shows_arrival(tool, content, row.target):
+            ended += [row] if _has_begun(row, tick, asked_at) else []
+    end(ended)
+
+
+def act(username: str, tool: str, tick: int | None, asked_at: datetime) -> None:
+    """Who could act where only a resting ship can is not in flight."""
+    if tool in flight.NEED_REST:
+        rows = _open_rows(username)
+        end(row for row in rows if _has_begun(row, tick, asked_at))
+
+
+def _open_rows(username: str) -> list[ActionUnderWay]:
+    rows = ActionUnderWay.objects.filter(username=username, tool__in=FLIGHTS)
+    return [row for row in rows.order_by("pk") if _is_open(row)]
+
+
+def _has_begun(row: ActionUnderWay, tick: int | None, asked_at: datetime) -> bool:
+    """Whether a flight would have begun by a call, if it ever has."""
+    if row.tick is not None and tick is not None:
+        return row.tick <= tick
+    wait = invalidation.QUEUE_MARGIN_TICKS * settings.ZOEA_SECONDS_PER_TICK
+    return row.asked_at + timedelta(seconds=wait) <= asked_at

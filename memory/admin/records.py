@@ -63,9 +63,9 @@ class EventAdmin(ReadOnlyAdmin[GameEvent]):
 
 @admin.register(ActionUnderWay)
 class ActionAdmin(ReadOnlyAdmin[ActionUnderWay]):
-    """Queued actions whose effect is still to come."""
+    """Actions of late, and when each takes effect."""
 
-    list_display = ("username", "tool", "tick", "asked_at", "until")
+    list_display = ("username", "tool", "tick", "asked_at", "done_at", "until")
     search_fields = ("username", "tool")
 
 

@@ -10,6 +10,8 @@ from memory.gamestate.confidence import (
     confidence,
     stale_paths,
 )
+from memory.gamestate.flight import SETTLES
+from memory.gamestate.invalidation import AND
 from memory.gamestate.layout import Entry, Line, Section
 from memory.gamestate.paths import lookup, primary
 from memory.gamestate.scene import Scene, call_of, key_of
@@ -135,8 +137,15 @@ def _mark(scene: Scene, snapshot: Snapshot) -> str:
 
 
 def remedy(scene: Scene, snapshot: Snapshot) -> str:
-    """``call get_status``, or when to, where the action is still under way."""
+    """``call get_status``, or when to, where the action is still under way.
+
+    While nobody knows whether a flight is over, what is asked for stays in doubt:
+    another tool settles that first.
+    """
     mark, now = snapshot.stale, scene.state.current_tick
+    flown = mark and scene.state.unsettled.intersection(mark.reason.split(AND))
+    if flown and snapshot.tool != SETTLES:
+        return f"call {SETTLES}, then {line(snapshot.tool, 40)}"
     pending = mark and mark.tick is not None and now is not None and mark.tick > now
     return f"call {line(snapshot.tool, 40)}{' then' if pending else ''}"
 

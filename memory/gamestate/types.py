@@ -88,6 +88,7 @@ class AccountState:
     the previous `Rendered`; values that differ from it are shown with what they
     were. ``thresholds`` replace the built-in ones by tool. ``events`` are the newest,
     oldest first, and ``fetched`` says that the program itself asks for them.
+    ``unsettled`` are flights of which nobody knows whether they are over.
     """
 
     username: str | None
@@ -100,3 +101,4 @@ class AccountState:
     names: Mapping[str, str] = field(default_factory=dict)
     events: tuple[Happening, ...] = ()
     fetched: bool = False
+    unsettled: frozenset[str] = frozenset()

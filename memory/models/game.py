@@ -89,15 +89,20 @@ class GameEvent(models.Model):
 
 
 class ActionUnderWay(models.Model):
-    """A queued action: until it takes effect new snapshots still show the old truth.
+    """An action of late: until it takes effect new snapshots still show the old truth.
 
-    ``until`` stands for ``tick`` where the account's tick is unknown.
+    ``until`` stands for ``tick`` where the account's tick is unknown; it equals
+    ``asked_at`` where the action is over. ``done_at`` is when it was answered: what
+    was asked for before that may still show the old truth too. ``target`` is where a
+    flight goes.
     """
 
     username = models.CharField(max_length=100, db_index=True)
     tool = models.CharField(max_length=200)
     tick = models.BigIntegerField(null=True, blank=True)
     asked_at = models.DateTimeField()
+    done_at = models.DateTimeField(null=True, blank=True)
+    target = models.CharField(max_length=200, blank=True)
     until = models.DateTimeField()
 
     class Meta:

@@ -11,7 +11,7 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memory import state
+from memory import state, under_way
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.render import render
@@ -410,7 +410,7 @@ def test_a_flight_whose_answer_was_lost_lasts_until_the_ship_is_seen(tool):
     capture("get_system", {"system": {"id": "sol"}, "pois": []})
     capture("get_status")
     assert levels()["get_status"] == levels()["get_system"] == Confidence.FRESH
-    assert not ActionUnderWay.objects.exists()
+    assert under_way.waiting("Ada") == []
 
 
 def test_a_lost_flight_is_over_when_its_end_is_told():
