@@ -120,8 +120,15 @@ def _strategies() -> list[tuple[str, str]]:
     return [("", "its own policy"), *((name, name) for name in registry.names())]
 
 
+def _others() -> list[tuple[str, str]]:
+    return [("", "nothing"), *((name, name) for name in registry.names())]
+
+
 class WhatIfForm(forms.Form):
-    """What a context would be under another strategy, window or budget."""
+    """What a context would be under another strategy, window or budget.
+
+    ``against`` is a second strategy to lay beside it, ``beside`` that one's window.
+    """
 
     strategy = forms.ChoiceField(required=False, choices=_strategies)
     window = forms.IntegerField(
@@ -133,31 +140,49 @@ class WhatIfForm(forms.Form):
         max_value=10_000_000,
         label="Budget, tokens",
     )
+    against = forms.ChoiceField(required=False, choices=_others, label="Beside it")
+    beside = forms.IntegerField(
+        required=False, min_value=1, max_value=10_000, label="Its window"
+    )
 
     def has_values(self) -> bool:
         """Whether anything differs from the Mysis's own policy."""
         return self.is_valid() and any(
-            self.cleaned_data.get(name) for name in self.fields
+            self.cleaned_data.get(name) for name in ("strategy", "window", "budget")
         )
 
     def changes(self, subject: Subject) -> dict[str, Any]:
         """What ``preview`` takes, on top of what the Mysis has."""
         values = self.cleaned_data
+        return self._changes(subject, values["strategy"], values["window"])
+
+    def other(self, subject: Subject) -> dict[str, Any] | None:
+        """The same for the strategy beside it, None where none is chosen."""
+        values = self.cleaned_data
+        if not values["against"]:
+            return None
+        return self._changes(subject, values["against"], values["beside"])
+
+    def _changes(
+        self, subject: Subject, strategy: str, window: int | None
+    ) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        same = values["strategy"] in ("", subject.strategy)
-        if values["strategy"]:
-            found["strategy"] = values["strategy"]
-        if values["window"] is not None:
+        same = strategy in ("", subject.strategy)
+        if strategy:
+            found["strategy"] = strategy
+        if window is not None:
             own = dict(subject.options) if same else {}
-            found["options"] = {**own, "window": values["window"]}
-        if values["budget"] is not None:
-            reserve = min(subject.budget.reserve, values["budget"] // 4)
-            found["budget"] = Budget(values["budget"], reserve)
+            found["options"] = {**own, "window": window}
+        tokens = self.cleaned_data["budget"]
+        if tokens is not None:
+            found["budget"] = Budget(tokens, min(subject.budget.reserve, tokens // 4))
         return found
 
-    def blame(self, detail: str) -> None:
+    def blame(self, detail: str, *, beside: bool = False) -> None:
         """Show a refusal at the field that it names."""
         name = next((n for n in self.fields if n in detail.split(":")[0]), None)
+        if beside:
+            name = "beside" if name == "window" else "against"
         self.add_error(name, detail)
 
 

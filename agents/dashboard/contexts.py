@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from memory.shown import show
 
 from . import charts
 from .lines import Call, calls
+from .wording import text_of
 
 SHOWN = 12_000
 EXCERPT = 140
@@ -70,6 +70,8 @@ class Shown:
     digest: str
     dialect: str
     intact: bool | None
+    messages: Sequence[Mapping[str, Any]]
+    system: str | None
 
 
 def of_preview(prepared: Prepared) -> Shown:
@@ -139,6 +141,8 @@ def _shown(
         digest=account.digest,
         dialect=account.dialect,
         intact=account.intact,
+        messages=messages,
+        system=system,
     )
 
 
@@ -191,12 +195,3 @@ def _category(role: str, kind: str) -> str:
     if kind in ("state", "summary"):
         return kind
     return role if role in charts.CATEGORIES else "user"
-
-
-def text_of(content: Any) -> str:
-    """A message's content as text; blocks of other dialects as JSON."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    return json.dumps(content, indent=2, ensure_ascii=False)

@@ -137,3 +137,9 @@ def part(parts: Mapping[str, Placed], name: str) -> Placed:
 def count(parts: Mapping[str, Placed], state: str) -> Placed:
     """The fragment that counts the Myses of a state."""
     return parts[f"count-{state}"]
+
+
+@register.filter
+def side(place: int) -> str:
+    """The letter of the first, second, ... of things laid side by side."""
+    return chr(ord("A") + place - 1)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents import context
 from agents.actions import ActionError
-from agents.dashboard import charts, contexts
+from agents.dashboard import calls, changes, charts, comparing, contexts
 from agents.dashboard.addresses import find_mysis, page_key
 from agents.forms import WhatIfForm
 from agents.models import Mysis
 from memory.models import SentContext
 from memory.preview import Prepared
+
+VIEWS = {
+    "messages": "Messages",
+    "changes": "Since the last call",
+    "compare": "Side by side",
+    "raw": "Raw",
+}
+OF_PAST = ("messages", "changes", "raw")
 
 
 @require_safe
@@ -24,45 +33,94 @@ def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
     """The exact next payload; what-if values come as GET parameters."""
     mysis = find_mysis(key)
     form = WhatIfForm(request.GET or None)
-    prepared = _prepare(mysis, form)
+    prepared, other = _prepare(mysis, form)
     if prepared is not None and request.GET.get("format") == "json":
-        return _download(prepared)
+        return _download(contexts.of_preview(prepared))
     shown = contexts.of_preview(prepared) if prepared else None
     values = {
         "form": form,
         "shown": shown,
         "prepared": prepared,
         "what_if": bool(form.is_bound and form.has_values()),
-        "raw_query": _raw_query(request),
+        **_compared(prepared, other),
+        "summaries": calls.summaries(mysis.pk),
+        **_view(request, mysis.pk, shown, None),
     }
     return _page(request, mysis, values, 422 if form.errors else 200)
 
 
-def _prepare(mysis: Mysis, form: WhatIfForm) -> Prepared | None:
-    if form.is_bound and not form.is_valid():
-        return None
+def _prepare(mysis: Mysis, form: WhatIfForm) -> tuple[Prepared | None, Prepared | None]:
+    """The view asked for, and the one to lay beside it if one is chosen."""
+    if not form.is_bound:
+        return context.preview(mysis), None
+    if not form.is_valid():
+        return None, None
+    subject = context.subject_of(mysis)
     try:
-        if not form.is_bound:
-            return context.preview(mysis)
-        return context.preview(mysis, **form.changes(context.subject_of(mysis)))
+        prepared = context.preview(mysis, **form.changes(subject))
     except ActionError as error:
         form.blame(error.detail)
-        return None
+        return None, None
+    other = form.other(subject)
+    try:
+        return prepared, None if other is None else context.preview(mysis, **other)
+    except ActionError as error:
+        form.blame(error.detail, beside=True)
+        return prepared, None
 
 
-def _raw_query(request: HttpRequest) -> str:
+def _compared(prepared: Prepared | None, other: Prepared | None) -> dict[str, Any]:
+    if prepared is None or other is None:
+        return {}
+    comparison = comparing.of(prepared, other)
+    return {"comparison": comparison, "sides": (comparison.a, comparison.b)}
+
+
+def _view(
+    request: HttpRequest,
+    mysis_id: int,
+    shown: contexts.Shown | None,
+    sent: SentContext | None,
+) -> dict[str, Any]:
+    """Which way of showing it is asked for, and what that one needs."""
+    compared = request.GET.get("against") and sent is None
+    wanted = request.GET.get("view", "compare" if compared else "messages")
+    offered = VIEWS if sent is None else {name: VIEWS[name] for name in OF_PAST}
+    view = wanted if wanted in offered else "messages"
+    found: dict[str, Any] = {
+        "view": view,
+        "views": [(n, label, _query(request, view=n)) for n, label in offered.items()],
+        "json_query": _query(request, format="json"),
+        "recent": calls.recent(mysis_id),
+    }
+    if shown is None:
+        return found
+    earlier, prefix = changes.before(mysis_id, sent), 0
+    if earlier is not None:
+        since = changes.since(earlier, shown.messages, shown.system)
+        found["changes"], prefix = since, since.prefix
+    found["kept"], found["fresh"] = shown.blocks[:prefix], shown.blocks[prefix:]
+    if view == "raw":
+        found["raw"] = _json(shown)
+    return found
+
+
+def _query(request: HttpRequest, **values: str) -> str:
     query = request.GET.copy()
-    query["format"] = "json"
+    for name, value in values.items():
+        query[name] = value
     return query.urlencode()
 
 
-def _download(prepared: Prepared) -> JsonResponse:
-    assembly = prepared.assembly
-    payload: dict[str, Any] = {"messages": assembly.messages}
-    if assembly.system is not None:
-        payload = {"system": assembly.system, **payload}
-    options = {"ensure_ascii": False, "indent": 2}
-    return JsonResponse(payload, json_dumps_params=options)
+def _json(shown: contexts.Shown) -> str:
+    payload: dict[str, Any] = {"messages": list(shown.messages)}
+    if shown.system is not None:
+        payload = {"system": shown.system, **payload}
+    return json.dumps(payload, ensure_ascii=False, indent=2)
+
+
+def _download(shown: contexts.Shown) -> HttpResponse:
+    return HttpResponse(_json(shown), content_type="application/json")
 
 
 @require_safe
@@ -72,7 +130,15 @@ def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpRespons
     sent = get_object_or_404(
         rows, call__turn=min(turn_id, 2**63 - 1), call__number=min(number, 2**31 - 1)
     )
-    values = {"shown": contexts.of_sent(sent), "sent": sent, "call": sent.call}
+    shown = contexts.of_sent(sent)
+    if request.GET.get("format") == "json":
+        return _download(shown)
+    values = {
+        "shown": shown,
+        "sent": sent,
+        "call": sent.call,
+        **_view(request, sent.mysis_id, shown, sent),
+    }
     return _page(request, sent.mysis, values, 200)
 
 

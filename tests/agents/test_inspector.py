@@ -1,0 +1,166 @@
+"""The context inspector: what differs from the last call, and from a strategy."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents import context
+from agents.dashboard import changes, comparing, textdiff
+from agents.models import ModelCall, Mysis
+from memory import sent
+from memory.models import HistorySummary, SentContext
+from memory.shown import view_of
+from tests.browser import scenes
+from tests.factories import make_memory, make_mysis, make_turn
+
+
+@pytest.fixture
+def admin(db: None) -> Client:
+    """Somebody who may see everything."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("ann"))
+    return client
+
+
+def call(mysis: Mysis) -> SentContext:
+    """A model call, with what it was sent."""
+    turn = make_turn(mysis, outcome="done")
+    made = ModelCall.objects.create(turn=turn, number=1, model=mysis.model)
+    return sent.record(call_id=made.pk, prepared=context.preview(mysis))
+
+
+def test_what_the_next_call_adds_is_told_apart_from_what_it_keeps(db: None):
+    mysis = make_mysis(name="Ada")
+    scenes.talk(mysis, exchanges=2)
+    earlier = call(mysis)
+    make_memory(mysis, role="assistant", content="I mine on.")
+    make_memory(mysis, content="Sell it.", sender="operator:ann")
+    assembly = context.preview(mysis).assembly
+    found = changes.since(earlier, assembly.messages, assembly.system)
+    assert found.prefix >= 3
+    assert found.fresh == found.total - found.prefix
+    assert 0 < found.shared < found.size
+    assert 0 < found.percent < 100
+    added = [step.excerpt for step in found.steps if step.kind == "added"]
+    assert any("I mine on." in text for text in added)
+    assert any("Sell it." in text for text in added)
+
+
+def test_a_request_like_the_last_one_is_all_prefix(db: None):
+    mysis = make_mysis(name="Ada")
+    scenes.talk(mysis)
+    earlier = call(mysis)
+    messages = list(earlier.view["messages"])
+    old, system = view_of(earlier)
+    found = changes.since(earlier, old, system)
+    assert (found.percent, found.fresh, found.steps) == (100, 0, ())
+    assert found.prefix == len(messages) + (system is not None)
+
+
+def test_a_changed_message_shows_its_lines(db: None):
+    mysis = make_mysis(name="Ada")
+    scenes.talk(mysis)
+    earlier = call(mysis)
+    old, system = view_of(earlier)
+    new = [*old[:-1], {**old[-1], "content": "another end"}]
+    [step] = changes.since(earlier, new, system).steps
+    assert step.kind == "changed"
+    assert ("added", "another end") in [(x.kind, x.text) for x in step.lines]
+
+
+def test_two_strategies_side_by_side_fold_what_is_the_same(db: None):
+    mysis = make_mysis(name="Ada")
+    scenes.talk(mysis, exchanges=20)
+    wide = context.preview(mysis, strategy="full")
+    narrow = context.preview(mysis, strategy="window", options={"window": 6})
+    found = comparing.of(wide, narrow)
+    assert found.a.messages > found.b.messages
+    assert found.a.tokens > found.b.tokens
+    differing = sum(len(run.rows) for run in found.runs if not run.same)
+    assert found.differing == differing > 0
+    assert comparing.of(wide, wide).differing == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ("a\nb", "a\nb", []),
+        ("a\nb", "a\nc", ["same", "removed", "added"]),
+        ("", "a", ["added"]),
+        ("a\n", "a", ["fold"]),
+        ("\n".join("abcdefghij"), "\n".join("abcdefghiX"), ["fold", "same", "same"]),
+    ],
+)
+def test_lines_that_differ(before: str, after: str, kinds: list[str]):
+    found = [line.kind for line in textdiff.compare(before, after)]
+    assert found[: len(kinds)] == kinds
+    assert bool(found) == bool(kinds)
+
+
+def test_a_huge_text_is_not_laid_side_by_side():
+    [line] = textdiff.compare("x\n" * 2000, "y\n" * 2000)
+    assert line.kind == "fold"
+    assert "2,000 lines" in line.text
+
+
+def test_every_view_of_the_next_context_opens(admin: Client):
+    mysis = make_mysis(name="Ada")
+    scenes.play(mysis)
+    scenes.talk(mysis, exchanges=15)
+    call(mysis)
+    make_memory(mysis, role="assistant", content="<b>new</b>")
+    page = admin.get("/myses/Ada/context/").content.decode()
+    assert "New from here" in page
+    for view in ("changes", "compare", "raw", "messages", "nonsense"):
+        page = admin.get(f"/myses/Ada/context/?view={view}").content.decode()
+        assert "<b>new</b>" not in page
+    page = admin.get("/myses/Ada/context/?against=window&beside=4").content.decode()
+    assert "the same under both" in page
+    assert "tiered beside window" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("against=full&beside=4", "beside"), ("against=nonsense", "against")],
+)
+def test_a_bad_second_strategy_is_told_at_its_field(
+    admin: Client, query: str, field: str
+):
+    make_mysis(name="Ada")
+    answer = admin.get(f"/myses/Ada/context/?{query}")
+    assert answer.status_code == 422
+    assert list(answer.context["form"].errors) == [field]
+
+
+def test_a_past_call_is_compared_with_the_one_before_it(admin: Client):
+    mysis = make_mysis(name="Ada")
+    scenes.talk(mysis)
+    first = call(mysis)
+    make_memory(mysis, role="assistant", content="In between.")
+    second = call(mysis)
+    address = f"/turns/{second.call.turn_id}/calls/1/context/"
+    shown = admin.get(address).context["changes"]
+    assert shown.earlier == first
+    assert "In between." in admin.get(f"{address}?view=changes").content.decode()
+    address = f"/turns/{first.call.turn_id}/calls/1/context/?view=changes"
+    assert "No call before this one." in admin.get(address).content.decode()
+
+
+def test_compactions_stand_with_what_they_replaced(admin: Client):
+    mysis = make_mysis(name="Ada")
+    rows = scenes.talk(mysis)
+    HistorySummary.objects.create(
+        mysis=mysis,
+        first_id=rows[0].pk,
+        through_id=rows[3].pk,
+        generation=1,
+        text="We <i>mined</i>.",
+        tokens_before=5_200,
+        tokens_after=310,
+        history_hash="0" * 64,
+    )
+    page = admin.get("/myses/Ada/context/").content.decode()
+    for part in ("5,200", "310", "We &lt;i&gt;mined&lt;/i&gt;."):
+        assert part in page
