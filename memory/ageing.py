@@ -1,4 +1,9 @@
-"""Snapshots that grew old enough to be believed less, each told once."""
+"""Snapshots that grew old enough to be believed less, each told once.
+
+The pass goes over the accounts of a whole fleet, beside their turns: it looks without
+a lock which of them have anything to tell, and writes one account after the other
+under its lock, where it looks again.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,15 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from . import under_way
 from .gamestate.confidence import Confidence, Moment, age_in_ticks, grade
 from .gamestate.types import Snapshot
 from .models import AccountClock, GameSnapshot
-from .stored import BEFORE_LOGOUT, sighting, tick_now
+from .stored import BEFORE_LOGOUT, lock, sighting, tick_now
 
 STEPS = ("", str(Confidence.AGEING), str(Confidence.STALE))
 COLUMNS = (
@@ -40,19 +47,50 @@ class Crossing:
     tick: int | None
 
 
+def due(usernames: Collection[str], now: datetime | None = None) -> list[str]:
+    """The accounts that have something to tell, or to forget; read without a lock."""
+    moment = now or timezone.now()
+    crossed = {found.username for _, found in _crossed(usernames, moment)}
+    return sorted(crossed | under_way.with_old_ones(usernames, moment))
+
+
+@transaction.atomic
 def crossings(
     usernames: Collection[str], now: datetime | None = None
 ) -> list[Crossing]:
-    """What has crossed an age limit since it was asked last, in any process."""
+    """What has crossed an age limit since it was asked last, in any process.
+
+    Whoever asks has told it. The accounts are locked in one order, until the
+    transaction ends: ask for one at a time. Actions that are over are forgotten.
+    """
     moment = now or timezone.now()
-    presents = dict(_presents(usernames, moment))
-    found = []
-    for row in _watched(usernames).only(*COLUMNS).order_by("pk"):
-        present = presents[row.username]
-        crossing = _crossing(row, present)
-        if crossing is not None and _first_to_tell(row, crossing.confidence):
-            found.append(crossing)
-    return found
+    told = []
+    for name in sorted(set(usernames)):
+        lock(name)
+        under_way.clear(name, moment)
+        told += _claimed(name, moment)
+    return told
+
+
+def _claimed(username: str, now: datetime) -> list[Crossing]:
+    """Claim the crossings of a locked account, with one statement for each level."""
+    by_level: dict[str, list[int]] = {}
+    found = sorted(_crossed([username], now), key=lambda each: each[0])
+    for key, crossing in found:
+        by_level.setdefault(crossing.confidence, []).append(key)
+    for level, keys in by_level.items():
+        GameSnapshot.objects.filter(pk__in=keys).update(announced=level)
+    return [crossing for _, crossing in found]
+
+
+def _crossed(
+    usernames: Collection[str], now: datetime
+) -> Iterator[tuple[int, Crossing]]:
+    presents = dict(_presents(usernames, now))
+    for row in _watched(usernames).only(*COLUMNS):
+        crossing = _crossing(row, presents[row.username])
+        if crossing is not None:
+            yield row.pk, crossing
 
 
 def _watched(usernames: Collection[str]) -> QuerySet[GameSnapshot]:
@@ -90,11 +128,3 @@ def _crossing(row: GameSnapshot, present: Moment) -> Crossing | None:
         reason=BEFORE_LOGOUT if flagged else old,
         tick=present.current_tick,
     )
-
-
-def _first_to_tell(row: GameSnapshot, level: str) -> bool:
-    """Claim a crossing: of several processes one tells it, and once."""
-    same = GameSnapshot.objects.filter(
-        pk=row.pk, captured_at=row.captured_at, announced=row.announced
-    )
-    return bool(same.update(announced=level))

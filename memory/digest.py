@@ -179,7 +179,7 @@ def _merged(
     known = rules.known(username, snapshots.values(), sizes_of(username))
     rows = [row for row in rows if row.pk in hit]
     events = _events_since(username, min(_asked(row) for row in rows))
-    changed = []
+    written, changed = [], []
     for row in rows:
         before = snapshots[row.pk]
         told = [notice for at, notice in events if at > _asked(row)]
@@ -188,8 +188,9 @@ def _merged(
         else:
             after = rules.written(before, told, known, tick)
         if after != before:
-            _save(row, after)
+            written.append(_with(row, after))
             changed.append(_changed(before, after))
+    GameSnapshot.objects.bulk_update(written, WRITTEN)
     return changed
 
 
@@ -220,12 +221,12 @@ def _events_since(username: str, since: datetime) -> list[tuple[datetime, Notice
     return [(told[notice.id].received_at, notice) for notice in ordered]
 
 
-def _save(row: GameSnapshot, after: Snapshot) -> None:
+def _with(row: GameSnapshot, after: Snapshot) -> GameSnapshot:
     row.merged = "" if after.shown is None else json.dumps(after.shown)
     row.field_ticks = dict(after.field_ticks)
     row.counted = list(after.counted)
     put_stale(row, after.stale)
-    row.save(update_fields=WRITTEN)
+    return row
 
 
 def _changed(before: Snapshot, after: Snapshot) -> Changed:

@@ -174,9 +174,10 @@ def note(username: str, result: Result, now: datetime) -> Sighting | None:
 def _forget_ticks(username: str) -> None:
     """Ticks from before a server reset say nothing any more: the moments remain."""
     rows = GameSnapshot.objects.filter(username=username)
-    for row in rows.exclude(marks=[]).only("marks").order_by("pk"):
+    marked = list(rows.exclude(marks=[]).only("marks").order_by("pk"))
+    for row in marked:
         put_marks(row, [replace(mark, tick=None) for mark in marks_of(row.marks)])
-        row.save(update_fields=["marks"])
+    GameSnapshot.objects.bulk_update(marked, ["marks"])
     # What was merged is as old as what it was merged into.
     rows.update(game_tick=None, stale_tick=None, field_ticks={})
     ActionUnderWay.objects.filter(username=username).update(tick=None)

@@ -7,10 +7,11 @@ before it takes effect, still shows the old truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from .gamestate import flight, invalidation
@@ -60,9 +61,18 @@ def _longest(tool: str, result: Result) -> timedelta:
 
 def clear(username: str, now: datetime) -> int:
     """Forget the actions that are over and can overtake nothing any more; how many."""
+    return _old(now).filter(username=username).delete()[0]
+
+
+def with_old_ones(usernames: Collection[str], now: datetime) -> set[str]:
+    """The accounts of these that have actions to `clear`."""
+    rows = _old(now).filter(username__in=usernames)
+    return set(rows.values_list("username", flat=True))
+
+
+def _old(now: datetime) -> QuerySet[ActionUnderWay]:
     late = now - LONGEST_CALL
-    rows = ActionUnderWay.objects.filter(username=username, until__lt=late)
-    return rows.exclude(done_at__gte=late).delete()[0]
+    return ActionUnderWay.objects.filter(until__lt=late).exclude(done_at__gte=late)
 
 
 def end(rows: Iterable[ActionUnderWay]) -> None:

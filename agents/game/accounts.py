@@ -233,8 +233,10 @@ def play_as(mysis_id: int, card: Card, session: str) -> Card:
 
     The account played before keeps its snapshots, unseen until its next login.
     """
+    # The row of the Mysis before the lock of the account, as whoever ends a turn.
+    played = _activate(mysis_id, card, session)
     state.revive(card.username)
-    return _activate(mysis_id, card, session)
+    return played
 
 
 @transaction.atomic
@@ -252,9 +254,10 @@ def add_registered(
     account.save()
     if not found.password:
         logger.error("The game gave no password for %s: keep it logged in.", name)
+    played = _activate(mysis_id, Card(account.pk, name), found.session)
     # The account's entry begins, empty: rows of that name are another life's.
     state.begin(name)
-    return _activate(mysis_id, Card(account.pk, name), found.session)
+    return played
 
 
 def _activate(mysis_id: int, card: Card, session: str) -> Card:

@@ -11,7 +11,6 @@ from agents.models import Mysis
 from memory import ageing
 
 
-@transaction.atomic
 def announce(mysis_id: int | None = None) -> int:
     """Append an event for each snapshot that crossed an age limit; how many.
 
@@ -22,9 +21,15 @@ def announce(mysis_id: int | None = None) -> int:
     if mysis_id is not None:
         flown = flown.filter(pk=mysis_id)
     owners = dict(flown.values_list("account__username", "pk"))
+    return sum(_announce(name, owners[name]) for name in ageing.due(list(owners)))
+
+
+@transaction.atomic
+def _announce(username: str, mysis_id: int) -> int:
+    """One account in a transaction of its own, so that no turn waits for others."""
     lines = [
-        (events.Kind.SNAPSHOT_STALE, owners[one.username], _line(one))
-        for one in ageing.crossings(list(owners))
+        (events.Kind.SNAPSHOT_STALE, mysis_id, _line(one))
+        for one in ageing.crossings([username])
     ]
     events.append_all(lines)
     return len(lines)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import threading
 from datetime import timedelta
 
 import pytest
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memory import state
-from memory.ageing import crossings
+from memory.ageing import crossings, due
 from memory.gamestate.extract import read_result
+from memory.models import ActionUnderWay, GameSnapshot
 
 pytestmark = pytest.mark.django_db
 
 
-def capture(tool):
+def capture(tool, username="Ada"):
     state.capture(
-        username="Ada",
+        username=username,
         tool=tool,
         args={},
         text="{}",
@@ -73,3 +77,107 @@ def test_a_clock_that_goes_back_tells_nothing_twice():
     assert len(told(9)) == 1
     assert told(-500) == told(2) == []
     assert crossings([]) == []
+
+
+def test_actions_that_are_over_are_forgotten_where_nobody_plays():
+    answer = read_result({"queued": True})
+    state.invalidate(username="Ada", tool="mine", args={}, result=answer, mutation=True)
+    assert due(["Ada"]) == []
+    later = timezone.now() + timedelta(minutes=12)
+    assert due(["Ada", "Ben"], later) == ["Ada"]
+    crossings(["Ada"], later)
+    assert not ActionUnderWay.objects.exists()
+
+
+# -- beside turns ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_many_crossings_are_few_statements(count):
+    for number in range(count):
+        capture(f"get_unheard_{number}")
+    later = timezone.now() + timedelta(seconds=300)
+    with CaptureQueriesContext(connection) as queries:
+        assert len(crossings(["Ada"], later)) == count
+    assert len(queries) < 10
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_turn_that_writes_first_is_waited_for_and_looked_at_again():
+    """What looked old without the lock has been asked for anew."""
+    capture("get_nearby")
+    later = timezone.now() + timedelta(seconds=90)
+    assert due(["Ada"], later) == ["Ada"]
+    holds, told = threading.Event(), []
+
+    def turn():
+        with transaction.atomic():
+            state.note_tick(username="Ada", result=read_result({"current_tick": 101}))
+            holds.set()
+            waits_for_lock()
+            capture("get_nearby")
+            GameSnapshot.objects.update(captured_at=later, game_tick=None)
+        connections.close_all()
+
+    def look():
+        holds.wait()
+        told.extend(crossings(["Ada"], later))
+        connections.close_all()
+
+    _run(turn, look)
+    assert told == []
+    assert GameSnapshot.objects.get().announced == ""
+
+
+def waits_for_lock():
+    """Until another connection waits for an advisory lock."""
+    waiting = (
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    )
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(waiting)
+            if cursor.fetchone()[0]:
+                return
+
+
+@pytest.mark.django_db(transaction=True)
+def test_passes_and_turns_at_once_neither_lock_up_nor_tell_twice():
+    names = [f"Pilot {n}" for n in range(4)]
+    tools = [f"get_unheard_{n}" for n in range(6)]
+    for name in names:
+        for tool in tools:
+            capture(tool, name)
+    later = timezone.now() + timedelta(seconds=300)
+    told, failures = [], []
+
+    def watch(order):
+        try:
+            told.extend(crossings(order, later))
+        except Exception as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    def fly(order):
+        try:
+            for name in order:
+                state.invalidate(username=name, tool="mine", args={}, mutation=True,
+                                 result=read_result({"queued": True}))  # fmt: skip
+        except Exception as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    orders = [names, names[::-1], names[1:] + names[:1]]
+    _run(*[lambda o=o: watch(o) for o in orders], *[lambda o=o: fly(o) for o in orders])
+    assert failures == []
+    assert len(told) == len({(c.username, c.tool) for c in told}) == 24
+
+
+def _run(*works):
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -202,6 +202,29 @@ def test_only_what_an_event_concerns_is_made_anew(looks):
     assert len(looks) == 1
 
 
+@pytest.mark.parametrize("count", [2, 40])
+def test_an_event_that_concerns_many_rows_is_few_statements(count):
+    for number in range(count):
+        capture(f"get_unheard_{number}", {"a": number})
+    with CaptureQueriesContext(connection) as queries:
+        assert len(tell(item(1, "player_died", {}))) == count
+    assert len(queries) < 20
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_a_reset_of_many_marked_rows_is_few_statements(count):
+    for number in range(count):
+        capture(f"get_unheard_{number}", {"a": number})
+    state.invalidate(username="Ada", tool="something_new", args={}, mutation=True,
+                     result=read_result({"queued": True}))  # fmt: skip
+    state.note_tick(username="Ada", result=read_result({"current_tick": 5000}))
+    with CaptureQueriesContext(connection) as queries:
+        state.note_tick(username="Ada", result=read_result({"current_tick": 3}))
+    assert len(queries) < 20
+    ticks = {mark["tick"] for row in GameSnapshot.objects.all() for mark in row.marks}
+    assert ticks == {None}
+
+
 def test_more_events_than_are_counted_leave_all_in_doubt(monkeypatch, looks):
     monkeypatch.setattr(digest, "MOST_TOLD", 5)
     capture("get_cargo", CARGO)
