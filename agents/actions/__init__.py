@@ -1,0 +1,50 @@
+"""Every write that anybody can ask for: atomic, with its events.
+
+Rows of Myses are locked before they are judged, so that a start, a stop and a
+turn that ends at the same moment have one order. ``by`` says who asked:
+"operator:ann", "token:ci", "mysis:Ada", "system".
+"""
+
+from __future__ import annotations
+
+from .errors import MAX_TEXT, ActionError, clean_text
+from .messages import send_broadcast, send_message
+from .myses import (
+    check_provider,
+    create_mysis,
+    delete_mysis,
+    start_mysis,
+    stop_mysis,
+    update_mysis,
+)
+from .prompts import (
+    DEFAULT_PROMPT_NAME,
+    default_prompt,
+    rollback_prompt,
+    save_prompt,
+)
+from .states import OPEN_STATES, lock, memory_line
+from .summaries import clear_failed_summaries, take_back_summary
+
+__all__ = [
+    "DEFAULT_PROMPT_NAME",
+    "MAX_TEXT",
+    "OPEN_STATES",
+    "ActionError",
+    "check_provider",
+    "clean_text",
+    "clear_failed_summaries",
+    "create_mysis",
+    "default_prompt",
+    "delete_mysis",
+    "lock",
+    "memory_line",
+    "rollback_prompt",
+    "save_prompt",
+    "send_broadcast",
+    "send_message",
+    "start_mysis",
+    "stop_mysis",
+    "take_back_summary",
+    "update_mysis",
+]

@@ -1,0 +1,56 @@
+"""The row of a Mysis: locked, set running, woken, and told of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents import events, scheduling
+from agents.events import Kind
+from agents.models import Mysis
+from memory.models import Memory
+
+from .errors import ActionError
+
+OPEN_STATES = (Mysis.State.IDLE, Mysis.State.RUNNING)
+
+
+def lock(mysis: Mysis) -> Mysis:
+    """The row as it is now, locked until the transaction ends."""
+    try:
+        return Mysis.objects.select_for_update(of=("self",)).get(pk=mysis.pk)
+    except Mysis.DoesNotExist:
+        raise ActionError(
+            f"{mysis.name} was deleted.", code="not_found", status=404
+        ) from None
+
+
+def run(mysis: Mysis, *, trigger: str) -> None:
+    mysis.state = Mysis.State.RUNNING
+    mysis.epoch += 1
+    mysis.nudges = 0
+    mysis.failures = 0
+    mysis.last_error = ""
+    mysis.save(update_fields=["state", "epoch", "nudges", "failures", "last_error"])
+    scheduling.schedule(mysis, trigger=trigger)
+
+
+def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
+    if mysis.state == Mysis.State.IDLE:
+        run(mysis, trigger=trigger)
+        state_event(mysis, by)
+    else:
+        mysis.nudges = 0
+        mysis.save(update_fields=["nudges"])
+        scheduling.schedule(mysis, trigger=trigger)
+
+
+def state_event(mysis: Mysis, by: str) -> None:
+    data = {"name": mysis.name, "state": mysis.state, "by": by}
+    if mysis.last_error:
+        data["error"] = mysis.last_error
+    events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
+
+
+def memory_line(row: Memory) -> dict[str, Any]:
+    """What the memory.added event says of a row; the text stays in the log."""
+    return {"memory_id": row.pk, "role": row.role, "origin": row.origin}
