@@ -7,6 +7,7 @@ turn that ends at the same moment have one order. ``by`` says who asked:
 
 from __future__ import annotations
 
+from .budgets import delete_budget, save_budget
 from .errors import MAX_TEXT, ActionError, clean_text
 from .messages import send_broadcast, send_message
 from .myses import (
@@ -36,10 +37,12 @@ __all__ = [
     "clear_failed_summaries",
     "create_mysis",
     "default_prompt",
+    "delete_budget",
     "delete_mysis",
     "lock",
     "memory_line",
     "rollback_prompt",
+    "save_budget",
     "save_prompt",
     "send_broadcast",
     "send_message",

@@ -51,7 +51,7 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
 
 @transaction.atomic
 def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
-    """Change name, model, prompt, policy, max_iterations, model_settings, pins."""
+    """Change name, model, prompt, policy, group, max_iterations, settings, pins."""
     locked = lock(mysis)
     pins = changes.pop("pins", None)
     for field, value in changes.items():
@@ -61,6 +61,9 @@ def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
     if pins is not None:
         locked.pins.all().delete()
         _replace_pins(locked, pins, by)
+    if locked.hold:
+        # Another policy, group or model may count in other budgets.
+        scheduling.schedule(locked, trigger="budget")
     state_event(locked, by)
     return locked
 
@@ -103,7 +106,8 @@ def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
     locked.state = Mysis.State.STOPPED
     locked.epoch += 1
     locked.activity = ""
-    locked.save(update_fields=["state", "epoch", "activity"])
+    locked.hold = ""
+    locked.save(update_fields=["state", "epoch", "activity", "hold"])
     scheduling.unschedule(locked)
     state_event(locked, by)
     return locked

@@ -25,16 +25,21 @@ def lock(mysis: Mysis) -> Mysis:
 
 
 def run(mysis: Mysis, *, trigger: str) -> None:
+    """Set a locked Mysis running, and its first turn due."""
     mysis.state = Mysis.State.RUNNING
     mysis.epoch += 1
     mysis.nudges = 0
     mysis.failures = 0
     mysis.last_error = ""
-    mysis.save(update_fields=["state", "epoch", "nudges", "failures", "last_error"])
+    mysis.hold = ""
+    mysis.save(
+        update_fields=["state", "epoch", "nudges", "failures", "last_error", "hold"]
+    )
     scheduling.schedule(mysis, trigger=trigger)
 
 
 def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
+    """Let a locked Mysis look at what came: at once, or after its call."""
     if mysis.state == Mysis.State.IDLE:
         run(mysis, trigger=trigger)
         state_event(mysis, by)
@@ -45,9 +50,12 @@ def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
 
 
 def state_event(mysis: Mysis, by: str) -> None:
+    """Say how a Mysis stands now, and who made it so."""
     data = {"name": mysis.name, "state": mysis.state, "by": by}
     if mysis.last_error:
         data["error"] = mysis.last_error
+    if mysis.hold:
+        data["hold"] = mysis.hold
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import access, myses, prompts, records, summaries
+from . import access, budgets, myses, prompts, records, summaries
 
-__all__ = ["access", "myses", "prompts", "records", "summaries"]
+__all__ = ["access", "budgets", "myses", "prompts", "records", "summaries"]

@@ -27,8 +27,10 @@ EDITABLE = (
     "policy",
     "max_iterations",
     "messaging",
+    "group",
 )
-AFTERWARDS = ("model_settings", "messaging")
+SHOWN = ("activity", "hold", "last_error", "nudges")
+AFTERWARDS = ("model_settings", "messaging", "group")
 
 
 def told_deletion(
@@ -90,11 +92,11 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         "cost",
         "last_memory_at",
     )
-    list_filter = ("state", "policy", "prompt")
+    list_filter = ("state", "group", "policy", "prompt")
     list_select_related = ("policy", "account", "prompt")
     search_fields = ("name", "model")
-    fields = (*EDITABLE, "state", "account", "activity", "last_error", "nudges")
-    readonly_fields = ("state", "account", "activity", "last_error", "nudges")
+    fields = (*EDITABLE, "state", "account", *SHOWN)
+    readonly_fields = ("state", "account", *SHOWN)
     inlines = (PinInline,)
     actions = ("start_selected", "stop_selected")
     ordering = ("name",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     accounts,
     broadcasts,
+    budgets,
     commands,
     context,
     difference,
@@ -30,4 +31,5 @@ routers = [
     events.router,
     accounts.router,
     usage.router,
+    budgets.router,
 ]

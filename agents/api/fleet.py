@@ -13,12 +13,14 @@ from django.utils import timezone
 from ninja import Router, Schema
 
 from agents import usage
+from agents.budgets import all_standings
 from agents.dashboard import game
 from agents.dashboard.activity import first_turn_since
 from agents.models import Mysis, Turn
 from memory import state
 from memory.gamestate.confidence import Confidence, confidence
 
+from .budgets import BudgetOut, document, every_budget
 from .turns import Tokens
 from .usage import UsageOut, told
 
@@ -52,7 +54,8 @@ class Redundant(Schema):
 class FleetOut(Schema):
     """Counts per state; tokens and cost (US dollars) of the last hour.
 
-    ``today`` is what all calls since 00:00 UTC came to, summaries included.
+    ``today`` is what all calls since 00:00 UTC came to, summaries included; ``held``
+    is how many Myses a budget keeps from making calls.
     """
 
     counts: dict[str, int]
@@ -62,6 +65,8 @@ class FleetOut(Schema):
     cost: float
     turns: int
     today: UsageOut
+    held: int
+    budgets: list[BudgetOut]
     staleness: dict[str, int]
     redundant_gets: Redundant
     redundant_get_rate: float
@@ -82,6 +87,8 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
         "total": sum(counts.values()),
         "tick": state.newest_tick(),
         **spent_since(turn),
+        "held": Mysis.objects.exclude(hold="").count(),
+        "budgets": [document(one) for one in all_standings(list(every_budget()))],
         "today": told(usage.totals(usage.of_today())),
         "staleness": staleness(now),
         "redundant_gets": reads,

@@ -12,6 +12,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from agents import actions, usage
+from agents.budgets import standings
 from agents.models import Mysis, Prompt
 from agents.summarizing import SUMMARY_PROMPT_NAME
 from memory.api.fields import Body, Name, Text, Whole
@@ -21,11 +22,14 @@ from memory.models import ContextPolicy, Memory
 from memory.problems import invalid
 
 from . import lookup
+from .budgets import BudgetOut, document
 from .lookup import M
 from .usage import UsageOut, told
 
 router = Router(tags=["myses"])
 
+#: What a new Mysis is given by a second action, in the same transaction.
+AFTERWARDS = ("messaging", "group")
 MaxIterations = Annotated[Whole, Field(ge=1, le=1000)]
 
 
@@ -74,9 +78,25 @@ class MysisUsage(Schema):
 
 
 class MysisDetail(MysisOut):
-    """One agent with what it used."""
+    """One agent with what it used, and with the budgets that it counts in.
 
+    ``hold`` is why it makes no call although it runs; null while it does.
+    """
+
+    group: str
+    hold: str | None
     usage: MysisUsage
+    budgets: list[BudgetOut]
+
+    @staticmethod
+    def resolve_hold(row: Mysis) -> str | None:
+        """Null while no budget holds it."""
+        return row.hold or None
+
+    @staticmethod
+    def resolve_budgets(row: Mysis) -> list[dict[str, Any]]:
+        """With what is spent; of one for each Mysis, what this one spent."""
+        return [document(one) for one in standings(row)]
 
     @staticmethod
     def resolve_usage(row: Mysis) -> dict[str, Any]:
@@ -95,6 +115,9 @@ class MysisChange(Body):
     prompt: str | None = None
     pins: Annotated[list[Text], Field(max_length=100)] | None = None
     max_iterations: MaxIterations | None = None
+    group: Annotated[
+        str | None, Field(max_length=100, description="A word that budgets can name.")
+    ] = None
     messaging: Annotated[
         bool | None, Field(description="Whether it may write to other Myses.")
     ] = None
@@ -128,11 +151,12 @@ def list_myses(request: HttpRequest, window: Query[Window]) -> Rows:
 def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
     """Make an idle Mysis; 422 for a name that is taken or an unknown provider."""
     values, by = changes_of(body), lookup.by(request)
-    messaging = values.pop("messaging", False)
+    later = {name: values.pop(name) for name in AFTERWARDS if values.get(name)}
+    values = {name: given for name, given in values.items() if name not in AFTERWARDS}
     with transaction.atomic():
         made = actions.create_mysis(**values, by=by)
-        if messaging:
-            made = actions.update_mysis(mysis=made, by=by, messaging=True)
+        if later:
+            made = actions.update_mysis(mysis=made, by=by, **later)
     return Status(201, made)
 
 
@@ -179,7 +203,7 @@ def send_message(request: HttpRequest, reference: str, body: MessageIn) -> Memor
 def changes_of(body: MysisChange) -> dict[str, Any]:
     """The given fields, with rows in place of names; raises a 422 Problem."""
     values = body.model_dump(exclude_unset=True)
-    for field in ("name", "model", "pins", "max_iterations", "messaging"):
+    for field in ("name", "model", "pins", "max_iterations", *AFTERWARDS):
         if field in values and values[field] is None:
             raise invalid(field, "cannot be null; leave it out to keep it.")
     if "prompt" in values:

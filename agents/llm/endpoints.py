@@ -87,8 +87,8 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
 
 def _find(name: str) -> tuple[_Account, str]:
     """The provider that a name begins with, and the rest of the name."""
-    rows = {row.name: row for row in Provider.objects.filter(name__in=_heads(name))}
-    for head in _heads(name):
+    rows = {row.name: row for row in Provider.objects.filter(name__in=heads(name))}
+    for head in heads(name):
         rest = name[len(head) + 1 :].strip()
         if head in rows:
             return _from_row(rows[head]), rest
@@ -105,8 +105,11 @@ def _unknown(provider: str) -> UnknownProviderError:
     )
 
 
-def _heads(name: str) -> list[str]:
-    """What may be a provider's name, longest first: both parts may hold colons."""
+def heads(name: str) -> list[str]:
+    """What of a model's name may be its provider's, longest first.
+
+    Both parts may hold colons.
+    """
     cuts = [index for index, sign in enumerate(name) if sign == ":"]
     return [name, *(name[:cut] for cut in reversed(cuts))]
 

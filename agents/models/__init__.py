@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.windows import AskedWindow
 
+from .budgets import Budget, BudgetSpend
 from .costs import Usage
 from .fleet import Account, Broadcast, Mysis, Pin
 from .minds import Prompt, PromptVersion, Provider
@@ -13,6 +14,8 @@ __all__ = [
     "Account",
     "AskedWindow",
     "Broadcast",
+    "Budget",
+    "BudgetSpend",
     "Event",
     "ModelCall",
     "Mysis",

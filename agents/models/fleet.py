@@ -121,6 +121,15 @@ class Mysis(models.Model):
         default=False,
         help_text="Whether it is given tools to write to other Myses.",
     )
+    group = models.CharField(
+        max_length=100,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="A word of your own; a budget can limit all Myses of a group.",
+    )
+    # Why it makes no call although it runs: the budget, and what to do about it.
+    hold = models.TextField(blank=True, default="", db_default="", editable=False)
     nudges = models.PositiveIntegerField(default=0, editable=False)
     # Turns in a row that the model or the game failed; back-off grows with it.
     failures = models.PositiveIntegerField(default=0, editable=False)
@@ -150,7 +159,10 @@ class Mysis(models.Model):
                 violation_error_message=NAME_TAKEN,
             ),
         ]
-        indexes = [models.Index(fields=["state"], name="mysis_state")]
+        indexes = [
+            models.Index(fields=["state"], name="mysis_state"),
+            models.Index(fields=["id"], name="mysis_held", condition=~Q(hold="")),
+        ]
 
     def __str__(self) -> str:
         return self.name

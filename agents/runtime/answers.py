@@ -11,21 +11,22 @@ from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from agents import events, usage
+from agents import budgets, events, usage
 from agents.actions import memory_line
+from agents.budgets import NOTHING, Amount
 from agents.events import Kind
-from agents.llm.types import Completion, ModelError
+from agents.llm.types import Completion, ModelError, UnreachableError
 from agents.models import Mysis
 from agents.tools.redact import clean_value
 from agents.tools.types import ToolResult
-from agents.usage import Place, Spent
+from agents.usage import Spent
 from memory import calibration
 from memory.context.tokens import estimate
 from memory.gamestate.parse import clean_text, parse_text
 from memory.models import Memory, Origin, Role
 from memory.state import tick_of
 
-from .calls import Prepared
+from .calls import Opened, Prepared
 from .records import Begun, current
 
 TOO_MANY = (
@@ -54,14 +55,15 @@ def record_answer(
 
     What was paid is recorded even where the turn has become void meanwhile.
     """
-    record_usage(prepared.place, answer, latency_ms)
+    record_usage(prepared.opened, answer, latency_ms)
     pending = _store_answer(begun, answer)
     _learn(begun, prepared, answer)
     return pending
 
 
-def record_usage(place: Place, answer: Completion, latency_ms: int) -> None:
-    """Write what an answer cost; latency in milliseconds."""
+@transaction.atomic
+def record_usage(opened: Opened, answer: Completion, latency_ms: int) -> None:
+    """Write what an answer cost, and count it in the budgets as it came out."""
     spent = Spent(
         input=answer.usage.input,
         output=answer.usage.output,
@@ -70,12 +72,20 @@ def record_usage(place: Place, answer: Completion, latency_ms: int) -> None:
         latency_ms=latency_ms,
         finish_reason=clean_text(answer.finish_reason)[:50],
     )
-    usage.record(place, spent)
+    usage.record(opened.place, spent)
+    budgets.settle(opened.taken, Amount(spent.input + spent.output, spent.cost))
 
 
-def record_refusal(place: Place, error: ModelError, latency_ms: int) -> None:
-    """Write down why a call got no answer, beside what it was sent."""
-    usage.record(place, Spent(latency_ms=latency_ms, error=clean_text(str(error))))
+@transaction.atomic
+def record_refusal(opened: Opened, error: ModelError, latency_ms: int) -> None:
+    """Write down why a call got no answer, beside what it was sent.
+
+    Budgets get back what they lent where it is certain that nothing was charged.
+    """
+    spent = Spent(latency_ms=latency_ms, error=clean_text(str(error)))
+    usage.record(opened.place, spent)
+    if error.status is not None or isinstance(error, UnreachableError):
+        budgets.settle(opened.taken, NOTHING)
 
 
 def _learn(begun: Begun, prepared: Prepared, answer: Completion) -> None:

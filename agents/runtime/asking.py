@@ -8,15 +8,15 @@ from typing import Any
 
 from agents.llm.model import complete
 from agents.llm.types import ChatMessage, Completion, Endpoint, ModelError, Tool
-from agents.usage import Place
 
 from . import answers
+from .calls import Opened
 from .crossing import step
 
 
 async def ask(
     endpoint: Endpoint,
-    place: Place,
+    opened: Opened,
     *,
     messages: Sequence[ChatMessage],
     system: str | None,
@@ -30,7 +30,7 @@ async def ask(
             endpoint, messages=messages, system=system, tools=tools, settings=settings
         )
     except ModelError as error:
-        await step(answers.record_refusal, place, error, _since(started))
+        await step(answers.record_refusal, opened, error, _since(started))
         raise
     return answer, _since(started)
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from django.db import transaction
 
-from agents import context, events, usage
+from agents import budgets, context, events, usage
+from agents.budgets import Taken
 from agents.events import Kind
+from agents.llm.prices import price
+from agents.llm.types import Endpoint
 from agents.models import ModelCall, Mysis, Turn
 from agents.usage import Place
 from memory import sent
@@ -17,20 +21,50 @@ from memory.models import SentContext
 from memory.preview import Prepared as View
 from memory.preview import prepare
 
+from .holding import release
 from .records import Begun, VoidedError, activity, current, going_on
 
 FALLBACK = "fallback_used"
 
 
 @dataclass(frozen=True, slots=True)
+class Opened:
+    """A call that may be made: where it is counted, and what budgets lent it."""
+
+    place: Place
+    taken: tuple[Taken, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A call as its row is made: of which endpoint, and its tokens by our count.
+
+    ``output_tokens`` is the most that may be answered, 0 where nothing bounds it.
+    """
+
+    endpoint: Endpoint
+    number: int
+    input_tokens: int
+    output_tokens: int = 0
+    summary: bool = False
+
+    def price(self) -> Decimal:
+        """US dollars at list prices."""
+        return price(
+            self.endpoint,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """One call that is ready to be made.
 
-    ``place`` is where it is counted, ``seen`` the newest row it shows, ``estimated``
-    what it costs by our count.
+    ``seen`` is the newest row it shows, ``estimated`` what it costs by our count.
     """
 
-    place: Place
+    opened: Opened
     assembly: Assembly
     seen: int
     estimated: int
@@ -54,44 +88,54 @@ def look(begun: Begun, *, fold_tokens: int = 0, summary_calls: int = 0) -> View:
 
 
 @transaction.atomic
-def keep(begun: Begun, number: int, prepared: View) -> Prepared:
-    """Keep exactly what the next call is sent, before it is made."""
+def keep(begun: Begun, number: int, endpoint: Endpoint, prepared: View) -> Prepared:
+    """Keep exactly what the next call is sent, before it is made.
+
+    Raises VoidedError, and BudgetSpentError: then nothing is kept.
+    """
     mysis = current(begun)
-    place = opened(begun, mysis, number)
+    estimated = sum(prepared.assembly.stats["tokens_by_category"].values())
+    most = most_tokens(begun)
+    opened = open_call(begun, mysis, Wish(endpoint, number, estimated, most))
     if prepared.assembly.messages:
         _tell_fallback(mysis, prepared.assembly)
-        sent.record(call_id=place.call_id, prepared=prepared)
+        sent.record(call_id=opened.place.call_id, prepared=prepared)
     Turn.objects.filter(pk=begun.turn_id).update(iterations=number)
     activity(mysis, "thinking")
     rows = prepared.request.messages
-    return Prepared(
-        place,
-        prepared.assembly,
-        rows[-1].id if rows else 0,
-        sum(prepared.assembly.stats["tokens_by_category"].values()),
-    )
+    seen = rows[-1].id if rows else 0
+    return Prepared(opened, prepared.assembly, seen, estimated)
 
 
 @transaction.atomic
-def open_summary(begun: Begun, number: int) -> Place:
-    """Keep that a summary is asked for, before it is; raises VoidedError."""
-    return opened(begun, current(begun), number, summary=True)
+def open_summary(begun: Begun, wish: Wish) -> Opened:
+    """Keep that a summary is asked for, before it is; raises as `keep` does."""
+    return open_call(begun, current(begun), wish)
 
 
-def opened(begun: Begun, mysis: Mysis, number: int, *, summary: bool = False) -> Place:
-    """The row of a call that is about to be made, in the caller's transaction."""
-    kind = ModelCall.Kind.SUMMARY if summary else ModelCall.Kind.TURN
+def open_call(begun: Begun, mysis: Mysis, wish: Wish) -> Opened:
+    """The row of a call, paid for by estimate, in the caller's transaction."""
+    kind = ModelCall.Kind.SUMMARY if wish.summary else ModelCall.Kind.TURN
+    taken = budgets.take(mysis, wish.input_tokens + wish.output_tokens, wish.price)
     call = ModelCall.objects.create(
-        turn_id=begun.turn_id, kind=kind, number=number, model=begun.model
+        turn_id=begun.turn_id, kind=kind, number=wish.number, model=begun.model
     )
-    return Place(
+    place = Place(
         call_id=call.pk,
         mysis_id=mysis.pk,
         day=usage.day_of(call.created_at),
         policy=mysis.policy.name if mysis.policy else "",
         model=begun.model,
-        summary=summary,
+        summary=wish.summary,
     )
+    release(mysis)
+    return Opened(place, taken)
+
+
+def most_tokens(begun: Begun) -> int:
+    """The longest answer that the Mysis's settings allow; 0 where they do not say."""
+    most = begun.model_settings.get("max_tokens")
+    return most if isinstance(most, int) and most > 0 else 0
 
 
 def _tell_fallback(mysis: Mysis, assembly: Assembly) -> None:

@@ -7,11 +7,13 @@ a turn, then the turn goes on without (I24).
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents.budgets import BudgetSpentError
 from agents.llm.overflow import is_overflow
 from agents.llm.types import (
     Completion,
@@ -26,6 +28,7 @@ from memory.preview import Prepared as View
 
 from . import answers, calls, records, summaries
 from .asking import ask
+from .calls import Wish
 from .crossing import step
 from .records import Begun, VoidedError
 from .summaries import Wanted
@@ -63,8 +66,9 @@ async def compact(
 
     Gives how many requests were made for it.
 
-    Raises VoidedError when the Mysis was stopped meanwhile, and ModelError where the
-    provider is out of order: then the turn's own call would fail no less.
+    Raises VoidedError when the Mysis was stopped meanwhile, BudgetSpentError where a
+    budget has no room, and ModelError where the provider is out of order: then the
+    turn's own call would fail no less.
     """
     await step(records.doing, begun, "summarising")
     making = Making(
@@ -76,7 +80,7 @@ async def compact(
     )
     try:
         await _make(making)
-    except (ModelError, VoidedError):
+    except (ModelError, VoidedError, BudgetSpentError):
         raise
     except Exception as error:
         # Whatever it is, it must not come back with every turn.
@@ -140,11 +144,19 @@ async def _fold_less(making: Making) -> None:
 
 async def _ask(making: Making) -> Completion:
     wanted = making.wanted
-    place = await step(calls.open_summary, making.begun, making.effort.attempts)
+    request = _request(wanted, making.correction)
+    wish = Wish(
+        making.endpoint,
+        making.effort.attempts,
+        wanted.count(json.dumps(request)),
+        wanted.limit,
+        summary=True,
+    )
+    opened = await step(calls.open_summary, making.begun, wish)
     answer, latency = await ask(
         making.endpoint,
-        place,
-        messages=_request(wanted, making.correction),
+        opened,
+        messages=request,
         system=wanted.system,
         tools=making.tools,
         settings=_settings(making.begun.model_settings, wanted.limit),
@@ -154,7 +166,7 @@ async def _ask(making: Making) -> Completion:
         cost=answer.cost,
         latency_ms=latency,
     )
-    await step(answers.record_usage, place, answer, latency)
+    await step(answers.record_usage, opened, answer, latency)
     return answer
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
@@ -13,6 +15,7 @@ from memory.gamestate.parse import clean_text
 from memory.models import Memory
 from memory.state import tick_of
 
+from .holding import hold
 from .pacing import Ending, Plan, plan
 from .records import Begun, answer_open_calls, finish_turn
 
@@ -34,7 +37,9 @@ def finish(begun: Begun, ending: Ending, *, seen: int) -> None:
     outcome = ending.outcome if current else Turn.Outcome.STOPPED
     answer_open_calls(mysis)
     finish_turn(turn, outcome=outcome, error=ending.error)
-    if current:
+    if current and ending.held:
+        hold(mysis, ending.error)
+    elif current:
         _go_on(mysis, ending, seen)
 
 
@@ -71,15 +76,7 @@ def _schedule(mysis: Mysis, chosen: Plan, seen: int) -> None:
 
 
 def _at_tick(ending: Ending, tick: int | None) -> Ending:
-    return Ending(
-        ending.outcome,
-        ending.acted,
-        tick if tick is not None else ending.tick,
-        ending.resolve_tick,
-        ending.error,
-        ending.fatal,
-        ending.retry_after,
-    )
+    return ending if tick is None else replace(ending, tick=tick)
 
 
 def _unseen(mysis: Mysis, seen: int) -> bool:

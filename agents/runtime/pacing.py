@@ -22,6 +22,7 @@ class Ending:
     ``acted`` tells whether any tool call succeeded. ``resolve_tick`` is the latest
     tick at which something queued takes effect; ``tick`` the tick now.
     ``fatal`` means that trying again cannot help. ``retry_after`` is in seconds.
+    ``held`` means that a budget has no room for the next call.
     """
 
     outcome: Turn.Outcome
@@ -31,6 +32,7 @@ class Ending:
     error: str = ""
     fatal: bool = False
     retry_after: float | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,15 @@ from django.db import transaction
 from django.db.models import Exists, QuerySet
 from django.utils import timezone
 
-from agents import events
+from agents import budgets, events
 from agents.actions import memory_line
 from agents.events import Kind
 from agents.models import Mysis, Turn
 from agents.tools.snapshot import doubt
 from memory.gamestate.parse import clean_text
 from memory.models import Memory
+
+from .holding import hold
 
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
 
@@ -45,13 +47,18 @@ class Begun:
 
 @transaction.atomic
 def begin(mysis_id: int, *, job_id: int, trigger: str) -> Begun | None:
-    """Begin a turn, or None where this job is void or the Mysis does not run."""
+    """Begin a turn; None where the job is void, or the Mysis rests or is held."""
     mysis = Mysis.objects.select_for_update(of=("self",)).filter(pk=mysis_id).first()
     if mysis is None or mysis.next_job != job_id:
         return None
     if mysis.state != Mysis.State.RUNNING:
         return None
     close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
+    reason = budgets.refusal(mysis)
+    if reason:
+        # No turn for every message that comes while it is held.
+        hold(mysis, reason)
+        return None
     mysis.turn_count += 1
     mysis.next_job = None
     mysis.wake_at = None

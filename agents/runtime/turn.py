@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from asgiref.sync import ThreadSensitiveContext
 
+from agents.budgets import BudgetSpentError
 from agents.context import remember_tools
 from agents.llm.asking import ready
 from agents.llm.overflow import is_overflow, limit_of
@@ -42,7 +43,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-class BudgetError(Exception):
+class WindowError(Exception):
     """The context cannot be made to fit, whatever is left out."""
 
 
@@ -106,10 +107,10 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
             progress.compacted = True
             made = await compact(begun, endpoint, toolbox.specs, view)
             view = await step(calls.look, begun, summary_calls=made)
-        prepared = await step(calls.keep, begun, number, view)
+        prepared = await step(calls.keep, begun, number, endpoint, view)
         progress.seen = max(progress.seen, prepared.seen)
         if not prepared.assembly.messages:
-            raise BudgetError(prepared.assembly.reason)
+            raise WindowError(prepared.assembly.reason)
         try:
             pending = await _ask(begun, endpoint, toolbox, prepared)
         except ModelError as error:
@@ -132,7 +133,7 @@ async def _ask(
     """Make the call and store its answer; what the model wants called now."""
     answer, latency = await ask(
         endpoint,
-        prepared.place,
+        prepared.opened,
         messages=prepared.assembly.messages,
         system=prepared.assembly.system,
         tools=toolbox.specs,
@@ -183,7 +184,9 @@ def failure(error: Exception) -> Ending:
         )
     if isinstance(error, GameUnreachableError):
         return Ending(errored, error=str(error))
-    if isinstance(error, BudgetError):
+    if isinstance(error, BudgetSpentError):
+        return Ending(Turn.Outcome.INTERRUPTED, error=str(error), held=True)
+    if isinstance(error, WindowError):
         return Ending(errored, error=str(error), fatal=True)
     logger.exception("A turn failed", exc_info=error)
     return Ending(

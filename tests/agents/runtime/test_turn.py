@@ -15,13 +15,13 @@ from pytest_django import Settings
 from agents import actions, events
 from agents.context import tools_of
 from agents.game.sandbox.testing import SandboxServer
+from agents.llm.endpoints import resolve
 from agents.llm.types import Completion, Usage
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime import answers, ending, records, recovery, stopping
 from agents.runtime import calls as model_calls
 from agents.runtime.pacing import FAILURE_LIMIT
 from agents.runtime.turn import take_turn
-from agents.usage import Place
 from memory import shown as kept_views
 from memory.context.stats import shared_bytes
 from memory.gamestate.extract import read_result
@@ -347,8 +347,8 @@ async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
 
 
 @transaction.atomic
-def _opened(begun: records.Begun) -> Place:
-    return model_calls.opened(begun, records.current(begun), 1)
+def _opened(begun: records.Begun, wish: model_calls.Wish) -> model_calls.Opened:
+    return model_calls.open_call(begun, records.current(begun), wish)
 
 
 async def test_a_worker_that_was_only_slow_writes_nothing_more(
@@ -359,8 +359,9 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
     late = await in_db(records.begin)(ada.pk, job_id=ada.next_job, trigger="start")
     assert late is not None
     view = await in_db(model_calls.look)(late)
-    place = await in_db(_opened)(late)
-    prepared = model_calls.Prepared(place, view.assembly, 0, 0)
+    endpoint = await in_db(resolve)("pilot")
+    opened = await in_db(_opened)(late, model_calls.Wish(endpoint, 1, 0))
+    prepared = model_calls.Prepared(opened, view.assembly, 0, 0)
     await in_db(Turn.objects.filter(pk=late.turn_id).update)(job_id=None)
     assert await in_db(recovery.reschedule_lost)() == 1
     row = await refreshed(ada)
@@ -369,7 +370,7 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
     answer = Completion("late", usage=Usage(7, 3))
     for step in (
         lambda: model_calls.look(late),
-        lambda: model_calls.keep(late, 2, view),
+        lambda: model_calls.keep(late, 2, endpoint, view),
         lambda: answers.record_answer(late, prepared, answer, 1),
         lambda: records.doing(late, "x"),
     ):

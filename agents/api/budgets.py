@@ -1,0 +1,167 @@
+"""/budgets: hard limits of tokens and money."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from agents import actions
+from agents.budgets import Standing, all_standings
+from agents.models import Budget
+from memory.api.fields import MAX_ID, Body, Name, Whole
+from memory.api.pages import Page, Window, page_of
+from memory.api.policies import find_policy
+from memory.owners import find_owner
+from memory.problems import invalid
+
+from . import lookup
+
+router = Router(tags=["budgets"])
+
+Scope = Literal["fleet", "each", "mysis", "group", "policy", "provider"]
+Period = Literal["day", "total"]
+
+
+class Amounts(Schema):
+    """Tokens of requests and answers, and US dollars."""
+
+    tokens: int
+    cost: float
+
+
+class BudgetOut(Schema):
+    """A limit; null for no limit of tokens, or of cost.
+
+    ``target`` names the Mysis, group, policy or provider. ``spent`` counts calls under
+    way by their estimate; it is null for a budget of each Mysis, except at a Mysis.
+    """
+
+    id: int
+    name: str
+    scope: str
+    target: str | None
+    period: str
+    tokens: int | None
+    cost: float | None
+    spent: Amounts | None
+
+
+class BudgetChange(Body):
+    """What may change; null takes a limit away. At least one must stay."""
+
+    name: Name | None = None
+    scope: Scope | None = None
+    target: Annotated[str, Field(max_length=100)] | None = None
+    period: Period | None = None
+    tokens: Annotated[Whole, Field(ge=0, le=MAX_ID)] | None = None
+    cost: Annotated[float, Field(ge=0, le=10_000_000)] | None = None
+
+
+class BudgetIn(BudgetChange):
+    """A new budget."""
+
+    name: Name
+    scope: Scope
+
+
+@router.get("/budgets", response=Page[BudgetOut])
+def list_budgets(request: HttpRequest, window: Query[Window]) -> dict[str, Any]:
+    """All budgets, with what is spent of them."""
+    page = page_of(every_budget(), window)
+    found = [document(one) for one in all_standings(page["items"])]
+    return {"items": found, "next": page["next"]}
+
+
+@router.post("/budgets", response={201: BudgetOut})
+def create_budget(request: HttpRequest, body: BudgetIn) -> Status[dict[str, Any]]:
+    """Make a budget; it stops the next call that it has no room for."""
+    return Status(201, _changed(Budget(), body))
+
+
+@router.get("/budgets/{reference}", response=BudgetOut)
+def read_budget(request: HttpRequest, reference: str) -> dict[str, Any]:
+    """One budget, by number or name."""
+    return _told(_budget(reference))
+
+
+@router.patch("/budgets/{reference}", response=BudgetOut)
+def update_budget(
+    request: HttpRequest, reference: str, body: BudgetChange
+) -> dict[str, Any]:
+    """Change what is given; Myses that are held look again at once."""
+    return _changed(_budget(reference), body)
+
+
+@router.delete("/budgets/{reference}", response={204: None})
+def delete_budget(request: HttpRequest, reference: str) -> Status[None]:
+    """Remove a budget; nobody is held by it any more."""
+    actions.delete_budget(budget=_budget(reference))
+    return Status(204, None)
+
+
+def every_budget() -> QuerySet[Budget]:
+    """Budgets with what their items name."""
+    return Budget.objects.select_related("mysis", "policy").order_by("pk")
+
+
+def document(standing: Standing) -> dict[str, Any]:
+    """A budget as BudgetOut."""
+    budget, spent = standing.budget, standing.spent
+    return {
+        "id": budget.pk,
+        "name": budget.name,
+        "scope": budget.scope,
+        "target": budget.target,
+        "period": budget.period,
+        "tokens": budget.tokens,
+        "cost": budget.cost,
+        "spent": spent and spent._asdict(),
+    }
+
+
+def _told(budget: Budget) -> dict[str, Any]:
+    [standing] = all_standings([budget])
+    return document(standing)
+
+
+def _budget(reference: str) -> Budget:
+    return lookup.get(every_budget(), reference, "budget")
+
+
+def _changed(budget: Budget, body: BudgetChange) -> dict[str, Any]:
+    values = body.model_dump(exclude_unset=True)
+    for field in ("name", "scope", "period"):
+        if field in values and values[field] is None:
+            raise invalid(field, "cannot be null; leave it out to keep it.")
+        setattr(budget, field, values.get(field, getattr(budget, field)))
+    if "tokens" in values:
+        budget.tokens = values["tokens"]
+    if "cost" in values:
+        cost = values["cost"]
+        budget.cost = None if cost is None else round(Decimal(str(cost)), 6)
+    if "target" in values or "scope" in values:
+        _aim(budget, values.get("target"))
+    return _told(actions.save_budget(budget=budget))
+
+
+def _aim(budget: Budget, target: str | None) -> None:
+    """Set whom it concerns, by name; raises a 422 Problem for nobody."""
+    budget.mysis = budget.policy = None
+    budget.label = ""
+    field = Budget.TARGETS.get(budget.scope)
+    if field is None and target:
+        raise invalid("target", f"leave it out: the scope is {budget.scope}.")
+    if field is None:
+        return
+    found: Any = target or None
+    if found and field != "label":
+        find = find_owner if field == "mysis" else find_policy
+        found = find(found)
+    if not found:
+        raise invalid("target", f"name a {budget.scope} that there is.")
+    setattr(budget, field, found)

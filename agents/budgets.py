@@ -1,0 +1,229 @@
+"""Hard budgets: a call is paid for, by estimate, before it is made.
+
+Each budget has one counter, and one statement checks it and adds the estimate, under
+the lock of its row. So two workers never both take what is left. When the answer is
+there, the estimate gives way to what was used. What was estimated stays where nobody
+will ever know: the worker died, or the call was cut off, and may have been billed.
+
+A counter can therefore pass its limit only by what calls under way use beyond their
+estimate: their answers, as far as ``max_tokens`` does not bound them, and the error of
+the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.models import F, Q, QuerySet
+
+from .llm.endpoints import heads
+from .models import Budget, BudgetSpend, Mysis
+from .usage import today
+
+#: The day that stands at the counters of budgets that last for ever.
+ALWAYS = date(1970, 1, 1)
+SPREAD_SECONDS = 60
+
+# Counters of a day begin anew with the first call of the next; a worker whose clock
+# is behind counts on.
+TAKE = """
+INSERT INTO agents_budgetspend AS kept (budget_id, subject, day, tokens, cost)
+VALUES (%(budget)s, %(subject)s, %(day)s, %(tokens)s, %(cost)s)
+ON CONFLICT (budget_id, subject) DO UPDATE SET
+  tokens = EXCLUDED.tokens + CASE WHEN kept.day >= EXCLUDED.day THEN kept.tokens ELSE 0 END,
+  cost = EXCLUDED.cost + CASE WHEN kept.day >= EXCLUDED.day THEN kept.cost ELSE 0 END,
+  day = greatest(kept.day, EXCLUDED.day)
+WHERE kept.day < EXCLUDED.day OR (
+  (%(most_tokens)s::bigint IS NULL OR (
+    kept.tokens < %(most_tokens)s AND kept.tokens + EXCLUDED.tokens <= %(most_tokens)s))
+  AND (%(most_cost)s::numeric IS NULL OR (
+    kept.cost < %(most_cost)s AND kept.cost + EXCLUDED.cost <= %(most_cost)s))
+)
+"""
+
+
+class BudgetSpentError(Exception):
+    """A call that a budget does not allow; says which, and what to do."""
+
+
+class Amount(NamedTuple):
+    """Tokens, and US dollars."""
+
+    tokens: int = 0
+    cost: Decimal = Decimal(0)
+
+
+NOTHING = Amount()
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one budget lent a call that is under way."""
+
+    budget_id: int
+    subject: int
+    day: date
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A budget and what is spent of it; None where it is one of each Mysis."""
+
+    budget: Budget
+    spent: Amount | None
+
+
+def applying(mysis: Mysis) -> QuerySet[Budget]:
+    """The budgets that the calls of a Mysis count in, always in the same order."""
+    scope = Budget.Scope
+    wanted = (
+        Q(scope__in=[scope.FLEET, scope.EACH])
+        | Q(scope=scope.MYSIS, mysis=mysis.pk)
+        | Q(scope=scope.PROVIDER, label__in=heads(mysis.model))
+    )
+    if mysis.group:
+        wanted |= Q(scope=scope.GROUP, label=mysis.group)
+    if mysis.policy_id is not None:
+        wanted |= Q(scope=scope.POLICY, policy=mysis.policy_id)
+    return Budget.objects.filter(wanted).order_by("pk")
+
+
+def take(mysis: Mysis, tokens: int, price: Callable[[], Decimal]) -> tuple[Taken, ...]:
+    """Pay for a call by its estimate, in the caller's transaction.
+
+    Raises BudgetSpentError; the transaction must be rolled back then. ``price`` is
+    asked only where a budget is one of money.
+    """
+    found = list(applying(mysis))
+    if not found:
+        return ()
+    dear = any(budget.cost is not None for budget in found)
+    amount = Amount(tokens, price() if dear else Decimal(0))
+    return tuple(_take(budget, mysis, amount) for budget in found)
+
+
+def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
+    taken = Taken(budget.pk, _subject(budget, mysis.pk), _day(budget), amount)
+    if not _fits(budget, NOTHING, amount):
+        raise BudgetSpentError(_told(budget, _spent(budget, taken.subject), amount))
+    values: dict[str, int | date | Decimal | None] = {
+        "budget": budget.pk,
+        "subject": taken.subject,
+        "day": taken.day,
+        "tokens": amount.tokens,
+        "cost": amount.cost,
+        "most_tokens": budget.tokens,
+        "most_cost": budget.cost,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE, values)
+        if cursor.rowcount == 1:
+            return taken
+    raise BudgetSpentError(_told(budget, _spent(budget, taken.subject), amount))
+
+
+def settle(taken: Sequence[Taken], used: Amount) -> None:
+    """Put what a call used in the place of its estimate."""
+    for one in taken:
+        BudgetSpend.objects.filter(
+            budget=one.budget_id, subject=one.subject, day=one.day
+        ).update(
+            tokens=F("tokens") + used.tokens - one.amount.tokens,
+            cost=F("cost") + used.cost - one.amount.cost,
+        )
+
+
+def refusal(mysis: Mysis) -> str:
+    """Why the next call would be refused whatever it costs; empty where it is not."""
+    for one in standings(mysis):
+        spent = one.spent or NOTHING
+        if not _fits(one.budget, spent, NOTHING):
+            return _told(one.budget, spent, NOTHING)
+    return ""
+
+
+def standings(mysis: Mysis) -> list[Standing]:
+    """What is spent of the budgets that a Mysis counts in."""
+    return [
+        Standing(budget, _spent(budget, _subject(budget, mysis.pk)))
+        for budget in applying(mysis).select_related("mysis", "policy")
+    ]
+
+
+def all_standings(budgets: Sequence[Budget]) -> list[Standing]:
+    """What is spent of these; one of each Mysis has no sum of its own."""
+    rows = BudgetSpend.objects.filter(budget__in=budgets, subject=0)
+    spends = {row.budget_id: row for row in rows}
+    return [
+        Standing(
+            budget,
+            None
+            if budget.scope == Budget.Scope.EACH
+            else _current(budget, spends.get(budget.pk)),
+        )
+        for budget in budgets
+    ]
+
+
+def next_look(mysis_id: int) -> datetime:
+    """When a Mysis that is held tries again: after 00:00 UTC, not all at once."""
+    midnight = datetime.combine(today() + timedelta(days=1), time(), UTC)
+    return midnight + timedelta(seconds=mysis_id % SPREAD_SECONDS)
+
+
+def _subject(budget: Budget, mysis_id: int) -> int:
+    return mysis_id if budget.scope == Budget.Scope.EACH else 0
+
+
+def _day(budget: Budget) -> date:
+    return today() if budget.period == Budget.Period.DAY else ALWAYS
+
+
+def _spent(budget: Budget, subject: int) -> Amount:
+    row = BudgetSpend.objects.filter(budget=budget, subject=subject).first()
+    return _current(budget, row)
+
+
+def _current(budget: Budget, row: BudgetSpend | None) -> Amount:
+    if row is None or row.day < _day(budget):
+        return NOTHING
+    return Amount(row.tokens, row.cost)
+
+
+def _fits(budget: Budget, spent: Amount, more: Amount) -> bool:
+    return all(
+        limit is None or (used < limit and used + extra <= limit)
+        for limit, used, extra in (
+            (budget.tokens, spent.tokens, more.tokens),
+            (budget.cost, spent.cost, more.cost),
+        )
+    )
+
+
+def _told(budget: Budget, spent: Amount, more: Amount) -> str:
+    parts = []
+    if budget.tokens is not None:
+        parts.append(f"{spent.tokens:,} of {budget.tokens:,} tokens")
+    if budget.cost is not None:
+        parts.append(f"${spent.cost:,.4f} of ${budget.cost:,.4f}")
+    daily = budget.period == Budget.Period.DAY
+    when = "today" if daily else "altogether"
+    needs = (
+        f", and the next call needs about {more.tokens:,} tokens" if more.tokens else ""
+    )
+    then = (
+        "It goes on by itself at 00:00 UTC, or at once when the budget is raised."
+        if daily
+        else "It goes on by itself when the budget is raised."
+    )
+    who = budget.get_scope_display().lower()
+    return (
+        f"The budget {budget.name} ({who}) has no room for a call: "
+        f"{' and '.join(parts)} are spent {when}{needs}. {then}"
+    )

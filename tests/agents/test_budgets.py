@@ -1,0 +1,255 @@
+"""Hard budgets: the next call is stopped before it is made (money and tokens)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connections, transaction
+
+from agents import actions, budgets
+from agents.actions import ActionError
+from agents.budgets import NOTHING, Amount, BudgetSpentError
+from agents.models import Budget, BudgetSpend, Mysis
+from agents.usage import today
+from memory.models import ContextPolicy
+from tests.factories import make_mysis
+from tests.programs import Program
+
+pytestmark = pytest.mark.django_db
+
+
+def limit(**values: Any) -> Budget:
+    """A budget, by default of 1,000 tokens of the fleet a day."""
+    given = {"name": "cap", "scope": "fleet", "tokens": 1000} | values
+    return actions.save_budget(budget=Budget(**given))
+
+
+def free() -> Decimal:
+    return Decimal(0)
+
+
+def take(mysis: Mysis, tokens: int = 0, price: Callable[[], Decimal] = free) -> Any:
+    with transaction.atomic():
+        return budgets.take(mysis, tokens, price)
+
+
+def test_without_a_budget_nothing_is_counted_or_priced():
+    def never() -> Decimal:
+        raise AssertionError
+
+    assert take(make_mysis(), 10**9, never) == ()
+    limit()
+    take(make_mysis(), 10, never)
+
+
+def test_a_call_is_let_through_while_it_fits_and_the_refusal_names_the_remedy():
+    mysis = make_mysis()
+    limit(name="small cap")
+    take(mysis, 600)
+    with pytest.raises(BudgetSpentError) as refused:
+        take(mysis, 401)
+    said = str(refused.value)
+    assert "small cap" in said
+    assert "600 of 1,000 tokens" in said
+    assert "about 401 tokens" in said
+    assert "00:00 UTC" in said
+    assert "raised" in said
+    take(mysis, 400)
+    with pytest.raises(BudgetSpentError):
+        take(mysis, 0)
+
+
+def test_what_was_used_takes_the_place_of_the_estimate():
+    mysis = make_mysis()
+    limit()
+    taken = take(mysis, 900)
+    budgets.settle(taken, Amount(100))
+    taken = take(mysis, 900)
+    budgets.settle(taken, NOTHING)
+    assert BudgetSpend.objects.get().tokens == 100
+
+
+def test_money_is_limited_like_tokens():
+    mysis = make_mysis()
+    limit(tokens=None, cost=Decimal("0.50"))
+    taken = take(mysis, 10**9, lambda: Decimal("0.30"))
+    with pytest.raises(BudgetSpentError, match=r"\$0\.3000 of \$0\.5000"):
+        take(mysis, 1, lambda: Decimal("0.21"))
+    budgets.settle(taken, Amount(5, Decimal("0.55")))
+    # Where no price is known: once the money is gone, not even a free call.
+    with pytest.raises(BudgetSpentError):
+        take(mysis, 1)
+
+
+def test_a_budget_of_nothing_stops_everything():
+    limit(tokens=0)
+    with pytest.raises(BudgetSpentError):
+        take(make_mysis(), 0)
+
+
+def test_a_day_begins_anew_and_a_total_does_not():
+    mysis = make_mysis()
+    limit(name="day")
+    limit(name="ever", tokens=1500, period="total")
+    first = take(mysis, 900)
+    BudgetSpend.objects.filter(budget__name="day").update(
+        day=today() - timedelta(days=1)
+    )
+    assert budgets.refusal(mysis) == ""
+    # An answer that comes after midnight is no part of the new day.
+    budgets.settle(first, Amount(1000))
+    take(mysis, 400)
+    spent = {one.budget.name: one.spent for one in budgets.standings(mysis)}
+    assert spent == {"day": Amount(400), "ever": Amount(1400)}
+    with pytest.raises(BudgetSpentError, match="ever"):
+        take(mysis, 200)
+
+
+def test_each_scope_counts_whom_it_names():
+    policy = ContextPolicy.objects.create(name="tight")
+    ada = make_mysis(name="Ada", group="miners", policy=policy, model="openai:gpt-5")
+    eve = make_mysis(name="Eve", model="pilot")
+    limit(name="f")
+    limit(name="e", scope="each")
+    limit(name="m", scope="mysis", mysis=ada)
+    limit(name="g", scope="group", label="miners")
+    limit(name="p", scope="policy", policy=policy)
+    limit(name="o", scope="provider", label="openai")
+    limit(name="other", scope="provider", label="gpt-5")
+    for mysis in (ada, ada, eve):
+        take(mysis, 100)
+
+    def spent(mysis: Mysis) -> dict[str, int]:
+        found = budgets.standings(mysis)
+        return {one.budget.name: one.spent.tokens for one in found if one.spent}
+
+    own = {"e": 200, "m": 200, "g": 200, "p": 200, "o": 200}
+    assert spent(ada) == {"f": 300} | own
+    assert spent(eve) == {"f": 300, "e": 100}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"tokens": None},
+        {"scope": "mysis"},
+        {"scope": "group"},
+        {"scope": "fleet", "label": "x"},
+        {"cost": Decimal(-1)},
+        {"name": "7"},
+        {"scope": "moon"},
+    ],
+)
+def test_a_budget_that_limits_nothing_or_nobody_is_refused(values: dict[str, Any]):
+    with pytest.raises(ActionError) as refused:
+        limit(**values)
+    assert refused.value.status == 422
+
+
+def held(mysis: Mysis) -> None:
+    mysis.state, mysis.hold = Mysis.State.RUNNING, "The budget cap has no room."
+    mysis.save()
+
+
+def test_a_raised_or_removed_budget_lets_those_who_are_held_look_again():
+    budget = limit()
+    eve = make_mysis(name="Eve")
+    for act in (
+        lambda: actions.save_budget(budget=budget),
+        lambda: actions.update_mysis(mysis=eve, by="test", group="x"),
+        lambda: actions.delete_budget(budget=budget),
+    ):
+        eve.next_job = None
+        held(eve)
+        act()
+        eve.refresh_from_db()
+        assert eve.next_job is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_workers_at_once_never_take_more_than_there_is():
+    """The bound: not one token more is lent than the limit, however many ask."""
+    myses = [make_mysis() for _ in range(8)]
+    limit(tokens=1000)
+    through: list[int] = []
+    start = threading.Barrier(len(myses))
+
+    def work(mysis: Mysis) -> None:
+        start.wait()
+        for _ in range(30):
+            try:
+                take(mysis, 7)
+                through.append(7)
+            except BudgetSpentError:
+                break
+        connections.close_all()
+
+    threads = [threading.Thread(target=work, args=(mysis,)) for mysis in myses]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(through) == 994
+    assert BudgetSpend.objects.get().tokens == 994
+
+
+def test_budgets_over_rest():
+    admin, viewer = Program(), Program("viewer")
+    make_mysis(name="Ada", group="miners")
+    assert viewer.post("/budgets", {"name": "x", "scope": "fleet"}).status_code == 403
+    made = admin.post(
+        "/budgets",
+        {"name": "cap", "scope": "mysis", "target": "Ada", "cost": 0.5, "tokens": 900},
+    )
+    assert made.status_code == 201
+    assert made.json() == {
+        "id": Budget.objects.get().pk, "name": "cap", "scope": "mysis",
+        "target": "Ada", "period": "day", "tokens": 900, "cost": 0.5,
+        "spent": {"tokens": 0, "cost": 0},
+    }  # fmt: skip
+    take(Mysis.objects.get(), 100)
+    changed = admin.patch("/budgets/cap", {"tokens": None, "period": "total"}).json()
+    assert (changed["tokens"], changed["cost"], changed["period"]) == (
+        None, 0.5, "total",
+    )  # fmt: skip
+    moved = admin.patch("/budgets/cap", {"scope": "group", "target": "miners"}).json()
+    assert (moved["scope"], moved["target"]) == ("group", "miners")
+    assert viewer.get("/budgets").json()["items"] == [moved]
+    assert viewer.get("/fleet").json()["budgets"] == [moved]
+    each = admin.post("/budgets", {"name": "e", "scope": "each", "tokens": 500}).json()
+    assert (each["target"], each["spent"]) == (None, None)
+    own = viewer.get("/myses/Ada").json()
+    assert [one["name"] for one in own["budgets"]] == ["cap", "e"]
+    assert own["budgets"][1]["spent"] == {"tokens": 0, "cost": 0}
+    assert (own["group"], own["hold"]) == ("miners", None)
+    assert admin.delete("/budgets/cap").status_code == 204
+    assert admin.get("/budgets/cap").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "x", "scope": "fleet"},
+        {"name": "x", "scope": "moon", "tokens": 1},
+        {"name": "x", "scope": "mysis", "tokens": 1},
+        {"name": "x", "scope": "mysis", "tokens": 1, "target": "Nobody"},
+        {"name": "x", "scope": "policy", "tokens": 1, "target": "none"},
+        {"name": "x", "scope": "fleet", "tokens": 1, "target": "Ada"},
+        {"name": "x", "scope": "fleet", "tokens": -1},
+        {"name": "x", "scope": "fleet", "tokens": "1"},
+        {"name": "x", "scope": "fleet", "cost": -0.5},
+        {"name": "x", "scope": "fleet", "tokens": 1, "period": None},
+        {"name": "taken", "scope": "fleet", "tokens": 1},
+    ],
+)
+def test_a_bad_budget_is_422(body: dict[str, Any]):
+    limit(name="taken")
+    refused = Program().post("/budgets", body)
+    assert refused.status_code == 422, refused.content
+    assert set(refused.json()) == {"detail", "code"}
+    assert Budget.objects.count() == 1
