@@ -40,9 +40,6 @@ from .stored import (
 )
 
 KEPT_EVENTS = 2000
-# Of more events since a snapshot it is not made anew: it is in doubt as a whole. So
-# the work for one answer has a limit, and no event that was counted has given way.
-MOST_TOLD = 1000
 LONGEST_DATA = 64_000
 WRITTEN = [
     "merged",
@@ -179,13 +176,14 @@ def _merged(
     known = rules.known(username, snapshots.values(), sizes_of(username))
     rows = [row for row in rows if row.pk in hit]
     events = _events_since(username, min(_asked(row) for row in rows))
+    complete_since = _complete_since(username)
     written, changed = [], []
     for row in rows:
         before = snapshots[row.pk]
-        told = [notice for at, notice in events if at > _asked(row)]
-        if len(told) > MOST_TOLD:
+        if complete_since is not None and complete_since > _asked(row):
             after = rules.overrun(before, tick)
         else:
+            told = [notice for at, notice in events if at > _asked(row)]
             after = rules.written(before, told, known, tick)
         if after != before:
             written.append(_with(row, after))
@@ -219,6 +217,13 @@ def _events_since(username: str, since: datetime) -> list[tuple[datetime, Notice
     told = {row.event_id: row for row in rows.order_by("pk")}
     ordered = rules.arranged(notice_of(row) for row in told.values())
     return [(told[notice.id].received_at, notice) for notice in ordered]
+
+
+def _complete_since(username: str) -> datetime | None:
+    """From when on all events are kept; None where none has ever given way."""
+    kept = GameEvent.objects.filter(username=username).order_by("-pk")
+    oldest = kept.values_list("received_at", flat=True)[KEPT_EVENTS - 1 : KEPT_EVENTS]
+    return oldest.first()
 
 
 def _with(row: GameSnapshot, after: Snapshot) -> GameSnapshot:

@@ -38,16 +38,17 @@ class Draft:
     fixed: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     tick: int = 0
+    root: Any = None
+    """Where paths begin."""
+
+    def __post_init__(self) -> None:
+        # Looked for once: an event is asked for many paths, and there are many events.
+        self.root = primary(self.content)
 
     @classmethod
     def of(cls, tool: str, content: object, sizes: Mapping[str, float]) -> Draft:
         """A draft of a copy of the content."""
         return cls(tool, copy.deepcopy(content), sizes)
-
-    @property
-    def root(self) -> Any:
-        """Where paths begin."""
-        return primary(self.content)
 
     def get(self, path: str) -> object:
         """The value at a path."""

@@ -39,6 +39,9 @@ MERGEABLE = frozenset(
 )
 """Snapshots that events write into; others they can only make doubtful."""
 
+MOST_WRITTEN = 1000
+"""Of more events since a snapshot the older ones only make doubtful what they touch."""
+
 
 _SHIP = {"hull": 1, "shield": 1, "fuel": 1, "cargo_used": 0, "cargo": []}
 FORMS: Mapping[str, object] = {
@@ -113,17 +116,21 @@ def written(
     marks = _marks(snapshot)
     doubts: list[tuple[Stale, int | None]] = []
     own_tick = find_tick(snapshot.content) is not None
-    for notice in ordered:
+    concerned = [n for n in ordered if does_something(n, snapshot.tool)]
+    only_doubted = len(concerned) - MOST_WRITTEN
+    scratch = _draft(snapshot, known_of) if only_doubted > 0 else draft
+    for place, notice in enumerate(concerned):
         command = outcome_of(notice)
         own = _answered(marks, command, notice) if command else None
         if own is not None:
             marks.remove(own)
-        if not does_something(notice):
-            continue
         when = relation(snapshot, notice, own_tick=own_tick)
         if when is When.BEFORE:
             continue
-        doubt = _apply(draft, notice, known_of, sure=when is When.AFTER)
+        if place < only_doubted:
+            doubt = _touched(scratch, notice, known_of)
+        else:
+            doubt = _apply(draft, notice, known_of, sure=when is When.AFTER)
         if doubt is not None:
             reason = command or notice.kind
             stale = Stale(reason, _at_most(notice.tick, current_tick), doubt)
@@ -155,13 +162,13 @@ def concerns(notice: Notice, tool: str, marks: Iterable[Stale], me: Self) -> boo
     if command and any(mark.reason == command for mark in marks):
         return True
     if tool in MERGEABLE:
-        return does_something(notice)
+        return does_something(notice, tool)
     draft = Draft(tool, {})
     return react(draft, notice, me) is not None or bool(draft.written)
 
 
 def overrun(snapshot: Snapshot, current_tick: int | None) -> Snapshot:
-    """The snapshot after more events than are counted: all of it is in doubt."""
+    """The snapshot after events of which some are kept no more: all is in doubt."""
     if snapshot.stale and not snapshot.stale.fields and not snapshot.field_ticks:
         return snapshot
     doubt = Stale(invalidation.SEVERAL, current_tick)
@@ -287,9 +294,16 @@ def _apply(draft: Draft, notice: Notice, known_of: Known, *, sure: bool) -> Doub
         # After the snapshot and after what was merged before: so is its tick.
         draft.tick, draft.failed = max(draft.tick, notice.tick), []
         return _with(react(draft, notice, known_of.me), draft.failed)
-    attempt = Draft.of(draft.tool, draft.content, draft.sizes)
-    doubt = react(attempt, notice, known_of.me)
-    return _with(doubt, [*attempt.written, *attempt.failed])
+    return _touched(Draft.of(draft.tool, draft.content, draft.sizes), notice, known_of)
+
+
+def _touched(scratch: Draft, notice: Notice, known_of: Known) -> Doubt:
+    """What an event changes in a draft that nobody shows."""
+    if not isinstance(scratch.root, dict):
+        return _of_a_text(scratch.tool, notice, known_of)
+    scratch.written, scratch.failed = {}, []
+    doubt = react(scratch, notice, known_of.me)
+    return _with(doubt, [*scratch.written, *scratch.failed])
 
 
 def _with(doubt: Doubt, more: Sequence[str]) -> Doubt:

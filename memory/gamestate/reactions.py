@@ -39,6 +39,11 @@ MARKETS = ("view_market", "get_listings", "estimate_purchase", "analyze_market")
 OK = "ok"
 RESULT = "action_result"
 YIELD = "mining_yield"
+NEAR = "get_nearby"
+_OF_OTHERS = frozenset(
+    {"poi_arrival", "poi_departure", "pirate_warning", "pirate_spawn"}
+)
+"""What others do at a place: most events there are, and they change one snapshot."""
 
 
 def react(draft: Draft, notice: Notice, me: Self) -> Doubt:
@@ -62,8 +67,10 @@ def outcome_of(notice: Notice) -> str:
     return ""
 
 
-def does_something(notice: Notice) -> bool:
-    """Whether an event can change any snapshot at all."""
+def does_something(notice: Notice, tool: str = "") -> bool:
+    """Whether an event can change any snapshot at all, or one of a tool."""
+    if tool and tool != NEAR and notice.kind in _OF_OTHERS:
+        return False
     return bool(outcome_of(notice)) or _by_kind(notice.kind) is not None
 
 

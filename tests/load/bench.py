@@ -27,14 +27,14 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
 
-from . import assembly, commands, demo, growth, prefixes, savings
+from . import assembly, commands, demo, growth, merging, prefixes, savings
 from .figures import Figure, amount, key_of, table_of
 from .fleet import FleetError
 from .footprint import Process, by_name
 
 FLEET, CORE = "fleet", "core"
 TITLES = {FLEET: "A demo fleet", CORE: "The context core"}
-MEASURES = (assembly, savings, prefixes, growth, commands)
+MEASURES = (assembly, savings, prefixes, growth, merging, commands)
 
 
 def run(

@@ -21,7 +21,7 @@ PROGRAM = [sys.executable, "-W", "ignore", "-m", "tests.load.growing"]
 def measure(step: Callable[[str], None]) -> list[Figure]:
     """A figure for each strategy. Raises RuntimeError where it cannot be had."""
     with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
-        return figures_of(json.loads(_last_line(Path(folder), step)))
+        return figures_of(json.loads(last_line(PROGRAM, Path(folder), step)))
 
 
 def figures_of(found: Mapping[str, Mapping[str, Any]]) -> list[Figure]:
@@ -44,10 +44,10 @@ def figures_of(found: Mapping[str, Mapping[str, Any]]) -> list[Figure]:
     return figures
 
 
-def _last_line(data: Path, step: Callable[[str], None]) -> str:
-    """Run the program; each line but the last is told as a step."""
+def last_line(program: list[str], data: Path, step: Callable[[str], None]) -> str:
+    """Run a program; each line but the last is told as a step."""
     process = subprocess.Popen(
-        PROGRAM, cwd=ROOT, env=environment(data), stdout=subprocess.PIPE, text=True
+        program, cwd=ROOT, env=environment(data), stdout=subprocess.PIPE, text=True
     )
     last = ""
     try:
@@ -61,5 +61,5 @@ def _last_line(data: Path, step: Callable[[str], None]) -> str:
         process.terminate()
         status = process.wait(timeout=60)
     if status and not last.startswith("{"):
-        raise RuntimeError(f"The growth could not be measured (status {status}).")
+        raise RuntimeError(f"{program[-1]} could not measure (status {status}).")
     return last

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from . import growth, savings, timing
+from . import growth, merging, savings, timing
 from .commands import HERE, MANAGE, Run, figures_of, run_of, write
 from .logs import played
 from .peak import peak_of
@@ -54,6 +54,11 @@ def test_growth_is_held_against_the_shorter_history():
     (figure,) = growth.figures_of({"window": measured})
     assert (figure.value, figure.baseline, figure.met) == (30, 10, False)
     assert figure.note == "121 rows read"
+
+
+def test_a_merge_is_held_against_one_after_few_events():
+    figures = merging.figures_of({"2000": 0.5, "10": 0.01, "1000": 0.1})
+    assert [(f.value, f.baseline) for f in figures] == [(100, 10), (500, 10)]
 
 
 def test_the_peak_line_is_found():

@@ -225,15 +225,18 @@ def test_a_reset_of_many_marked_rows_is_few_statements(count):
     assert ticks == {None}
 
 
-def test_more_events_than_are_counted_leave_all_in_doubt(monkeypatch, looks):
-    monkeypatch.setattr(digest, "MOST_TOLD", 5)
+def test_events_that_have_given_way_leave_all_in_doubt(monkeypatch, looks):
+    monkeypatch.setattr(digest, "KEPT_EVENTS", 5)
     capture("get_cargo", CARGO)
+    capture("get_trades", {"incoming": []})
     for number in range(7):
         tell(item(number, "mining_yield", YIELD))
     assert row("get_cargo").confidence is Confidence.INVALIDATED
     assert shown("get_cargo") == CARGO
-    assert len(looks) == 1 + 2 + 3 + 4 + 5
+    assert len(looks) == 1 + 2 + 3 + 4
     assert tell(item(8, "mining_yield", YIELD)) == []
+    # Nothing that came could have touched these.
+    assert row("get_trades").confidence is Confidence.FRESH
     capture("get_cargo", CARGO)
     tell(item(9, "mining_yield", YIELD))
     assert row("get_cargo").confidence is Confidence.MERGED
