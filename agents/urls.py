@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import commands, context, fleet, logs, mysis, search, turns
+from .views import commands, context, fleet, logs, map, mysis, search, status, turns
 
 urlpatterns = [
     path("", fleet.fleet_page, name="fleet"),
     path("feed/", fleet.newest_feed, name="feed"),
     path("send/", commands.send, name="send"),
     path("bulk/", commands.many, name="bulk"),
+    path("map/", map.map_page, name="map"),
+    path("map/ask/", map.ask, name="map-ask"),
+    path("accounts/", status.accounts_page, name="accounts"),
+    path("health/", status.health_page, name="health"),
     path("events/", logs.events_page, name="events"),
     path("search/", search.search_page, name="search"),
     path("prompts/", logs.prompts_page, name="prompts"),

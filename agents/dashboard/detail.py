@@ -8,7 +8,7 @@ from datetime import datetime
 
 from agents.models import Mysis, Turn
 
-from . import charts, fleet, game
+from . import charts, credits, fleet, game
 from .addresses import page_key
 
 TURNS = 12
@@ -57,6 +57,11 @@ def panel(mysis: Mysis, now: datetime) -> Panel:
 def turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:
     """The newest turns, newest first."""
     return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:limit])
+
+
+def trend(mysis_id: int) -> credits.Trend | None:
+    """How its credits went."""
+    return credits.trend(mysis_id)
 
 
 def gauge(mysis_id: int) -> charts.Gauge | None:

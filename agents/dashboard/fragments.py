@@ -108,6 +108,7 @@ def mysis(found: detail.Head, panel: detail.Panel) -> list[Fragment]:
         Fragment("mysis-reach", draw("mysis_reach", row=found.row)),
         Fragment("mysis-context", draw("mysis_context", row=found.row)),
         Fragment("mysis-state", draw("mysis_state", panel=panel)),
+        Fragment("mysis-purse", draw("mysis_purse", trend=detail.trend(number))),
         Fragment("mysis-turns", draw("mysis_turns", turns=detail.turns(number))),
     ]
 

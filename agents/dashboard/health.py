@@ -17,6 +17,7 @@ from .lines import clip
 
 SILENT = timedelta(minutes=5)
 SHOWN = 4
+ALL = 500
 # The front page names the cause; the Mysis's own page has the whole text.
 TEXT = 200
 
@@ -51,7 +52,7 @@ class Health:
         return self.hour.per_turn * self.recipients
 
 
-def look(now: datetime) -> Health:
+def look(now: datetime, most: int = SHOWN) -> Health:
     """Count the fleet and gather what is wrong with it."""
     counts = dict.fromkeys(map(str, Mysis.State), 0)
     found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
@@ -66,8 +67,8 @@ def look(now: datetime) -> Health:
         tick=newest["tick"],
         newest=newest["at"],
         hour=fleet_hour(now),
-        troubles=tuple(troubles[:SHOWN]),
-        more=max(0, len(troubles) - SHOWN),
+        troubles=tuple(troubles[:most]),
+        more=max(0, len(troubles) - most),
     )
 
 

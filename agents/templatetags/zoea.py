@@ -143,3 +143,26 @@ def count(parts: Mapping[str, Placed], state: str) -> Placed:
 def side(place: int) -> str:
     """The letter of the first, second, ... of things laid side by side."""
     return chr(ord("A") + place - 1)
+
+
+@register.filter
+def num(value: float) -> str:
+    """A coordinate as SVG wants it, whatever the language of the page."""
+    return f"{value:g}"
+
+
+@register.filter
+def add_num(value: float, other: float) -> str:
+    """A coordinate moved by another."""
+    return f"{value + other:g}"
+
+
+@register.filter
+def bytes_of(size: int) -> str:
+    """Bytes in a unit that fits: 850 B, 12 kB, 3.4 MB."""
+    amount = float(size)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if amount >= 10 else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"

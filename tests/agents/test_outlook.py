@@ -1,0 +1,155 @@
+"""Map, accounts, health and the line of the credits."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from agents.dashboard import credits, galaxy
+from agents.models import Mysis, Provider
+from memory.models import GameSnapshot
+from tests.browser import scenes
+from tests.factories import make_account, make_memory, make_mysis, make_turn
+
+
+@pytest.fixture
+def admin(db: None) -> Client:
+    """Somebody who may see everything."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("ann"))
+    return client
+
+
+def system(number: int, **values: Any) -> dict[str, Any]:
+    """One system of a map, linked with the next."""
+    return {
+        "system_id": f"s{number}",
+        "name": f"Star {number}",
+        "position": {"x": number * 10, "y": number % 7},
+        "connections": [f"s{number + 1}", "s0"],
+        **values,
+    }
+
+
+def chart(systems: list[dict[str, Any]]) -> None:
+    """A map that some account was told."""
+    GameSnapshot.objects.create(
+        username="Pilot",
+        tool_name="get_map",
+        content=json.dumps({"systems": systems}),
+        captured_at=timezone.now(),
+    )
+
+
+def ship_in(mysis: Mysis, place: str) -> None:
+    """A Mysis whose ship is in a system."""
+    mysis.account = make_account()
+    mysis.save()
+    GameSnapshot.objects.create(
+        username=mysis.account.username,
+        tool_name="get_status",
+        content=json.dumps({"player": {"current_system": place}}),
+        captured_at=timezone.now(),
+    )
+
+
+def test_a_map_has_every_lane_once_and_the_ships_where_they_are(db: None):
+    chart([system(n) for n in range(5)])
+    ship_in(make_mysis(name="Ada", state="running"), "s2")
+    ship_in(make_mysis(name="Brahe", state="errored"), "s2")
+    ship_in(make_mysis(name="Cassini"), "elsewhere")
+    drawn = galaxy.chart()
+    assert drawn is not None
+    assert len(drawn.stars) == 5
+    # A row of five, and each but its neighbour with the first.
+    assert drawn.lanes.count("M") == 7
+    assert all(0 <= star.x <= drawn.width for star in drawn.stars.values())
+    found = galaxy.fleet(drawn)
+    [group] = found.groups
+    assert (group.star.id, group.label, group.state) == ("s2", "2 ships", "errored")
+    assert [ship.name for ship in found.lost] == ["Cassini"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["no JSON", "[]", '{"systems": 3}', '{"systems": [{"name": "x"}, 7]}'],
+)
+def test_an_odd_map_is_no_map(content: str):
+    systems = galaxy.systems_in(content)
+    assert galaxy.draw(systems, "Pilot", timezone.now()) is None
+
+
+def test_the_map_of_the_whole_galaxy_is_small(admin: Client):
+    chart([system(n, empire="solarian" if n % 9 == 0 else "") for n in range(505)])
+    for number in range(40):
+        ship_in(make_mysis(name=f"M{number}", state="running"), f"s{number * 3}")
+    packed = admin.get("/map/", headers={"accept-encoding": "gzip"}).content
+    assert len(packed) < 30_000
+    assert admin.get("/map/").content.count(b"<title>Star") == 505
+    part = admin.get("/map/", headers={"hx-request": "true"}).content.decode()
+    assert "<html" not in part
+    assert "M39" in part
+
+
+def test_without_a_map_somebody_can_ask_for_it(admin: Client):
+    assert "Start one" in admin.get("/map/").content.decode()
+    ship_in(make_mysis(name="Ada"), "s1")
+    assert "Ask for the map" in admin.get("/map/").content.decode()
+    answer = admin.post("/map/ask/", {"mysis": "999"}, headers={"hx-request": "true"})
+    assert answer.status_code == 422
+
+
+def test_accounts_tell_who_flies_them_and_never_a_password(admin: Client):
+    mysis = make_mysis(name="Ada", state="running")
+    scenes.play(mysis, credits=4_321, stale=True)
+    free = make_account(username="Spare <b>")
+    free.password = "sesame-opens"
+    free.save()
+    page = admin.get("/accounts/").content.decode()
+    for part in ("4,321", "Asteroid Belt Alpha", "1 invalidated", "free"):
+        assert part in page
+    assert "Spare &lt;b&gt;" in page
+    assert "sesame" not in page
+    page = admin.get("/accounts/?q=spare").content.decode()
+    assert "4,321" not in page
+    assert "No account has" in admin.get("/accounts/?q=zzz").content.decode()
+
+
+def test_health_names_what_is_wrong_and_the_remedy(admin: Client):
+    page = admin.get("/health/").content.decode()
+    assert "No worker runs" in page
+    broken = make_mysis(name="Ada", state="errored", last_error="Key refused.")
+    make_turn(broken, outcome="errored", error="502 from <the> game")
+    Provider.objects.create(name="main", kind="openai")
+    page = admin.get("/health/").content.decode()
+    for part in ("Key refused.", "502 from &lt;the&gt; game", "no key", "memory_"):
+        assert part in page
+
+
+def test_credits_are_a_line_through_what_the_game_told(db: None):
+    mysis = make_mysis(name="Ada")
+    assert credits.trend(mysis.pk) is None
+    for amount in (100, 90, 400):
+        content = json.dumps({"player": {"credits": amount}})
+        make_memory(mysis, role="tool", tool_name="get_status", content=content)
+    # An answer that speaks of others' credits says nothing.
+    make_memory(mysis, role="tool", tool_name="get_nearby", content='{"credits": 9}')
+    found = credits.trend(mysis.pk)
+    assert found is not None
+    assert (found.first, found.last, found.low, found.high) == (100, 400, 90, 400)
+    assert found.change == 300
+
+
+def test_a_long_line_is_thinned_and_keeps_its_end():
+    now = timezone.now()
+    points = [(now + timedelta(seconds=n), n) for n in range(1_000)]
+    found = credits.draw(points)
+    assert found is not None
+    assert found.path.count("L") < 150
+    assert found.last == 999
