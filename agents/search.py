@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.postgres.search import SearchQuery
-from django.db.models import Exists, F, IntegerField, OuterRef, Q, Value
-from django.db.models.functions import StrIndex
+from django.db.models import Exists, F, IntegerField, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Lower, StrIndex
 from django.utils.safestring import SafeString
 
+from memory.matching import Mode, Wanted
 from memory.models import Memory
-from memory.querysets import Mode
-from memory.search import snippet
-from memory.vectors import words_of
+from memory.search import pattern_of, snippet
+from memory.vectors import plain_vector, words_of
 
 from .models import Broadcast
 
@@ -29,13 +29,15 @@ class BroadcastHit:
     timestamp: datetime
 
 
-def search_broadcasts(
+def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question)
     *,
     query: str,
     mode: Mode = "fts",
     limit: int = 20,
     before: int | None = None,
     mysis_id: int | None = None,
+    ignore_case: bool = False,
+    stem: bool = False,
 ) -> list[BroadcastHit]:
     """The newest matching broadcasts, newest first.
 
@@ -48,19 +50,34 @@ def search_broadcasts(
     if mysis_id is not None:
         got = Memory.objects.filter(mysis_id=mysis_id, broadcast=OuterRef("pk"))
         found = found.filter(Q(mysis_id=mysis_id) | Exists(got))
-    if mode == "exact":
-        at = StrIndex(F("text"), Value(query), output_field=IntegerField())
-        found = found.annotate(at=at).filter(at__gt=0)
-    else:
-        words = SearchQuery(words_of(query), search_type="websearch", config="simple")
-        found = found.filter(vector=words)
+    wanted = Wanted(query, mode, ignore_case=ignore_case, stem=stem)
+    pattern = pattern_of(wanted)
+    found = _matching(found.defer("vector"), wanted)
     return [
         BroadcastHit(
             id=row.pk,
             content=row.text,
             sender=row.sender,
-            snippet=snippet(row.text, query, mode),
+            snippet=snippet(row.text, pattern),
             timestamp=row.created_at,
         )
         for row in found[:limit]
     ]
+
+
+def _matching(rows: QuerySet[Broadcast], wanted: Wanted) -> QuerySet[Broadcast]:
+    if wanted.mode == "fts":
+        config = "english" if wanted.stem else "simple"
+        words = SearchQuery(
+            words_of(wanted.query), search_type="websearch", config=config
+        )
+        if not wanted.stem:
+            return rows.filter(vector=words)
+        # There are few broadcasts: their stems need no index.
+        return rows.annotate(stems=plain_vector("text", config)).filter(stems=words)
+    text, query = F("text"), Value(wanted.query)
+    if wanted.ignore_case:
+        at = StrIndex(Lower(text), Lower(query), output_field=IntegerField())
+    else:
+        at = StrIndex(text, query, output_field=IntegerField())
+    return rows.annotate(at=at).filter(at__gt=0)

@@ -9,8 +9,9 @@ from datetime import datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from .matching import Field, Mode, Wanted, matching_ids
 from .models import Memory
-from .querysets import Field, Mode, matching_ids
+from .stemming import beginning
 from .vectors import words_of
 
 SNIPPET_CHARACTERS = 240
@@ -30,7 +31,7 @@ class Hit:
     timestamp: datetime
 
 
-def search_messages(
+def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     *,
     query: str,
     mysis_id: int | None = None,
@@ -38,28 +39,33 @@ def search_messages(
     limit: int = 20,
     before: int | None = None,
     reasoning: bool = False,
+    ignore_case: bool = False,
+    stem: bool = False,
 ) -> list[Hit]:
-    """The newest matches, newest first (W10, W12); no match is an empty list."""
-    query = query.replace("\x00", "")
-    field: Field = "reasoning" if reasoning else "content"
-    ids = matching_ids(
-        query=query,
+    """The newest matches, newest first (W10, W12); no match is an empty list.
+
+    ``ignore_case`` is for exact search, ``stem`` (English) for words; see `Wanted`.
+    """
+    wanted = Wanted(
+        query=query.replace("\x00", ""),
         mode=mode,
-        field=field,
+        field="reasoning" if reasoning else "content",
         mysis_id=mysis_id,
         before=before,
-        limit=limit,
+        ignore_case=ignore_case,
+        stem=stem,
     )
+    ids = matching_ids(wanted, limit)
     rows = Memory.objects.filter(pk__in=ids).defer("content_vector", "reasoning_vector")
-    return [_hit(row, query, mode, field) for row in rows.order_by("-pk")]
+    pattern = pattern_of(wanted)
+    return [_hit(row, wanted.field, pattern) for row in rows.order_by("-pk")]
 
 
-def snippet(text: str, query: str, mode: Mode) -> SafeString:
+def snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
     """The surroundings of the first hit as safe HTML, all hits in it marked.
 
     Made here and not by ``ts_headline``, which drops everything between tags.
     """
-    pattern = _pattern(query, mode)
     first = pattern.search(text) if pattern else None
     if pattern is None or first is None:
         return format_html("{}", text[:SNIPPET_CHARACTERS])
@@ -74,18 +80,30 @@ def snippet(text: str, query: str, mode: Mode) -> SafeString:
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
-def _pattern(query: str, mode: Mode) -> re.Pattern[str] | None:
-    if mode == "exact":
-        return re.compile(re.escape(query))
-    words = re.findall(r"(?<![\w-])(?!-)[\w-]*\w", words_of(query))
+def pattern_of(wanted: Wanted) -> re.Pattern[str] | None:
+    """What is to be marked in a text that matches; None for nothing."""
+    if wanted.mode == "exact":
+        flags = re.IGNORECASE if wanted.ignore_case else re.NOFLAG
+        return re.compile(re.escape(wanted.query), flags)
+    words = re.findall(r"(?<![\w-])(?!-)[\w-]*\w", words_of(wanted.query))
     longest_first = sorted(set(words) - {"or", "OR"}, key=len, reverse=True)
     if not longest_first:
         return None
-    either = "|".join(re.escape(word) for word in longest_first)
+    if wanted.stem:
+        # Near enough for a mark: what begins as a stem of the same word would.
+        stems = (re.escape(beginning(_stem(word))) for word in longest_first)
+        either = "|".join(rf"{stem}\w*" for stem in stems)
+    else:
+        either = "|".join(re.escape(word) for word in longest_first)
     return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_])", re.IGNORECASE)
 
 
-def _hit(row: Memory, query: str, mode: Mode, field: Field) -> Hit:
+def _stem(word: str) -> str:
+    """A word without the commonest English endings."""
+    return re.sub(r"(?:ings?|ed|es|s|e)$", "", word) if len(word) > 4 else word
+
+
+def _hit(row: Memory, field: Field, pattern: re.Pattern[str] | None) -> Hit:
     return Hit(
         memory_id=row.pk,
         mysis=row.mysis_id,
@@ -93,6 +111,6 @@ def _hit(row: Memory, query: str, mode: Mode, field: Field) -> Hit:
         origin=row.origin,
         content=row.content,
         reasoning=row.reasoning,
-        snippet=snippet(getattr(row, field), query, mode),
+        snippet=snippet(getattr(row, field), pattern),
         timestamp=row.created_at,
     )

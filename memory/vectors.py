@@ -28,7 +28,7 @@ def mysis_lexeme(mysis_id: int) -> str:
     return f"mysis:{mysis_id}"
 
 
-def plain_vector(field: str) -> Func:
+def plain_vector(field: str, config: str = "simple") -> Func:
     """``to_tsvector`` of the head of a text column."""
     head = Func(
         Left(F(field), INDEXED_CHARACTERS),
@@ -39,7 +39,7 @@ def plain_vector(field: str) -> Func:
     )
     return Func(
         head,
-        template="to_tsvector('simple'::regconfig, %(expressions)s)",
+        template=f"to_tsvector('{config}'::regconfig, %(expressions)s)",
         output_field=SearchVectorField(),
     )
 

@@ -88,6 +88,8 @@ def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> 
         limit=asked.limit,
         before=_broadcast_before(asked.before),
         mysis_id=None if asked.mysis is None else lookup.mysis_of(asked.mysis).pk,
+        ignore_case=asked.ignore_case,
+        stem=asked.stem,
     )
     rows = Broadcast.objects.in_bulk([hit.id for hit in hits])
     places = _first_deliveries(list(rows))

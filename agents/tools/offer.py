@@ -42,6 +42,18 @@ _SEARCH: Mapping[str, Schema] = {
         "description": "fts: words (default); exact: the text letter for letter",
     },
 }
+# Not for Myses: each argument more is paid for in every call of a model.
+_SEARCH_BY_PROGRAMS: Mapping[str, Schema] = {
+    **_SEARCH,
+    "ignore_case": {
+        "type": "boolean",
+        "description": "For exact: upper and lower case are one",
+    },
+    "stem": {
+        "type": "boolean",
+        "description": "For fts: by English stems, so that mining finds mined",
+    },
+}
 _RECALL: Mapping[str, Schema] = {
     "handle": {
         "type": "string",
@@ -150,19 +162,19 @@ FOR_PROGRAMS = _table(
     tool(
         "zoea_search_messages",
         f"Search the messages of one Mysis. {_NEWEST}",
-        {"mysis_id": _MYSIS, **_SEARCH},
+        {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
     tool(
         "zoea_search_reasoning",
         f"Search what one Mysis thought. {_NEWEST}",
-        {"mysis_id": _MYSIS, **_SEARCH},
+        {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
     tool(
         "zoea_search_broadcasts",
         f"Search all broadcasts. {_NEWEST}",
-        _SEARCH,
+        _SEARCH_BY_PROGRAMS,
         ["query"],
     ),
     tool(

@@ -23,6 +23,8 @@ class Search:
     query: str
     mode: Literal["fts", "exact"]
     limit: int
+    ignore_case: bool = False
+    stem: bool = False
 
 
 def messages(arguments: Mapping[str, Any], reach: Reach) -> Answer:
@@ -70,7 +72,13 @@ def search_of(arguments: Mapping[str, Any]) -> Search:
         raise LocalRefusedError("Argument 'query' is empty: give words to look for.")
     exact = arguments.get("mode") == "exact"
     limit = int(arguments.get("limit", DEFAULT_LIMIT))
-    return Search(query, "exact" if exact else "fts", limit)
+    return Search(
+        query,
+        "exact" if exact else "fts",
+        limit,
+        ignore_case=arguments.get("ignore_case") is True,
+        stem=arguments.get("stem") is True,
+    )
 
 
 def excerpt(text: str, query: str, handle: str = "") -> str:

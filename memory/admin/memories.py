@@ -13,8 +13,8 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
+from memory.matching import Wanted, matching_ids
 from memory.models import Memory
-from memory.querysets import matching_ids
 from memory.search import Hit, search_messages
 
 from .readonly import ReadOnlyAdmin
@@ -88,7 +88,7 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
         """Search by the index instead of by LIKE."""
         if not search_term.strip():
             return queryset, False
-        ids = matching_ids(query=search_term, mode="fts", limit=LISTED_MATCHES)
+        ids = matching_ids(Wanted(search_term.replace("\x00", "")), LISTED_MATCHES)
         return queryset.filter(pk__in=ids), False
 
     def get_urls(self) -> list[URLPattern]:

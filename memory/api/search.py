@@ -44,6 +44,12 @@ class Question(Schema):
         None
     )
     mode: Literal["fts", "exact"] = "fts"
+    ignore_case: bool = Field(
+        False, description="For exact: upper and lower case are one."
+    )
+    stem: bool = Field(
+        False, description='For words: by English stems, so "mining" finds "mined".'
+    )
     limit: SearchLimit = 20
     before: Annotated[
         After | None, Field(description="Only matches with a smaller memory id.")
@@ -84,5 +90,7 @@ def _answer(asked: Question, *, reasoning: bool) -> Rows:
         limit=asked.limit,
         before=asked.before,
         reasoning=reasoning,
+        ignore_case=asked.ignore_case,
+        stem=asked.stem,
     )
     return page_of_hits(hits, asked.limit, [hit.memory_id for hit in hits])

@@ -48,6 +48,16 @@ class Command(BaseCommand):
             "--exact", action="store_true", help="Letter for letter, case told apart."
         )
         parser.add_argument(
+            "--ignore-case",
+            action="store_true",
+            help="With --exact: upper and lower case are one.",
+        )
+        parser.add_argument(
+            "--stem",
+            action="store_true",
+            help='Words by their English stems: "mining" finds "mined".',
+        )
+        parser.add_argument(
             "--limit", type=limit, default=DEFAULT_LIMIT, help="At most 100; 20."
         )
         parser.add_argument("--json", action="store_true", help="As a JSON list.")
@@ -64,6 +74,8 @@ class Command(BaseCommand):
             mode="exact" if options["exact"] else "fts",
             limit=options["limit"],
             reasoning=options["where"] == "reasoning",
+            ignore_case=options["ignore_case"],
+            stem=options["stem"],
         )
         hits.reverse()
         if options["json"]:

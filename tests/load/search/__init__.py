@@ -1,0 +1,1 @@
+"""How fast a long memory is searched, beside plain SQL in the same database."""
