@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from memory.gamestate.clock import RESET_AFTER_TICKS, elapsed_seconds, ticks_in
@@ -18,6 +18,9 @@ from memory.gamestate.parse import clean_text, storable
 from memory.gamestate.types import SECONDS_PER_TICK
 
 LONGEST_ID = 100
+MADE_UP = "sha:"
+"""How the id of an event begins that has none of its own."""
+
 LONGEST_KIND = 100
 MOST = 1000
 """More notices than the game ever keeps for one session."""
@@ -123,11 +126,24 @@ def read_notices(
         waited=max(0.0, elapsed_seconds(asked_at or received_at, received_at)),
     )
     found: dict[str, Notice] = {}
+    named: dict[str, int] = {}
     for item in _items(content):
         notice = _notice(item, clock)
-        if notice is not None:
-            found.setdefault(notice.id, notice)
+        if notice is None:
+            continue
+        if notice.id.startswith(MADE_UP):
+            notice = replace(notice, id=_numbered(notice.id, named))
+        found.setdefault(notice.id, notice)
     return tuple(found.values())
+
+
+def _numbered(identity: str, named: dict[str, int]) -> str:
+    """Tell equal events of one answer apart: they are as many as they are told.
+
+    The same answer gives the same numbers again, in whatever order it tells them.
+    """
+    count = named[identity] = named.get(identity, 0) + 1
+    return identity if count == 1 else f"{identity}#{count}"
 
 
 def is_incomplete(content: object) -> bool:
@@ -202,10 +218,10 @@ def _identity(item: Mapping[str, object]) -> str:
     own = item.get("id")
     if isinstance(own, (str, int)) and not isinstance(own, bool) and str(own):
         name = clean_text(str(own))
-        if len(name) <= LONGEST_ID:
+        if len(name) <= LONGEST_ID and not name.startswith(MADE_UP):
             return name
     text = json.dumps(storable(item), sort_keys=True, ensure_ascii=False)
-    return "sha:" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    return MADE_UP + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _current_tick(content: object) -> int | None:

@@ -11,7 +11,7 @@ from memory.gamestate.merge import known, merge
 from memory.gamestate.notices import is_incomplete
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import NOW, TICK, snapshot
-from tests.gamestate.test_merge import CONTENTS, ME, notices
+from tests.gamestate.merging import CONTENTS, ME, notices
 
 
 @settings(max_examples=200, deadline=None)

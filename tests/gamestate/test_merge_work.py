@@ -9,7 +9,7 @@ from memory.gamestate.confidence import Confidence
 from memory.gamestate.merge import arranged, known, merge
 from memory.gamestate.notices import Notice
 from tests.gamestate.builders import snapshot
-from tests.gamestate.test_merge import CARGO, ME, STATUS, believed, notice, value
+from tests.gamestate.merging import CARGO, ME, STATUS, believed, notice, value
 
 
 class Counted(dict[str, object]):

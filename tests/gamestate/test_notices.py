@@ -1,0 +1,122 @@
+"""Answers of get_notifications as events."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.gamestate.merge import known, merge
+from memory.gamestate.notices import read_notices
+from memory.gamestate.render import render
+from tests.gamestate.builders import NOW, PACE, TICK, payload, snapshot, state
+from tests.gamestate.merging import (
+    CARGO,
+    CONTENTS,
+    DATA,
+    ME,
+    YIELD,
+    value,
+)  # fmt: skip
+
+
+def test_the_recorded_answers_are_read():
+    with_events = payload("get_notifications.with_events")
+    found = read_notices(with_events, NOW, PACE, 500)
+    assert [each.kind for each in found] == ["poi_arrival", "ok"]
+    assert found[0].id == with_events["notifications"][0]["id"]
+    assert found[0].category == "system"
+    for name in ("get_notifications", "get_notifications.pre_v0_44_4_empty"):
+        assert read_notices(payload(name), NOW) == ()
+    [flown] = read_notices(payload("travel.feb19_ws_action_result"), NOW)
+    assert (flown.kind, flown.tick, flown.exact) == ("action_result", 109050, True)
+
+
+def test_an_event_without_a_tick_gets_it_by_the_answers_clock():
+    sent = NOW + timedelta(hours=3)
+    answer = {
+        "current_tick": 200,
+        "timestamp": int(sent.timestamp()),
+        "notifications": [
+            {"id": "a", "msg_type": "mining_yield", "data": {},
+             "timestamp": (sent - timedelta(seconds=25)).isoformat()},
+            {"id": "a", "msg_type": "ok", "data": {}},
+            {"msg_type": "ok", "data": {"action": "dock"}},
+        ],
+    }  # fmt: skip
+    first, other = read_notices(answer, NOW, PACE)
+    assert (first.tick, first.exact, first.kind) == (198, False, "mining_yield")
+    assert first.at == NOW - timedelta(seconds=25)
+    assert first.slack > 0
+    assert other.id.startswith("sha:")
+    assert read_notices(answer, NOW, PACE)[1].id == other.id
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["notifications", "data", "id", "type", "msg_type", "timestamp",
+                         "tick", "current_tick", "result", "action", "ship", "player"])
+        | st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(junk, junk, st.sampled_from(sorted(CONTENTS)))
+def test_nothing_a_server_sends_raises(answer, content, tool):
+    items = [
+        {"id": "a", "msg_type": k, "data": answer} for k in (*DATA, "action_result")
+    ]
+    whole = {
+        "notifications": [*items, answer],
+        "current_tick": 106,
+        "timestamp": answer,
+    }
+    for found in (read_notices(answer, NOW), read_notices(whole, NOW)):
+        for body in (content, CONTENTS[tool]):
+            row = snapshot(tool, {} if body is None else body)
+            render(state(merge(row, found, known(ME, [row]), TICK)))
+
+
+@pytest.mark.parametrize(
+    ("apart", "waited", "slack"),
+    [(0.0, 0.0, 0.0), (0.9, 0.0, 0.0), (3.0, 2.5, 0.0), (-1.0, 0.5, 2.5),
+     (2.0, 0.0, 3.0), (9.0, 0.0, 2.5), (9.0, 4.0, 5.0)],
+)  # fmt: skip
+def test_moments_are_as_sure_as_two_clocks_agree(apart, waited, slack):
+    sent = NOW - timedelta(seconds=apart)
+    answer = {"timestamp": int(sent.timestamp()), "notifications": [
+        {"msg_type": "ok", "data": {}, "timestamp": sent.isoformat()}]}  # fmt: skip
+    asked = NOW - timedelta(seconds=waited)
+    [found] = read_notices(answer, NOW, PACE, asked_at=asked)
+    assert found.slack == pytest.approx(slack, abs=0.2)
+
+
+def test_equal_events_without_an_id_are_as_many_as_they_are_told():
+    """Twice five ores in one tick; the same answer again tells of no more."""
+    one = {"msg_type": "mining_yield", "data": YIELD,
+           "timestamp": (NOW - timedelta(seconds=1)).isoformat()}  # fmt: skip
+    other = {**one, "timestamp": (NOW - timedelta(seconds=2)).isoformat()}
+    answer = {"current_tick": TICK, "notifications": [one, one, other]}
+    again = {"current_tick": TICK, "notifications": [other, one, one]}
+    first, second = (read_notices(a, NOW, PACE) for a in (answer, again))
+    assert len({each.id for each in first}) == 3
+    assert {each.id for each in first} == {each.id for each in second}
+    own = snapshot("get_cargo", CARGO)
+    for told in (first, [*first, *second]):
+        assert value(merge(own, told, known(ME, [own]), TICK), "used") == 12 + 15
+    # Told again before the queue was cleared, and one more.
+    more = read_notices({**answer, "notifications": [one] * 3}, NOW, PACE)
+    assert {each.id for each in first} > {each.id for each in more[:2]}
+    assert len({each.id for each in (*more, *first)}) == 4
+
+
+def test_an_own_id_never_passes_for_one_that_was_made_up():
+    item = {"msg_type": "ok", "data": {"action": "dock"}}
+    [made] = read_notices([item], NOW)
+    [own] = read_notices([{**item, "id": made.id}], NOW)
+    assert own.id.startswith("sha:") and own.id != made.id
