@@ -11,6 +11,17 @@ from memory.models import Memory
 
 from .errors import ActionError
 
+ANEW = (
+    "state",
+    "epoch",
+    "nudges",
+    "failures",
+    "last_error",
+    "hold",
+    "stuck",
+    "trail",
+    "empty_turns",
+)
 OPEN_STATES = (Mysis.State.IDLE, Mysis.State.RUNNING)
 
 
@@ -31,10 +42,9 @@ def run(mysis: Mysis, *, trigger: str) -> None:
     mysis.nudges = 0
     mysis.failures = 0
     mysis.last_error = ""
-    mysis.hold = ""
-    mysis.save(
-        update_fields=["state", "epoch", "nudges", "failures", "last_error", "hold"]
-    )
+    mysis.hold = mysis.stuck = mysis.trail = ""
+    mysis.empty_turns = 0
+    mysis.save(update_fields=ANEW)
     scheduling.schedule(mysis, trigger=trigger)
 
 
@@ -46,16 +56,20 @@ def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
     else:
         mysis.nudges = 0
         mysis.save(update_fields=["nudges"])
-        scheduling.schedule(mysis, trigger=trigger)
+        # Without a job it is in a turn, at whose end what came meanwhile is seen.
+        if mysis.next_job is not None:
+            scheduling.schedule(mysis, trigger=trigger)
 
 
-def state_event(mysis: Mysis, by: str) -> None:
+def state_event(mysis: Mysis, by: str, **more: Any) -> None:
     """Say how a Mysis stands now, and who made it so."""
-    data = {"name": mysis.name, "state": mysis.state, "by": by}
+    data = {"name": mysis.name, "state": mysis.state, "by": by, **more}
     if mysis.last_error:
         data["error"] = mysis.last_error
     if mysis.hold:
         data["hold"] = mysis.hold
+    if mysis.stuck:
+        data["stuck"] = mysis.stuck
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
 
 

@@ -29,7 +29,7 @@ EDITABLE = (
     "messaging",
     "group",
 )
-SHOWN = ("activity", "hold", "last_error", "nudges")
+SHOWN = ("activity", "hold", "stuck", "last_error", "nudges")
 AFTERWARDS = ("model_settings", "messaging", "group")
 
 

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from agents.models import (
     Broadcast,
+    Delivery,
     Event,
     ModelCall,
     Mysis,
@@ -97,6 +98,24 @@ class UsageAdmin(ReadOnlyAdmin[Usage]):
         """Its name; the number of one that was deleted."""
         name: str | None = getattr(row, "name", None)
         return name or f"{row.mysis_id} (deleted)"
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
+    """Which call each message was first shown in, and when it was done."""
+
+    list_display = (
+        "memory_id",
+        "mysis",
+        "turn_number",
+        "call_number",
+        "shown",
+        "shown_at",
+        "done_at",
+    )
+    list_filter = ("shown",)
+    list_select_related = ("mysis",)
+    ordering = ("-memory_id",)
 
 
 @admin.register(Event)

@@ -11,6 +11,7 @@ from . import (
     difference,
     events,
     fleet,
+    messages,
     myses,
     prompts,
     providers,
@@ -32,4 +33,5 @@ routers = [
     accounts.router,
     usage.router,
     budgets.router,
+    messages.router,
 ]

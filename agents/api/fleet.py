@@ -55,7 +55,8 @@ class FleetOut(Schema):
     """Counts per state; tokens and cost (US dollars) of the last hour.
 
     ``today`` is what all calls since 00:00 UTC came to, summaries included; ``held``
-    is how many Myses a budget keeps from making calls.
+    is how many Myses a budget keeps from making calls, ``stuck`` how many seem to get
+    nowhere.
     """
 
     counts: dict[str, int]
@@ -66,6 +67,7 @@ class FleetOut(Schema):
     turns: int
     today: UsageOut
     held: int
+    stuck: int
     budgets: list[BudgetOut]
     staleness: dict[str, int]
     redundant_gets: Redundant
@@ -87,6 +89,7 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
         "total": sum(counts.values()),
         "tick": state.newest_tick(),
         **spent_since(turn),
+        "stuck": Mysis.objects.exclude(stuck="").count(),
         "held": Mysis.objects.exclude(hold="").count(),
         "budgets": [document(one) for one in all_standings(list(every_budget()))],
         "today": told(usage.totals(usage.of_today())),

@@ -80,11 +80,13 @@ class MysisUsage(Schema):
 class MysisDetail(MysisOut):
     """One agent with what it used, and with the budgets that it counts in.
 
-    ``hold`` is why it makes no call although it runs; null while it does.
+    ``hold`` is why it makes no call although it runs, ``stuck`` why it seems to get
+    nowhere; null where it is not so.
     """
 
     group: str
     hold: str | None
+    stuck: str | None
     usage: MysisUsage
     budgets: list[BudgetOut]
 
@@ -92,6 +94,11 @@ class MysisDetail(MysisOut):
     def resolve_hold(row: Mysis) -> str | None:
         """Null while no budget holds it."""
         return row.hold or None
+
+    @staticmethod
+    def resolve_stuck(row: Mysis) -> str | None:
+        """Null while it gets on."""
+        return row.stuck or None
 
     @staticmethod
     def resolve_budgets(row: Mysis) -> list[dict[str, Any]]:

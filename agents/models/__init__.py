@@ -6,6 +6,7 @@ from agents.windows import AskedWindow
 
 from .budgets import Budget, BudgetSpend
 from .costs import Usage
+from .deliveries import Delivery
 from .fleet import Account, Broadcast, Mysis, Pin
 from .minds import Prompt, PromptVersion, Provider
 from .runs import Event, ModelCall, ToolCatalogue, Turn
@@ -16,6 +17,7 @@ __all__ = [
     "Broadcast",
     "Budget",
     "BudgetSpend",
+    "Delivery",
     "Event",
     "ModelCall",
     "Mysis",

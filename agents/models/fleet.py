@@ -130,6 +130,13 @@ class Mysis(models.Model):
     )
     # Why it makes no call although it runs: the budget, and what to do about it.
     hold = models.TextField(blank=True, default="", db_default="", editable=False)
+    # The newest message of a human or a broadcast that a call has taken in.
+    heard = models.BigIntegerField(default=0, db_default=0, editable=False)
+    # Why it seems to get nowhere; a badge, it goes on all the same.
+    stuck = models.TextField(blank=True, default="", db_default="", editable=False)
+    # What that is judged by: digests of its last calls and results, and empty turns.
+    trail = models.TextField(blank=True, default="", db_default="", editable=False)
+    empty_turns = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     nudges = models.PositiveIntegerField(default=0, editable=False)
     # Turns in a row that the model or the game failed; back-off grows with it.
     failures = models.PositiveIntegerField(default=0, editable=False)

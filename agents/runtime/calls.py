@@ -7,8 +7,10 @@ from decimal import Decimal
 
 from django.db import transaction
 
-from agents import budgets, context, events, usage
+from agents import budgets, context, deliveries, events, usage
+from agents.actions.states import state_event
 from agents.budgets import Taken
+from agents.deliveries import unheard
 from agents.events import Kind
 from agents.llm.prices import price
 from agents.llm.types import Endpoint
@@ -103,8 +105,20 @@ def keep(begun: Begun, number: int, endpoint: Endpoint, prepared: View) -> Prepa
     Turn.objects.filter(pk=begun.turn_id).update(iterations=number)
     activity(mysis, "thinking")
     rows = prepared.request.messages
+    new = unheard(mysis, ((row.id, row.origin) for row in rows))
+    if new:
+        _take_in(begun, mysis, new, number, prepared.assembly)
     seen = rows[-1].id if rows else 0
     return Prepared(opened, prepared.assembly, seen, estimated)
+
+
+def _take_in(
+    begun: Begun, mysis: Mysis, new: list[int], number: int, view: Assembly
+) -> None:
+    at = deliveries.Call(begun.turn_id, begun.number, number)
+    deliveries.take_in(mysis, new, view.sources, at)
+    shown = {"turn": begun.turn_id, "call": number, "messages": new}
+    state_event(mysis, "runtime", shown=shown)
 
 
 @transaction.atomic

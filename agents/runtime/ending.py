@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from agents import events, scheduling
+from agents import deliveries, events, scheduling
+from agents.actions.states import state_event
 from agents.events import Kind
 from agents.models import Mysis, Turn
 from memory.gamestate.parse import clean_text
@@ -18,10 +20,15 @@ from memory.state import tick_of
 from .holding import hold
 from .pacing import Ending, Plan, plan
 from .records import Begun, answer_open_calls, finish_turn
+from .stuck import Limits, Trail, Tried, follow
+
+BY_ITSELF = (Turn.Outcome.DONE, Turn.Outcome.ITERATION_LIMIT)
 
 
 @transaction.atomic
-def finish(begun: Begun, ending: Ending, *, seen: int) -> None:
+def finish(
+    begun: Begun, ending: Ending, seen: int, calls: Sequence[Tried] = ()
+) -> None:
     """Record the outcome and schedule what follows, in one transaction.
 
     A message that came while the turn ran, and that none of its calls showed,
@@ -36,11 +43,33 @@ def finish(begun: Begun, ending: Ending, *, seen: int) -> None:
     current = mysis.epoch == begun.epoch and mysis.state == Mysis.State.RUNNING
     outcome = ending.outcome if current else Turn.Outcome.STOPPED
     answer_open_calls(mysis)
-    finish_turn(turn, outcome=outcome, error=ending.error)
+    by_itself = outcome in BY_ITSELF
+    answered = deliveries.finish(mysis) if by_itself else []
+    finish_turn(turn, outcome=outcome, error=ending.error, answered=answered)
+    if current:
+        _watch(mysis, calls, whole=by_itself)
     if current and ending.held:
         hold(mysis, ending.error)
     elif current:
         _go_on(mysis, ending, seen)
+
+
+def _watch(mysis: Mysis, calls: Sequence[Tried], *, whole: bool) -> None:
+    """Tell when it gets stuck, and when it does no longer."""
+    before = Trail(tuple(mysis.trail.split()), mysis.empty_turns)
+    limits = Limits(settings.ZOEA_STUCK_RESULTS, settings.ZOEA_STUCK_TURNS)
+    trail, reason = follow(before, calls, limits, whole=whole)
+    was = mysis.stuck
+    mysis.trail, mysis.empty_turns = " ".join(trail.results), trail.empty_turns
+    # A turn that was cut short without a call says nothing either way.
+    mysis.stuck = reason if calls or whole else was
+    mysis.save(update_fields=["trail", "empty_turns", "stuck"])
+    if bool(mysis.stuck) == bool(was):
+        return
+    if mysis.stuck:
+        data = {"code": "stuck", "detail": mysis.stuck}
+        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+    state_event(mysis, "runtime")
 
 
 def _go_on(mysis: Mysis, ending: Ending, seen: int) -> None:

@@ -7,6 +7,7 @@ happened in the game is recorded all the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,19 +141,27 @@ def answer_open_calls(mysis: Mysis) -> None:
         events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_line(row))
 
 
-def finish_turn(turn: Turn, *, outcome: Turn.Outcome, error: str = "") -> None:
+def finish_turn(
+    turn: Turn,
+    *,
+    outcome: Turn.Outcome,
+    error: str = "",
+    answered: Sequence[int] = (),
+) -> None:
     """Write the outcome and say so; the caller holds the Mysis's row."""
     turn.outcome = outcome
     turn.error = clean_text(error)
     turn.finished_at = timezone.now()
     turn.save(update_fields=["outcome", "error", "finished_at"])
-    data = {
+    data: dict[str, Any] = {
         "turn": turn.pk,
         "number": turn.number,
         "outcome": str(outcome),
         "iterations": turn.iterations,
         "error": error,
     }
+    if answered:
+        data["answered"] = list(answered)
     events.append(Kind.TURN_FINISHED, mysis_id=turn.mysis_id, data=data)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from asgiref.sync import ThreadSensitiveContext
@@ -34,6 +34,7 @@ from .fetching import fetch_events
 from .pacing import Ending
 from .records import Begun, VoidedError
 from .stopping import Guarded, watch
+from .stuck import Tried, tried
 
 #: The part of a refused context that is tried where the provider names no limit.
 SMALLER = 0.75
@@ -56,6 +57,7 @@ class Progress:
     compacted: bool = False
     shrunk: bool = False
     resolve_tick: int | None = None
+    tried: list[Tried] = field(default_factory=list)
 
 
 async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
@@ -86,7 +88,7 @@ async def _take(begun: Begun, guarded: Guarded) -> None:
 
 async def _shielded(begun: Begun, ending: Ending, progress: Progress) -> None:
     # A worker that is told to end must not leave the turn open.
-    work = step(endings.finish, begun, ending, seen=progress.seen)
+    work = step(endings.finish, begun, ending, progress.seen, progress.tried)
     await asyncio.shield(asyncio.ensure_future(work))
 
 
@@ -155,10 +157,22 @@ async def _run_tools(
             raise
         await step(answers.record_result, begun, call, result)
         progress.acted = progress.acted or not result.is_error
+        progress.tried.append(_tried(toolbox, call, result))
         if result.resolve_tick is not None:
             progress.resolve_tick = max(
                 result.resolve_tick, progress.resolve_tick or result.resolve_tick
             )
+
+
+def _tried(toolbox: Toolbox, call: PendingCall, result: ToolResult) -> Tried:
+    spec = next((spec for spec in toolbox.specs if spec.name == call.name), None)
+    return tried(
+        call.name,
+        call.arguments,
+        result.text,
+        is_error=result.is_error,
+        read_only=spec is None or spec.read_only,
+    )
 
 
 def _not_executed(begun: Begun, pending: list[PendingCall]) -> None:

@@ -1,0 +1,122 @@
+"""How far a message to a Mysis has come: queued, shown in a call, done.
+
+It is written where it happens: with the call that takes a message in, and with the
+end of the turn that answered it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from memory.context.types import INTENT_ORIGINS, Source
+from memory.models import Memory, Role
+
+from .models import Delivery, Mysis
+
+State = Literal["queued", "shown", "left_out", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where a message stands.
+
+    ``turn`` is the id of the turn, for as long as it is kept, ``number`` its number,
+    ``call`` that of its first call which had the message.
+    """
+
+    state: State
+    turn: int | None = None
+    number: int | None = None
+    call: int | None = None
+    shown_at: datetime | None = None
+    done_at: datetime | None = None
+
+
+def messages(mysis: Mysis) -> QuerySet[Memory]:
+    """What humans and broadcasts told a Mysis; by the index of intents."""
+    return Memory.objects.filter(
+        mysis=mysis, origin__in=["human", "broadcast"], role=Role.USER
+    )
+
+
+def reached(mysis: Mysis, ids: Iterable[int]) -> dict[int, Reached]:
+    """Where these messages of a Mysis stand, in one query."""
+    wanted = list(ids)
+    found = Delivery.objects.in_bulk(wanted)
+    return {number: _state(number, found.get(number), mysis) for number in wanted}
+
+
+def _state(number: int, row: Delivery | None, mysis: Mysis) -> Reached:
+    if row is None:
+        # Calls of a version that kept no deliveries had it long ago.
+        return Reached("queued" if number > mysis.heard else "done")
+    state: State = "done" if row.done_at else "shown"
+    return Reached(
+        state if row.shown else "left_out",
+        row.turn_id,
+        row.turn_number,
+        row.call_number,
+        row.shown_at,
+        row.done_at,
+    )
+
+
+def unheard(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int]:
+    """Of (id, origin) that a call considers, the messages that no call had before."""
+    return [
+        number
+        for number, origin in considered
+        if number > mysis.heard and origin in INTENT_ORIGINS
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Which call takes messages in."""
+
+    turn_id: int
+    turn_number: int
+    number: int
+
+
+def take_in(
+    mysis: Mysis, new: Sequence[int], sources: Sequence[Source], at: Call
+) -> None:
+    """Keep that a call has messages that no call had before; the row is locked."""
+    sent = set(_ids(sources))
+    Delivery.objects.bulk_create(
+        [
+            Delivery(
+                memory_id=number,
+                mysis=mysis,
+                turn_id=at.turn_id,
+                turn_number=at.turn_number,
+                call_number=at.number,
+                shown=number in sent,
+            )
+            for number in new
+        ],
+        ignore_conflicts=True,
+    )
+    mysis.heard = max(new)
+    mysis.save(update_fields=["heard"])
+
+
+def finish(mysis: Mysis) -> list[int]:
+    """A turn ended by itself: what it was shown is done; which messages these are."""
+    rows = Delivery.objects.filter(mysis=mysis, done_at__isnull=True)
+    done = list(rows.values_list("memory_id", flat=True))
+    if done:
+        rows.update(done_at=timezone.now())
+    return sorted(done)
+
+
+def _ids(sources: Sequence[Source]) -> Iterable[int]:
+    for source in sources:
+        yield from source if isinstance(source, list) else [source or 0]
