@@ -32,6 +32,11 @@ urlpatterns = [
     path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
     path("myses/<str:key>/messages/", mysis.older_lines, name="mysis-messages"),
     path(
+        "myses/<str:key>/messages/<int:memory_id>/inspect/",
+        mysis.inspect,
+        name="mysis-inspect",
+    ),
+    path(
         "myses/<str:key>/messages/<int:memory_id>/",
         mysis.whole_message,
         name="mysis-message",

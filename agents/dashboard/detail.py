@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from agents import budgets
+from agents.budgets import Standing
 from agents.models import Mysis, Turn
+from memory.models import SentContext
 
 from . import charts, credits, fleet, game
 from .addresses import page_key
@@ -23,6 +26,7 @@ class Head:
     row: fleet.FleetRow
     policy: str
     prompt: str
+    budgets: Sequence[Standing] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ def head(mysis: Mysis, now: datetime) -> Head:
         row=row,
         policy=mysis.policy.name if mysis.policy else "built-in policy",
         prompt=mysis.prompt.name if mysis.prompt else "built-in prompt",
+        budgets=budgets.standings(mysis),
     )
 
 
@@ -50,8 +55,16 @@ def panel(mysis: Mysis, now: datetime) -> Panel:
     """The game state, empty while no account is active."""
     if mysis.account is None:
         return Panel("", None, ())
-    found, tick = game.panel(mysis.account.username, now)
+    username = mysis.account.username
+    found, tick = game.panel(username, now, _beliefs(mysis.pk, username))
     return Panel(mysis.account.username, tick, found)
+
+
+def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
+    """The facts that the newest call was shown, if it was of this account."""
+    newest = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
+    row = newest.values_list("username", "facts").first()
+    return dict(row[1]) if row and row[0] == username else {}
 
 
 def turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:

@@ -57,6 +57,7 @@ class FleetRow:
     activity: str
     wake_at: datetime | None
     last_error: str
+    hold: str
     account: str
     standing: Standing
     tick: int | None
@@ -207,6 +208,7 @@ def _row(mysis: Mysis, parts: Parts) -> FleetRow:
         activity=mysis.activity,
         wake_at=mysis.wake_at,
         last_error=mysis.last_error,
+        hold=mysis.hold,
         account=account,
         standing=standing,
         tick=mysis.tick if standing.tick is None else standing.tick,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.conf import settings
@@ -53,6 +53,10 @@ class ShownFact:
     items: tuple[str, ...]
     children: tuple[tuple[str, str], ...]
     more: int
+    # Ticks since an event told it, where that is later than the snapshot.
+    age_ticks: int | None = None
+    # What the newest call was shown, where that was something else.
+    believed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +147,17 @@ def reason_of(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
     return ""
 
 
-def panel(username: str, now: datetime) -> tuple[list[Section], int | None]:
-    """All sections of an account, curated ones first, and its present tick."""
-    found = held([username])[username]
+def panel(
+    username: str, now: datetime, beliefs: Mapping[str, str]
+) -> tuple[list[Section], int | None]:
+    """All sections of an account, curated ones first, and its present tick.
+
+    ``beliefs`` are the facts that the newest call was shown.
+    """
+    found = held([username]).get(username, [])
     moment = moments([username], now)[username]
     names = known_names([one.snapshot for one in found])
-    drawn = [_section(one, moment, names) for one in found]
+    drawn = [_section(one, moment, names, beliefs) for one in found]
     drawn.sort(key=lambda s: (_rank(s.tool), s.tool, s.args))
     return drawn, moment.current_tick
 
@@ -157,7 +166,9 @@ def _rank(tool: str) -> int:
     return ORDER.index(tool) if tool in ORDER else len(ORDER)
 
 
-def _section(one: Held, moment: Moment, names: Names) -> Section:
+def _section(
+    one: Held, moment: Moment, names: Names, beliefs: Mapping[str, str]
+) -> Section:
     snapshot = one.snapshot
     level = level_of(snapshot, moment, names)
     args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
@@ -171,8 +182,31 @@ def _section(one: Held, moment: Moment, names: Names) -> Section:
         confidence=str(level),
         reason=reason_of(snapshot, level, moment),
         size=one.size,
-        facts=tuple(facts_of(snapshot, moment, names)),
+        facts=tuple(
+            replace(fact, believed=_believed(snapshot, fact, beliefs))
+            for fact in facts_of(snapshot, moment, names)
+        ),
     )
+
+
+def _believed(snapshot: Snapshot, fact: ShownFact, beliefs: Mapping[str, str]) -> str:
+    """What the Mysis was told last, where it is not what is known now."""
+    if snapshot.args or not fact.label or not fact.value:
+        return ""
+    told = beliefs.get(f"{snapshot.tool}/{fact.label}", "")
+    return "" if told == fact.value else told
+
+
+def _merged_age(snapshot: Snapshot, paths: Sequence[str], moment: Moment) -> int | None:
+    """Ticks since an event told one of these; None where the snapshot told all."""
+    if moment.current_tick is None:
+        return None
+    told = [
+        tick
+        for merged, tick in snapshot.field_ticks.items()
+        if any(f"{path}.".startswith(f"{merged}.") for path in paths)
+    ]
+    return max(0, moment.current_tick - min(told)) if told else None
 
 
 def facts_of(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[ShownFact]:
@@ -190,4 +224,5 @@ def facts_of(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[Shown
             items=fact.items[:MAX_CHILDREN],
             children=fact.children[:MAX_CHILDREN],
             more=max(0, lists - MAX_CHILDREN),
+            age_ticks=_merged_age(snapshot, fact.paths, moment),
         )

@@ -19,6 +19,9 @@ from memory.models import Memory, Origin, Role
 
 SHOWN = 4_000
 ARGUMENT = 200
+GIST = 140
+# What tells most of an answer, if it is there.
+TELLING = ("message", "error", "detail", "status", "action")
 PAGE = 50
 
 COLUMNS = (
@@ -69,6 +72,21 @@ class Line:
     def clipped(self) -> bool:
         """Whether the text goes on after what is shown."""
         return self.size > SHOWN
+
+    @property
+    def gist(self) -> str:
+        """A tool's answer in a few words."""
+        return gist_of(self.body)
+
+    @property
+    def musing(self) -> str:
+        """The beginning of the reasoning, in one line."""
+        return " ".join(self.reasoning[: 2 * GIST].split())[:GIST]
+
+    @property
+    def acts(self) -> bool:
+        """Whether it only calls tools: such a line needs no room for a text."""
+        return bool(self.calls) and not self.body.strip()
 
     @property
     def version(self) -> tuple[object, ...]:
@@ -167,6 +185,25 @@ def _pretty(text: str) -> str:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         return ""
+
+
+def gist_of(body: str) -> str:
+    """What an answer says: its own message, or its first plain values."""
+    if body[:1] != "{":
+        return " ".join(body[: 2 * GIST].split())[:GIST]
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return " ".join(body[: 2 * GIST].split())[:GIST]
+    for key in TELLING:
+        if isinstance(found.get(key), str) and found[key].strip():
+            return clip(" ".join(found[key].split()), GIST)
+    plain = [
+        f"{key} {value}"
+        for key, value in found.items()
+        if isinstance(value, str | int | float) and value != ""
+    ]
+    return clip(", ".join(plain[:5]) or ", ".join(found), GIST)
 
 
 def newest(mysis_id: int, name: str, limit: int = PAGE) -> list[Line]:

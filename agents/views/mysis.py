@@ -11,10 +11,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from agents import actions
 from agents.actions import MAX_TEXT, ActionError
+from agents.context import preview
 from agents.dashboard import detail, fragments, lines
 from agents.dashboard.addresses import find_mysis, mysis_url, page_key
 from agents.forms import MysisForm
-from agents.models import Mysis
+from agents.models import Mysis, Turn
 from memory.models import Memory
 
 from .access import actor, admin_required
@@ -89,6 +90,24 @@ def whole_message(request: HttpRequest, key: str, memory_id: int) -> HttpRespons
     content, reasoning = found
     text = reasoning if request.GET.get("part") == "reasoning" else content
     return HttpResponse(text, content_type="text/plain; charset=utf-8")
+
+
+@require_safe
+def inspect(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
+    """One message with all that is known of it, for the pane beside the talk."""
+    mysis = find_mysis(key)
+    found = lines.chosen(mysis.pk, mysis.name, [min(memory_id, 2**63 - 1)])
+    if not found:
+        raise Http404("No such message.")
+    ledger = preview(mysis).assembly.ledger
+    context = {
+        "mysis": mysis,
+        "key": page_key(mysis),
+        "line": found[0],
+        "turn": Turn.objects.filter(pk=found[0].turn_id or 0).first(),
+        "entry": next((e for e in ledger if e.id == memory_id), None),
+    }
+    return render(request, "agents/live/inspected.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -203,6 +203,13 @@
     place.replaceChildren(note);
   }
 
+  // -- the pane beside the talk ------------------------------------------
+  document.addEventListener("click", function (event) {
+    if (event.target.closest("[data-close-inspector]")) {
+      document.getElementById("inspector").replaceChildren();
+    }
+  });
+
   // -- start -----------------------------------------------------------
   document.addEventListener("DOMContentLoaded", function () {
     var served = document.querySelector("#as-of time");
@@ -217,7 +224,7 @@
   });
   document.addEventListener("htmx:afterSwap", function (event) {
     draw(event.target);
-    if (event.target.matches(".composer-answer")) {
+    if (event.target.matches(".composer-answer, #inspector")) {
       event.target.scrollIntoView({ block: "nearest" });
     }
   });

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from agents.dashboard import credits, galaxy
+from agents.dashboard import credits, galaxy, game, lines
 from agents.models import Mysis, Provider
 from memory.models import GameSnapshot
 from tests.browser import scenes
@@ -153,3 +153,65 @@ def test_a_long_line_is_thinned_and_keeps_its_end():
     assert found is not None
     assert found.path.count("L") < 150
     assert found.last == 999
+
+
+# -- the pane beside the conversation ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "gist"),
+    [
+        ('{"queued": true, "message": "Mining\\nIron"}', "Mining Iron"),
+        ('{"docked": "Sol", "fuel": 7, "list": [1]}', "docked Sol, fuel 7"),
+        ('{"systems": []}', "systems"),
+        ("plain  text\nhere", "plain text here"),
+        ("{broken", "{broken"),
+    ],
+)
+def test_the_gist_of_an_answer(body: str, gist: str):
+    assert lines.gist_of(body) == gist
+
+
+def test_a_message_is_inspected_with_what_becomes_of_it(admin: Client):
+    mysis = make_mysis(name="Ada")
+    rows = scenes.talk(mysis)
+    address = f"/myses/Ada/messages/{rows[1].pk}/inspect/"
+    page = admin.get(address).content.decode()
+    for part in ("get_status", "The belt is rich", "kept", "done"):
+        assert part in page
+    assert admin.get("/myses/Ada/messages/999999/inspect/").status_code == 404
+
+
+def test_what_the_last_call_was_shown_stands_beside_what_is_known(db: None):
+    mysis = make_mysis(name="Ada")
+    scenes.play(mysis)
+    assert mysis.account is not None
+    username = mysis.account.username
+    beliefs = {"get_status/Credits": "7", "get_status/Fuel": "45/130"}
+    found, _ = game.panel(username, timezone.now(), beliefs)
+    facts = {f.label: f for s in found if s.tool == "get_status" for f in s.facts}
+    assert facts["Credits"].believed == "7"
+    assert facts["Fuel"].believed == ""
+
+
+def test_a_fact_that_an_event_told_has_an_age_of_its_own(db: None):
+    mysis = make_mysis(name="Ada")
+    scenes.play(mysis)
+    assert mysis.account is not None
+    row = GameSnapshot.objects.get(
+        username=mysis.account.username, tool_name="get_status"
+    )
+    row.field_ticks = {"player.credits": scenes.TICK - 1}
+    row.merged = row.content
+    row.save()
+    found, _ = game.panel(mysis.account.username, timezone.now(), {})
+    facts = {f.label: f for s in found if s.tool == "get_status" for f in s.facts}
+    assert facts["Credits"].age_ticks == 1
+    assert facts["Fuel"].age_ticks is None
+
+
+def test_a_held_mysis_says_why(admin: Client):
+    make_mysis(name="Ada", state="running", hold="Budget <day> is spent: raise it.")
+    for address in ("/", "/myses/Ada/"):
+        page = admin.get(address).content.decode()
+        assert "Budget &lt;day&gt; is spent: raise it." in page
