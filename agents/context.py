@@ -118,9 +118,14 @@ def compaction_of(mysis: Mysis) -> Compaction:
 def system_prompt(mysis: Mysis, username: str | None) -> str:
     """The current version of the prompt with its placeholders filled (A10)."""
     version = mysis.prompt.current if mysis.prompt else None
+    return filled(version.text if version else DEFAULT_PROMPT, mysis, username)
+
+
+def filled(text: str, mysis: Mysis, username: str | None) -> str:
+    """A prompt's text with its placeholders filled for a Mysis."""
     newest = Broadcast.objects.filter(from_mysis=False).order_by("-pk").first()
     return render_prompt(
-        version.text if version else DEFAULT_PROMPT,
+        text,
         name=mysis.name,
         account=username,
         broadcast=shortened(newest.text) if newest else None,

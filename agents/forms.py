@@ -186,6 +186,26 @@ class WhatIfForm(forms.Form):
         self.add_error(name, detail)
 
 
+class PoliciesForm(forms.Form):
+    """Two policies, tried on one Mysis."""
+
+    mysis = forms.ModelChoiceField(
+        queryset=Mysis.objects.order_by("name"), label="Try it on", empty_label=None
+    )
+    a = forms.ModelChoiceField(
+        queryset=ContextPolicy.objects.order_by("name"),
+        required=False,
+        empty_label="its own",
+        label="Policy A",
+    )
+    b = forms.ModelChoiceField(
+        queryset=ContextPolicy.objects.order_by("name"),
+        required=False,
+        empty_label="the built-in policy",
+        label="Policy B",
+    )
+
+
 class SearchForm(forms.Form):
     """The search box and its filters."""
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import commands, context, fleet, logs, map, mysis, search, status, turns
+from .views import (
+    commands,
+    context,
+    fleet,
+    logs,
+    map,
+    mysis,
+    policies,
+    search,
+    status,
+    turns,
+)
 
 urlpatterns = [
     path("", fleet.fleet_page, name="fleet"),
@@ -19,6 +30,7 @@ urlpatterns = [
     path("search/", search.search_page, name="search"),
     path("prompts/", logs.prompts_page, name="prompts"),
     path("prompts/<int:prompt_id>/", logs.prompt_page, name="prompt"),
+    path("policies/", policies.policies_page, name="policies"),
     path("turns/<int:turn_id>/", turns.turn_page, name="turn"),
     path(
         "turns/<int:turn_id>/calls/<int:number>/context/",

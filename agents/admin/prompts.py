@@ -20,6 +20,7 @@ from agents.models import Prompt, PromptVersion
 from agents.summarizing import SUMMARY_PROMPT_NAME
 from memory.admin.readonly import ReadOnlyAdmin
 
+from .drafts import draft_view
 from .myses import asker, told_deletion
 
 SUMMARY_HELP = (
@@ -109,6 +110,11 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
                 name="agents_prompt_diff",
             ),
             path(
+                "<int:pk>/preview/",
+                site.admin_view(self.preview_view),
+                name="agents_prompt_preview",
+            ),
+            path(
                 "<int:pk>/rollback/<int:number>/",
                 site.admin_view(self.rollback_view),
                 name="agents_prompt_rollback",
@@ -159,6 +165,10 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
             "may_change": self.has_change_permission(request, prompt),
         }
         return TemplateResponse(request, "admin/agents/prompt/diff.html", page)
+
+    def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The text as it would be, and what it would change."""
+        return draft_view(self, request, pk)
 
     def rollback_view(self, request: HttpRequest, pk: int, number: int) -> HttpResponse:
         """Make an old version current again, as a new one."""

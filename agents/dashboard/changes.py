@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -39,12 +39,12 @@ class Changes:
     ``prefix`` messages begin both; what follows is not in a provider's cache.
     """
 
-    earlier: SentContext
     prefix: int
     shared: int
     size: int
     total: int
     steps: tuple[Step, ...]
+    earlier: SentContext | None = None
 
     @property
     def percent(self) -> int:
@@ -70,12 +70,21 @@ def since(
 ) -> Changes:
     """What a request has that the earlier one had not, and the other way round."""
     old, old_system = view_of(earlier)
+    return replace(beside(old, old_system, messages, system), earlier=earlier)
+
+
+def beside(
+    old: Sequence[Wire],
+    old_system: str | None,
+    messages: Sequence[Wire],
+    system: str | None,
+) -> Changes:
+    """Any two requests."""
     first, second = whole(old, old_system), whole(messages, system)
     keys, others = [_key(m) for m in first], [_key(m) for m in second]
     prefix = _prefix(keys, others)
     sizes = [len(key.encode()) for key in others]
     return Changes(
-        earlier=earlier,
         prefix=prefix,
         shared=sum(sizes[:prefix]) + _begin(keys[prefix:], others[prefix:]),
         size=sum(sizes),

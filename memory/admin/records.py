@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Length
+from django.http import HttpRequest
+from django.utils import timezone
 
+from memory.gamestate.clock import Sighting, current_tick
+from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, grade
+from memory.gamestate.types import Snapshot
 from memory.models import (
     AccountClock,
     ActionUnderWay,
@@ -20,14 +28,15 @@ from .readonly import ReadOnlyAdmin
 
 @admin.register(GameSnapshot)
 class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
-    """The newest answer of each state tool, with what made it untrue."""
+    """The newest answer of each state tool, how old it is, and what made it untrue."""
 
     list_display = (
         "username",
         "tool_name",
         "args_key",
+        "confidence",
+        "age",
         "size",
-        "game_tick",
         "captured_at",
         "stale_reason",
         "stale_tick",
@@ -37,10 +46,55 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
     search_fields = ("username", "tool_name")
     ordering = ("username", "tool_name")
 
-    @admin.display(description="bytes")
+    def get_queryset(self, request: HttpRequest) -> QuerySet[GameSnapshot]:
+        """With the account's clock, and sizes instead of contents."""
+        seen = AccountClock.objects.filter(username=OuterRef("username"))
+        rows = super().get_queryset(request).defer("content", "merged")
+        return rows.annotate(
+            length=Length("content"),
+            seen_tick=Subquery(seen.values("tick")[:1]),
+            seen_at=Subquery(seen.values("seen_at")[:1]),
+        )
+
+    @admin.display(description="characters", ordering="length")
     def size(self, row: GameSnapshot) -> int:
-        """The size of the answer."""
-        return len(row.content.encode())
+        """The length of the answer."""
+        length: int = getattr(row, "length", 0)
+        return length
+
+    @admin.display(description="age, ticks")
+    def age(self, row: GameSnapshot) -> int | None:
+        """How old it is now; empty where nobody can tell."""
+        return age_in_ticks(_aged(row), _moment(row))
+
+    @admin.display(description="confidence")
+    def confidence(self, row: GameSnapshot) -> str:
+        """How far to believe it: marks of actions go before its age."""
+        if row.logged_out_at is not None:
+            return str(Confidence.STALE)
+        if row.stale_reason:
+            partly = "partly " if row.stale_fields else ""
+            return f"{partly}{Confidence.INVALIDATED}"
+        return str(grade(_aged(row), _moment(row)))
+
+
+def _aged(row: GameSnapshot) -> Snapshot:
+    """What its age is judged by, without the content."""
+    return Snapshot(
+        tool=row.tool_name,
+        args=row.args,
+        content="",
+        tick=row.game_tick,
+        captured_at=row.captured_at,
+    )
+
+
+def _moment(row: GameSnapshot) -> Moment:
+    now, pace = timezone.now(), settings.ZOEA_SECONDS_PER_TICK
+    tick, at = getattr(row, "seen_tick", None), getattr(row, "seen_at", None)
+    seen = Sighting(tick, at) if tick is not None and at is not None else None
+    present = current_tick(seen, now, pace)
+    return Moment.at(present, now, pace, settings.ZOEA_STATE_AGES)
 
 
 @admin.register(AccountClock)

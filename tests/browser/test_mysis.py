@@ -135,13 +135,26 @@ def test_reasoning_and_results_are_folded(page: Page):
     mysis = make_mysis(name="Ada")
     scenes.talk(mysis)
     live(page, address(mysis))
-    expect(page.get_by_text("The belt is rich").first).to_be_hidden()
-    page.get_by_text("Reasoning").first.click()
-    expect(page.get_by_text("The belt is rich").first).to_be_visible()
+    thought = page.locator(".reasoning").first
+    expect(thought.locator(".prose")).to_be_hidden()
+    thought.locator("summary").click()
+    expect(thought.locator(".prose")).to_contain_text("The belt is rich")
     expect(page.locator(".call").first).to_have_text("→ get_status(deep=0)")
     say(mysis, "and on")
     expect(page.locator("#log")).to_contain_text("and on")
-    expect(page.get_by_text("The belt is rich").first).to_be_visible()
+    expect(thought.locator(".prose")).to_be_visible()
+
+
+def test_a_message_is_inspected_beside_the_talk(page: Page):
+    mysis = make_mysis(name="Ada")
+    rows = scenes.talk(mysis)
+    live(page, address(mysis))
+    page.get_by_role("button", name=f"Inspect message {rows[0].pk}").click()
+    pane = page.locator("#inspector")
+    expect(pane).to_contain_text("Find out what sells best here.")
+    expect(pane).to_contain_text("kept")
+    pane.get_by_role("button", name="Close").click()
+    expect(pane).to_be_empty()
 
 
 def test_a_message_wakes_an_idle_mysis(page: Page):
