@@ -12,6 +12,7 @@ import logging
 
 from channels.db import database_sync_to_async
 from django.db import DatabaseError, transaction
+from django.db.models import Exists, OuterRef
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.exceptions import ConnectorException
@@ -75,8 +76,26 @@ async def reconcile() -> None:
 
 def reschedule_lost() -> int:
     """Schedule every running Mysis that has no live job; returns how many."""
-    running = Mysis.objects.filter(state=Mysis.State.RUNNING).values_list("pk")
-    return sum(_take_up(pk) for (pk,) in running)
+    return sum(_take_up(pk) for pk in _without_job())
+
+
+def _without_job() -> list[int]:
+    """Who seems lost, by one query; each is looked at again under its lock.
+
+    A pass every few seconds in every process must not cost a query per Mysis.
+    """
+    live = ProcrastinateJob.objects.filter(status__in=LIVE)
+    jobs_of_turns = Turn.objects.filter(
+        Exists(live.filter(pk=OuterRef("job_id"))),
+        mysis=OuterRef("pk"),
+        outcome__isnull=True,
+    )
+    lost = Mysis.objects.filter(
+        ~Exists(live.filter(pk=OuterRef("next_job"))),
+        ~Exists(jobs_of_turns),
+        state=Mysis.State.RUNNING,
+    )
+    return list(lost.order_by("pk").values_list("pk", flat=True))
 
 
 @transaction.atomic
