@@ -22,12 +22,13 @@ from . import under_way
 from .gamestate import merge as rules
 from .gamestate.encounters import Self
 from .gamestate.extract import Result
-from .gamestate.notices import MOST_BEYOND, Notice, read_notices
+from .gamestate.notices import MOST_BEYOND, Notice, offset_seen, read_notices
 from .gamestate.reactions import outcome_of
 from .gamestate.types import Snapshot, Stale
 from .models import GameEvent, GameSnapshot
 from .stored import (
     BEFORE_LOGOUT,
+    learn_offset,
     lock,
     marks_of,
     note,
@@ -82,7 +83,8 @@ def merge(
     now = timezone.now()
     tick = tick_now(note(username, _sane(username, result), now), now)
     pace = settings.ZOEA_SECONDS_PER_TICK
-    notices = read_notices(result.content, now, pace, tick, asked_at)
+    offset = learn_offset(username, offset_seen(result.content, asked_at, now), now)
+    notices = read_notices(result.content, now, pace, tick, asked_at, offset)
     new = _keep(username, notices, now)
     if not new:
         return []
@@ -144,6 +146,7 @@ def _event(username: str, notice: Notice, now: datetime) -> GameEvent:
         exact=notice.exact,
         at=notice.at,
         slack=notice.slack,
+        sent_at=notice.sent_at,
         received_at=now,
     )
 

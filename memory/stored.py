@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection
@@ -16,6 +17,7 @@ from .gamestate.clock import Sighting
 from .gamestate.extract import Result
 from .gamestate.names import learnt, sizes
 from .gamestate.notices import Notice
+from .gamestate.offset import SAME, Offset
 from .gamestate.parse import parse_text
 from .gamestate.types import Snapshot, Stale
 from .models import (
@@ -129,6 +131,7 @@ def notice_of(row: GameEvent) -> Notice:
         exact=row.exact,
         at=row.at,
         slack=row.slack,
+        sent_at=row.sent_at,
     )
 
 
@@ -182,6 +185,37 @@ def _forget_ticks(username: str) -> None:
     rows.update(game_tick=None, stale_tick=None, field_ticks={})
     ActionUnderWay.objects.filter(username=username).update(tick=None)
     GameEvent.objects.filter(username=username).update(tick=None, exact=False)
+
+
+# -- the game's clock ------------------------------------------------------------
+
+
+def learn_offset(username: str, seen: Offset | None, now: datetime) -> Offset | None:
+    """What is known of the game's clock with one more answer; under the lock.
+
+    A game on this machine has our clock, as long as no answer speaks against it.
+    """
+    row = AccountClock.objects.filter(pk=username).first()
+    known = _offset_of(row, now)
+    if _is_here() and (known is None or known.holds(0.0)):
+        known = SAME
+    found = seen if known is None else known.and_seen(seen)
+    if row is not None and found is not None and seen is not None:
+        row.offset_low, row.offset_high = found.low, found.high
+        row.offset_at = now
+        row.save(update_fields=["offset_low", "offset_high", "offset_at"])
+    return found
+
+
+def _offset_of(row: AccountClock | None, now: datetime) -> Offset | None:
+    if row is None or row.offset_low is None or row.offset_high is None:
+        return None
+    return Offset(row.offset_low, row.offset_high, row.offset_at).known_at(now)
+
+
+def _is_here() -> bool:
+    host = urlsplit(settings.SPACEMOLT_MCP_URL).hostname or ""
+    return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
 # -- names ---------------------------------------------------------------------

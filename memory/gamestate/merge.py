@@ -219,8 +219,9 @@ def _ticks_near(tick: int | None, known: Iterable[int | None]) -> list[int | Non
 
 
 def _apart(one: Notice, other: Notice) -> float:
-    if one.at is not None and other.at is not None:
-        return abs(elapsed_seconds(one.at, other.at))
+    first, second = one.sent_at or one.at, other.sent_at or other.at
+    if first is not None and second is not None:
+        return abs(elapsed_seconds(first, second))
     return float(abs((one.tick or 0) - (other.tick or 0)))
 
 
@@ -232,7 +233,7 @@ def _at_most(tick: int | None, current: int | None) -> int | None:
 
 def _moment_of(notice: Notice) -> tuple[int, datetime, str]:
     tick = -1 if notice.tick is None else notice.tick
-    return tick, notice.at or NEVER, notice.id
+    return tick, notice.sent_at or notice.at or NEVER, notice.id
 
 
 def _answered(marks: Sequence[Stale], command: str, notice: Notice) -> Stale | None:

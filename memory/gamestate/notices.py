@@ -10,10 +10,11 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from memory.gamestate.clock import RESET_AFTER_TICKS, elapsed_seconds, ticks_in
 from memory.gamestate.extract import ENVELOPES, as_tick, find_tick
+from memory.gamestate.offset import SAME, Offset, seen_in
 from memory.gamestate.parse import clean_text, storable
 from memory.gamestate.types import SECONDS_PER_TICK
 
@@ -31,10 +32,7 @@ QUEUE_LENGTH = 100
 NO_EVENTS = "no notifications"
 
 SAME_CLOCK = 2.5
-"""Seconds that the answer's clock may differ from ours for its moments to be taken as
-they are, give or take that difference."""
-
-WHOLE_SECOND = 1.0
+"""Seconds that the game's clock may differ from ours where nothing tells it."""
 
 OLDEST = 86_400.0
 
@@ -47,7 +45,8 @@ class Notice:
     """One event of the game.
 
     ``tick`` is null where nothing tells it; ``exact`` says that the event named it.
-    ``at`` is when it happened by our own clock, give or take ``slack`` seconds.
+    ``at`` is when it happened by our own clock, give or take ``slack`` seconds, and
+    ``sent_at`` by the game's, which alone tells events apart that are close.
     """
 
     id: str
@@ -58,6 +57,7 @@ class Notice:
     exact: bool = False
     at: datetime | None = None
     slack: float = 0.0
+    sent_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class _Clock:
     ours: datetime
     pace: float
     newest: int | None = None
-    waited: float = 0.0
+    offset: Offset | None = None
 
     def is_possible(self, tick: int) -> bool:
         """Whether an event can be from that tick; a later one has not come yet."""
@@ -77,21 +77,14 @@ class _Clock:
 
     def local(self, moment: datetime) -> tuple[datetime | None, float]:
         """A moment of the game's clock by ours, and how far that may be off."""
-        if self.server is None:
+        if self.offset is None:
             age = elapsed_seconds(moment, self.ours)
             return (moment, SAME_CLOCK) if -1.0 <= age <= OLDEST else (None, 0.0)
-        apart = elapsed_seconds(self.server, self.ours)
-        age = elapsed_seconds(moment, self.server)
-        if not -OLDEST <= age <= OLDEST:
+        known = self.offset.not_after(moment, self.ours)
+        at = known.ours(moment)
+        if not -OLDEST <= elapsed_seconds(at, self.ours) <= OLDEST:
             return None, 0.0
-        # The answer was stamped within the call, and a part of a second was cut off.
-        late = (WHOLE_SECOND if self.server.microsecond == 0 else 0.0) + self.waited
-        if 0.0 <= apart <= late:
-            # As one clock would have stamped it: nothing speaks for a second one.
-            return moment, 0.0
-        if -SAME_CLOCK <= apart <= SAME_CLOCK:
-            return moment, abs(apart) + late
-        return self.ours - timedelta(seconds=age), max(SAME_CLOCK, late)
+        return at, known.slack
 
     def tick_at(self, moment: datetime | None) -> int | None:
         """The tick of a moment of the game's clock."""
@@ -107,12 +100,15 @@ def read_notices(
     seconds_per_tick: float = SECONDS_PER_TICK,
     tick: int | None = None,
     asked_at: datetime | None = None,
+    offset: Offset | None = None,
 ) -> tuple[Notice, ...]:
     """The notices of an answer, in its order; none where it holds none.
 
     ``tick`` is the account's at that moment, for an answer that names none. An event
     from a tick that has not come yet counts as one that names none. ``asked_at`` is when
     the call was sent: the answer's own clock was read between then and its arrival.
+    ``offset`` is what is known of that clock with this answer; else its own stamp tells,
+    and where that allows one clock for both, it is taken for one.
     """
     own = _current_tick(content)
     now = tick if own is None else own
@@ -123,7 +119,7 @@ def read_notices(
         ours=received_at,
         pace=seconds_per_tick,
         newest=None if now is None else now + beyond,
-        waited=max(0.0, elapsed_seconds(asked_at or received_at, received_at)),
+        offset=offset or _own_offset(content, asked_at, received_at),
     )
     found: dict[str, Notice] = {}
     named: dict[str, int] = {}
@@ -135,6 +131,20 @@ def read_notices(
             notice = replace(notice, id=_numbered(notice.id, named))
         found.setdefault(notice.id, notice)
     return tuple(found.values())
+
+
+def offset_seen(
+    content: object, asked_at: datetime | None, received_at: datetime
+) -> Offset | None:
+    """What an answer tells of the game's clock; None where it has no stamp."""
+    return seen_in(_server_time(content), asked_at or received_at, received_at)
+
+
+def _own_offset(
+    content: object, asked_at: datetime | None, received_at: datetime
+) -> Offset | None:
+    seen = offset_seen(content, asked_at, received_at)
+    return None if seen is None else SAME.and_seen(seen)
 
 
 def _numbered(identity: str, named: dict[str, int]) -> str:
@@ -210,6 +220,7 @@ def _notice(item: Mapping[str, object], clock: _Clock) -> Notice | None:
         exact=own is not None,
         at=local,
         slack=slack,
+        sent_at=moment,
     )
 
 

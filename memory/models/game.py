@@ -45,13 +45,18 @@ class GameSnapshot(models.Model):
 class AccountClock(models.Model):
     """The newest game tick seen for an account, and when it was seen.
 
-    ``era`` is "A" where actions were queued, "C" where they were done at once.
+    ``era`` is "A" where actions were queued, "C" where they were done at once. Our
+    clock minus the game's was between ``offset_low`` and ``offset_high`` seconds at
+    ``offset_at``; null where no answer has told.
     """
 
     username = models.CharField(max_length=100, primary_key=True)
     tick = models.BigIntegerField()
     seen_at = models.DateTimeField()
     era = models.CharField(max_length=1, blank=True)
+    offset_low = models.FloatField(null=True, blank=True)
+    offset_high = models.FloatField(null=True, blank=True)
+    offset_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return f"{self.username} at tick {self.tick}"
@@ -60,7 +65,8 @@ class AccountClock(models.Model):
 class GameEvent(models.Model):
     """One event that the game told an account of, kept as it was told.
 
-    ``at`` is when it happened by our clock, give or take ``slack`` seconds.
+    ``at`` is when it happened by our clock, give or take ``slack`` seconds;
+    ``sent_at`` by the game's.
     """
 
     username = models.CharField(max_length=100)
@@ -72,6 +78,7 @@ class GameEvent(models.Model):
     exact = models.BooleanField(default=False)
     at = models.DateTimeField(null=True, blank=True)
     slack = models.FloatField(default=0.0)
+    sent_at = models.DateTimeField(null=True, blank=True)
     received_at = models.DateTimeField()
 
     class Meta:

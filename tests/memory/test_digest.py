@@ -14,9 +14,10 @@ from memory import digest, state
 from memory.gamestate import merge as rules
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
+from memory.gamestate.offset import Offset
 from memory.gamestate.render import render
 from memory.gamestate.rows import rows
-from memory.models import ActionUnderWay, GameEvent, GameSnapshot
+from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot
 
 pytestmark = pytest.mark.django_db
 
@@ -208,7 +209,7 @@ def test_an_event_that_concerns_many_rows_is_few_statements(count):
         capture(f"get_unheard_{number}", {"a": number})
     with CaptureQueriesContext(connection) as queries:
         assert len(tell(item(1, "player_died", {}))) == count
-    assert len(queries) < 20
+    assert len(queries) < 30
 
 
 @pytest.mark.parametrize("count", [2, 40])
@@ -312,17 +313,43 @@ def test_a_tick_that_has_not_come_is_no_tick(current):
 # -- a clock that is not ours ----------------------------------------------------
 
 
-@pytest.mark.parametrize("ahead", [1.8, -2.2, 40.0])
-def test_a_yield_from_before_is_not_counted_by_another_clock(ahead):
-    """Three are held, the last of them mined half a second before that was told."""
+@pytest.mark.parametrize("ahead", [1.8, -2.2, 40.0, 0.3])
+def test_a_yield_is_counted_by_another_clock_where_that_is_sure(ahead, settings):
+    """Three are held, one mined half a second before that was told, one after."""
+    settings.SPACEMOLT_MCP_URL = "https://game.example/mcp"
     apart = timedelta(seconds=ahead)
-    captured = capture("get_cargo", CARGO)
-    mined = captured.captured_at - timedelta(seconds=0.5) + apart
-    later = captured.captured_at + timedelta(seconds=0.5) + apart
-    for number, at in enumerate((mined, later)):
-        whole = {"notifications": [item(number, "mining_yield", YIELD, at)],
-                 "current_tick": 100,
-                 "timestamp": (timezone.now() + apart).timestamp() // 1}  # fmt: skip
-        state.merge(username="Ada", result=read_result(whole), asked_at=timezone.now())
-        fields = row("get_cargo").fields
-        assert fields["used"] is Confidence.INVALIDATED
+    early = capture("get_cargo", CARGO).captured_at - timedelta(seconds=10)
+    GameSnapshot.objects.update(captured_at=early, asked_at=early)
+    for number, (after, held) in enumerate([(-0.5, 3), (0.5, 8)]):
+        at = early + timedelta(seconds=after) + apart
+        tell_by(apart, item(number, "mining_yield", YIELD, at))
+        if row("get_cargo").fields["used"] is not Confidence.INVALIDATED:
+            assert shown("get_cargo")["used"] == held
+    assert bound().holds(-ahead)
+    tell_by(apart, item(9, "mining_yield", YIELD, early + timedelta(seconds=3) + apart))
+    assert "cargo" in GameSnapshot.objects.get().merged
+
+
+def bound():
+    found = AccountClock.objects.get()
+    assert found.offset_low is not None and found.offset_high is not None
+    return Offset(found.offset_low, found.offset_high)
+
+
+def tell_by(apart, *items):
+    """An answer of a game whose clock is so far from ours."""
+    asked = timezone.now()
+    whole = {"notifications": list(items), "current_tick": 100,
+             "timestamp": (timezone.now() + apart).timestamp() // 1}  # fmt: skip
+    state.merge(username="Ada", result=read_result(whole), asked_at=asked)
+
+
+def test_a_game_on_this_machine_has_one_clock_until_it_says_otherwise(settings):
+    settings.SPACEMOLT_MCP_URL = "http://localhost:8765/mcp"
+    capture("get_cargo", CARGO)
+    tell_by(timedelta(), item(1, "mining_yield", YIELD))
+    assert row("get_cargo").fields["used"] is Confidence.MERGED
+    tell_by(timedelta(seconds=30))
+    assert bound().holds(-30) and not bound().holds(-20)
+    tell_by(timedelta(seconds=30))
+    assert not bound().holds(-20)
