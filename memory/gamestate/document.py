@@ -6,14 +6,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from memory.gamestate.extract import as_tick
+from memory.gamestate.limits import read_limits
 from memory.gamestate.parse import clean_text, parse_text, storable
 from memory.gamestate.text import is_number
-from memory.gamestate.types import SECONDS_PER_TICK, AccountState, Snapshot, Stale
+from memory.gamestate.types import (
+    SECONDS_PER_TICK,
+    AccountState,
+    Snapshot,
+    Stale,
+    Thresholds,
+)
 
 MAX_PACE = 86_400
 
 _STATE_KEYS = frozenset(
-    {"username", "current_tick", "now", "seconds_per_tick", "snapshots"}
+    {"username", "current_tick", "now", "seconds_per_tick", "snapshots", "ages"}
 )
 _SNAPSHOT_KEYS = frozenset({"tool", "args", "content", "tick", "captured_at", "stale"})
 _STALE_KEYS = frozenset({"reason", "tick", "fields"})
@@ -38,6 +45,7 @@ def read_state(document: object) -> AccountState:
         current_tick=_tick(state.get("current_tick"), "state.current_tick"),
         now=_moment(state.get("now"), "state.now"),
         seconds_per_tick=_pace(state.get("seconds_per_tick")),
+        thresholds=_ages(state.get("ages")),
     )
 
 
@@ -105,6 +113,17 @@ def _moment(value: object, where: str) -> datetime:
             f"{where}: give a moment such as 2026-02-05T00:01:10Z."
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _ages(value: object) -> Mapping[str, Thresholds]:
+    if value is None:
+        return {}
+    if not isinstance(value, str):
+        raise ValueError("state.ages: give a text such as get_nearby=1:5,*=5:20.")
+    try:
+        return read_limits(value)
+    except ValueError as error:
+        raise ValueError(f"state.ages: {error}") from error
 
 
 def _pace(value: object) -> float:

@@ -64,7 +64,7 @@ def test_nobody_logged_in():
         ({"current_tick": -1}, "state.current_tick: give a tick number of 0 or more, or null."),
         ({"seconds_per_tick": 0}, "state.seconds_per_tick: give the seconds of a tick, above 0 and below 86400."),
         ({"seconds_per_tick": 10**400}, "state.seconds_per_tick: give the seconds of a tick, above 0 and below 86400."),
-        ({"tick": 5}, "state: unknown key 'tick'; known are current_tick, now, seconds_per_tick, snapshots, username."),
+        ({"tick": 5}, "state: unknown key 'tick'; known are ages, current_tick, now, seconds_per_tick, snapshots, username."),
     ],
 )  # fmt: skip
 def test_bad_documents_are_refused_by_field(change, message):
@@ -98,6 +98,7 @@ def test_any_document_is_read_or_refused_in_one_line(document):
     for candidate in (
         document,
         {**DOCUMENT, "snapshots": document},
+        {**DOCUMENT, "ages": document},
         {**DOCUMENT, "snapshots": [{**DOCUMENT["snapshots"][0], "content": document}]},
         {**DOCUMENT, "snapshots": [{**DOCUMENT["snapshots"][0], "stale": document}]},
     ):
@@ -105,3 +106,16 @@ def test_any_document_is_read_or_refused_in_one_line(document):
             assert isinstance(read_state(candidate), AccountState)
         except ValueError as refused:
             assert "\n" not in str(refused)
+
+
+def test_a_document_may_carry_its_own_ages():
+    """In the words of the setting; whoever runs it has no say in them."""
+    old = {"tool": "get_ship", "content": {"hull": 85}, "tick": 97}
+    document = {**DOCUMENT, "snapshots": [{**old, "captured_at": DOCUMENT["now"]}]}
+    assert "get_ship is 10 ticks old" not in render(read_state(document)).text
+    strict = read_state({**document, "ages": "get_ship=1:2, *=5:20"})
+    assert "get_ship is 10 ticks old - call get_ship." in render(strict).text
+    with pytest.raises(ValueError, match=r"^state\.ages: 'x' is no age limit"):
+        read_state({**document, "ages": "x"})
+    with pytest.raises(ValueError, match=r"^state\.ages: give a text such as"):
+        read_state({**document, "ages": {"get_ship": 5}})
