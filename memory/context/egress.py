@@ -14,7 +14,10 @@ from memory.context.units import Item, Unit
 
 #: Sent for an empty result that a dialect refuses.
 EMPTY_RESULT = "(empty)"
-_ODD_ID = re.compile(r"[^A-Za-z0-9_-]")
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
+#: Longer names are refused; one that names nothing is sent as this.
+LONGEST_NAME = 64
+NAMELESS = "unknown"
 
 
 @dataclass(slots=True)
@@ -44,7 +47,7 @@ class _Ids:
     def _base(self, raw: str) -> str:
         text = clean(raw)
         if self._dialect == "anthropic":
-            text = _ODD_ID.sub("_", text)
+            text = _ODD.sub("_", text)
         return text or "call"
 
     def _unique(self, base: str) -> str:
@@ -73,6 +76,15 @@ def to_openai(system: Item | None, units: Sequence[Unit]) -> Wire:
     return wire
 
 
+def wire_name(raw: str) -> str:
+    """A stored call's tool as providers let it be named.
+
+    A history may hold names that a model made up, or that came from elsewhere; one of
+    them would make every later request be refused.
+    """
+    return _ODD.sub("_", clean(raw))[:LONGEST_NAME] or NAMELESS
+
+
 def _append(wire: Wire, message: dict[str, Any], item: Item) -> None:
     if item.kind is not None:
         wire.synthetic.append(Synthetic(len(wire.messages), item.kind))
@@ -93,7 +105,7 @@ def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
         {
             "id": call_id,
             "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments},
+            "function": {"name": wire_name(call.name), "arguments": call.arguments},
         }
         for call_id, call in zip(call_ids, item.calls, strict=True)
     ]
@@ -145,7 +157,7 @@ def _anthropic_blocks(item: Item, call_ids: list[str]) -> list[dict[str, Any]]:
         {
             "type": "tool_use",
             "id": call_id,
-            "name": call.name,
+            "name": wire_name(call.name),
             "input": load_object(call.arguments),
         }
         for call_id, call in zip(call_ids, item.calls, strict=True)

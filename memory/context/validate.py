@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from memory.context.text import clean
 from memory.context.types import Dialect
 
 Messages = Sequence[Mapping[str, Any]]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def validate(dialect: Dialect, messages: Messages) -> list[str]:
@@ -41,6 +44,8 @@ class _Check:
             self.say(position, f"the tool call id {call_id} repeats")
         if not isinstance(name, str) or not name:
             self.say(position, "a tool call has no name")
+        elif not _NAME.fullmatch(name):
+            self.say(position, f"a tool call is named {name[:80]!r}")
         self.ids.add(call_id)
         self.open[call_id] = None
 

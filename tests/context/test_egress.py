@@ -64,6 +64,35 @@ def test_anthropic_joins_what_follows_on_one_side() -> None:
     assert [(e.position, e.kind) for e in result.synthetic] == [(2, "state")]
 
 
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("stored", "named"),
+    [
+        ("get_ship", "get_ship"),
+        ("functions.get_ship", "functions_get_ship"),
+        ("kaufe Öl!", "kaufe__l_"),
+        ("", "unknown"),
+        ("x" * 65, "x" * 64),
+        ("fly\x00\ud800", "fly__"),
+    ],
+)
+def test_stored_names_go_out_as_providers_take_them(
+    dialect: Any, stored: str, named: str
+) -> None:
+    """A name that was stored once must not have every later request refused."""
+    log = Log()
+    log.user("go")
+    log.calls(("a", stored, "{}"))
+    log.result("a", "ok")
+    result = view(log, dialect=dialect)
+    if dialect == "openai":
+        name = result.messages[1]["tool_calls"][0]["function"]["name"]
+    else:
+        name = result.messages[1]["content"][0]["name"]
+    assert name == named
+    assert validate(dialect, result.messages) == []
+
+
 def test_anthropic_refuses_blank_texts_so_none_are_sent() -> None:
     log = Log()
     log.user(" \n")
