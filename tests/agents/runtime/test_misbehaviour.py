@@ -1,0 +1,90 @@
+"""A provider out of its mind: every answer becomes a result, or a reason with a remedy."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from channels.db import database_sync_to_async
+
+from agents import actions
+from agents.game.sandbox.testing import SandboxServer
+from agents.models import ModelCall, Mysis
+from agents.runtime.pacing import FAILURE_LIMIT
+from memory.models import Memory
+from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
+
+from .conftest import fly, refreshed
+
+in_db = database_sync_to_async
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("<html><body>Sign in to the hotel</body></html>", "no completion"),
+        (json.dumps(completion("Aye."))[:80], "no completion"),
+        ({"choices": []}, ""),
+        ("x" * 10_000_000, "bytes"),
+        ("", ""),
+    ],
+    ids=["html", "half", "empty list", "10 MB", "nothing"],
+)
+async def test_an_answer_that_is_none_ends_errored_with_reason_and_remedy(
+    eve: Mysis, sandbox: SandboxServer, provider: FakeProvider, body: Any, says: str
+):
+    for _ in range(FAILURE_LIMIT):
+        provider.answer(body)
+        after = await fly(eve, "retry")
+    assert after.state == "errored"
+    assert says in after.last_error
+    assert "check" in after.last_error.lower()
+    assert len(provider.requests) == FAILURE_LIMIT
+    kept = await in_db(
+        lambda: list(ModelCall.objects.values_list("error", flat=True))
+    )()
+    assert set(kept) == {after.last_error}
+    provider.answer(completion("Aye."))
+    await in_db(actions.start_mysis)(mysis=eve, by="test")
+    assert (await fly(eve)).last_error == ""
+
+
+async def test_a_provider_that_says_nothing_is_given_up(
+    eve: Mysis, sandbox: SandboxServer, provider: FakeProvider
+):
+    """The deadline is that of the settings; without one it is five minutes."""
+    settings = {"timeout": 0.2}
+    await in_db(actions.update_mysis)(mysis=eve, by="x", model_settings=settings)
+    gate = provider.arrived.__class__()
+    provider.answers.append(Reply(body=completion("Late."), wait=gate))
+    after = await fly(eve)
+    gate.set()
+    assert (after.state, after.failures) == ("running", 1)
+    assert "within 0.2 seconds" in after.last_error
+    assert "timeout" in after.last_error
+
+
+async def test_bad_calls_become_results_and_the_next_request_is_good(
+    eve: Mysis, sandbox: SandboxServer, provider: FakeProvider
+):
+    bad = [
+        call("travel", '{"target_poi": ', "a"),
+        call("travel", "[1]", "b"),
+        call("travel", '{"target_poi": 7}', "c"),
+        call("fly to <Sol>", "{}", "d"),
+        call("", "null", "e"),
+        call("get_version", "{}", "a"),
+    ]
+    provider.answer(completion(None, tool_calls=bad))
+    provider.answer(completion("I see."))
+    await fly(eve)
+    row = await refreshed(eve)
+    assert (row.state, row.last_error) == ("running", "")
+    # The strict provider has taken the history with all of it.
+    assert len(provider.requests) == 2
+    results = await in_db(
+        lambda: list(Memory.objects.filter(mysis=eve, role="tool").order_by("pk"))
+    )()
+    assert [one.is_error for one in results] == [True] * 5 + [False]
+    assert all(one.content.startswith("Error: ") for one in results[:5])
