@@ -25,7 +25,7 @@ from memory.preview import Prepared, Subject, prepare
 from .actions import ActionError
 from .llm.endpoints import resolve
 from .llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
-from .llm.types import ModelError
+from .llm.types import Endpoint, ModelError
 from .models import Broadcast, Mysis, ToolCatalogue
 from .summarizing import current_prompt
 from .tools.offer import FOR_MYSES, SENDING
@@ -78,6 +78,7 @@ def subject_of(
     learnt = calibration.known(mysis.model)
     chosen = strategy or policy.strategy
     kept = policy.options if same else {}
+    endpoint = _endpoint(mysis)
     given = options if options is not None else kept
     username = mysis.account.username if mysis.account else None
     return Subject(
@@ -89,8 +90,8 @@ def subject_of(
         fetched=fetches_events(given),
         strategy=chosen,
         options=given,
-        budget=budget or budget_of(mysis, policy),
-        dialect=_dialect(mysis),
+        budget=budget or budget_of(policy, endpoint),
+        dialect=endpoint.dialect if endpoint else "openai",
         tool_policy={tool["name"]: tool["policy"] for tool in tools},
         tools_tokens=tokens_of(tools, learnt),
         nudge=nudge(mysis.nudges + 1),
@@ -139,15 +140,19 @@ def shortened(text: str) -> str:
     return f"{text[:LONGEST_BROADCAST]}… (the rest is in the message itself)"
 
 
-def budget_of(mysis: Mysis, policy: ContextPolicy) -> Budget:
+def budget_of(policy: ContextPolicy, endpoint: Endpoint | None) -> Budget:
     """The policy's budget, never more than the window of the model."""
-    try:
-        window = resolve(mysis.model).window
-    except ModelError:
-        # The turn will say so; a preview is still worth showing.
-        window = LARGEST_BUDGET
+    window = endpoint.window if endpoint else LARGEST_BUDGET
     tokens = min(policy.budget_tokens, window)
     return Budget(tokens, min(policy.budget_reserve, tokens // RESERVE_SHARE))
+
+
+def _endpoint(mysis: Mysis) -> Endpoint | None:
+    try:
+        return resolve(mysis.model)
+    except ModelError:
+        # The turn will say so; a preview is still worth showing.
+        return None
 
 
 def known_tools() -> list[dict[str, Any]]:
@@ -195,10 +200,3 @@ def tokens_of(tools: Iterable[Mapping[str, Any]], learnt: Known) -> int:
     ]
     count = counter_for("estimate", learnt.factor)
     return count(json.dumps(shown)) if shown else 0
-
-
-def _dialect(mysis: Mysis) -> Any:
-    try:
-        return resolve(mysis.model).dialect
-    except ModelError:
-        return "openai"

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from django.db import connection
+
 from .context import registry
 from .context.strategy import Reads
-from .context.types import Budget, Message
+from .context.types import INTENT_ORIGINS, Budget, Message
 from .history import messages_of
 from .models import HistorySummary, Memory, Role, SentContext
 
@@ -24,7 +26,26 @@ ROWS_PER_WINDOW = 4
 TOKENS_PER_ROW = 16
 LEAST_ROWS = 400
 MOST_ROWS = 4_000
+# Nor is more read than so many bytes: a view of a budget shows a sixteenth at most, and
+# one row may have a megabyte.
+BYTES_PER_TOKEN = 64
+LEAST_BYTES = 2_000_000
 UNREAD_COLUMNS = ("content_vector", "reasoning_vector")
+
+HEAVY = """
+SELECT id FROM (
+  SELECT id,
+    sum(octet_length(content) + octet_length(reasoning)
+      + pg_column_size(tool_calls)) OVER newest AS bytes,
+    row_number() OVER newest AS place
+  FROM (
+    SELECT id, content, reasoning, tool_calls FROM memory_memory
+    WHERE mysis_id = %(mysis)s AND id > %(after)s ORDER BY id DESC LIMIT %(limit)s
+  ) AS tail
+  WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
+) AS sizes
+WHERE bytes > %(most)s AND place > 1 ORDER BY id DESC LIMIT 1
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +84,19 @@ def load(wish: Wish) -> Tail:
     """
     reads, summary, cut = reads_of(wish.strategy), wish.summary, False
     if reads == "newest":
-        rows = _newest(wish.mysis_id, 0, _rows_for(wish.window))
+        most = _rows_for(wish.window)
+        after = _within(wish.mysis_id, 0, most, most_bytes(wish.budget)) or 0
+        rows = _newest(wish.mysis_id, after, most)
+        rows = _whole(wish.mysis_id, rows) if after else rows
     else:
         told = summary if reads == "unsummarized" else None
         rows, cut = _from_a_steady_start(wish, told.through_id if told else 0)
     found = {row.pk: row for row in rows}
     if reads == "unsummarized" and summary:
         found.update((row.pk, row) for row in _covered(summary))
-    intent = Memory.objects.newest_intent(wish.mysis_id)
-    if intent is not None and rows:
-        found[intent.pk] = intent
+    if rows and not any(row.origin in INTENT_ORIGINS for row in rows):
+        intent = Memory.objects.newest_intent(wish.mysis_id)
+        found.update({intent.pk: intent} if intent else {})
     messages = messages_of(found[number] for number in sorted(found))
     return Tail(messages, found, rows[0].pk if rows else None, cut)
 
@@ -100,6 +124,11 @@ def most_rows(budget: Budget) -> int:
     return min(MOST_ROWS, max(LEAST_ROWS, budget.tokens // TOKENS_PER_ROW))
 
 
+def most_bytes(budget: Budget) -> int:
+    """How many bytes of text may be of use within a budget."""
+    return max(LEAST_BYTES, budget.tokens * BYTES_PER_TOKEN)
+
+
 def _rows_for(window: object) -> int:
     wanted = window * ROWS_PER_WINDOW if isinstance(window, int) else 0
     return min(MOST_ROWS, max(TAIL_ROWS, wanted))
@@ -114,6 +143,11 @@ def _from_a_steady_start(wish: Wish, after: int) -> tuple[list[Memory], bool]:
     """
     most = most_rows(wish.budget)
     start = _start_of(wish)
+    allowed = most_bytes(wish.budget)
+    if _within(wish.mysis_id, max(after, start - 1), most, allowed) is not None:
+        half = _within(wish.mysis_id, after, most, allowed // 2)
+        rows = _newest(wish.mysis_id, half or after, most)
+        return _whole(wish.mysis_id, rows), True
     rows = _newest(wish.mysis_id, max(after, start - 1), most)
     if len(rows) >= most:
         return _whole(wish.mysis_id, rows[-(most // 2) :]), True
@@ -137,6 +171,18 @@ def _newest(mysis_id: int, after: int, limit: int) -> list[Memory]:
     log = Memory.objects.defer(*UNREAD_COLUMNS).filter(pk__gt=after)
     rows = log.tail(mysis_id, limit)
     return _whole(mysis_id, rows) if len(rows) == limit else rows
+
+
+def _within(mysis_id: int, after: int, limit: int, most: int) -> int | None:
+    """The newest id that the newest rows of so many bytes leave out; None: they fit.
+
+    Sizes are told without reading the texts. The newest row is never left out.
+    """
+    values = {"mysis": mysis_id, "after": after, "limit": limit, "most": most}
+    with connection.cursor() as cursor:
+        cursor.execute(HEAVY, values)
+        row = cursor.fetchone()
+    return row[0] if row else None
 
 
 def _whole(mysis_id: int, rows: list[Memory]) -> list[Memory]:

@@ -199,3 +199,55 @@ def test_an_order_from_far_back_is_in_no_span_and_what_was_not_read_is_told():
     assert row.order_id == order.pk
     after = prepare(subject)
     assert "titanium" in str(after.assembly.messages)
+
+
+def heavy(mysis: Mysis, number: int, size: int = 400_000) -> None:
+    """Rows of which a few have more bytes than a small budget ever needs."""
+    for n in range(number):
+        text = f"{n} " + "x" * size
+        make_memory(mysis, role="assistant", content=text)
+
+
+@pytest.mark.parametrize("strategy", names())
+def test_bytes_are_bounded_like_rows(strategy: str):
+    mysis = make_mysis()
+    order = make_memory(mysis, content="Never sell titanium.")
+    heavy(mysis, 12)
+    loaded = load(mysis, strategy)
+    read = sum(len(message.content) for message in loaded.messages)
+    assert read <= tail.most_bytes(SMALL)
+    assert loaded.messages[0].id == order.pk
+    assert loaded.messages[-1].content.startswith("11 ")
+    assert loaded.cut == (tail.reads_of(strategy) != "newest")
+
+
+def test_one_row_over_all_bounds_is_read_and_nothing_else():
+    mysis = make_mysis()
+    heavy(mysis, 1, tail.most_bytes(SMALL) + 1)
+    heavy(mysis, 1, tail.most_bytes(SMALL) + 1)
+    assert len(load(mysis, "tiered").messages) == 1
+
+
+@pytest.mark.parametrize("strategy", ["window", "tiered"])
+def test_no_result_is_read_without_its_call(strategy: str):
+    mysis = make_mysis()
+    heavy(mysis, 4)
+    names = [
+        {"id": f"c{n}", "function": {"name": "get_map", "arguments": "{}"}}
+        for n in range(9)
+    ]
+    call = make_memory(mysis, role="assistant", tool_calls=names, content="")
+    for n in range(9):
+        text = "x" * 400_000
+        make_memory(mysis, role="tool", tool_call_id=f"c{n}", content=text)
+    loaded = load(mysis, strategy)
+    assert loaded.start == call.pk
+
+
+def test_what_is_cut_by_bytes_begins_at_a_steady_place():
+    mysis = make_mysis()
+    heavy(mysis, 12)
+    subject = Subject(mysis.pk, "Ada", None, strategy="tiered", budget=SMALL)
+    first = remember(subject)
+    make_memory(mysis, role="assistant", content="small")
+    assert remember(subject)[: len(first)] == first
