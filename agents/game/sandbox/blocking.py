@@ -13,7 +13,8 @@ from agents.game.sandbox.models import Pending, Player
 from agents.game.sandbox.resolution import (
     Json,
     Outcome,
-    advance,
+    accept,
+    carry_out,
     refuse_in_flight,
     tell_error,
 )
@@ -38,10 +39,7 @@ class Blocking:
         if player.pending is not None:
             raise GameError("action_pending", "Another action is already in progress")
         flag = _make_ready(state, player, action)
-        intent = action.prepare(state, player, arguments)
-        player.pending = Pending(
-            action.name, intent.arguments, state.tick + intent.ticks, flag=flag
-        )
+        intent = accept(state, player, action, arguments, flag)
         self._outcomes.pop(player.id, None)
         return {
             "pending": True,
@@ -51,20 +49,22 @@ class Blocking:
         }
 
     def resolve(self, state: State) -> None:
-        for player in list(state.players.values()):
-            if player.pending is not None:
-                self._advance(state, player, player.pending)
+        carry_out(state, self._succeed, self._fail)
 
-    def _advance(self, state: State, player: Player, pending: Pending) -> None:
-        try:
-            ended = advance(state, player)
-        except GameError as error:
-            tell_error(state, player, pending, error)
-            self._outcomes[player.id] = Outcome(error=error)
-            return
-        if ended is None:
-            return
-        action, events = ended
+    def _fail(
+        self, state: State, player: Player, pending: Pending, why: GameError
+    ) -> None:
+        tell_error(state, player, pending, why)
+        self._outcomes[player.id] = Outcome(error=why)
+
+    def _succeed(
+        self,
+        state: State,
+        player: Player,
+        pending: Pending,
+        action: Action,
+        events: list[Event],
+    ) -> None:
         result = report(state, player, action.name, events)
         if pending.flag:
             result[pending.flag] = True

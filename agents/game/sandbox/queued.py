@@ -6,13 +6,13 @@ tick.
 
 from __future__ import annotations
 
-from agents.game.sandbox.actions.action import Action
-from agents.game.sandbox.errors import GameError
+from agents.game.sandbox.actions.action import Action, Event
 from agents.game.sandbox.models import Pending, Player
 from agents.game.sandbox.resolution import (
     Json,
     Outcome,
-    advance,
+    accept,
+    carry_out,
     refuse_in_flight,
     tell_error,
 )
@@ -31,28 +31,20 @@ class Queued:
         self, state: State, player: Player, action: Action, arguments: Json
     ) -> Json:
         refuse_in_flight(player, action)
-        intent = action.prepare(state, player, arguments)
-        player.pending = Pending(
-            action.name, intent.arguments, state.tick + intent.ticks
-        )
+        intent = accept(state, player, action, arguments)
         player.acted_tick = state.tick
         return {"queued": True, **intent.preview}
 
     def resolve(self, state: State) -> None:
-        for player in list(state.players.values()):
-            if player.pending is not None:
-                self._advance(state, player, player.pending)
-
-    def _advance(self, state: State, player: Player, pending: Pending) -> None:
-        try:
-            ended = advance(state, player)
-        except GameError as error:
-            tell_error(state, player, pending, error)
-            return
-        if ended is not None:
-            for event in ended[1]:
-                state.tell_event(player, event)
+        carry_out(state, _tell, tell_error)
 
     def outcome(self, player_id: str) -> Outcome | None:
         """Nobody waits for it in this era."""
         return None
+
+
+def _tell(
+    state: State, player: Player, pending: Pending, action: Action, events: list[Event]
+) -> None:
+    for event in events:
+        state.tell_event(player, event)

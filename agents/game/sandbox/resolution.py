@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agents.game.sandbox.actions import ACTIONS
-from agents.game.sandbox.actions.action import Action, Event
+from agents.game.sandbox.actions.action import Action, Event, Intent
 from agents.game.sandbox.errors import GameError
 from agents.game.sandbox.models import Pending, Player
 from agents.game.sandbox.state import State
@@ -61,6 +62,42 @@ def refuse_in_flight(player: Player, action: Action) -> None:
         under_way[pending.tool] if moving else "in_transit",
         f"Your ship is under way and arrives at tick {pending.due_tick}.",
     )
+
+
+def accept(
+    state: State, player: Player, action: Action, arguments: Json, flag: str = ""
+) -> Intent:
+    """Let an action begin whose turn it is; what it will need and take.
+
+    Raises GameError where it is impossible.
+    """
+    intent = action.prepare(state, player, arguments)
+    player.pending = Pending(
+        action.name, intent.arguments, state.tick + intent.ticks, flag=flag
+    )
+    return intent
+
+
+Ended = Callable[[State, Player, Pending, Action, list[Event]], None]
+Failed = Callable[[State, Player, Pending, GameError], None]
+
+
+def carry_out(state: State, ended: Ended, failed: Failed) -> None:
+    """Take everybody's action one tick further, and tell of those that end.
+
+    One that has become impossible since it was accepted ends by that: `failed` is told.
+    """
+    for player in list(state.players.values()):
+        pending = player.pending
+        if pending is None:
+            continue
+        try:
+            done = advance(state, player)
+        except GameError as error:
+            failed(state, player, pending, error)
+            continue
+        if done is not None:
+            ended(state, player, pending, *done)
 
 
 def advance(state: State, player: Player) -> tuple[Action, list[Event]] | None:

@@ -12,6 +12,7 @@ from agents.game.sandbox.errors import GameError
 from agents.game.sandbox.game import QUERIES, Game
 from agents.game.sandbox.models import Player
 from agents.game.sandbox.notifications import Mailbox
+from agents.game.sandbox.parameters import check
 from agents.game.sandbox.queries.call import Call
 from agents.game.sandbox.sessions import Session
 from agents.game.sandbox.views import log_view
@@ -70,11 +71,16 @@ def account(game: Game, username: str) -> Json:
 def snapshot(game: Game, username: str, tool: str, arguments: Json) -> Any:
     """The answer that an account would get from one query now.
 
-    Raises UnknownError.
+    Raises UnknownError, and ValueError for arguments that the query does not take.
     """
     if tool not in QUERIES or tool in WRITING:
         raise UnknownError(f"no query {tool}")
-    return _snapshot(game, _player(game, username), tool, arguments)
+    player, words = _player(game, username), game.tools[tool]
+    try:
+        checked = check(words.parameters, words.example, arguments)
+    except GameError as error:
+        raise ValueError(error.message) from None
+    return _snapshot(game, player, tool, checked)
 
 
 def facts(game: Game, player: Player) -> Json:

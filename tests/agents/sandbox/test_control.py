@@ -51,6 +51,16 @@ async def test_the_truth_is_what_an_account_would_be_told(
         assert control.get("/truth/Ada/get_map").json()["total_count"] == 20
 
 
+async def test_a_query_asked_wrongly_is_refused(
+    sandbox: SandboxServer, control: httpx2.Client
+) -> None:
+    async with flying(sandbox):
+        for wrong in ("find_route", "get_status?target=x"):
+            refusal = control.get(f"/truth/Ada/{wrong}")
+            assert refusal.status_code == 400
+            assert "parameter(s)" in refusal.json()["error"]
+
+
 async def test_looking_takes_nothing_and_counts_for_nothing(
     sandbox: SandboxServer, control: httpx2.Client
 ) -> None:
