@@ -8,11 +8,12 @@ import unicodedata
 from typing import Any
 
 from agents.game.sandbox.capitals import BY_EMPIRE
-from agents.game.sandbox.death import starter_ship
+from agents.game.sandbox.catalogue import STARTER
 from agents.game.sandbox.errors import GameError, auth_failed
 from agents.game.sandbox.models import Player
 from agents.game.sandbox.release import release
 from agents.game.sandbox.sessions import Session
+from agents.game.sandbox.shipyard import new_ship
 from agents.game.sandbox.stamps import plain, rfc3339
 from agents.game.sandbox.state import State
 from agents.game.sandbox.views import (
@@ -96,7 +97,7 @@ def _new_player(state: State, username: str, empire: str, password: str) -> Play
         system_id=capital.system_id,
         poi_id=capital.station[0],
         docked_at=capital.base[0],
-        ship=starter_ship(state, player_id),
+        ship=new_ship(state, player_id, STARTER),
         visited={capital.system_id: plain(state.sources.now_ns())},
     )
 
@@ -137,10 +138,11 @@ def _open(state: State, player: Player) -> Session:
 
 
 def _situation(state: State, player: Player) -> Json:
+    system = state.world.systems[player.system_id]
     return {
-        "player": full_player_view(player),
+        "player": full_player_view(player, state.faction_of(player)),
         "ship": ship_view(player.ship),
-        "system": system_view(state.world.systems[player.system_id]),
+        "system": system_view(system, player.revealed),
         "poi": poi_view(state.world.pois[player.poi_id]),
     }
 

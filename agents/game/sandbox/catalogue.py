@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -43,6 +43,8 @@ _ITEMS = (
     Item("weapon_laser_1", "Pulse Laser I", 200, 10, 10),
     Item("weapon_cannon_1", "Autocannon I", 250, 10, 10),
     Item("weapon_missile_1", "Missile Launcher I", 400, 5, 10),
+    Item("cannon_rounds", "Autocannon Rounds", 2, 500),
+    Item("mining_drone", "Mining Drone", 80, 20, 5),
 )
 ITEMS = {item.id: item for item in _ITEMS}
 _BY_NAME = {item.name: item for item in _ITEMS}
@@ -66,7 +68,23 @@ MINING_LASER: dict[str, Any] = {
     "mining_power": 5,
     "mining_range": 5,
 }
-MODULES = {"mining_laser_1": MINING_LASER}
+CANNON: dict[str, Any] = {
+    "type_id": "weapon_cannon_1",
+    "name": "Autocannon I",
+    "type": "weapon",
+    "cpu_usage": 3,
+    "power_usage": 6,
+    "quality": 1,
+    "quality_grade": "Standard",
+    "wear": 0,
+    "wear_status": "Pristine",
+    "damage": 12,
+    "damage_type": "kinetic",
+    "magazine_size": 20,
+}
+MODULES = {"mining_laser_1": MINING_LASER, "weapon_cannon_1": CANNON}
+AMMUNITION = {"weapon_cannon_1": "cannon_rounds"}
+"""What a weapon is loaded with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,4 +134,33 @@ STARTER = ShipClass(
     utility_slots=2,
     modules=("mining_laser_1",),
 )
-SHIP_CLASSES = {STARTER.id: STARTER}
+BARGE = replace(
+    STARTER,
+    id="mining_barge",
+    name="Excavator",
+    description="A wide hull around a wide hold.",
+    lore="Nobody has ever called the Excavator quick.\n",
+    price=900,
+    hull=180,
+    shield=60,
+    speed=1,
+    fuel=150,
+    cargo=120,
+    cpu=16,
+    power=30,
+)
+COURIER = replace(
+    STARTER,
+    id="courier_light",
+    name="Swift",
+    description="Two engines and a seat.",
+    lore="It is cheap, and it is gone before anybody asks why.\n",
+    kind="Courier",
+    price=400,
+    hull=60,
+    shield=40,
+    speed=4,
+    cargo=20,
+    modules=(),
+)
+SHIP_CLASSES = {one.id: one for one in (STARTER, BARGE, COURIER)}

@@ -48,7 +48,7 @@ def _halves(star: System) -> tuple[str, str]:
         "position": position_view(star.position),
         "connections": star.connections,
         **empire,
-        "poi_count": len(star.pois),
+        "poi_count": len(star.known()),
     }
     after: dict[str, Any] = (
         {"description": star.description} if star.description else {}

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
+from agents.game.sandbox.battles import leave_battle
 from agents.game.sandbox.catalogue import STARTER
-from agents.game.sandbox.models import Module, Player, Ship
+from agents.game.sandbox.models import Player
 from agents.game.sandbox.notifications import Event
-from agents.game.sandbox.stamps import rfc3339
+from agents.game.sandbox.shipyard import new_ship
 from agents.game.sandbox.state import State
 from agents.game.sandbox.wrecks import leave_wreck
 
 CLONE_COST = 50
-
-
-def starter_ship(state: State, owner_id: str) -> Ship:
-    """A new ship of the kind that every captain begins with."""
-    return Ship(
-        id=state.sources.token(16),
-        owner_id=owner_id,
-        class_id=STARTER.id,
-        created_at=rfc3339(state.sources.now_ns()),
-        hull=STARTER.hull,
-        shield=STARTER.shield,
-        fuel=STARTER.fuel,
-        modules=[Module(state.sources.token(16), kind) for kind in STARTER.modules],
-    )
 
 
 def die(
@@ -42,10 +29,12 @@ def die(
     state.leave(player)
     player.spend(cost)
     player.stats["ships_lost"] += 1
-    player.pending = None
-    player.target_id = None
+    leave_battle(state, player)
+    _clear_queue(state, player)
+    player.claim, player.coverage = player.claim + player.coverage, 0
+    player.towing = ""
     player.wanted = None
-    player.ship = starter_ship(state, player.id)
+    player.ship = new_ship(state, player.id, STARTER)
     base = state.world.bases[player.home_base]
     state.arrive(player, base.poi_id)
     player.docked_at = base.id
@@ -54,10 +43,18 @@ def die(
         "killer_name": killer_name,
         "respawn_base": base.id,
         "clone_cost": cost,
-        "insurance_payout": 0,
+        "insurance_payout": player.claim,
         "ship_lost": lost,
         "new_ship_class": STARTER.id,
         "wreck_id": wreck.id,
         "cause": cause,
     }
     state.tell_event(player, Event(data, "player_died"))
+
+
+def _clear_queue(state: State, player: Player) -> None:
+    """Drop what a captain was about to do; since it has a name he is told (era C)."""
+    pending, player.pending = player.pending, None
+    if pending is not None and state.config.era == "C":
+        data = {"tick": state.tick, "reason": "ship destroyed", "cleared": 1}
+        state.tell_event(player, Event(data, "queue_cleared"))

@@ -131,5 +131,17 @@ def _clouds(system: System, rng: Random) -> None:
             poi.deposits = [_deposit(item, rich, _PLENTY // 2) for item, rich in stuff]
 
 
+def hide(system: System, rng: Random) -> None:
+    """Put a place into some systems that only a survey finds."""
+    if rng.random() < 0.5:
+        return
+    place = Position(round(rng.uniform(2, 4), 2), round(rng.uniform(-2, 2), 2))
+    name = f"{system.name} Drift"
+    poi = _add(system, "asteroid", f"{system.id}_drift", name, place)
+    poi.description = "A lone rock that no chart has."
+    poi.deposits = [_deposit(item, rich, 3000) for item, rich in _RARE[:2]]
+    poi.hidden = True
+
+
 def _deposit(resource_id: str, richness: int, amount: int) -> Deposit:
     return Deposit(resource_id, richness, amount, amount)

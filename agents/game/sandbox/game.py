@@ -3,60 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from agents.game.sandbox import accounts
 from agents.game.sandbox.actions import ACTIONS
 from agents.game.sandbox.config import Config
 from agents.game.sandbox.dice import dice
+from agents.game.sandbox.drones import fly_drones
 from agents.game.sandbox.eras import ERAS
 from agents.game.sandbox.errors import GameError, unknown_command
 from agents.game.sandbox.missions import expire_missions
 from agents.game.sandbox.npcs import wander
+from agents.game.sandbox.orders import trade_orders
 from agents.game.sandbox.parameters import check
 from agents.game.sandbox.police import patrol
 from agents.game.sandbox.prowling import prowl
-from agents.game.sandbox.queries import chart, here, log, missions, own, storage, talk
+from agents.game.sandbox.queries import QUERIES
 from agents.game.sandbox.queries.call import Call
 from agents.game.sandbox.release import release
 from agents.game.sandbox.resolution import Outcome
 from agents.game.sandbox.sessions import Session
+from agents.game.sandbox.sieges import besiege
 from agents.game.sandbox.stamps import rfc3339
 from agents.game.sandbox.state import Sources, State
 from agents.game.sandbox.tool import Tool
 from agents.game.sandbox.tools import tools_of
+from agents.game.sandbox.work import finish_work
 from agents.game.sandbox.wrecks import clear_wrecks
 
 Json = dict[str, Any]
-Query = Callable[[Call], Json | str]
 
-QUERIES: dict[str, Query] = {
-    "get_status": own.get_status,
-    "get_ship": own.get_ship,
-    "get_cargo": own.get_cargo,
-    "get_skills": own.get_skills,
-    "get_notifications": own.get_notifications,
-    "get_system": here.get_system,
-    "get_poi": here.get_poi,
-    "get_base": here.get_base,
-    "get_nearby": here.get_nearby,
-    "view_market": here.view_market,
-    "get_map": chart.get_map,
-    "search_systems": chart.search_systems,
-    "find_route": chart.find_route,
-    "get_missions": missions.get_missions,
-    "get_active_missions": missions.get_active_missions,
-    "view_storage": storage.view_storage,
-    "get_recipes": storage.get_recipes,
-    "get_wrecks": storage.get_wrecks,
-    "get_trades": talk.get_trades,
-    "chat": talk.chat,
-    "get_chat_history": talk.get_chat_history,
-    "captains_log_add": log.captains_log_add,
-    "captains_log_list": log.captains_log_list,
-    "captains_log_get": log.captains_log_get,
-}
 _REGROWTH = 500
 
 
@@ -225,6 +201,10 @@ class Game:
         self.resolution.resolve(state)
         prowl(state)
         patrol(state)
+        trade_orders(state)
+        fly_drones(state)
+        finish_work(state)
+        besiege(state)
         clear_wrecks(state)
         self._move_npcs()
         self._regrow()

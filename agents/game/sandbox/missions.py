@@ -72,11 +72,12 @@ TEMPLATES = {template.id: template for template in _TEMPLATES}
 
 
 def offers(base: Base, player: Player) -> list[Template]:
-    """What a station offers a captain: nothing twice at a time."""
+    """What a station offers a captain: nothing twice at a time, or once declined."""
     if "missions" not in base.services:
         return []
     taken = {mission.template_id for mission in player.missions}
-    return [one for one in _TEMPLATES if one.id not in taken]
+    left_out = taken.union(player.declined)
+    return [one for one in _TEMPLATES if one.id not in left_out]
 
 
 def advance_missions(player: Player, goal: str, item_id: str, count: int) -> None:

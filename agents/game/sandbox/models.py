@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.game.sandbox.catalogue import ITEMS, MODULES, SHIP_CLASSES, ShipClass
+from agents.game.sandbox.holdings import Drone, Looks, Note
 
 STATS = (
     "credits_earned",
@@ -29,6 +30,7 @@ class Module:
 
     id: str
     type_id: str
+    ammo: int = 0
 
     def value(self, name: str) -> int:
         """Read one figure of its type, 0 where the type has none."""
@@ -37,7 +39,10 @@ class Module:
 
 @dataclass(slots=True)
 class Ship:
-    """A ship with its present state; the limits are those of its class."""
+    """A ship with its present state; the limits are those of its class.
+
+    `base_id` is where it is kept while its captain flies another one.
+    """
 
     id: str
     owner_id: str
@@ -48,6 +53,8 @@ class Ship:
     fuel: int
     cargo: dict[str, int] = field(default_factory=dict)
     modules: list[Module] = field(default_factory=list)
+    name: str = ""
+    base_id: str = ""
 
     @property
     def build(self) -> ShipClass:
@@ -204,6 +211,16 @@ class Player:
     completed: dict[str, str] = field(default_factory=dict)
     stores: dict[str, dict[str, int]] = field(default_factory=dict)
     saved_credits: dict[str, int] = field(default_factory=dict)
+    looks: Looks = field(default_factory=Looks)
+    hangar: list[Ship] = field(default_factory=list)
+    drones: list[Drone] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    declined: list[str] = field(default_factory=list)
+    revealed: list[str] = field(default_factory=list)
+    coverage: int = 0
+    claim: int = 0
+    towing: str = ""
+    faction_id: str = ""
 
     @property
     def in_transit(self) -> bool:

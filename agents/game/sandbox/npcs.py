@@ -116,7 +116,7 @@ def _places(world: World, least_police: int) -> list[str]:
         poi.id
         for star in world.systems.values()
         if star.police_level >= least_police
-        for poi in star.pois
+        for poi in star.known()
     ]
 
 
@@ -129,7 +129,7 @@ def make_pirates(world: World, seed: int) -> dict[str, Pirate]:
         for index, (name, tier) in enumerate(_PIRATES):
             hull, shield = TIERS[tier].hull, TIERS[tier].shield
             pirate_id = f"pirate_{hex_id(seed, star.id, index)[:6]}"
-            poi_id = star.pois[index % len(star.pois)].id
+            poi_id = star.known()[index % len(star.known())].id
             pirates[pirate_id] = Pirate(
                 pirate_id, name, tier, hull, shield, hull, shield, poi_id
             )
@@ -147,5 +147,6 @@ def wander(npc: Npc, world: World, rng: Random) -> str | None:
         if patrolled:
             star = rng.choice(patrolled)
     stations = [poi for poi in star.pois if poi.base]
-    target = rng.choice(stations if stations and rng.random() < 0.5 else star.pois).id
+    goals = stations if stations and rng.random() < 0.5 else star.known()
+    target = rng.choice(goals).id
     return target if target != npc.poi_id else None

@@ -18,11 +18,13 @@ from pydantic import TypeAdapter, ValidationError
 from agents.game.sandbox.actions import ACTIONS
 from agents.game.sandbox.catalogue import ITEMS, MODULES, SHIP_CLASSES
 from agents.game.sandbox.game import Game
+from agents.game.sandbox.holdings import BaseState, Faction, Job, Order, Thread
 from agents.game.sandbox.missions import TEMPLATES
 from agents.game.sandbox.models import Player, Wreck
 from agents.game.sandbox.npcs import Pirate
 from agents.game.sandbox.skills import KINDS
 from agents.game.sandbox.state import State
+from agents.game.sandbox.work import KINDS_OF_WORK
 
 FORMAT = 1
 _log = logging.getLogger(__name__)
@@ -53,6 +55,11 @@ class SavedGame:
     mined: list[SavedDeposit]
     markets: dict[str, dict[str, tuple[int, int]]]
     wrecks: list[Wreck] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    factions: list[Faction] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+    bases: dict[str, BaseState] = field(default_factory=dict)
 
 
 _SAVED = TypeAdapter(SavedGame)
@@ -70,6 +77,11 @@ def dump(game: Game) -> bytes:
         npcs={npc.id: npc.poi_id for npc in state.npcs.values()},
         pirates=list(state.pirates.values()),
         wrecks=list(state.wrecks.values()),
+        orders=list(state.orders.values()),
+        jobs=list(state.jobs.values()),
+        factions=list(state.factions.values()),
+        threads=list(state.threads.values()),
+        bases=state.bases,
         mined=[
             SavedDeposit(poi_id, resource_id, deposit.remaining)
             for (poi_id, resource_id), deposit in state.mined.items()
@@ -122,6 +134,7 @@ def _apply(state: State, saved: SavedGame) -> None:
         state.pirates[pirate.id] = pirate
     for wreck in saved.wrecks:
         state.wrecks[wreck.id] = wreck
+    _take_up(state, saved)
     for entry in saved.mined:
         deposits = state.world.pois[entry.poi_id].deposits
         deposit = next(one for one in deposits if one.resource_id == entry.resource_id)
@@ -135,6 +148,22 @@ def _apply(state: State, saved: SavedGame) -> None:
         state.markets.touch(base_id)
 
 
+def _take_up(state: State, saved: SavedGame) -> None:
+    """Take up what captains have with each other and with the bases."""
+    known: list[object] = [state.world.bases[name] for name in saved.bases]
+    owners = [(one.player_id, one.base_id) for one in saved.orders]
+    owners += [(one.player_id, one.base_id) for one in saved.jobs]
+    for player_id, base_id in owners:
+        known += [state.players[player_id], state.world.bases[base_id]]
+    known += [ITEMS[order.item_id] for order in saved.orders]
+    known += [KINDS_OF_WORK[job.kind][job.subject] for job in saved.jobs]
+    state.orders = {one.id: one for one in saved.orders}
+    state.jobs = {one.id: one for one in saved.jobs}
+    state.factions = {one.id: one for one in saved.factions}
+    state.threads = {one.id: one for one in saved.threads}
+    state.bases = saved.bases
+
+
 def _check(state: State, player: Player) -> None:
     """Look every id of a player up once, so that no later tick can fail on it."""
     world = state.world
@@ -142,9 +171,13 @@ def _check(state: State, player: Player) -> None:
     known += [
         world.bases[name] for name in (player.home_base, player.docked_at) if name
     ]
-    known += [SHIP_CLASSES[player.ship.class_id]]
-    known += [ITEMS[name] for name in player.ship.cargo]
-    known += [MODULES[module.type_id] for module in player.ship.modules]
+    for ship in (player.ship, *player.hangar):
+        known += [SHIP_CLASSES[ship.class_id]]
+        known += [ITEMS[name] for name in ship.cargo]
+        known += [MODULES[module.type_id] for module in ship.modules]
+    known += [world.bases[ship.base_id] for ship in player.hangar]
+    known += [world.pois[name] for name in player.revealed]
+    known += [world.pois[drone.poi_id] for drone in player.drones]
     known += [KINDS[name] for name in player.skills]
     known += [TEMPLATES[mission.template_id] for mission in player.missions]
     known += [world.bases[name] for name in (*player.stores, *player.saved_credits)]

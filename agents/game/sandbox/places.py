@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 MINABLE = frozenset({"asteroid_belt", "asteroid", "gas_cloud", "ice_field"})
@@ -55,6 +56,7 @@ class Poi:
     description: str = ""
     deposits: list[Deposit] = field(default_factory=list)
     base: Base | None = None
+    hidden: bool = False
 
 
 @dataclass(slots=True)
@@ -70,6 +72,10 @@ class System:
     stronghold: bool = False
     connections: list[str] = field(default_factory=list)
     pois: list[Poi] = field(default_factory=list)
+
+    def known(self, revealed: Container[str] = ()) -> list[Poi]:
+        """The places that anybody sees, and those of the hidden ones that are named."""
+        return [poi for poi in self.pois if not poi.hidden or poi.id in revealed]
 
 
 @dataclass(slots=True)

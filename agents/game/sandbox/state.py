@@ -11,6 +11,7 @@ from typing import Any
 
 from agents.game.sandbox.chart import Chart
 from agents.game.sandbox.config import Config
+from agents.game.sandbox.holdings import BaseState, Faction, Job, Order, Thread
 from agents.game.sandbox.markets import Markets
 from agents.game.sandbox.models import Player, Trade, Wreck
 from agents.game.sandbox.notifications import Event, Notification
@@ -53,6 +54,11 @@ class State:
         self.wrecks: dict[str, Wreck] = {}
         self.trades: dict[str, Trade] = {}
         self.chat: list[dict[str, Any]] = []
+        self.orders: dict[str, Order] = {}
+        self.jobs: dict[str, Job] = {}
+        self.factions: dict[str, Faction] = {}
+        self.threads: dict[str, Thread] = {}
+        self.bases: dict[str, BaseState] = {}
         self.mined: dict[tuple[str, str], Deposit] = {}
         self.tallies = Tallies()
         self._here: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -113,6 +119,9 @@ class State:
             count[self.world.pois[npc.poi_id].system_id] += 1
         return count
 
+    def faction_of(self, player: Player) -> Faction | None:
+        return self.factions.get(player.faction_id)
+
     # Notifications
 
     def notification(
@@ -130,6 +139,12 @@ class State:
         """Put a notification into every session of a player; nobody there, no trace."""
         for session in self.sessions.of(player.id):
             session.mailbox.put(notification)
+
+    def tell_here(self, poi_id: str, event: Event, but: str = "") -> None:
+        """Put an event into the sessions of all players at a place, one left out."""
+        for player in self.players_at(poi_id):
+            if player.id != but:
+                self.tell_event(player, event)
 
     def tell_event(self, player: Player, event: Event) -> None:
         """Put an event of an action into every session of a player."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agents.game.sandbox.listed import LISTED, ONLY_IN
 from agents.game.sandbox.parameters import Parameter
 from agents.game.sandbox.queries.log import LONGEST_ENTRY
 from agents.game.sandbox.sidelines import SIDELINES
@@ -232,14 +233,17 @@ _LOG = (
 )
 
 TOOLS: dict[str, Tool] = {
-    tool.name: tool for tool in (*_AUTH, *_INFORMATION, *_ACTIONS, *_LOG, *SIDELINES)
+    tool.name: tool
+    for tool in (*_AUTH, *_INFORMATION, *_ACTIONS, *_LOG, *SIDELINES, *LISTED)
 }
 
 
 def tools_of(era: str) -> dict[str, Tool]:
     """The tools of an era; since v0.63.1 the log is read one entry at a time."""
+    absent = frozenset().union(*(ONLY_IN[one] for one in ONLY_IN if one != era))
+    tools = {name: tool for name, tool in TOOLS.items() if name not in absent}
     if era != "C":
-        return TOOLS
+        return tools
     index = Parameter("index", "integer", "0 is the newest entry", required=False)
     reader = replace(
         TOOLS["captains_log_list"],
@@ -247,4 +251,4 @@ def tools_of(era: str) -> dict[str, Tool]:
         parameters=(index,),
         example={"index": 0},
     )
-    return {**TOOLS, reader.name: reader}
+    return {**tools, reader.name: reader}

@@ -9,18 +9,18 @@ import json
 from typing import Any
 
 from agents.game.sandbox.errors import GameError
-from agents.game.sandbox.game import QUERIES, Game
+from agents.game.sandbox.game import Game
 from agents.game.sandbox.models import Player
 from agents.game.sandbox.notifications import Mailbox
 from agents.game.sandbox.parameters import check
+from agents.game.sandbox.queries import QUERIES
 from agents.game.sandbox.queries.call import Call
 from agents.game.sandbox.sessions import Session
 from agents.game.sandbox.views import log_view
 
 Json = dict[str, Any]
-WRITING = frozenset({"captains_log_add", "chat"})
-LEFT_OUT = WRITING | {"get_map", "get_skills", "get_recipes", "get_notifications"}
-"""Long, writing or draining tools; the long ones are had by their name."""
+LEFT_OUT = frozenset({"get_map", "get_skills", "get_recipes", "get_notifications"})
+"""Long or draining tools; they are had by their name."""
 
 
 class UnknownError(Exception):
@@ -49,7 +49,7 @@ def account(game: Game, username: str) -> Json:
     Raises UnknownError.
     """
     player = _player(game, username)
-    names = [name for name in QUERIES if name not in LEFT_OUT and _takes_nothing(name)]
+    names = [name for name in QUERIES if _is_told(game, name)]
     return {
         "tick": game.tick,
         "era": game.config.era,
@@ -73,9 +73,9 @@ def snapshot(game: Game, username: str, tool: str, arguments: Json) -> Any:
 
     Raises UnknownError, and ValueError for arguments that the query does not take.
     """
-    if tool not in QUERIES or tool in WRITING:
+    player, words = _player(game, username), game.tools.get(tool)
+    if tool not in QUERIES or words is None or words.writes:
         raise UnknownError(f"no query {tool}")
-    player, words = _player(game, username), game.tools[tool]
     try:
         checked = check(words.parameters, words.example, arguments)
     except GameError as error:
@@ -130,13 +130,12 @@ def _action(player: Player) -> Json | None:
     }
 
 
-def _takes_nothing(name: str) -> bool:
-    return name not in _WITH_ARGUMENTS
-
-
-_WITH_ARGUMENTS = frozenset(
-    {"search_systems", "find_route", "captains_log_get", "get_chat_history"}
-)
+def _is_told(game: Game, name: str) -> bool:
+    """Is it a query of this era that needs no arguments and only reads?"""
+    tool = game.tools.get(name)
+    if tool is None or name in LEFT_OUT or tool.writes:
+        return False
+    return not any(parameter.required for parameter in tool.parameters)
 
 
 def _snapshot(game: Game, player: Player, name: str, arguments: Json) -> Any:

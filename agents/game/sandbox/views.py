@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from agents.game.sandbox.catalogue import ITEMS, MODULES, ShipClass
 from agents.game.sandbox.dice import hex_id
+from agents.game.sandbox.holdings import BaseState, Faction
 from agents.game.sandbox.markets import Market
 from agents.game.sandbox.models import LogEntry, Module, Player, Ship
-from agents.game.sandbox.npcs import Npc, Pirate
 from agents.game.sandbox.places import Base, Deposit, Poi, Position, System
 from agents.game.sandbox.stamps import NEVER
 
 Json = dict[str, Any]
 
 
-def player_view(player: Player) -> Json:
+def player_view(player: Player, faction: Faction | None = None) -> Json:
     """The player as in get_status; `docked_at_base` is absent in space."""
     docked = {"docked_at_base": player.docked_at} if player.docked_at else {}
+    member, looks = {}, player.looks
+    if faction:
+        rank = faction.members[player.id]
+        member = {"faction_id": faction.id, "faction_rank": rank}
+    towing = {"towing_wreck_id": player.towing} if player.towing else {}
     return {
         "id": player.id,
         "username": player.username,
@@ -26,17 +32,19 @@ def player_view(player: Player) -> Json:
         "created_at": player.created_at,
         "last_login_at": player.last_login_at,
         "last_active_at": player.last_active_at,
-        "status_message": "",
-        "clan_tag": "",
-        "primary_color": "#FFFFFF",
-        "secondary_color": "#000000",
-        "anonymous": False,
-        "is_cloaked": False,
+        "status_message": looks.status_message,
+        "clan_tag": faction.tag if faction else "",
+        "primary_color": looks.primary_color,
+        "secondary_color": looks.secondary_color,
+        "anonymous": looks.anonymous,
+        "is_cloaked": looks.cloaked,
         "current_ship_id": player.ship.id,
         "current_system": player.system_id,
         "current_poi": player.poi_id,
         "home_base": player.home_base,
         **docked,
+        **member,
+        **towing,
         "last_chat_check": NEVER,
         "skills": {
             name: skill.level
@@ -44,15 +52,15 @@ def player_view(player: Player) -> Json:
             if skill.level
         },
         "stats": dict(player.stats),
-        "revealed_pois": None,
+        "revealed_pois": dict.fromkeys(player.revealed, True) or None,
         "completed_missions": dict(player.completed) or None,
     }
 
 
-def full_player_view(player: Player) -> Json:
+def full_player_view(player: Player, faction: Faction | None = None) -> Json:
     """The longer form that register and login give."""
     return {
-        **player_view(player),
+        **player_view(player, faction),
         "skill_xp": {name: skill.xp for name, skill in sorted(player.skills.items())},
         "experience": sum(skill.xp for skill in player.skills.values()),
         "discovered_systems": {
@@ -68,7 +76,7 @@ def ship_view(ship: Ship) -> Json:
         "id": ship.id,
         "owner_id": ship.owner_id,
         "class_id": ship.class_id,
-        "name": build.name,
+        "name": ship.name or build.name,
         "created_at": ship.created_at,
         "hull": ship.hull,
         "max_hull": build.hull,
@@ -97,7 +105,9 @@ def ship_view(ship: Ship) -> Json:
 
 
 def module_view(module: Module) -> Json:
-    return {"id": module.id, **MODULES[module.type_id]}
+    magazine = MODULES[module.type_id].get("magazine_size")
+    loaded = {"current_ammo": module.ammo} if magazine else {}
+    return {"id": module.id, **MODULES[module.type_id], **loaded}
 
 
 def class_view(build: ShipClass) -> Json:
@@ -133,7 +143,7 @@ def position_view(position: Position) -> Json:
     return {"x": position.x, "y": position.y}
 
 
-def system_view(system: System) -> Json:
+def system_view(system: System, revealed: Container[str] = ()) -> Json:
     """A system in the seed era's form: ids only, the places are listed beside it."""
     empire = {"empire": system.empire} if system.empire else {}
     return {
@@ -143,7 +153,7 @@ def system_view(system: System) -> Json:
         **empire,
         "police_level": system.police_level,
         "connections": list(system.connections),
-        "pois": [poi.id for poi in system.pois],
+        "pois": [poi.id for poi in system.known(revealed)],
         "position": position_view(system.position),
     }
 
@@ -186,7 +196,7 @@ def deposit_view(deposit: Deposit) -> Json:
     }
 
 
-def base_view(base: Base) -> Json:
+def base_view(base: Base, now: BaseState | None = None) -> Json:
     return {
         "id": base.id,
         "poi_id": base.poi_id,
@@ -194,19 +204,23 @@ def base_view(base: Base) -> Json:
         "description": base.description,
         "empire": base.empire,
         "services": dict.fromkeys(base.services, True),
-        "facilities": list(base.facilities),
+        "facilities": [*base.facilities, *(now.built if now else ())],
         "defense_level": base.defense_level,
         "has_drones": base.defense_level >= 100,
         "public_access": True,
     }
 
 
-def condition_view(base: Base) -> Json:
-    """How well a station works; four fifths of it always do."""
-    working = len(base.facilities) * 4 // 5
+def condition_view(base: Base, now: BaseState | None = None) -> Json:
+    """How well a station works; four fifths of it do where nobody has attacked it."""
+    damage = now.damage if now else 0
+    working = len(base.facilities) * (100 - damage) * 4 // 500
+    words = ("operational", "Most of the station's infrastructure is working.")
+    if damage:
+        words = ("struggling", "Repair crews are at work on several decks.")
     return {
-        "condition": "operational",
-        "condition_text": "Most of the station's infrastructure is working.",
+        "condition": words[0],
+        "condition_text": words[1],
         "satisfaction_pct": 100 * working // len(base.facilities),
         "satisfied_count": working,
         "total_service_infra": len(base.facilities),
@@ -227,48 +241,6 @@ def offers_view(market: Market) -> list[Json]:
         for item_id, shelf in market.shelves.items()
         if shelf.stock
     ]
-
-
-def player_nearby(player: Player) -> Json:
-    return {
-        "player_id": player.id,
-        "username": player.username,
-        "ship_class": player.ship.class_id,
-        "status_message": "",
-        "clan_tag": "",
-        "primary_color": "#FFFFFF",
-        "secondary_color": "#000000",
-        "anonymous": False,
-        "in_combat": player.target_id is not None,
-    }
-
-
-def npc_nearby(npc: Npc) -> Json:
-    return {
-        "player_id": npc.id,
-        "username": npc.username,
-        "ship_class": npc.ship_class,
-        "status_message": "",
-        "clan_tag": npc.clan_tag,
-        "primary_color": npc.color,
-        "secondary_color": "#000000",
-        "anonymous": False,
-        "in_combat": False,
-    }
-
-
-def pirate_nearby(pirate: Pirate) -> Json:
-    return {
-        "pirate_id": pirate.id,
-        "name": pirate.name,
-        "tier": pirate.tier,
-        "is_boss": pirate.tier == "boss",
-        "hull": pirate.hull,
-        "max_hull": pirate.max_hull,
-        "shield": pirate.shield,
-        "max_shield": pirate.max_shield,
-        "status": "attacking" if pirate.victim else "idle",
-    }
 
 
 def log_view(entries: list[LogEntry]) -> list[Json]:

@@ -9,7 +9,7 @@ from random import Random
 
 from agents.game.sandbox.capitals import CAPITALS, Capital
 from agents.game.sandbox.dice import dice
-from agents.game.sandbox.furnishing import furnish, furnish_capital
+from agents.game.sandbox.furnishing import furnish, furnish_capital, hide
 from agents.game.sandbox.places import Position, System, World
 from agents.game.sandbox.starmap import around, connect, scatter
 
@@ -41,6 +41,7 @@ def make_world(seed: int, systems: int) -> World:
             furnish_capital(star, capitals[star.id], rng)
         else:
             furnish(star, rng)
+        hide(star, dice(seed, "hidden", star.id))
     return _index(stars)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agents.game.sandbox.models import Wreck
+from agents.game.sandbox.models import Player, Wreck
 from agents.game.sandbox.stamps import rfc3339
 from agents.game.sandbox.state import State
 
@@ -43,11 +43,23 @@ def wrecks_at(state: State, poi_id: str) -> list[Wreck]:
     return [wreck for wreck in state.wrecks.values() if wreck.poi_id == poi_id]
 
 
+def pull(state: State, player: Player) -> None:
+    """Bring a wreck that a ship has in tow to where the ship is."""
+    wreck = state.wrecks.get(player.towing)
+    if wreck is None:
+        player.towing = ""
+        return
+    wreck.poi_id, wreck.system_id = player.poi_id, player.system_id
+
+
 def clear_wrecks(state: State) -> None:
     """Take away what has floated long enough (once per tick)."""
     gone = [one.id for one in state.wrecks.values() if one.expire_tick <= state.tick]
     for name in gone:
         del state.wrecks[name]
+    for player in state.players.values():
+        if player.towing in gone:
+            player.towing = ""
 
 
 def wreck_view(wreck: Wreck, tick_seconds: float) -> dict[str, Any]:

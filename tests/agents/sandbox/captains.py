@@ -61,7 +61,7 @@ class Captain:
     def do(self, tool: str, **arguments: Any) -> list[dict[str, Any]]:
         """Act, let the time pass that it takes, and read what came of it."""
         answer = self.call(tool, **arguments)
-        assert answer["queued"] is True
+        assert answer.get("queued") or answer.get("pending")
         for _ in range(answer.get("ticks", 1)):
             self.game.step()
         return self.news()

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from agents.game.sandbox import truth
+from agents.game.sandbox.death import die
 from agents.game.sandbox.dice import dice
 from agents.game.sandbox.errors import GameError
 from agents.game.sandbox.game import Game
+from agents.game.sandbox.models import Module, Ship
 from agents.game.sandbox.persistence import dump, restore
 from agents.game.sandbox.tool import Tool
 from tests.agents.sandbox.captains import Captain, make_game
 
 START_CREDITS = 100
+GOODS = ["ore_iron", "ore_copper", "fuel_cell", "refined_steel", "repair_kit"]
+GOODS += ["mining_laser_1", "mining_drone", "cannon_rounds"]
 LEFT_OUT = {"register", "login", "logout"}
 
 
@@ -23,13 +28,13 @@ def arguments(tool: Tool, captain: Captain, rng: random.Random) -> dict[str, Any
     """Arguments that are often right."""
     state, player = captain.game.state, captain.player
     missions = [one.id for one in player.missions]
-    near = [*state.players, *state.pirates]
-    goods = ["ore_iron", "ore_copper", "fuel_cell", "refined_steel", "mining_laser_1"]
+    pirates = [one.id for one in state.pirates_at(player.poi_id)]
+    near = [*(pirates * 3), *state.players, "none"]
     pools: dict[str, list[Any]] = {
         "target_poi": [one.id for one in state.world.systems[player.system_id].pois],
         "target_system": state.world.systems[player.system_id].connections,
         "target_id": near,
-        "item_id": goods,
+        "item_id": GOODS,
         "quantity": [1, 3, 10],
         "amount": [1, 20],
         "count": [1, 2],
@@ -44,6 +49,26 @@ def arguments(tool: Tool, captain: Captain, rng: random.Random) -> dict[str, Any
         "request_credits": [0, 5],
         "offer_items": [[{"item_id": "ore_iron", "quantity": 1}]],
         "request_items": [[{"item_id": "ore_copper", "quantity": 1}]],
+        "order_id": [*state.orders, "none"],
+        "price_each": [1, 6],
+        "new_price": [2, 7],
+        "ship_class": ["courier_light"],
+        "ship_id": [*(one.id for one in player.hangar), "none"],
+        "drone_id": [*(one.id for one in player.drones), "none"],
+        "note_id": [*(one.id for one in player.notes), "none"],
+        "thread_id": [*state.threads, "none"],
+        "faction_id": [*state.factions, "none"],
+        "target_faction_id": [*state.factions, "none"],
+        "player_id": [*state.players, "none"],
+        "recipient": ["First", "Second"],
+        "weapon_instance_id": [*(one.id for one in player.ship.modules), "none"],
+        "action": ["build", "produce"],
+        "facility_type": ["galley"],
+        "name": [f"The {player.username}"],
+        "primary_color": ["#001122"],
+        "secondary_color": ["#001122"],
+        "enable": [True, False],
+        "anonymous": [True, False],
     }
     return {
         one.name: rng.choice(pools.get(one.name, ["sol"]))
@@ -52,17 +77,22 @@ def arguments(tool: Tool, captain: Captain, rng: random.Random) -> dict[str, Any
     }
 
 
+def check_ship(ship: Ship) -> None:
+    build = ship.build
+    assert 0 <= ship.cargo_used <= build.cargo
+    assert all(count > 0 for count in ship.cargo.values())
+    assert 0 <= ship.fuel <= build.fuel
+    assert 0 < ship.hull <= build.hull
+    assert 0 <= ship.shield <= build.shield
+
+
 def check(game: Game) -> None:
     """Nobody has what cannot be, and no credit comes from nowhere."""
     players = list(game.state.players.values())
     for player in players:
-        ship, build = player.ship, player.ship.build
+        for ship in (player.ship, *player.hangar):
+            check_ship(ship)
         assert player.credits >= 0
-        assert 0 <= ship.cargo_used <= build.cargo
-        assert all(count > 0 for count in ship.cargo.values())
-        assert 0 <= ship.fuel <= build.fuel
-        assert 0 < ship.hull <= build.hull
-        assert 0 <= ship.shield <= build.shield
         assert not (player.docked_at and player.in_transit)
     owned = sum(one.credits + sum(one.saved_credits.values()) for one in players)
     gained = [
@@ -71,32 +101,68 @@ def check(game: Game) -> None:
     assert owned == START_CREDITS * len(players) + sum(gained)
 
 
-def play(game: Game, seed: int, ticks: int) -> set[str]:
-    """Let three captains call anything at all; the tools that were answered."""
+def _help(captain: Captain, rng: random.Random) -> None:
+    """Give a captain, now and then, what else would take too long to come by."""
+    player = captain.player
+    if rng.random() < 0.1:
+        player.ship.cargo = {"ore_copper": 4, "ore_iron": 5, rng.choice(GOODS): 1}
+    if rng.random() < 0.1 and player.docked_at:
+        store = player.stores.setdefault(player.docked_at, {})
+        store |= {"ore_copper": 10, "ore_iron": 10}
+    if rng.random() < 0.1:
+        player.ship.hull = max(1, player.ship.hull - 20)
+        player.ship.fuel = max(5, player.ship.fuel - 20)
+    if rng.random() < 0.05 and player.missions:
+        player.missions[0].current = 1_000
+    if rng.random() < 0.02:
+        player.earn(500)
+        for pirate in captain.game.state.pirates_at(player.poi_id):
+            pirate.hull, pirate.shield = 1, 0
+    if player.in_transit and rng.random() < 0.1:
+        die(captain.game.state, player, "", "an asteroid", "collision")
+    if not any(one.ammo for one in player.ship.modules) and rng.random() < 0.05:
+        player.ship.modules.append(Module("gun", "weapon_cannon_1"))
+
+
+@dataclass
+class Played:
+    """What was answered, and which types of events were told."""
+
+    answered: set[str] = field(default_factory=set)
+    heard: set[str] = field(default_factory=set)
+
+
+def play(game: Game, seed: int, ticks: int) -> Played:
+    """Let three captains call anything at all."""
     rng = dice(seed, "any call")
     captains = [Captain(game, name) for name in ("First", "Second", "Third")]
     tools = [one for one in game.tools.values() if one.name not in LEFT_OUT]
-    answered = set()
+    played = Played()
     for _ in range(ticks):
         for captain in captains:
-            if rng.random() < 0.1:
-                captain.player.ship.load("ore_iron", captain.player.ship.cargo_free)
-            tool = rng.choice(tools)
+            _help(captain, rng)
+            likely = [one for one in tools if one.name not in played.answered]
+            if captain.game.state.pirates_at(captain.player.poi_id):
+                likely = [game.tools["attack"]]
+            tool = rng.choice(likely if likely and rng.random() < 0.3 else tools)
             given = {} if tool.open else {"session_id": captain.session_id}
             try:
                 game.call(tool.name, given | arguments(tool, captain, rng))
             except GameError:
                 continue
-            answered.add(tool.name)
+            played.answered.add(tool.name)
         game.step()
         check(game)
-    return answered
+        for captain in captains:
+            news = captain.call("get_notifications", limit=100)["notifications"]
+            played.heard.update(item["msg_type"] for item in news)
+    return played
 
 
 @pytest.mark.parametrize("era", ["A", "C"])
 def test_nothing_that_is_called_breaks_the_game(era: str) -> None:
     game = make_game(era=era, raid_chance=0.1)
-    answered = play(game, 1, 1500)
+    answered = play(game, 1, 2500).answered
     # Nearly everything was possible at some time, so the run has tried it.
     assert len(answered) >= len(game.tools) - len(LEFT_OUT) - 6
     for name in ("First", "Second", "Third"):

@@ -16,7 +16,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from agents.game.sandbox.testing import SandboxServer
-from agents.game.sandbox.tools import TOOLS
+from agents.game.sandbox.tools import tools_of
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ async def test_the_text_of_a_result_is_indented_json(sandbox: SandboxServer) -> 
 async def test_the_tools_are_listed_as_recorded(sandbox: SandboxServer) -> None:
     async with connected(sandbox.url) as captain:
         tools = {tool.name: tool for tool in (await captain.session.list_tools()).tools}
-    assert set(tools) == set(TOOLS)
+    assert set(tools) == set(tools_of("A"))
     assert tools["get_notifications"].description == (
         "Poll for pending notifications (chat, combat, trades, etc.)."
     )
@@ -118,7 +118,7 @@ async def test_the_tools_are_listed_as_recorded(sandbox: SandboxServer) -> None:
         "required": ["session_id"],
     }
     free = {"register", "login", "get_version", "get_commands"}
-    harmful = {"attack", "self_destruct", "jettison", "abandon_mission"}
+    harmful = {"attack", "self_destruct", "jettison", "abandon_mission", "sell_ship"}
     for name, tool in tools.items():
         required = tool.input_schema.get("required", [])
         assert ("session_id" in required) is (name not in free)

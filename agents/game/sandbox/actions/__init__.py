@@ -5,17 +5,27 @@ from __future__ import annotations
 from agents.game.sandbox.actions import (
     assignments,
     barter,
+    building,
     combat,
+    company,
     docking,
+    droning,
     ending,
+    fitting,
     flight,
+    giving,
+    hangar,
+    insuring,
     mining,
+    ordering,
     salvage,
     scanning,
     service,
     storing,
+    surveying,
     trading,
     workshop,
+    wrecking,
 )
 from agents.game.sandbox.actions.action import Action
 
@@ -40,5 +50,15 @@ ACTIONS: dict[str, Action] = {
         *assignments.ASSIGNMENTS,
         *barter.BARTER,
         *workshop.WORKSHOP,
+        *ordering.ORDERING,
+        *hangar.HANGAR,
+        *fitting.FITTING,
+        surveying.SURVEY,
+        *insuring.INSURING,
+        *wrecking.WRECKING,
+        *company.COMPANY,
+        *droning.DRONING,
+        *building.BUILDING,
+        giving.SEND_GIFT,
     )
 }

@@ -118,8 +118,20 @@ def _finish_abandon(state: State, player: Player, arguments: Arguments) -> list[
     return [Event({"message": "Mission abandoned", "mission_id": mission.id})]
 
 
+def _prepare_decline(state: State, player: Player, arguments: Arguments) -> Intent:
+    given = {"mission_id": _offered(state, player, arguments["mission_id"]).id}
+    return Intent(given, {**given, "message": "Declining..."})
+
+
+def _finish_decline(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    template = _offered(state, player, arguments["mission_id"])
+    player.declined.append(template.id)
+    return [Event({"action": "decline_mission", "mission_id": template.id})]
+
+
 ASSIGNMENTS = (
     Action("accept_mission", _prepare_accept, _finish_accept, needs="dock"),
     Action("complete_mission", _prepare_complete, _finish_complete, needs="dock"),
     Action("abandon_mission", _prepare_abandon, _finish_abandon),
+    Action("decline_mission", _prepare_decline, _finish_decline, needs="dock"),
 )

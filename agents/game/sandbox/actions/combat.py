@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from agents.game.sandbox.actions.action import Action, Arguments, Event, Intent
 from agents.game.sandbox.actions.scanning import no_such_target
+from agents.game.sandbox.battles import begin_battle
 from agents.game.sandbox.damage import DAMAGE_TYPE, shoot, shot_event
 from agents.game.sandbox.death import die
 from agents.game.sandbox.errors import GameError, must_undock
@@ -108,6 +109,7 @@ def _destroyed(state: State, player: Player, pirate: Pirate) -> Event:
 
 
 def _shoot_captain(state: State, player: Player, victim: Player) -> list[Event]:
+    begin_battle(state, player, victim)
     hit = shoot(victim.ship, _DAMAGE)
     me, other = (player.id, player.username), (victim.id, victim.username)
     shot = shot_event(state, me, other, hit)
@@ -115,10 +117,7 @@ def _shoot_captain(state: State, player: Player, victim: Player) -> list[Event]:
     accuse(state, player)
     if hit.destroyed:
         player.stats["ships_destroyed"] += 1
-        player.target_id = None
         die(state, victim, player.id, player.username, "player")
-    else:
-        player.target_id = victim.id
     return [shot]
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 from agents.game.sandbox.actions.action import Action, Arguments, Event, Intent
+from agents.game.sandbox.battles import leave_battle
 from agents.game.sandbox.errors import GameError, must_undock, unknown_system
 from agents.game.sandbox.learning import teach
 from agents.game.sandbox.models import Player
 from agents.game.sandbox.places import Poi
 from agents.game.sandbox.stamps import plain
 from agents.game.sandbox.state import State
+from agents.game.sandbox.wrecks import pull
 
 JUMP_TICKS = 2
 JUMP_FUEL = 2
@@ -47,7 +49,7 @@ def _prepare_travel(state: State, player: Player, arguments: Arguments) -> Inten
 
 def _destination(state: State, player: Player, target_id: str) -> Poi:
     target = state.world.pois.get(target_id)
-    if target is None:
+    if target is None or (target.hidden and target.id not in player.revealed):
         raise GameError("invalid_poi", f"Unknown destination: {target_id}")
     if target.system_id != player.system_id:
         raise GameError(
@@ -62,7 +64,7 @@ def _destination(state: State, player: Player, target_id: str) -> Poi:
 
 def _depart(state: State, player: Player, arguments: Arguments) -> None:
     player.ship.fuel -= int(arguments["fuel"])
-    player.target_id = None
+    leave_battle(state, player)
     state.leave(player)
 
 
@@ -71,6 +73,7 @@ def _finish_travel(state: State, player: Player, arguments: Arguments) -> list[E
     start = state.world.pois[player.poi_id]
     player.stats["distance_traveled"] += round(start.position.distance(target.position))
     state.arrive(player, target.id)
+    pull(state, player)
     teach(state, player, "small_ships", 1)
     return [
         Event(
@@ -123,6 +126,7 @@ def _finish_jump(state: State, player: Player, arguments: Arguments) -> list[Eve
     arrival = target.pois[0]
     player.stats["distance_traveled"] += round(start.position.distance(target.position))
     state.arrive(player, arrival.id)
+    pull(state, player)
     teach(state, player, "navigation", 5)
     explored = target.id not in player.visited
     if explored:

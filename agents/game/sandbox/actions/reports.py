@@ -48,7 +48,7 @@ def _dock(state: State, player: Player, own: Json) -> Json:
         "action": "dock",
         "base": base.name,
         "story": _STORY,
-        "station_condition": condition_view(base),
+        "station_condition": condition_view(base, state.bases.get(base.id)),
     }
 
 

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from agents.game.sandbox.actions.action import Action, Arguments, Event, Intent
+from agents.game.sandbox.actions.docked import base_of
 from agents.game.sandbox.actions.goods import room_for
 from agents.game.sandbox.catalogue import ITEMS, MODULES
-from agents.game.sandbox.errors import GameError, not_docked_here
+from agents.game.sandbox.errors import GameError
 from agents.game.sandbox.learning import teach
 from agents.game.sandbox.models import Module, Player
-from agents.game.sandbox.places import Base
 from agents.game.sandbox.recipes import RECIPES
 from agents.game.sandbox.state import State
 
 _MOST_AT_ONCE = 10
 
 
-def _base(state: State, player: Player) -> Base:
-    if not player.docked_at:
-        raise not_docked_here()
-    return state.world.bases[player.docked_at]
-
-
 def _prepare_craft(state: State, player: Player, arguments: Arguments) -> Intent:
-    if "crafting" not in _base(state, player).services:
+    if "crafting" not in base_of(state, player).services:
         raise GameError("no_crafting_service", "This base has no workshop.")
     recipe = RECIPES.get(arguments["recipe_id"])
     if recipe is None:
@@ -61,7 +55,7 @@ def _finish_craft(state: State, player: Player, arguments: Arguments) -> list[Ev
 
 
 def _prepare_install(state: State, player: Player, arguments: Arguments) -> Intent:
-    _base(state, player)
+    base_of(state, player)
     type_id = arguments["module_id"]
     kind, ship = MODULES.get(type_id), player.ship
     if kind is None or not ship.cargo.get(type_id):
@@ -85,7 +79,7 @@ def _finish_install(state: State, player: Player, arguments: Arguments) -> list[
 
 
 def _prepare_uninstall(state: State, player: Player, arguments: Arguments) -> Intent:
-    _base(state, player)
+    base_of(state, player)
     module = _module(player, arguments["module_id"])
     room_for(player, ITEMS[module.type_id], 1)
     given = {"module_id": module.id}
@@ -121,7 +115,7 @@ def _fitted(action: str, player: Player, module: Module) -> Event:
 
 
 def _prepare_home(state: State, player: Player, arguments: Arguments) -> Intent:
-    base = _base(state, player)
+    base = base_of(state, player)
     if "cloning" not in base.services:
         raise GameError("no_cloning_service", "This base has no cloning service.")
     return Intent({"base_id": base.id}, {"base_id": base.id, "message": "Moving in..."})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from agents.game.sandbox.catalogue import ITEMS, find_item
 from agents.game.sandbox.errors import not_docked_here, unknown_item
+from agents.game.sandbox.faces import npc_nearby, pirate_nearby, player_nearby
 from agents.game.sandbox.markets import Shelf
+from agents.game.sandbox.orders import offers_of
 from agents.game.sandbox.places import Base, Poi, System
 from agents.game.sandbox.queries.call import Call, Json
 from agents.game.sandbox.state import State
@@ -12,10 +14,7 @@ from agents.game.sandbox.views import (
     base_view,
     condition_view,
     deposit_view,
-    npc_nearby,
     offers_view,
-    pirate_nearby,
-    player_nearby,
     poi_view,
     position_view,
     security,
@@ -29,18 +28,20 @@ def get_system(call: Call) -> Json:
     if call.player.in_transit:
         return _under_way(call, "get_system")
     system = call.state.world.systems[call.player.system_id]
+    revealed = call.player.revealed
     if call.state.config.era == "C":
-        return _whole_system(call.state, system, call.player.poi_id)
+        return _whole_system(call, system)
     return {
-        "system": system_view(system),
-        "pois": [poi_view(poi, resources=False) for poi in system.pois],
+        "system": system_view(system, revealed),
+        "pois": [poi_view(poi, resources=False) for poi in system.known(revealed)],
         "security_status": security(system.police_level),
     }
 
 
-def _whole_system(state: State, system: System, poi_id: str) -> Json:
+def _whole_system(call: Call, system: System) -> Json:
     """The form since v0.87: places and connections as objects inside the system."""
-    pois = {poi.id: _listed_poi(state, poi) for poi in system.pois}
+    state, known = call.state, system.known(call.player.revealed)
+    pois = {poi.id: _listed_poi(state, poi) for poi in known}
     empire = {"empire": system.empire} if system.empire else {}
     words = security(system.police_level)
     return {
@@ -57,7 +58,7 @@ def _whole_system(state: State, system: System, poi_id: str) -> Json:
                 _joined(state, system, name) for name in system.connections
             ],
         },
-        "poi": pois[poi_id],
+        "poi": pois[call.player.poi_id],
         "security_status": words,
     }
 
@@ -88,7 +89,7 @@ def get_poi(call: Call) -> Json:
     poi = call.state.world.pois[call.player.poi_id]
     base = None
     if poi.base:
-        base = base_view(poi.base)
+        base = base_view(poi.base, call.state.bases.get(poi.base.id))
         base["market"] = offers_view(call.state.markets.at(poi.base))
     view: Json = {"poi": poi_view(poi), "base": base}
     if poi.deposits:
@@ -127,23 +128,28 @@ def docked_base(call: Call) -> Base:
 
 def get_base(call: Call) -> Json:
     base = docked_base(call)
-    return {"base": base_view(base), "condition": condition_view(base)}
+    now = call.state.bases.get(base.id)
+    return {"base": base_view(base, now), "condition": condition_view(base, now)}
 
 
 def get_nearby(call: Call) -> Json:
     """List who is here, at most a hundred; a ship under way is alone."""
     poi_id = "" if call.player.in_transit else call.player.poi_id
+    state = call.state
+    here = [one for one in state.players_at(poi_id) if one.id != call.player.id]
+    seen = [one for one in here if not one.looks.cloaked]
     nearby = [
-        player_nearby(other)
-        for other in call.state.players_at(poi_id)
-        if other.id != call.player.id
+        player_nearby(one, state.faction_of(one))
+        for one in seen
+        if not one.looks.anonymous
     ]
     nearby += [npc_nearby(npc) for npc in call.state.npcs_at(poi_id)]
     nearby = nearby[:MOST_NEARBY]
     pirates = [pirate_nearby(pirate) for pirate in call.state.pirates_at(poi_id)]
     return {
         "nearby": nearby,
-        "count": len(nearby),
+        # Who is anonymous counts, without a name.
+        "count": len(nearby) + sum(one.looks.anonymous for one in seen),
         "pirates": pirates,
         "pirate_count": len(pirates),
         "poi_id": poi_id,
@@ -153,6 +159,7 @@ def get_nearby(call: Call) -> Json:
 def view_market(call: Call) -> Json:
     base = docked_base(call)
     shelves = call.state.markets.at(base).shelves
+    offers = offers_of(call.state, base.id, call.player.id)
     if given := call.arguments.get("item_id"):
         item = find_item(given)
         if item is None:
@@ -161,17 +168,31 @@ def view_market(call: Call) -> Json:
     return {
         "action": "view_market",
         "base": base.name,
-        "items": [_shelf_view(item_id, shelf) for item_id, shelf in shelves.items()],
+        "items": [
+            _shelf_view(
+                item_id, shelf, *(offers.get((item_id, s), []) for s in ("buy", "sell"))
+            )
+            for item_id, shelf in shelves.items()
+        ],
     }
 
 
-def _shelf_view(item_id: str, shelf: Shelf) -> Json:
+def _shelf_view(
+    item_id: str, shelf: Shelf, buyers: list[Json], sellers: list[Json]
+) -> Json:
+    """One item: what the station and captains ask and pay; the best is the station's."""
     buying, selling = bool(shelf.wanted), bool(shelf.stock)
     view: Json = {
         "item_id": item_id,
         "item_name": ITEMS[item_id].name,
-        "buy_orders": [_order(shelf.paid, shelf.wanted)] if buying else [],
-        "sell_orders": [_order(shelf.asked, shelf.stock)] if selling else [],
+        "buy_orders": [
+            *([_order(shelf.paid, shelf.wanted)] if buying else []),
+            *buyers,
+        ],
+        "sell_orders": [
+            *([_order(shelf.asked, shelf.stock)] if selling else []),
+            *sellers,
+        ],
         "best_buy": shelf.paid if buying else 0,
         "best_sell": shelf.asked if selling else 0,
         "buy_price": shelf.paid if buying else 0,

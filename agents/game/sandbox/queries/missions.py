@@ -16,6 +16,14 @@ def get_missions(call: Call) -> Json:
     }
 
 
+def completed_missions(call: Call) -> Json:
+    done = [
+        {"template_id": name, "completed_at": moment}
+        for name, moment in call.player.completed.items()
+    ]
+    return {"missions": done, "total_count": len(done)}
+
+
 def get_active_missions(call: Call) -> Json:
     """As recorded: null where there are none."""
     own = [active_view(one, call.state.tick) for one in call.player.missions]

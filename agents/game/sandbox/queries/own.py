@@ -11,7 +11,7 @@ from agents.game.sandbox.views import class_view, module_view, player_view, ship
 
 def get_status(call: Call) -> Json:
     return {
-        "player": player_view(call.player),
+        "player": player_view(call.player, call.state.faction_of(call.player)),
         "ship": ship_view(call.player.ship),
         "modules": [module_view(module) for module in call.player.ship.modules],
     }

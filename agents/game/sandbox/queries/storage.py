@@ -24,7 +24,17 @@ def view_storage(call: Call) -> Json:
             }
             for item_id, count in items.items()
         ],
-        "ships": [],
+        "ships": [
+            {
+                "ship_id": ship.id,
+                "class_id": ship.class_id,
+                "class_name": ship.build.name,
+                "modules": len(ship.modules),
+                "cargo_used": ship.cargo_used,
+            }
+            for ship in call.player.hangar
+            if ship.base_id == base.id
+        ],
     }
 
 
