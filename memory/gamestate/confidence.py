@@ -187,7 +187,8 @@ def _recharges(
         return False
     if merged_at is not None and moment.current_tick is not None:
         return now < most and moment.current_tick > merged_at
-    age = age_in_ticks(snapshot, moment)
+    # Within the length of a tick, seconds do not tell whether one has begun.
+    age = None if snapshot.tick is None else age_in_ticks(snapshot, moment)
     return now < most and (age is None or age > 0)
 
 

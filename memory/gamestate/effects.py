@@ -200,6 +200,10 @@ USE_ITEM: Effects = {
     **_wholly("get_poi", "get_nearby", "get_location", "list_ships"),
 }
 PLAYER: Effects = _status("player")
+FACTION: Effects = {
+    **PLAYER,
+    **_wholly("faction_info", "faction_list", "faction_get_invites"),
+}
 FACILITY: Effects = {
     **_status("player", *CARGO),
     **_HOLD,
@@ -246,7 +250,7 @@ _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (MISSION, "accept_mission abandon_mission decline_mission"),
     (COMPLETE, "complete_mission"),
     (PLAYER, "buy_insurance claim_insurance set_home_base tow_wreck release_tow"),
-    (PLAYER, "create_faction join_faction leave_faction"),
+    (FACTION, "create_faction join_faction leave_faction"),
     (FACILITY, "facility"),
     (_wholly("captains_log_list", "captains_log_get"), "captains_log_add"),
     (_wholly("captains_log_list", "captains_log_get"), "captains_log_delete"),
@@ -263,7 +267,7 @@ ACTIONS: Mapping[str, Effects] = {
 """Every action of the table, with what it touches."""
 
 PREFIXES: Mapping[str, Effects] = {
-    "faction_": {**PLAYER, **_wholly("faction_info", "faction_list")},
+    "faction_": FACTION,
     "trade_": SELL_ORDER,
     "forum_": _wholly("forum_list", "forum_get_thread"),
 }

@@ -10,6 +10,7 @@ from memory.gamestate.draft import Draft
 from memory.gamestate.outcomes import Data, Doubt, number_of, text_of
 
 SHIP_FIELDS = ("ship.hull", "ship.shield", "hull", "shield")
+LISTED_HULLS = ("ships.*.hull",)
 STATUS_TOOLS = ("get_status", "get_state")
 SHIP_TOOLS = (*STATUS_TOOLS, "get_ship")
 
@@ -46,21 +47,32 @@ def hit(draft: Draft, data: Data, me: Self) -> Doubt:
     if data.get("destroyed") is True:
         return ()
     if draft.tool not in SHIP_TOOLS:
-        return None
+        return _of_the_list(draft)
     doubt: list[str] = []
     for part in ("shield", "hull"):
         lost = number_of(data, f"{part}_hit")
         for path in (f"ship.{part}", part):
-            if lost is None:
+            if lost is None or (part == "shield" and not _is_full(draft, path)):
                 doubt.append(path)
             else:
                 draft.add(path, -lost)
     return tuple(doubt) or None
 
 
+def _is_full(draft: Draft, path: str) -> bool:
+    """Whether a shield was full: one that was not has grown by itself since."""
+    full = draft.get(path.replace("shield", "max_shield"))
+    return full is None or draft.get(path) == full
+
+
+def _of_the_list(draft: Draft) -> Doubt:
+    """What the list of ships tells of the one that was hit."""
+    return LISTED_HULLS if draft.tool == "list_ships" else None
+
+
 def pirate_fight(draft: Draft, data: Data, me: Self) -> Doubt:
     if draft.tool not in SHIP_TOOLS:
-        return None
+        return _of_the_list(draft)
     doubt: list[str] = []
     for part in ("hull", "shield"):
         now = number_of(data, f"player_{part}", f"your_{part}")
@@ -100,12 +112,10 @@ def pirate_gone(draft: Draft, data: Data, me: Self) -> Doubt:
 
 
 def police(draft: Draft, data: Data, me: Self) -> Doubt:
-    if draft.tool not in SHIP_TOOLS:
-        return None
     target = data.get("target_id")
     if isinstance(target, str) and me.ids and not me.is_meant(target):
         return None
-    return SHIP_FIELDS
+    return SHIP_FIELDS if draft.tool in SHIP_TOOLS else _of_the_list(draft)
 
 
 # -- who is near -------------------------------------------------------------

@@ -133,12 +133,19 @@ def touched(
     effects = _effects(name)
     if effects is None:
         return (Invalidation(EVERYTHING, (), resolves),)
-    also = DOCKING if _says(answer, "auto_docked", "auto_undocked") else {}
+    also = DOCKING if _may_have_docked(answer, effects, around) else {}
     return tuple(
         Invalidation(other, effect.fields, resolves)
         for other, effect in (*effects.items(), *also.items())
         if may_hold(effect.when, answer)
     )
+
+
+def _may_have_docked(answer: Result, effects: Effects, around: Circumstances) -> bool:
+    """Whether the server may have docked or undocked for an action (era C)."""
+    if answer.is_unknown:
+        return around.era != "A" and "get_status" in effects
+    return bool(_says(answer, "auto_docked", "auto_undocked"))
 
 
 def lost(reason: str) -> tuple[Invalidation, ...]:

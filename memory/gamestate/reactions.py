@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory.gamestate.draft import Draft
-from memory.gamestate.effects import CARGO
+from memory.gamestate.effects import CARGO, STATS
 from memory.gamestate.encounters import (
     STATUS_TOOLS,
     Reaction,
@@ -133,11 +133,11 @@ def _traded(draft: Draft, data: Data, me: Self) -> Doubt:
         return None
     credits = number_of(data, "your_credits")
     if credits is None:
-        return (*CARGO, "player.credits", "credits")
+        return (*CARGO, *STATS, "player.credits", "credits")
     for path in ("player.credits", "credits"):
         if draft.get(path) is not None:
             draft.put(path, credits)
-    return CARGO
+    return (*CARGO, *STATS)
 
 
 def _whole_state(draft: Draft, data: Data, me: Self) -> Doubt:
@@ -167,6 +167,17 @@ def _spoils(*tools: str) -> Reaction:
     return reaction
 
 
+def _done_elsewhere(*tools: str) -> Reaction:
+    """The same of what was done for the account where it may not be: it counts too."""
+
+    def reaction(draft: Draft, data: Data, me: Self) -> Doubt:
+        if draft.tool in STATUS_TOOLS:
+            return STATS
+        return () if draft.tool in tools else None
+
+    return reaction
+
+
 _BASE = _spoils("get_base", "get_poi")
 
 REACTIONS: Mapping[str, Reaction] = {
@@ -185,12 +196,13 @@ REACTIONS: Mapping[str, Reaction] = {
     "trade_declined": _spoils("get_trades"),
     "trade_cancelled": _spoils("get_trades"),
     "trade_complete": _traded,
-    "market_update": _spoils(*MARKETS),
-    "crafting_update": _spoils("view_storage"),
+    # An order that was taken, wholly or in part, pays into storage.
+    "market_update": _done_elsewhere(*MARKETS, "view_orders", "view_storage"),
+    "crafting_update": _done_elsewhere("view_storage"),
     "base_raid_update": _BASE,
     "base_destroyed": _BASE,
     "station_repaired": _BASE,
-    "ship_commission_complete": _spoils("list_ships"),
+    "ship_commission_complete": _spoils("list_ships", "view_storage"),
     "queue_cleared": _spoils("get_queue"),
     "observation_update": _spoils("get_nearby"),
     "state_update": _whole_state,

@@ -189,6 +189,12 @@ def test_a_shield_that_is_not_full_recharges_by_itself(shield, age, expected):
     assert of(content, "ship.hull", age=1) is FRESH
 
 
+def test_seconds_do_not_tell_whether_a_shield_has_recharged():
+    content = {"ship": {"shield": 10, "max_shield": 50, "hull": 90}}
+    assert of(content, "ship.shield", age=0, tick=None) is AGEING
+    assert of(content, "ship.hull", age=0, tick=None) is FRESH
+
+
 def test_a_merged_shield_recharges_from_its_own_tick():
     content = {"ship": {"shield": 10, "max_shield": 50}}
     for tick, expected in ((107, Confidence.MERGED), (106, AGEING)):

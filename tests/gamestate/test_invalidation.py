@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.gamestate.effects import ACTIONS
+from memory.gamestate.extract import Result
 from memory.gamestate.invalidation import (
     EVERYTHING,
     Circumstances,
@@ -147,6 +148,18 @@ def test_a_refusal_changes_the_dock_state_at_most():
     assert set(found) == {"get_status", "get_ship", "get_state"}
     assert "player.docked_at_base" in found["get_status"].fields
     assert "ship.cargo" not in found["get_ship"].fields
+
+
+@pytest.mark.parametrize(("era", "doubted"), [("C", True), (None, True), ("A", False)])
+def test_a_lost_answer_leaves_the_dock_state_in_doubt(era, doubted):
+    found = hits("mine", Result(content=None, is_unknown=True), era=era)
+    assert ("player.docked_at_base" in found["get_status"].fields) is doubted
+    assert "captains_log_list" not in found
+
+
+@pytest.mark.parametrize("tool", ["create_faction", "leave_faction", "faction_invite"])
+def test_a_faction_is_listed_anew(tool):
+    assert {"faction_list", "faction_info"} <= set(hits(tool, {"action": tool}))
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,53 @@ def test_what_cannot_be_merged_is_stale(kind, data, stale):
     assert whole == stale
 
 
+def test_a_shield_that_was_not_full_is_not_counted_on():
+    """It has grown by itself since, nobody knows by how much."""
+    ship = {**STATUS["ship"], "shield": 20, "max_shield": 50}
+    half = {"ship": ship}
+    shot = notice("combat_update", target=ME, shield_hit=5, hull_hit=4)
+    found = merged("get_ship", shot, content=half)
+    assert believed(found, "ship.shield") is Confidence.INVALIDATED
+    assert value(found, "ship.hull") == 86
+    ship["shield"] = 50
+    found = merged("get_ship", shot, content=half)
+    assert value(found, "ship.shield") == 45
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("combat_update", {"target": ME, "hull_hit": 4}),
+        ("pirate_combat", {"player_hull": 50}),
+        ("police_combat", {"damage": 5}),
+    ],
+)
+def test_a_shot_makes_the_list_of_ships_doubtful(kind, data):
+    fleet = {"ships": [{"hull": "90/100", "fuel": "40/100"}]}
+    found = merged("list_ships", notice(kind, **data), content=fleet)
+    assert believed(found, "ships.*.hull") is Confidence.INVALIDATED
+    assert believed(found, "ships.*.fuel") is Confidence.FRESH
+
+
+@pytest.mark.parametrize(
+    ("kind", "tool"),
+    [
+        ("market_update", "view_orders"),
+        ("market_update", "view_storage"),
+        ("ship_commission_complete", "view_storage"),
+    ],
+)
+def test_what_a_base_did_for_the_account_lies_in_storage(kind, tool):
+    assert merged(tool, notice(kind), content={"items": []}).stale == Stale(kind, 106)
+
+
+@pytest.mark.parametrize("kind", ["market_update", "crafting_update", "trade_complete"])
+def test_what_others_finish_counts_for_the_account(kind):
+    found = merged("get_status", notice(kind, your_credits=9))
+    assert believed(found, "player.stats") is Confidence.INVALIDATED
+    assert believed(found, "ship.fuel") is Confidence.FRESH
+
+
 def test_police_fire_makes_the_ship_doubtful():
     found = merged("get_ship", notice("police_combat", damage=5))
     assert believed(found, "ship.hull") is Confidence.INVALIDATED
