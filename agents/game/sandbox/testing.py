@@ -26,6 +26,7 @@ from agents.game.sandbox.game import Game
 from agents.game.sandbox.host import Host, HostOptions, bind, url_of
 from agents.game.sandbox.models import Player
 from agents.game.sandbox.prowling import ambush
+from agents.game.sandbox.state import Sources
 
 _Result = TypeVar("_Result")
 _PATIENCE = 30.0
@@ -37,8 +38,9 @@ class SandboxServer:
     `tick`: seconds per tick, or None (the default) for ticks by `step` only.
     `port`: 0 takes any free one. `state`: a file that keeps the world. `faults`: what
     goes wrong on purpose, in the words of `--faults`. `json_response`: False makes the
-    server answer with event streams. All else is the game's `Config`, such as `seed`,
-    `systems` (20 if not given) or `era`.
+    server answer with event streams. `sources`: where the game takes time and secrets
+    from. All else is the game's `Config`, such as `seed`, `systems` (20 if not given)
+    or `era`.
     """
 
     def __init__(
@@ -49,10 +51,11 @@ class SandboxServer:
         state: Path | None = None,
         faults: str = "",
         json_response: bool = True,
+        sources: Sources | None = None,
         **config: Any,
     ) -> None:
         chosen = {"systems": 20, "tick_seconds": tick or 10.0, **config}
-        self.game = Game(Config(**chosen))
+        self.game = Game(Config(**chosen), sources)
         options = HostOptions(tick, state, json_response, parse(faults))
         self._host = Host(self.game, options)
         self._port = port
@@ -119,6 +122,10 @@ class SandboxServer:
     def truth(self, username: str) -> dict[str, Any]:
         """All that is true of an account now, as on the truth port."""
         return self.run(lambda: truth.account(self.game, username))
+
+    def answer(self, username: str, tool: str, **arguments: Any) -> Any:
+        """What a query would answer an account now, as on the truth port."""
+        return self.run(lambda: truth.snapshot(self.game, username, tool, arguments))
 
     def calls(self, username: str) -> dict[str, Any]:
         """What an account has asked so far, as on the truth port."""

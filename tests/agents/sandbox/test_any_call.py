@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
@@ -13,68 +12,14 @@ from agents.game.sandbox.death import die
 from agents.game.sandbox.dice import dice
 from agents.game.sandbox.errors import GameError
 from agents.game.sandbox.game import Game
+from agents.game.sandbox.holdings import Drone
 from agents.game.sandbox.models import Module, Ship
 from agents.game.sandbox.persistence import dump, restore
-from agents.game.sandbox.tool import Tool
+from tests.agents.sandbox.arguments import GOODS, arguments
 from tests.agents.sandbox.captains import Captain, make_game
 
 START_CREDITS = 100
-GOODS = ["ore_iron", "ore_copper", "fuel_cell", "refined_steel", "repair_kit"]
-GOODS += ["mining_laser_1", "mining_drone", "cannon_rounds"]
 LEFT_OUT = {"register", "login", "logout"}
-
-
-def arguments(tool: Tool, captain: Captain, rng: random.Random) -> dict[str, Any]:
-    """Arguments that are often right."""
-    state, player = captain.game.state, captain.player
-    missions = [one.id for one in player.missions]
-    pirates = [one.id for one in state.pirates_at(player.poi_id)]
-    near = [*(pirates * 3), *state.players, "none"]
-    pools: dict[str, list[Any]] = {
-        "target_poi": [one.id for one in state.world.systems[player.system_id].pois],
-        "target_system": state.world.systems[player.system_id].connections,
-        "target_id": near,
-        "item_id": GOODS,
-        "quantity": [1, 3, 10],
-        "amount": [1, 20],
-        "count": [1, 2],
-        "mission_id": ["iron_for_the_docks", "one_pirate_less", *missions],
-        "wreck_id": [*state.wrecks, "none"],
-        "trade_id": [*state.trades, "none"],
-        "recipe_id": ["basic_iron_smelting", "wire_drawing"],
-        "module_id": ["mining_laser_1", *(one.id for one in player.ship.modules)],
-        "channel": ["local", "system"],
-        "index": [0, 1],
-        "offer_credits": [0, 5],
-        "request_credits": [0, 5],
-        "offer_items": [[{"item_id": "ore_iron", "quantity": 1}]],
-        "request_items": [[{"item_id": "ore_copper", "quantity": 1}]],
-        "order_id": [*state.orders, "none"],
-        "price_each": [1, 6],
-        "new_price": [2, 7],
-        "ship_class": ["courier_light"],
-        "ship_id": [*(one.id for one in player.hangar), "none"],
-        "drone_id": [*(one.id for one in player.drones), "none"],
-        "note_id": [*(one.id for one in player.notes), "none"],
-        "thread_id": [*state.threads, "none"],
-        "faction_id": [*state.factions, "none"],
-        "target_faction_id": [*state.factions, "none"],
-        "player_id": [*state.players, "none"],
-        "recipient": ["First", "Second"],
-        "weapon_instance_id": [*(one.id for one in player.ship.modules), "none"],
-        "action": ["build", "produce"],
-        "facility_type": ["galley"],
-        "name": [f"The {player.username}"],
-        "primary_color": ["#001122"],
-        "secondary_color": ["#001122"],
-        "enable": [True, False],
-        "anonymous": [True, False],
-    }
-    return {
-        one.name: rng.choice(pools.get(one.name, ["sol"]))
-        for one in tool.parameters
-        if one.listed and (one.required or one.name in pools)
-    }
 
 
 def check_ship(ship: Ship) -> None:
@@ -118,6 +63,8 @@ def _help(captain: Captain, rng: random.Random) -> None:
         player.earn(500)
         for pirate in captain.game.state.pirates_at(player.poi_id):
             pirate.hull, pirate.shield = 1, 0
+    if rng.random() < 0.02 and not player.drones:
+        player.drones.append(Drone(f"drone {player.username}", "sol_belt", "ore_iron"))
     if player.in_transit and rng.random() < 0.1:
         die(captain.game.state, player, "", "an asteroid", "collision")
     if not any(one.ammo for one in player.ship.modules) and rng.random() < 0.05:
@@ -147,7 +94,7 @@ def play(game: Game, seed: int, ticks: int) -> Played:
             tool = rng.choice(likely if likely and rng.random() < 0.3 else tools)
             given = {} if tool.open else {"session_id": captain.session_id}
             try:
-                game.call(tool.name, given | arguments(tool, captain, rng))
+                game.call(tool.name, given | arguments(tool, game, captain.player, rng))
             except GameError:
                 continue
             played.answered.add(tool.name)

@@ -242,6 +242,11 @@ def test_get_commands(captain: Captain) -> None:
         *("jettison", "loot_wreck"),
         *("craft", "install_mod", "uninstall_mod", "set_home_base"),
         *("trade_offer", "trade_accept", "trade_decline", "trade_cancel"),
+        *("create_sell_order", "create_buy_order", "modify_order", "cancel_order"),
+        *("buy_ship", "sell_ship", "switch_ship", "send_gift", "salvage_wreck"),
+        *("buy_insurance", "claim_insurance", "cloak", "deploy_drone", "recall_drone"),
+        *("create_faction", "join_faction", "leave_faction"),
+        *("faction_invite", "faction_declare_war"),
     }
 
 
