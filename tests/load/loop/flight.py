@@ -100,10 +100,11 @@ class Flight:
     def look(self, keep: Callable[..., Any]) -> Callable[..., Any]:
         """`calls.keep`, with a look at what is believed at that moment."""
 
-        def keep_and_look(begun: Any, number: int, view: View) -> Any:
-            kept = keep(begun, number, view)
+        def keep_and_look(*given: Any) -> Any:
+            kept = keep(*given)
+            view: View = given[-1]
             if view.facts:
-                self.beliefs[kept.call_id] = self._believed(view)
+                self.beliefs[kept.opened.place.call_id] = self._believed(view)
             return kept
 
         return keep_and_look
