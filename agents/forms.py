@@ -12,7 +12,7 @@ from memory.models import ContextPolicy
 from memory.preview import Subject
 
 from .actions import DEFAULT_PROMPT_NAME, MAX_TEXT
-from .models import Mysis, Prompt
+from .models import Mysis, Prompt, Provider
 from .summarizing import SUMMARY_PROMPT_NAME
 
 # The default stands first anyway, the other is for summaries and no orders.
@@ -114,6 +114,64 @@ class MysisForm(forms.Form):
     def values(self) -> dict[str, Any]:
         """What ``create_mysis`` takes."""
         return dict(self.cleaned_data)
+
+
+class EndpointForm(forms.ModelForm[Provider]):
+    """The first LLM endpoint; its key is written, never shown."""
+
+    key = forms.CharField(
+        label="API key",
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Stored sealed, never shown again. Ollama needs none.",
+    )
+
+    class Meta:
+        model = Provider
+        fields = ("name", "kind", "base_url", "key", "default_model")
+        labels = {"base_url": "Address", "default_model": "Model"}
+        help_texts = {
+            "name": "Your word for it: models are then named name:model.",
+            "base_url": "Empty for the provider's own. With /v1 where it is "
+            "OpenAI-compatible.",
+            "default_model": "As the endpoint names it, for example gpt-5-nano.",
+        }
+
+    def save(self, commit: bool = True) -> Provider:
+        """With the key sealed."""
+        self.instance.api_key = self.cleaned_data["key"].strip()
+        return super().save(commit)
+
+
+class PromptTextForm(forms.Form):
+    """The orders that the first Myses get."""
+
+    text = forms.CharField(
+        max_length=MAX_TEXT,
+        strip=False,
+        label="System prompt",
+        help_text="{{ name }}, {{ account }} and {{ broadcast }} are filled in "
+        "when a call is made.",
+        widget=forms.Textarea(attrs={"rows": 16, "dir": "auto"}),
+    )
+
+
+class FirstMysisForm(forms.Form):
+    """Name and model of the first Mysis."""
+
+    name = forms.CharField(
+        max_length=100,
+        initial="Ada",
+        help_text="Any language. Not a bare number; without / ? # %.",
+        widget=forms.TextInput(attrs={"dir": "auto"}),
+    )
+    model = forms.CharField(
+        max_length=300,
+        initial="pilot",
+        help_text="“pilot” is the scripted pilot and costs nothing.",
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
+    )
+    start = forms.BooleanField(required=False, initial=True, label="Start it at once")
 
 
 def _strategies() -> list[tuple[str, str]]:

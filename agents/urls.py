@@ -15,6 +15,7 @@ from .views import (
     search,
     status,
     turns,
+    welcome,
 )
 
 urlpatterns = [
@@ -30,6 +31,8 @@ urlpatterns = [
     path("search/", search.search_page, name="search"),
     path("prompts/", logs.prompts_page, name="prompts"),
     path("prompts/<int:prompt_id>/", logs.prompt_page, name="prompt"),
+    path("welcome/", welcome.welcome, name="welcome"),
+    path("welcome/<str:step>/", welcome.welcome, name="welcome-step"),
     path("policies/", policies.policies_page, name="policies"),
     path("turns/<int:turn_id>/", turns.turn_page, name="turn"),
     path(

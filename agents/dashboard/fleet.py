@@ -58,6 +58,7 @@ class FleetRow:
     wake_at: datetime | None
     last_error: str
     hold: str
+    stuck: str
     account: str
     standing: Standing
     tick: int | None
@@ -209,6 +210,7 @@ def _row(mysis: Mysis, parts: Parts) -> FleetRow:
         wake_at=mysis.wake_at,
         last_error=mysis.last_error,
         hold=mysis.hold,
+        stuck=mysis.stuck,
         account=account,
         standing=standing,
         tick=mysis.tick if standing.tick is None else standing.tick,

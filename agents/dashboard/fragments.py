@@ -104,7 +104,10 @@ def mysis(found: detail.Head, panel: detail.Panel) -> list[Fragment]:
     return [
         Fragment("mysis-head", draw("mysis_head", head=found, row=found.row)),
         Fragment("mysis-acts", draw("mysis_acts", row=found.row)),
-        Fragment("mysis-error", draw("mysis_error", row=found.row)),
+        Fragment(
+            "mysis-error",
+            draw("mysis_error", row=found.row, fix=health.fix_of(found.mysis)),
+        ),
         Fragment("mysis-reach", draw("mysis_reach", row=found.row)),
         Fragment("mysis-context", draw("mysis_context", row=found.row)),
         Fragment("mysis-state", draw("mysis_state", panel=panel)),

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.db.models import Count, Max
+from django.urls import reverse
 
 from agents.models import Mysis
 
@@ -23,6 +24,14 @@ TEXT = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Fix:
+    """Where to mend it, for somebody who may."""
+
+    label: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """One Mysis that needs somebody, and why."""
 
@@ -31,6 +40,7 @@ class Trouble:
     text: str
     remedy: str
     since: datetime | None
+    fix: Fix | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +69,8 @@ def look(now: datetime, most: int = SHOWN) -> Health:
     counts |= dict(found)
     newest = Mysis.objects.aggregate(tick=Max("tick"), at=Max("last_memory_at"))
     silent = _silent(now)
-    troubles = [*_errored(), *silent, *_retrying({one.key for one in silent})]
+    named = {one.key for one in silent}
+    troubles = [*_errored(), *silent, *_retrying(named), *_held(), *_stuck()]
     return Health(
         total=sum(counts.values()),
         counts=counts,
@@ -82,6 +93,7 @@ def _errored() -> list[Trouble]:
             or "It stopped with an error that left no text.",
             remedy="Mend the cause, then start it again.",
             since=mysis.last_memory_at,
+            fix=fix_of(mysis),
         )
         for mysis in rows
     ]
@@ -118,3 +130,47 @@ def _silent(now: datetime) -> list[Trouble]:
         )
         for mysis in rows.order_by("name")
     ]
+
+
+def _held() -> list[Trouble]:
+    """Running, and a budget allows no call."""
+    link = reverse("admin:agents_budget_changelist")
+    return [
+        Trouble(
+            name=mysis.name,
+            key=page_key(mysis),
+            text=clip(mysis.hold, TEXT),
+            remedy="",
+            since=mysis.last_memory_at,
+            fix=Fix("Budgets", link),
+        )
+        for mysis in Mysis.objects.exclude(hold="").order_by("name")
+    ]
+
+
+def _stuck() -> list[Trouble]:
+    """Running, and getting nowhere."""
+    rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(stuck="")
+    return [
+        Trouble(
+            name=mysis.name,
+            key=page_key(mysis),
+            text=clip(mysis.stuck, TEXT),
+            remedy="",
+            since=mysis.last_memory_at,
+        )
+        for mysis in rows.order_by("name")
+    ]
+
+
+def fix_of(mysis: Mysis) -> Fix | None:
+    """The form that mends an error, as far as its words tell which."""
+    words = mysis.last_error.lower()
+    if "key" in words or "provider with" in words:
+        return Fix("Providers", reverse("admin:agents_provider_changelist"))
+    if "model" in words or "provider" in words:
+        link = reverse("admin:agents_mysis_change", args=[mysis.pk])
+        return Fix("Change its model", link)
+    if "game" in words:
+        return Fix("Health", reverse("health"))
+    return None

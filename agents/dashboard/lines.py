@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
 from django.db.models.functions import Left, Length
 
+from agents import deliveries
+from agents.deliveries import Reached
+from agents.models import Mysis
 from memory.models import Memory, Origin, Role
 
 SHOWN = 4_000
@@ -28,6 +31,10 @@ COLUMNS = (
     "id", "mysis_id", "turn_id", "role", "origin", "sender", "tool_calls",
     "tool_name", "is_error", "pending", "tick", "tokens", "created_at",
 )  # fmt: skip
+
+TOLD = frozenset({Origin.HUMAN, Origin.BROADCAST})
+# States of a message that another one follows.
+OPEN = frozenset({"queued", "shown"})
 
 WHO: Mapping[str, str] = {
     Origin.NUDGE: "Nudge",
@@ -67,6 +74,12 @@ class Line:
     tick: int | None
     tokens: int
     at: datetime
+    reach: Reached | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether what is shown of it can still change."""
+        return self.pending or (self.reach is not None and self.reach.state in OPEN)
 
     @property
     def clipped(self) -> bool:
@@ -91,7 +104,8 @@ class Line:
     @property
     def version(self) -> tuple[object, ...]:
         """What can change after a row is stored: a pending answer arrives."""
-        return (self.pending, self.is_error, self.size, len(self.calls))
+        how_far = self.reach.state if self.reach else ""
+        return (self.pending, self.is_error, self.size, len(self.calls), how_far)
 
 
 def rows(memories: QuerySet[Memory], shown: int = SHOWN) -> Iterable[dict[str, Any]]:
@@ -218,7 +232,7 @@ def before(
     found = Memory.objects.filter(mysis_id=mysis_id)
     if memory_id is not None:
         found = found.filter(id__lt=memory_id)
-    page = [line(row, name) for row in rows(found.order_by("-id")[:limit])]
+    page = _lines(found.order_by("-id")[:limit], mysis_id, name)
     page.reverse()
     return page
 
@@ -226,17 +240,28 @@ def before(
 def around(mysis_id: int, name: str, memory_id: int) -> list[Line]:
     """The lines up to a memory, and some after it, for links to the place."""
     later = Memory.objects.filter(mysis_id=mysis_id, id__gt=memory_id).order_by("id")
-    after = [line(row, name) for row in rows(later[: PAGE // 2])]
+    after = _lines(later[: PAGE // 2], mysis_id, name)
     return [*before(mysis_id, name, memory_id + 1, PAGE // 2), *after]
 
 
 def after(mysis_id: int, name: str, memory_id: int, limit: int) -> list[Line]:
     """Up to ``limit`` lines after a memory, oldest first."""
     later = Memory.objects.filter(mysis_id=mysis_id, id__gt=memory_id).order_by("id")
-    return [line(row, name) for row in rows(later[:limit])]
+    return _lines(later[:limit], mysis_id, name)
 
 
 def chosen(mysis_id: int, name: str, ids: Sequence[int]) -> list[Line]:
     """Certain lines of one Mysis."""
     found = Memory.objects.filter(mysis_id=mysis_id, id__in=ids).order_by("id")
-    return [line(row, name) for row in rows(found)]
+    return _lines(found, mysis_id, name)
+
+
+def _lines(found: QuerySet[Memory], mysis_id: int, name: str) -> list[Line]:
+    """Rows as lines; those that were told to the Mysis with how far they have come."""
+    page = [line(row, name) for row in rows(found)]
+    told = [one.id for one in page if one.origin in TOLD and one.role == Role.USER]
+    mysis = Mysis.objects.filter(pk=mysis_id).first() if told else None
+    if mysis is None:
+        return page
+    reach = deliveries.reached(mysis, told)
+    return [replace(one, reach=reach.get(one.id)) for one in page]

@@ -230,7 +230,7 @@ class MysisPage:
     def _note(self, seen: Sequence[lines.Line]) -> None:
         for line in seen:
             self.after = max(self.after or 0, line.id)
-            if line.pending:
+            if line.waits:
                 self.open[line.id] = line.version
             else:
                 self.open.pop(line.id, None)

@@ -33,10 +33,11 @@ def events_page(request: HttpRequest) -> HttpResponse:
     page = list(found[: PAGE + 1])
     context = {
         "lines": feed.told(page[:PAGE]),
-        "kinds": [str(k) for k in Kind],
+        "kinds": [(str(kind), feed.ICONS[kind]) for kind in Kind],
         "kind": kind,
         "mysis": owner,
         "myses": Mysis.objects.order_by("name").values_list("pk", "name"),
+        "before": before,
         "next": page[PAGE - 1].pk if len(page) > PAGE else None,
     }
     return render(request, "agents/events.html", context)

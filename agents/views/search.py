@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,9 @@ from agents.search import search_broadcasts
 from memory.search import search_messages
 
 PAGE = 20
+# The newest matches that are counted by Mysis and by origin.
+COUNTED = 100
+FACETS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class Result:
     who: str
     snippet: str
     at: datetime
+    owner: int = 0
 
 
 @require_safe
@@ -42,11 +47,15 @@ def search_page(request: HttpRequest) -> HttpResponse:
         found = _found(form.cleaned_data)
     more = found is not None and len(found) > PAGE
     page = found[:PAGE] if found is not None else None
+    facets = _facets(request, found) if found else ()
     context = {
         "form": form,
         "results": page,
         "where": form.cleaned_data["where"] if page is not None else "",
         "next": _next(request, page) if more and page else "",
+        "facets": facets,
+        "counted": len(found) if found else 0,
+        "full": found is not None and len(found) == COUNTED,
     }
     return render(request, "memory/search.html", context)
 
@@ -55,7 +64,7 @@ def _found(asked: dict[str, Any]) -> list[Result]:
     chosen = {
         "query": asked["q"],
         "mode": asked["mode"] or "fts",
-        "limit": PAGE + 1,
+        "limit": COUNTED,
         "before": asked["before"],
     }
     if asked["where"] == "broadcasts":
@@ -79,9 +88,37 @@ def _found(asked: dict[str, Any]) -> list[Result]:
             hit.role if hit.origin == "agent" else hit.origin,
             hit.snippet,
             hit.timestamp,
+            hit.mysis,
         )
         for hit in hits
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A narrower search, and how many of the newest matches it has."""
+
+    label: str
+    count: int
+    query: str
+
+
+def _facets(request: HttpRequest, found: Sequence[Result]) -> Sequence[Facet]:
+    """The Myses that most of the matches are of."""
+    if request.GET.get("mysis"):
+        return ()
+    counts = Counter((hit.name, hit.owner) for hit in found if hit.owner)
+    return [
+        Facet(name, count, _with(request, mysis=str(owner), before=""))
+        for (name, owner), count in counts.most_common(FACETS)
+    ]
+
+
+def _with(request: HttpRequest, **values: str) -> str:
+    query = request.GET.copy()
+    for name, value in values.items():
+        query[name] = value
+    return query.urlencode()
 
 
 def _next(request: HttpRequest, page: Sequence[Result]) -> str:

@@ -1,0 +1,142 @@
+"""The first three steps on an empty database: a provider, a prompt, a Mysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods
+
+from agents import actions
+from agents.actions import ActionError
+from agents.dashboard.addresses import mysis_url
+from agents.forms import EndpointForm, FirstMysisForm, PromptTextForm
+from agents.models import Mysis, Provider
+
+from .access import actor, admin_required
+
+PROVIDER, PROMPT, MYSIS = "provider", "prompt", "mysis"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: what it is for, whether it is done, and whether it can wait."""
+
+    name: str
+    title: str
+    about: str
+    done: bool
+    optional: bool
+
+
+def steps() -> list[Step]:
+    """All three, as far as they are done."""
+    return [
+        Step(
+            PROVIDER,
+            "A provider",
+            "Where the models are. The scripted pilot needs none and costs nothing.",
+            Provider.objects.exists(),
+            optional=True,
+        ),
+        Step(
+            PROMPT,
+            "A prompt",
+            "What every Mysis is told first. A good one is there already.",
+            actions.default_prompt().versions.count() > 1,
+            optional=True,
+        ),
+        Step(
+            MYSIS,
+            "The first Mysis",
+            "One agent that plays the game by itself.",
+            Mysis.objects.exists(),
+            optional=False,
+        ),
+    ]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def welcome(request: HttpRequest, step: str = "") -> HttpResponse:
+    """One step with its form; without a name the first that is not done."""
+    known = steps()
+    names = [one.name for one in known]
+    here = step if step in names else next((s.name for s in known if not s.done), MYSIS)
+    form = FORMS[here](request)
+    if request.method == "POST" and form.is_valid():
+        try:
+            return SAVES[here](request, form)
+        except ActionError as error:
+            field, colon, words = error.detail.partition(": ")
+            at = field if colon and field in form.fields else None
+            form.add_error(at, words if at else error.detail)
+    after = names[names.index(here) + 1 :]
+    context = {
+        "steps": known,
+        "here": known[names.index(here)],
+        "number": names.index(here) + 1,
+        "form": form,
+        "skip": reverse("welcome-step", args=[after[0]]) if after else "",
+    }
+    status = 422 if form.errors else 200
+    return render(request, "agents/welcome.html", context, status=status)
+
+
+def _provider_form(request: HttpRequest) -> forms.BaseForm:
+    return EndpointForm(request.POST or None, initial={"name": "openai"})
+
+
+def _prompt_form(request: HttpRequest) -> forms.BaseForm:
+    current = actions.default_prompt().current
+    return PromptTextForm(
+        request.POST or None, initial={"text": current.text if current else ""}
+    )
+
+
+def _mysis_form(request: HttpRequest) -> forms.BaseForm:
+    return FirstMysisForm(
+        request.POST or None, initial={"model": request.GET.get("model", "pilot")}
+    )
+
+
+def _save_provider(request: HttpRequest, form: forms.BaseForm) -> HttpResponse:
+    assert isinstance(form, EndpointForm)  # noqa: S101 (for types)
+    form.save()
+    return redirect("welcome-step", PROMPT)
+
+
+def _save_prompt(request: HttpRequest, form: forms.BaseForm) -> HttpResponse:
+    prompt, text = actions.default_prompt(), form.cleaned_data["text"]
+    text = actions.clean_text(text, "The prompt")
+    if prompt.current is None or prompt.current.text != text:
+        actions.save_prompt(prompt=prompt, text=text, by=actor(request))
+    provider = Provider.objects.order_by("-pk").first()
+    model = provider.name if provider else "pilot"
+    address = reverse("welcome-step", args=[MYSIS])
+    return redirect(f"{address}?{urlencode({'model': model})}")
+
+
+def _save_mysis(request: HttpRequest, form: forms.BaseForm) -> HttpResponse:
+    values, by = form.cleaned_data, actor(request)
+    mysis = actions.create_mysis(name=values["name"], model=values["model"], by=by)
+    if values["start"]:
+        actions.start_mysis(mysis=mysis, by=by)
+    return redirect(mysis_url(mysis))
+
+
+FORMS: dict[str, Callable[[HttpRequest], forms.BaseForm]] = {
+    PROVIDER: _provider_form,
+    PROMPT: _prompt_form,
+    MYSIS: _mysis_form,
+}
+SAVES: dict[str, Callable[[HttpRequest, forms.BaseForm], HttpResponse]] = {
+    PROVIDER: _save_provider,
+    PROMPT: _save_prompt,
+    MYSIS: _save_mysis,
+}
