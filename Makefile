@@ -5,6 +5,8 @@ PYTHON := $(VENV)/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
+# What judges the pages' accessibility; in tests only.
+AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 CHECKED := zoea agents memory tests
 
 .DEFAULT_GOAL := help
@@ -16,7 +18,7 @@ help: ## list the targets
 up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --myses 12")
 	@exec $(PYTHON) manage.py up $(ARGS)
 
-test: lint ## lint, then all tests (ARGS="-k search")
+test: lint $(AXE) ## lint, then all tests (ARGS="-k search")
 	@$(PYTHON) -m pytest -n 2 --dist loadfile $(ARGS)
 
 lint: $(DEV) ## style, types, layers, migrations and deployment checks
@@ -43,6 +45,10 @@ $(DEV): requirements-dev.txt $(RUN)
 	@echo "Installing requirements for development ..."
 	@$(PIP) install -r requirements-dev.txt
 	@touch $@
+
+$(AXE): | $(PYTHON)
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.10.3 || \
+		echo "Without npm the accessibility tests are skipped."
 
 # The first Python that is new enough; name another with WITH=/path/to/python3.12.
 $(PYTHON):

@@ -47,9 +47,9 @@ def database_url() -> str:
 
 
 @contextmanager
-def running(*arguments: str, **environment: str) -> Iterator[Server]:
-    """A Daphne in a process of its own, until the block ends."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+def running(*arguments: str, at: int = 0, **environment: str) -> Iterator[Server]:
+    """A Daphne in a process of its own, until the block ends; ``at`` is its port."""
+    with socket.create_server(("127.0.0.1", at)) as listening:
         port: int = listening.getsockname()[1]
         number = listening.fileno()
         process = subprocess.Popen(

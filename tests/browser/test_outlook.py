@@ -1,0 +1,73 @@
+"""The map, and the pages that stand behind the fleet, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from agents.models import Mysis
+from memory.models import GameSnapshot
+from tests.browser import scenes
+from tests.factories import make_mysis
+
+
+def chart(count: int) -> None:
+    """A map of so many systems in a row; Sol is the first."""
+    systems = [
+        {
+            "system_id": "sol" if n == 0 else f"s{n}",
+            "name": "Sol" if n == 0 else f"Star {n}",
+            "position": {"x": n * 11 % 97, "y": n * 7 % 83},
+            "connections": ["sol", f"s{n + 1}"],
+            "visited": n % 3 == 0,
+        }
+        for n in range(count)
+    ]
+    GameSnapshot.objects.create(
+        username="Cartographer",
+        tool_name="get_map",
+        content=json.dumps({"systems": systems}),
+        captured_at=timezone.now(),
+    )
+
+
+def ship() -> Mysis:
+    """A Mysis whose ship is in Sol."""
+    mysis = make_mysis(name="Ada", state="running")
+    scenes.play(mysis)
+    return mysis
+
+
+def test_the_map_shows_ships_and_comes_closer(page: Page):
+    ship()
+    chart(60)
+    page.goto("/")
+    page.get_by_role("link", name="Map").click()
+    expect(page.locator("#map circle")).to_have_count(60)
+    expect(page.locator(".ships text")).to_have_text("Ada")
+    map_ = page.locator("#map")
+    whole = map_.get_attribute("viewBox")
+    page.get_by_role("button", name="Closer").click()
+    assert map_.get_attribute("viewBox") != whole
+    map_.focus()
+    page.keyboard.press("0")
+    expect(map_).to_have_attribute("viewBox", whole or "")
+    page.get_by_role("button", name="Sol").click()
+    assert map_.get_attribute("viewBox") != whole
+    page.locator(".map-list").get_by_role("link", name="Ada").click()
+    expect(page.get_by_role("heading", name="Ada")).to_be_visible()
+
+
+def test_accounts_and_health_lead_on(page: Page):
+    ship()
+    make_mysis(name="Brahe", state="errored", last_error="There is no API key.")
+    page.goto("/")
+    page.get_by_role("link", name="Accounts").click()
+    expect(page.get_by_role("table")).to_contain_text("Asteroid Belt Alpha")
+    page.get_by_role("link", name="Health").click()
+    expect(page.get_by_text("No worker runs")).to_be_visible()
+    page.get_by_role("link", name="Providers").click()
+    expect(page).to_have_url(re.compile("/admin/agents/provider/"))
