@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -42,6 +42,9 @@ from .stored import (
 
 KEPT_EVENTS = 2000
 LONGEST_DATA = 64_000
+# A snapshot from further in the future was taken before our clock went back: nobody
+# can tell what happened since.
+SKEW = timedelta(seconds=2)
 WRITTEN = [
     "merged",
     "field_ticks",
@@ -183,7 +186,8 @@ def _merged(
     written, changed = [], []
     for row in rows:
         before = snapshots[row.pk]
-        if complete_since is not None and complete_since > _asked(row):
+        gone = complete_since is not None and complete_since > _asked(row)
+        if gone or _asked(row) > timezone.now() + SKEW:
             after = rules.overrun(before, tick)
         else:
             told = [notice for at, notice in events if at > _asked(row)]

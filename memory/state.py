@@ -40,6 +40,7 @@ from .stored import (
     put_stale,
     sighting_of,
     snapshot_of,
+    stale_of,
     tick_now,
     tick_of,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "account_state",
     "begin",
     "capture",
+    "doubt_of",
     "hold_clocks",
     "invalidate",
     "logout",
@@ -68,6 +70,7 @@ __all__ = [
 ]
 
 LONGEST_KEY = 300
+DOUBT = ("stale_reason", "stale_fields", "stale_tick")
 # Stored of one tool and account, by arguments.
 KEPT_PER_TOOL = 100
 
@@ -94,7 +97,7 @@ def capture(
     lock(username)
     now = timezone.now()
     seen = note(username, result, now)
-    if _is_overtaken(username, tool, args, asked_at):
+    if _is_overtaken(username, tool, args, asked_at, now):
         return None
     stamped = clock.stamp(result.tick, seen, now, settings.ZOEA_SECONDS_PER_TICK)
     present = stamped if stamped is not None else tick_now(seen, now)
@@ -189,6 +192,16 @@ def lose_events(username: str, reason: str) -> list[Touched]:
     lost = Stale(reason, tick, (), now, done=now)
     under_way.keep(username, lost, Result(content=None), {})
     return mark_rows(username, invalidation.lost(reason), lost)
+
+
+def doubt_of(
+    username: str, tool: str, args: Mapping[str, object]
+) -> tuple[str, tuple[str, ...], int | None]:
+    """What of a stored answer is in doubt: the reason ("" for none), fields, tick."""
+    rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
+    row = rows.filter(args_key=storage_key(args)).only(*DOUBT).first()
+    stale = stale_of(row) if row is not None else None
+    return (stale.reason, stale.fields, stale.tick) if stale else ("", (), None)
 
 
 @transaction.atomic
@@ -293,13 +306,21 @@ def _known_marks(username: str) -> list[Stale]:
 
 
 def _is_overtaken(
-    username: str, tool: str, args: Mapping[str, object], asked_at: datetime | None
+    username: str,
+    tool: str,
+    args: Mapping[str, object],
+    asked_at: datetime | None,
+    now: datetime,
 ) -> bool:
-    """Whether what is stored was asked for after this answer was."""
+    """Whether what is stored was asked for after this answer was.
+
+    What is stored from the future was written before our clock went back.
+    """
     if asked_at is None:
         return False
     rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
-    return rows.filter(args_key=storage_key(args), asked_at__gt=asked_at).exists()
+    rows = rows.filter(args_key=storage_key(args), captured_at__lte=now)
+    return rows.filter(asked_at__gt=asked_at).exists()
 
 
 def _upsert(row: GameSnapshot) -> None:

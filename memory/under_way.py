@@ -105,9 +105,12 @@ def still_to_come(
 
 
 def not_over(username: str, asked_at: datetime) -> list[ActionUnderWay]:
-    """The actions that were not answered yet when something was asked for."""
+    """The actions that were not answered yet when something was asked for.
+
+    One of the future was answered before our clock went back.
+    """
     rows = ActionUnderWay.objects.filter(username=username, done_at__gte=asked_at)
-    return list(rows.order_by("pk"))
+    return list(rows.filter(done_at__lte=timezone.now()).order_by("pk"))
 
 
 def is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:

@@ -83,6 +83,9 @@ def _remember(seen: _Seen) -> int | None:
 
 
 def _captured(seen: _Seen) -> None:
+    """Store an answer; say so, and what of it an action has made untrue already."""
+    call = seen.username, seen.request.name, seen.arguments
+    doubted = state.doubt_of(*call)
     row = state.capture(
         username=seen.username,
         tool=seen.request.name,
@@ -103,6 +106,10 @@ def _captured(seen: _Seen) -> None:
             "tick": row.game_tick,
         },
     )
+    reason, fields, tick = now = state.doubt_of(*call)
+    if reason and now != doubted:
+        untrue = state.Touched(call[1], call[2], fields, reason, tick)
+        doubts.tell(seen.request.seat.mysis_id, seen.username, [untrue])
 
 
 def _told(seen: _Seen) -> None:

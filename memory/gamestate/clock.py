@@ -101,15 +101,15 @@ def newest(
     """The sighting to keep after a result that carried ``tick`` (or none).
 
     A lower tick replaces a higher one only where the server says it is the
-    current one (``is_current``); the tick of an old event never turns time back.
+    current one (``is_current``); the tick of an old event never turns time back. A
+    sighting from the future, from before our clock went back, gives way to a newer tick.
     """
     if tick is None:
         return seen
     if seen is None:
         return Sighting(tick, at)
-    if elapsed_seconds(seen.at, at) < 0:
-        return seen
-    if tick < seen.tick and not is_current:
+    early = elapsed_seconds(seen.at, at) < 0
+    if (early and tick < seen.tick) or (not is_current and (early or tick < seen.tick)):
         return seen
     return Sighting(tick, at)
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection, connections
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -138,6 +139,42 @@ def test_a_clock_that_goes_backwards_is_no_reason_to_believe():
     found = state.account_state("Ada", now=early)
     assert "just now" in render(found).text
     assert found.current_tick == 100
+
+
+def set_back(hours=1):
+    """Our clock goes back: what is stored is from the future now."""
+    ahead = timedelta(hours=hours)
+    for model, columns in (
+        (GameSnapshot, ("captured_at", "asked_at")),
+        (ActionUnderWay, ("asked_at", "done_at", "until")),
+        (AccountClock, ("seen_at",)),
+    ):
+        model.objects.update(**{name: F(name) + ahead for name in columns})
+
+
+def test_after_our_clock_went_back_answers_are_stored_and_believed():
+    at_tick(100)
+    asked(1)
+    act("sell", {"action": "sell"})
+    set_back()
+    assert asked(0) is not None
+    assert levels() == {"get_status": Confidence.FRESH}
+    at_tick(101)
+    assert state.tick_of("Ada") == 101
+
+
+def test_after_our_clock_went_back_events_doubt_what_is_from_the_future():
+    at_tick(100)
+    capture("get_ship", {"ship": {"hull": 90}})
+    capture("get_trades", {"incoming": []})
+    set_back()
+    told = {"current_tick": 101, "notifications": [
+        {"msg_type": "pirate_combat", "data": {"player_hull": 5, "tick": 101}}]}  # fmt: skip
+    state.merge(username="Ada", result=read_result(told))
+    assert levels()["get_ship"] is Confidence.INVALIDATED
+    assert levels()["get_trades"] is not Confidence.INVALIDATED
+    capture("get_ship", {"ship": {"hull": 5}})
+    assert levels()["get_ship"] is Confidence.FRESH
 
 
 # -- actions -------------------------------------------------------------------
