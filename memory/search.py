@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from django.db import connection
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from .matching import Field, Mode, Wanted, matching_ids
-from .models import Memory
 from .stemming import beginning
 from .vectors import words_of
 
 SNIPPET_CHARACTERS = 240
+ROWS = """
+SELECT id, mysis_id, role, origin, content, reasoning, created_at
+FROM memory_memory WHERE id = ANY(%s) ORDER BY id DESC
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +62,10 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
         stem=stem,
     )
     ids = matching_ids(wanted, limit)
-    rows = Memory.objects.filter(pk__in=ids).defer("content_vector", "reasoning_vector")
     pattern = pattern_of(wanted)
-    return [_hit(row, wanted.field, pattern) for row in rows.order_by("-pk")]
+    with connection.cursor() as cursor:
+        cursor.execute(ROWS, [ids])
+        return [_hit(row, wanted.field, pattern) for row in cursor.fetchall()]
 
 
 def snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
@@ -103,14 +110,15 @@ def _stem(word: str) -> str:
     return re.sub(r"(?:ings?|ed|es|s|e)$", "", word) if len(word) > 4 else word
 
 
-def _hit(row: Memory, field: Field, pattern: re.Pattern[str] | None) -> Hit:
+def _hit(row: Sequence[Any], field: Field, pattern: re.Pattern[str] | None) -> Hit:
+    memory_id, mysis, role, origin, content, reasoning, made = row
     return Hit(
-        memory_id=row.pk,
-        mysis=row.mysis_id,
-        role=row.role,
-        origin=row.origin,
-        content=row.content,
-        reasoning=row.reasoning,
-        snippet=snippet(getattr(row, field), pattern),
-        timestamp=row.created_at,
+        memory_id=memory_id,
+        mysis=mysis,
+        role=role,
+        origin=origin,
+        content=content,
+        reasoning=reasoning,
+        snippet=snippet(content if field == "content" else reasoning, pattern),
+        timestamp=made,
     )

@@ -1,9 +1,11 @@
-"""``make bench``: measures a real demo fleet and the context core, in minutes.
+"""``make bench``: measures a demo fleet, the context core, memory and surfaces.
 
 The fleet part runs ``manage.py up`` and looks at it; the core part assembles made-up
-logs, in this process, out of a database and on the command line. Everything happens
-in temporary folders and on the loopback address; every process that was started has
-ended when this has. Times depend on the machine and on what else it does, so each
+logs, in this process, out of a database and on the command line; the memory part
+searches a million memories; the surfaces part asks a server for summaries and opens
+sockets to it. Everything happens on the loopback address and in temporary folders, but
+the million memories, which are made once and kept in ``.zoea``; every process that was
+started has ended when this has. Times depend on the machine and on what else it does, so each
 figure stands beside a baseline of the same run.
 """
 
@@ -31,10 +33,21 @@ from . import assembly, commands, demo, growth, merging, prefixes, savings
 from .figures import Figure, amount, key_of, table_of
 from .fleet import FleetError
 from .footprint import Process, by_name
+from .search import part as memory
+from .surfaces import part as surfaces
 
-FLEET, CORE = "fleet", "core"
-TITLES = {FLEET: "A demo fleet", CORE: "The context core"}
-MEASURES = (assembly, savings, prefixes, growth, merging, commands)
+FLEET, CORE, MEMORY, SURFACES = "fleet", "core", "memory", "surfaces"
+TITLES = {
+    FLEET: "A demo fleet",
+    CORE: "The context core",
+    MEMORY: "A million memories",
+    SURFACES: "REST and sockets",
+}
+MEASURES: dict[str, tuple[Any, ...]] = {
+    CORE: (assembly, savings, prefixes, growth, merging, commands),
+    MEMORY: (memory,),
+    SURFACES: (surfaces,),
+}
 
 
 def run(
@@ -46,8 +59,9 @@ def run(
     step = _steps(parts, play, progress)
     if FLEET in parts:
         found[FLEET], processes = demo.measure(play, step)
-    if CORE in parts:
-        found[CORE] = [figure for one in MEASURES for figure in one.measure(step)]
+    for part, measures in MEASURES.items():
+        if part in parts:
+            found[part] = [figure for one in measures for figure in one.measure(step)]
     return found, processes
 
 
@@ -56,7 +70,12 @@ def _steps(
 ) -> Callable[[str], None]:
     """What is called at the beginning of each step, with what it is."""
     total = (demo.STEPS + play) * (FLEET in parts)
-    total += sum(one.STEPS for one in MEASURES) * (CORE in parts)
+    total += sum(
+        one.STEPS
+        for part, measures in MEASURES.items()
+        if part in parts
+        for one in measures
+    )
     task = progress.add_task("Beginning", total=total + 1)
     return lambda said: progress.update(task, advance=1, description=said)
 
@@ -100,7 +119,7 @@ def wishes_of(argv: Sequence[str] | None) -> argparse.Namespace:
         "parts",
         nargs="*",
         metavar="PART",
-        help=f"{FLEET} or {CORE}; both if none is named",
+        help=f"of {', '.join(TITLES)}; all if none is named",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it there too")
     parser.add_argument(
@@ -113,7 +132,8 @@ def wishes_of(argv: Sequence[str] | None) -> argparse.Namespace:
     wishes = parser.parse_args(argv)
     unknown = [part for part in wishes.parts if part not in TITLES]
     if unknown:
-        parser.error(f"no part is called {unknown[0]}: use {FLEET} or {CORE}")
+        known = " or ".join(TITLES)
+        parser.error(f"no part is called {unknown[0]}: use {known}")
     wishes.parts = wishes.parts or list(TITLES)
     return wishes
 

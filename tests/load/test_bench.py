@@ -184,19 +184,19 @@ def test_a_measured_program_sees_its_own_folder_only(
 
 
 def test_everything_is_measured_unless_a_part_is_named():
-    assert bench.wishes_of([]).parts == ["fleet", "core"]
+    assert bench.wishes_of([]).parts == list(bench.TITLES)
     assert bench.wishes_of(["core", "--play", "5"]).parts == ["core"]
 
 
 def test_a_part_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         bench.wishes_of(["cores"])
-    assert "use fleet or core" in capsys.readouterr().err
+    assert "use fleet or core or memory or surfaces" in capsys.readouterr().err
 
 
 def test_only_the_named_part_is_run(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(assembly, "TARGETS", {2: 1.0})
-    monkeypatch.setattr(bench, "MEASURES", (assembly,))
+    monkeypatch.setattr(bench, "MEASURES", {"core": (assembly,)})
     with Progress(disable=True) as progress:
         found, processes = bench.run(["core"], 60, progress)
     written = bench.document(found, processes)

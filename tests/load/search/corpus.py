@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
+from typing import Any
 
 from django.core.management import call_command
 from django.db import connection
@@ -80,7 +81,7 @@ def fill(size: Size) -> dict[str, int]:
     return dict(zip(names, made, strict=True))
 
 
-def rows(size: Size, myses: list[int]) -> Iterator[tuple[object, ...]]:
+def rows(size: Size, myses: list[int]) -> Iterator[tuple[Any, ...]]:
     """The rows, in the order in which they were written."""
     dice = Random(SEED)  # noqa: S311 (it is to be repeatable)
     said = sentences(dice)

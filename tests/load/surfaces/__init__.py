@@ -1,0 +1,1 @@
+"""What programs wait for: summaries over REST, and events over the JSON socket."""
