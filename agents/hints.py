@@ -2,7 +2,8 @@
 
 A NOTIFY inside a busy transaction serialises commits across the server, so the
 hint goes out after commit, from a connection of its own, at most once in
-50 ms per process. A lost hint costs readers one poll interval.
+20 ms per process, which is also how late a hint can make an event. A lost hint
+costs readers one poll interval.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import psycopg
 from django.db import connections
 
 CHANNEL = "zoea_events"
-DEBOUNCE = 0.05
+DEBOUNCE = 0.02
 
 logger = logging.getLogger(__name__)
 

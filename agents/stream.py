@@ -164,8 +164,9 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
                 hub.unsubscribe(viewer)
 
     async def _give(self, text: str) -> None:
-        await self.send(text_data=text)
         flow: Any = self.scope.get("flow")
+        if flow is None or not flow.send(text):
+            await self.send(text_data=text)
         if flow is None or flow.is_open:
             return
         try:

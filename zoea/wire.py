@@ -2,7 +2,8 @@
 
 Daphne hands every frame to the transport and never waits, so a client that does
 not read makes the process grow. This protocol tells the application whether the
-transport still takes data: the consumer finds ``scope["flow"]`` and waits.
+transport still takes data: the consumer finds ``scope["flow"]`` and waits. By it a
+consumer of many small messages also sends them, without the way through the server.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import socket
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
@@ -23,6 +25,9 @@ SEND_BUFFER = 128 * 1024
 # A client that was dropped for not reading gets this long to read why.
 LAST_WORDS = 30
 MAX_REASON = 123
+FINAL_TEXT = 0x81
+# As one event goes to all clients at nearly the same time, few have to be kept.
+KEPT_FRAMES = 64
 
 _current: ContextVar[Flow | None] = ContextVar("flow", default=None)
 
@@ -33,9 +38,21 @@ class Flow:
     A push producer in Twisted's terms, of which only the pauses matter.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, write: Callable[[bytes], None] | None = None) -> None:
         self._open = asyncio.Event()
         self._open.set()
+        self._write = write
+
+    def send(self, text: str) -> bool:
+        """Send a text straight to the transport; False where it must go by ASGI.
+
+        The way through the consumer, the server and the protocol costs more for each
+        client than all else; the frame is the same for every client of a process.
+        """
+        if self._write is None:
+            return False
+        self._write(frame_of(text))
+        return True
 
     @property
     def is_open(self) -> bool:
@@ -66,7 +83,7 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
 
     def onConnect(self, request: Any) -> Any:
         """Start the application; its task inherits the context set here."""
-        self.flow = Flow()
+        self.flow = Flow(self._write_frame)
         token = _current.set(self.flow)
         try:
             return super().onConnect(request)
@@ -83,6 +100,10 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
             with contextlib.suppress(OSError):
                 handle.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
+    def _write_frame(self, frame: bytes) -> None:
+        if self.state == self.STATE_OPEN:
+            self.transport.write(frame)
+
     def handle_reply(self, message: dict[str, Any]) -> None:
         """As Daphne does, but a close frame carries any code and its reason."""
         opened = self.state == self.STATE_OPEN
@@ -96,6 +117,18 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
             code=message.get("code") or 1000,
             reasonUtf8=clip(message.get("reason") or ""),
         )
+
+
+@lru_cache(maxsize=KEPT_FRAMES)
+def frame_of(text: str) -> bytes:
+    """A text as a whole, unmasked and uncompressed frame (RFC 6455, section 5.2)."""
+    payload = text.encode()
+    size = len(payload)
+    if size < 126:
+        return bytes((FINAL_TEXT, size)) + payload
+    if size < 2**16:
+        return bytes((FINAL_TEXT, 126)) + size.to_bytes(2, "big") + payload
+    return bytes((FINAL_TEXT, 127)) + size.to_bytes(8, "big") + payload
 
 
 def clip(reason: str) -> bytes | None:
