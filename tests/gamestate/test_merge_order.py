@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.merge import When, known, merge, relation
+from memory.gamestate.merge import known, merge
 from memory.gamestate.notices import Notice
+from memory.gamestate.relation import When, relation
 from memory.gamestate.render import render
 from memory.gamestate.types import Snapshot, Stale
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot, state

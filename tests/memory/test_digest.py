@@ -15,6 +15,7 @@ from memory.gamestate import merge as rules
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
 from memory.gamestate.offset import Offset
+from memory.gamestate.relation import relation
 from memory.gamestate.render import render
 from memory.gamestate.rows import rows
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot
@@ -173,11 +174,11 @@ def test_the_oldest_events_give_way(monkeypatch):
 def looks(monkeypatch):
     """How often an event was laid beside a snapshot."""
     counted = []
-    relation = rules.relation
+    real = relation
 
     def count(*args, **kwargs):
         counted.append(args)
-        return relation(*args, **kwargs)
+        return real(*args, **kwargs)
 
     monkeypatch.setattr(rules, "relation", count)
     return counted

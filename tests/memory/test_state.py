@@ -8,13 +8,12 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection, connections
-from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memory import state, under_way
+from memory import state
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.extract import Result, read_result
+from memory.gamestate.extract import read_result
 from memory.gamestate.render import render
 from memory.gamestate.types import Thresholds
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
@@ -139,42 +138,6 @@ def test_a_clock_that_goes_backwards_is_no_reason_to_believe():
     found = state.account_state("Ada", now=early)
     assert "just now" in render(found).text
     assert found.current_tick == 100
-
-
-def set_back(hours=1):
-    """Our clock goes back: what is stored is from the future now."""
-    ahead = timedelta(hours=hours)
-    for model, columns in (
-        (GameSnapshot, ("captured_at", "asked_at")),
-        (ActionUnderWay, ("asked_at", "done_at", "until")),
-        (AccountClock, ("seen_at",)),
-    ):
-        model.objects.update(**{name: F(name) + ahead for name in columns})
-
-
-def test_after_our_clock_went_back_answers_are_stored_and_believed():
-    at_tick(100)
-    asked(1)
-    act("sell", {"action": "sell"})
-    set_back()
-    assert asked(0) is not None
-    assert levels() == {"get_status": Confidence.FRESH}
-    at_tick(101)
-    assert state.tick_of("Ada") == 101
-
-
-def test_after_our_clock_went_back_events_doubt_what_is_from_the_future():
-    at_tick(100)
-    capture("get_ship", {"ship": {"hull": 90}})
-    capture("get_trades", {"incoming": []})
-    set_back()
-    told = {"current_tick": 101, "notifications": [
-        {"msg_type": "pirate_combat", "data": {"player_hull": 5, "tick": 101}}]}  # fmt: skip
-    state.merge(username="Ada", result=read_result(told))
-    assert levels()["get_ship"] is Confidence.INVALIDATED
-    assert levels()["get_trades"] is not Confidence.INVALIDATED
-    capture("get_ship", {"ship": {"hull": 5}})
-    assert levels()["get_ship"] is Confidence.FRESH
 
 
 # -- actions -------------------------------------------------------------------
@@ -377,89 +340,6 @@ def test_accounts_do_not_meet_however_many_write_at_once():
         [snapshot] = state.account_state(name).snapshots
         assert isinstance(snapshot.content, dict)
         assert snapshot.content["player"]["username"] == name
-
-
-# -- what crosses on its way ----------------------------------------------------
-
-
-def asked(seconds, tool="get_status"):
-    """A status that was asked for so many seconds ago and comes only now."""
-    text = json.dumps(STATUS)
-    at = timezone.now() - timedelta(seconds=seconds)
-    return state.capture(username="Ada", tool=tool, args={}, text=text,
-                         result=read_result(text), asked_at=at)  # fmt: skip
-
-
-@pytest.mark.parametrize("tick", [None, 100])
-def test_an_answer_that_an_action_overtook_is_doubted(tick):
-    if tick:
-        at_tick(tick)
-    asked(20)
-    act("sell", {"action": "sell"})
-    asked(5)
-    [row] = state.state_rows("Ada")
-    assert row.fields["player.credits"] is Confidence.INVALIDATED
-    # Asked for after the action was over.
-    asked(0)
-    assert levels() == {"get_status": Confidence.FRESH}
-
-
-def test_an_older_answer_never_takes_the_place_of_a_newer_one():
-    newer = asked(5)
-    assert asked(20) is None
-    assert GameSnapshot.objects.get().captured_at == newer.captured_at
-    assert asked(20, "get_ship") is not None
-
-
-# -- answers that are lost --------------------------------------------------------
-
-LOST = Result(content=None, is_unknown=True)
-
-
-def lose(tool):
-    return state.invalidate(
-        username="Ada", tool=tool, args={}, result=LOST, mutation=True
-    )
-
-
-@pytest.mark.parametrize("era", ["A", "C"])
-def test_a_lost_answer_teaches_no_era(era):
-    at_tick(100)
-    capture("get_status")
-    act("mine", {"queued": True} if era == "A" else {"resource_id": "x"})
-    lose("mine")
-    assert GameSnapshot.objects.get().stale_reason == "mine"
-    assert AccountClock.objects.get().era == era
-    assert ActionUnderWay.objects.filter(tool="mine").exists()
-
-
-@pytest.mark.parametrize("tool", ["travel", "jump"])
-def test_a_flight_whose_answer_was_lost_lasts_until_the_ship_is_seen(tool):
-    at_tick(100)
-    lose(tool)
-    capture("get_system", {"system": {"id": "sol"}, "pois": []})
-    for tick in (103, 140):
-        at_tick(tick)
-        capture("get_system", {"action": "get_system", "in_transit": True})
-        capture("get_status")
-        [status] = [r for r in state.state_rows("Ada") if r.tool == "get_status"]
-        assert status.confidence is Confidence.INVALIDATED
-    capture("get_system", {"system": {"id": "sol"}, "pois": []})
-    capture("get_status")
-    assert levels()["get_status"] == levels()["get_system"] == Confidence.FRESH
-    assert under_way.waiting("Ada") == []
-
-
-def test_a_lost_flight_is_over_when_its_end_is_told():
-    at_tick(100)
-    lose("travel")
-    told = {"current_tick": 120, "notifications": [
-        {"msg_type": "ok", "data": {"action": "arrived"},
-         "timestamp": (timezone.now() + timedelta(seconds=3)).isoformat()}],
-        "timestamp": (timezone.now() + timedelta(seconds=3)).timestamp()}  # fmt: skip
-    state.merge(username="Ada", result=read_result(told))
-    capture("get_status")
-    assert levels() == {"get_status": Confidence.FRESH}
 
 
 def test_what_is_untrue_already_is_no_news():
