@@ -70,8 +70,17 @@ def cells(row: FleetRow) -> tuple[Fragment, ...]:
 
 def fleet_rows(rows: Rows) -> Fragment:
     """The whole list, for a start and whenever Myses come or go."""
-    drawn = [(row, cells(row)) for row in rows.shown]
+    drawn = format_html_join("\n", "{}", ((whole_row(row),) for row in rows.shown))
     return Fragment("fleet-rows", draw("fleet_rows", drawn=drawn, rows=rows))
+
+
+@lru_cache(maxsize=CACHED_ROWS)
+def whole_row(row: FleetRow) -> SafeString:
+    """A row with its cells and the box that selects it."""
+    inside = format_html_join(
+        "", '<div class="{}" {}>{}</div>', ((c.css, c.at, c.html) for c in cells(row))
+    )
+    return draw("fleet_row", row=row, inside=inside)
 
 
 def fleet_head(found: health.Health) -> list[Fragment]:
@@ -90,7 +99,13 @@ def fleet_head(found: health.Health) -> list[Fragment]:
 
 def feed_lines(lines: Iterable[feed.FeedLine]) -> SafeString:
     """Lines of the feed, as items of its list."""
-    return draw("feed_lines", lines=lines)
+    drawn = format_html_join("", "{}", ((_feed_line(line),) for line in lines))
+    return drawn or draw("feed_empty")
+
+
+@lru_cache(maxsize=CACHED_ROWS)
+def _feed_line(line: feed.FeedLine) -> SafeString:
+    return draw("feed_lines", lines=[line])
 
 
 def newest_feed() -> Fragment:

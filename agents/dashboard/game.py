@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import threading
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Case, TextField, Value, When
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Length
 
 from memory.gamestate import clock, sections
@@ -37,10 +39,14 @@ MAX_CHILDREN = 12
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A snapshot with the length of its content in characters."""
+    """A snapshot with the length of its content in characters.
+
+    ``version`` is another whenever the row was written anew.
+    """
 
     snapshot: Snapshot
     size: int
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +88,57 @@ class Section:
 
 
 def held(usernames: Sequence[str]) -> dict[str, list[Held]]:
-    """The snapshots of several accounts; those of a logged-out one are hidden."""
+    """The snapshots of several accounts; those of a logged-out one are hidden.
+
+    What this process has read already is not read again: most snapshots of a fleet
+    are as they were when the page was drawn before.
+    """
+    rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
+    known = {
+        pk: (username, version)
+        for pk, username, version in rows.annotate(version=VERSION).values_list(
+            "pk", "username", "version"
+        )
+    }
+    missing = [pk for pk, (_, version) in known.items() if (pk, version) not in _READ]
+    fresh = _read(missing)
+    found: defaultdict[str, list[Held]] = defaultdict(list)
+    for pk, (username, version) in known.items():
+        one = fresh.get(pk) or _READ.get((pk, version))
+        if one is not None:
+            found[username].append(one)
+    return found
+
+
+# A row's version: where it stands, and the transaction that wrote it.
+VERSION = RawSQL(
+    '"memory_gamesnapshot".xmin::text || "memory_gamesnapshot".ctid::text',
+    [],
+    output_field=TextField(),
+)
+KEPT = 8_000
+_READ: OrderedDict[tuple[int, str], Held] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def _read(ids: Sequence[int]) -> dict[int, Held]:
+    """Snapshots from the database, kept for the next who asks."""
+    if not ids:
+        return {}
     rows = (
-        GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
-        .annotate(size=Length("content"))
+        GameSnapshot.objects.filter(pk__in=ids)
+        .annotate(size=Length("content"), version=VERSION)
         .annotate(body=_readable("content"), changed=_readable("merged"))
         .defer("content", "merged")
     )
-    found: defaultdict[str, list[Held]] = defaultdict(list)
+    found: dict[int, Held] = {}
     for row in rows:
         row.content, row.merged = row.body, row.changed
-        found[row.username].append(Held(snapshot_of(row), row.size))
+        found[row.pk] = Held(snapshot_of(row), row.size, f"{row.pk}:{row.version}")
+        with _LOCK:
+            _READ[row.pk, row.version] = found[row.pk]
+            while len(_READ) > KEPT:
+                _READ.popitem(last=False)
     return found
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
 from memory.gamestate.names import Names, known_names
@@ -16,6 +17,8 @@ from .game import Held, ShownFact, facts_of, level_of, reason_of
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
 SHOWN_FACTS = 3
+# Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
+SAME_FOR = 10
 # Enough to name the place of a ship; maps and markets would take longer to read.
 NAMING = frozenset({"get_status", "get_system", "get_poi", "get_base"})
 
@@ -46,7 +49,27 @@ class Standing:
 
 
 def standing_of(found: Sequence[Held], moment: Moment) -> Standing:
-    """The headline facts of one account, and what is doubtful."""
+    """The headline facts of one account, and what is doubtful.
+
+    Made once for the same snapshots at the same tick.
+    """
+    versions = tuple(one.version for one in found)
+    seconds = int(moment.now.timestamp()) // SAME_FOR
+    return _made(Asked((versions, moment.current_tick, seconds), found, moment))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question; ``key`` alone tells whether it was answered before."""
+
+    key: tuple[object, ...]
+    found: Sequence[Held] = field(compare=False)
+    moment: Moment = field(compare=False)
+
+
+@lru_cache(maxsize=1_000)
+def _made(asked: Asked) -> Standing:
+    found, moment = asked.found, asked.moment
     snapshots = [one.snapshot for one in found]
     latest = {s.tool: s for s in sorted(snapshots, key=lambda s: s.captured_at)}
     names = known_names(s for s in snapshots if s.tool in NAMING)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from agents.actions import MAX_TEXT
@@ -30,14 +32,22 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
         "states": fleet.STATES,
         "parts": {part.id: part for part in parts},
         "live_query": f"page=fleet&{view.query_of()}",
-        "targets": Mysis.objects.order_by("name").values_list("pk", "name"),
-        "to": request.GET.get("to", ""),
+        "targets": _targets(request.GET.get("to", "")),
         "groups": feed.GROUPS,
         "max_text": MAX_TEXT,
         "categories": charts.CATEGORIES,
         "now": now,
     }
     return render(request, "agents/fleet.html", context)
+
+
+def _targets(chosen: str) -> SafeString:
+    """All Myses as options, which a template would take long to write."""
+    rows = Mysis.objects.order_by("name").values_list("pk", "name")
+    options = (
+        (pk, " selected" if chosen == str(pk) else "", name) for pk, name in rows
+    )
+    return format_html_join("", '<option value="{}"{}>{}</option>', options)
 
 
 @require_safe

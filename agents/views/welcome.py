@@ -89,7 +89,9 @@ def welcome(request: HttpRequest, step: str = "") -> HttpResponse:
 
 
 def _provider_form(request: HttpRequest) -> forms.BaseForm:
-    return EndpointForm(request.POST or None, initial={"name": "openai"})
+    return EndpointForm(
+        request.POST or None, initial={"name": "openai", "kind": "openai"}
+    )
 
 
 def _prompt_form(request: HttpRequest) -> forms.BaseForm:

@@ -408,8 +408,26 @@ def test_the_fleet_costs_the_same_queries_at_any_size(
         assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 1
     for number in range(4):
         add(f"M{number}")
+    # Snapshots that nobody has read yet come with one query more, and once.
+    with django_assert_num_queries(9):
+        assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 5
     with django_assert_num_queries(8):
         assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 5
+
+
+def test_a_snapshot_that_was_written_anew_is_read_anew(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    play(mysis, credits=5)
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.credits == 5
+    found = GameSnapshot.objects.get(tool_name="get_status")
+    found.content = found.content.replace('"credits": 5', '"credits": 6')
+    found.save()
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.credits == 6
+    found.delete()
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.credits is None
 
 
 def test_a_row_tells_what_is_known(db: None):
