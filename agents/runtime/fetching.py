@@ -11,8 +11,9 @@ import json
 import logging
 
 from agents.context import fetches_events
-from agents.models import Mysis
+from agents.models import Mysis, Turn
 from agents.tools.chain import Toolbox
+from agents.tools.doubts import lose_events
 from agents.tools.types import GameUnreachableError, ToolResult
 from memory.gamestate.parse import parse_text
 
@@ -29,10 +30,14 @@ logger = logging.getLogger(__name__)
 
 async def fetch_events(begun: Begun, toolbox: Toolbox) -> None:
     """Ask for what happened; a game that cannot answer now is no failure."""
-    if toolbox.username is None or TOOL not in toolbox.policies:
+    username = toolbox.username
+    if username is None or TOOL not in toolbox.policies:
         return
     if not await step(_is_wanted, begun):
         return
+    if await step(_was_cut_off, begun):
+        # Its worker died, perhaps with events that the game gave it.
+        await step(lose_events, begun.mysis_id, username)
     for _ in range(MOST_FETCHES):
         try:
             result = await toolbox.call(TOOL, _arguments(toolbox))
@@ -64,3 +69,11 @@ def _is_wanted(begun: Begun) -> bool:
     if mysis is None:
         return False
     return fetches_events(mysis.policy.options if mysis.policy else {})
+
+
+def _was_cut_off(begun: Begun) -> bool:
+    """Whether the turn before ended by itself before its first call, so while asking."""
+    before = Turn.objects.filter(mysis=begun.mysis_id, number=begun.number - 1)
+    return before.filter(
+        outcome=Turn.Outcome.INTERRUPTED, iterations=0, error=""
+    ).exists()

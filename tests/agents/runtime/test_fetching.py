@@ -71,6 +71,30 @@ async def test_what_became_of_an_action_is_known_without_asking(
     assert (await in_db(show)(kept)).intact
 
 
+@pytest.mark.parametrize(
+    ("ended", "lost"),
+    [({}, True), ({"iterations": 1}, False), ({"error": "spent"}, False),
+     ({"outcome": "done"}, False)],
+)  # fmt: skip
+async def test_a_worker_that_died_may_have_had_events(
+    eve: Mysis,
+    provider: FakeProvider,
+    sandbox: SandboxServer,
+    ended: dict[str, object],
+    lost: bool,
+):
+    """The game gave them away; what they would have told is in doubt."""
+    await settled(eve, provider, sandbox)
+    newest = await in_db(eve.turns.order_by("-number").first)()
+    assert newest is not None
+    end = {"outcome": "interrupted", "iterations": 0, "error": "", **ended}
+    await in_db(eve.turns.filter(pk=newest.pk).update)(**end)
+    provider.answer(completion("Fine."))
+    await fly(eve)
+    row = await in_db(GameSnapshot.objects.get)(tool_name="get_cargo")
+    assert ("lost events" in {mark["reason"] for mark in row.marks}) is lost
+
+
 @pytest.mark.parametrize("how", ["no state block", "switched off"])
 async def test_nothing_is_read_that_no_view_would_tell(
     eve: Mysis,
