@@ -1,0 +1,65 @@
+"""Events of any size and form: kept or passed over, and never an exception."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.utils import timezone
+
+from memory import state
+from memory.gamestate.extract import read_result
+from memory.gamestate.render import render
+from memory.models import GameEvent
+
+pytestmark = pytest.mark.django_db
+
+SHIP = {"ship": {"hull": 90, "max_hull": 100, "shield": 5, "fuel": 3, "cargo": []}}
+
+
+def deep(levels):
+    value: object = 1
+    for _ in range(levels):
+        value = {"x": value}
+    return value
+
+
+def told(*items, **answer):
+    """Such an answer, as it comes over the wire."""
+    text = json.dumps({"current_tick": 101, "notifications": list(items), **answer})
+    return read_result([{"type": "text", "text": text}])
+
+
+def fight(**data):
+    return {"msg_type": "pirate_combat", "data": {"player_hull": 7, **data}}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        told(*[fight(n=n, said="x" * 9000) for n in range(1200)]),
+        told(fight(x=deep(90))),
+        told(fight(), extra=deep(400)),
+        told(fight(tick="NaN"), fight(tick=-4), fight(tick="102"), fight(tick=1e300)),
+        told(fight(player_hull=float("nan")), fight(player_hull=1e999)),
+        told(fight(player_hull=-5), fight(player_hull="many"), fight(player_hull=[])),
+        told(fight(), current_tick="-7", timestamp=-1e18),
+        told({**fight(), "id": "\x00\ud800" * 200, "timestamp": "99999-01-01"}),
+        told({**fight(), "id": 10**400, "timestamp": float("inf")}),
+        told(fight(), timestamp=float("nan"), remaining="lots"),
+    ],
+    ids=["10 MB", "deep", "too deep", "ticks", "NaN", "numbers", "answer", "ids",
+         "huge", "stamps"],
+)  # fmt: skip
+def test_any_answer_leaves_a_small_block_and_no_exception(result):
+    state.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    text = json.dumps(SHIP)
+    asked = timezone.now()
+    state.capture(username="Ada", tool="get_ship", args={}, text=text,
+                  result=read_result(text), asked_at=asked)  # fmt: skip
+    state.merge(username="Ada", result=result, asked_at=asked)
+    found = state.account_state("Ada", fetched=True)
+    assert 0 < len(render(found).text.encode()) <= 2048
+    assert len(state.state_rows("Ada")) == 1
+    assert GameEvent.objects.count() <= 1000
+    assert state.tick_of("Ada") in (100, 101, 102)
