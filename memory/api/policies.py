@@ -20,7 +20,7 @@ from .pages import Page, Rows, Window, page_of
 router = Router(tags=["policies"])
 
 
-class BudgetOut(Schema):
+class PolicyBudgetOut(Schema):
     """A model's window and what of it is kept free, in tokens."""
 
     tokens: int
@@ -33,7 +33,7 @@ class PolicyOut(Schema):
     name: str
     strategy: str
     options: dict[str, Any]
-    budget: BudgetOut
+    budget: PolicyBudgetOut
 
     @staticmethod
     def resolve_budget(row: ContextPolicy) -> dict[str, int]:
@@ -41,8 +41,8 @@ class PolicyOut(Schema):
         return {"tokens": row.budget_tokens, "reserve": row.budget_reserve}
 
 
-class BudgetIn(Body):
-    """As BudgetOut; what is left out stays as it is."""
+class PolicyBudgetIn(Body):
+    """As PolicyBudgetOut; what is left out stays as it is."""
 
     tokens: Whole | None = None
     reserve: Whole | None = None
@@ -54,7 +54,7 @@ class PolicyChange(Body):
     name: Name | None = None
     strategy: str | None = None
     options: dict[str, Any] | None = None
-    budget: BudgetIn | None = None
+    budget: PolicyBudgetIn | None = None
 
 
 class PolicyIn(PolicyChange):
@@ -129,7 +129,7 @@ def change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
     return policy
 
 
-def _set_budget(policy: ContextPolicy, budget: BudgetIn) -> None:
+def _set_budget(policy: ContextPolicy, budget: PolicyBudgetIn) -> None:
     if budget.tokens is not None:
         policy.budget_tokens = budget.tokens
     if budget.reserve is not None:

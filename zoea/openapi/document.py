@@ -9,6 +9,7 @@ from typing import Any
 from zoea.auth.roles import API_ROOT
 
 from . import errors, examples, views
+from .made_up import example_of
 
 Json = dict[str, Any]
 JSON = "application/json"
@@ -26,8 +27,10 @@ def complete(document: Json) -> Json:
     parts["schemas"] |= deepcopy(views.SCHEMAS)
     parts["responses"] = errors.components()
     parts["parameters"] = {"IdempotencyKey": errors.IDEMPOTENCY_KEY}
+    _rename_bounds(document["components"]["schemas"])
+    _rename_bounds(document["paths"])
     for path, method, operation in operations(document):
-        _complete(path.removeprefix(API_ROOT), method, operation)
+        _complete(path.removeprefix(API_ROOT), method, operation, parts["schemas"])
     return document
 
 
@@ -38,7 +41,21 @@ def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
             yield path, method, operation
 
 
-def _complete(path: str, method: str, operation: Json) -> None:
+def _rename_bounds(part: Any) -> None:
+    """Give bounds behind a validator of ours the names that JSON schemas have."""
+    if isinstance(part, list):
+        for each in part:
+            _rename_bounds(each)
+    if not isinstance(part, dict):
+        return
+    for old, new in (("ge", "minimum"), ("le", "maximum")):
+        if isinstance(part.get(old), int | float):
+            part[new] = part.pop(old)
+    for each in part.values():
+        _rename_bounds(each)
+
+
+def _complete(path: str, method: str, operation: Json, schemas: Json) -> None:
     answers = {str(key): value for key, value in operation["responses"].items()}
     operation["responses"] = answers
     for status in errors.refusals_of(method, path, operation):
@@ -53,7 +70,7 @@ def _complete(path: str, method: str, operation: Json) -> None:
             continue
         if shape is not None:
             content["schema"] = {"$ref": f"#/components/schemas/{shape}"}
-        _exemplify(content, examples.ANSWERS)
+        _exemplify(content, examples.ANSWERS, schemas)
     if path.endswith("/summary"):
         answers["200"]["headers"] = ETAG
     if "requestBody" in operation:
@@ -61,14 +78,20 @@ def _complete(path: str, method: str, operation: Json) -> None:
         if (method, path) in views.BODIES:
             name = views.BODIES[method, path]
             body["schema"] = {"$ref": f"#/components/schemas/{name}"}
-        _exemplify(body, examples.BODIES)
+        _exemplify(body, examples.BODIES, schemas)
 
 
-def _exemplify(content: Json, known: Json) -> None:
-    """The example of the schema that a body refers to; a page holds one item."""
-    name = content["schema"].get("$ref", "").rpartition("/")[2]
+def _exemplify(content: Json, known: Json, schemas: Json) -> None:
+    """The example of the schema that a body refers to; a page holds one item.
+
+    What nobody wrote yet, a new field or a whole body, is made out of the schema.
+    """
+    schema = content["schema"]
+    name = schema.get("$ref", "").rpartition("/")[2]
     item = name.removeprefix("Page_").removesuffix("_")
+    made = example_of(schema, schemas)
     if name in known:
-        content["example"] = known[name]
+        made |= known[name]
     elif item != name and item in known:
-        content["example"] = {"items": [known[item]], "next": None}
+        made["items"] = [each | known[item] for each in made["items"]]
+    content["example"] = made

@@ -264,6 +264,8 @@ ANSWERS: dict[str, Json] = {
         ],
     },
 }
+ANSWERS["MysisDetail"] = ANSWERS["MysisOut"]
+ANSWERS["TurnDetail"] = ANSWERS["TurnOut"]
 ANSWERS["StateOut"] = {"items": [ANSWERS["StateRowOut"]], "next": None}
 
 BODIES: dict[str, Json] = {

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 _NUMBER = re.compile(rb'"n":\s?(\d+)')
 _SENT = re.compile(rb'"sent":\s?([\d.]+)')
 SECONDS = 120
+PING, PONG = 0x89, 0x8A
 
 
 class Client(asyncio.Protocol):
@@ -33,10 +34,13 @@ class Client(asyncio.Protocol):
         self.open = asyncio.get_running_loop().create_future()
         self.done = asyncio.get_running_loop().create_future()
         self._rest = b""
+        self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask for the upgrade."""
-        transport.write(self.request)  # type: ignore[attr-defined]
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.write(self.request)
 
     def data_received(self, data: bytes) -> None:
         """Take whole frames out of what came."""
@@ -50,9 +54,16 @@ class Client(asyncio.Protocol):
             self.open.set_result(None)
         now = time()
         while (frame := frame_of(data)) is not None:
+            if data[0] == PING:
+                self._pong(frame[0])
             payload, data = frame
             self._take(payload, now)
         self._rest = data
+
+    def _pong(self, payload: bytes) -> None:
+        """A client that answers no ping is dropped after a while."""
+        head = bytes((PONG, 0x80 | len(payload), 0, 0, 0, 0))
+        self._transport.write(head + payload)
 
     def _take(self, payload: bytes, now: float) -> None:
         number, sent = _NUMBER.search(payload), _SENT.search(payload)
