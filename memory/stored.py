@@ -210,7 +210,8 @@ def learn_offset(username: str, seen: Offset | None, now: datetime) -> Offset | 
 def _offset_of(row: AccountClock | None, now: datetime) -> Offset | None:
     if row is None or row.offset_low is None or row.offset_high is None:
         return None
-    return Offset(row.offset_low, row.offset_high, row.offset_at).known_at(now)
+    known = Offset(row.offset_low, row.offset_high, row.offset_at).known_at(now)
+    return known if known.is_possible() else None
 
 
 def _is_here() -> bool:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from memory.gamestate.clock import RESET_AFTER_TICKS, elapsed_seconds, ticks_in
 from memory.gamestate.extract import ENVELOPES, as_tick, find_tick
-from memory.gamestate.offset import SAME, Offset, seen_in
+from memory.gamestate.offset import FARTHEST, SAME, Offset, near, seen_in
 from memory.gamestate.parse import clean_text, storable
 from memory.gamestate.types import SECONDS_PER_TICK
 
@@ -33,8 +33,6 @@ NO_EVENTS = "no notifications"
 
 SAME_CLOCK = 2.5
 """Seconds that the game's clock may differ from ours where nothing tells it."""
-
-OLDEST = 86_400.0
 
 MOST_BEYOND = RESET_AFTER_TICKS
 """Ticks that an event may be ahead of a tick that was only estimated."""
@@ -79,10 +77,10 @@ class _Clock:
         """A moment of the game's clock by ours, and how far that may be off."""
         if self.offset is None:
             age = elapsed_seconds(moment, self.ours)
-            return (moment, SAME_CLOCK) if -1.0 <= age <= OLDEST else (None, 0.0)
+            return (moment, SAME_CLOCK) if -1.0 <= age <= FARTHEST else (None, 0.0)
         known = self.offset.not_after(moment, self.ours)
         at = known.ours(moment)
-        if not -OLDEST <= elapsed_seconds(at, self.ours) <= OLDEST:
+        if not -FARTHEST <= elapsed_seconds(at, self.ours) <= FARTHEST:
             return None, 0.0
         return at, known.slack
 
@@ -115,7 +113,7 @@ def read_notices(
     beyond = MOST_BEYOND if own is None else 1
     clock = _Clock(
         tick=now,
-        server=_server_time(content),
+        server=_server_time(content, received_at),
         ours=received_at,
         pace=seconds_per_tick,
         newest=None if now is None else now + beyond,
@@ -137,7 +135,8 @@ def offset_seen(
     content: object, asked_at: datetime | None, received_at: datetime
 ) -> Offset | None:
     """What an answer tells of the game's clock; None where it has no stamp."""
-    return seen_in(_server_time(content), asked_at or received_at, received_at)
+    stamp = _server_time(content, received_at)
+    return seen_in(stamp, asked_at or received_at, received_at)
 
 
 def _own_offset(
@@ -204,7 +203,7 @@ def _notice(item: Mapping[str, object], clock: _Clock) -> Notice | None:
     data = item.get("data")
     data = data if isinstance(data, Mapping) else item.get("payload")
     data = data if isinstance(data, Mapping) else {}
-    moment = _moment(item.get("timestamp"))
+    moment = near(_moment(item.get("timestamp")), clock.server or clock.ours)
     local, slack = (None, 0.0) if moment is None else clock.local(moment)
     named = as_tick(data.get("tick"))
     own = named if named is not None and clock.is_possible(named) else None
@@ -240,11 +239,11 @@ def _current_tick(content: object) -> int | None:
     return found[0] if found and found[1] else None
 
 
-def _server_time(content: object) -> datetime | None:
+def _server_time(content: object, now: datetime) -> datetime | None:
     parts = content if isinstance(content, list) else [content]
     for part in parts:
         if isinstance(part, Mapping) and "notifications" in part:
-            return _moment(part.get("timestamp"))
+            return near(_moment(part.get("timestamp")), now)
     return None
 
 

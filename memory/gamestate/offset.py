@@ -8,7 +8,7 @@ narrower. Within the bound nothing is assumed: a moment is known give or take it
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from memory.gamestate.clock import elapsed_seconds
 
@@ -16,6 +16,9 @@ DRIFT = 0.0005
 """Seconds by which two clocks may part in a second; also while one is being set."""
 
 WHOLE_SECOND = 1.0
+
+FARTHEST = 86_400.0
+"""Seconds that a stamp may be from now. Farther ones are not set, or not meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,10 @@ class Offset:
     def ours(self, moment: datetime) -> datetime:
         """A moment of the game's clock by ours, give or take ``slack``."""
         return moment + timedelta(seconds=(self.low + self.high) / 2)
+
+    def is_possible(self) -> bool:
+        """Whether two clocks can be so far apart that both are somewhere near now."""
+        return max(abs(self.low), abs(self.high)) <= 2 * FARTHEST
 
     def holds(self, seconds: float) -> bool:
         """Whether the difference may be so many seconds."""
@@ -67,6 +74,17 @@ class Offset:
 
 SAME = Offset(0.0, 0.0)
 """The game runs on this machine: there is one clock."""
+
+
+def near(stamp: datetime | None, now: datetime) -> datetime | None:
+    """A stamp in UTC; None for one that nobody can have meant.
+
+    Such are the zero time of a server that set none, and years that neither we nor a
+    database can count with.
+    """
+    if stamp is None or abs(elapsed_seconds(stamp, now)) > FARTHEST:
+        return None
+    return stamp.astimezone(UTC)
 
 
 def seen_in(

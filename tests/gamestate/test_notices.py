@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate.merge import known, merge
-from memory.gamestate.notices import read_notices
+from memory.gamestate.notices import offset_seen, read_notices
+from memory.gamestate.offset import Offset
 from memory.gamestate.render import render
 from tests.gamestate.builders import NOW, PACE, TICK, payload, snapshot, state
 from tests.gamestate.merging import (
@@ -122,3 +123,31 @@ def test_an_own_id_never_passes_for_one_that_was_made_up():
     [made] = read_notices([item], NOW)
     [own] = read_notices([{**item, "id": made.id}], NOW)
     assert own.id.startswith("sha:") and own.id != made.id
+
+
+FAR = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00",
+       253402300799, -62135596800, (NOW - timedelta(days=2)).isoformat()]  # fmt: skip
+
+
+@pytest.mark.parametrize("stamp", FAR)
+@pytest.mark.parametrize("offset", [None, Offset(-9.0, -8.0, NOW), Offset(8.0, 9.0)])
+def test_a_stamp_that_nobody_can_mean_is_none(stamp, offset):
+    event = {"msg_type": "ok", "data": {}, "timestamp": stamp}
+    for told in ({"timestamp": stamp}, {"timestamp": int(NOW.timestamp())}, {}):
+        answer = {"current_tick": TICK, "notifications": [event], **told}
+        [found] = read_notices(answer, NOW, PACE, offset=offset)
+        assert (found.at, found.sent_at, found.tick) == (None, None, None)
+    assert offset_seen({"notifications": [], "timestamp": stamp}, NOW, NOW) is None
+
+
+def test_a_stamp_near_now_is_kept_in_utc_whatever_its_zone():
+    """Zones of seconds and their parts are none that a database reads."""
+    zone = timezone(timedelta(hours=1, seconds=1, microseconds=5))
+    event = {
+        "msg_type": "ok",
+        "data": {},
+        "timestamp": NOW.astimezone(zone).isoformat(),
+    }
+    [found] = read_notices({"notifications": [event]}, NOW, PACE)
+    assert found.sent_at == NOW
+    assert found.sent_at.utcoffset() == timedelta()

@@ -10,7 +10,7 @@ from django.utils import timezone
 from memory import state
 from memory.gamestate.extract import read_result
 from memory.gamestate.render import render
-from memory.models import GameEvent
+from memory.models import AccountClock, GameEvent
 
 pytestmark = pytest.mark.django_db
 
@@ -63,3 +63,50 @@ def test_any_answer_leaves_a_small_block_and_no_exception(result):
     assert len(state.state_rows("Ada")) == 1
     assert GameEvent.objects.count() <= 1000
     assert state.tick_of("Ada") in (100, 101, 102)
+
+
+NEVER = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", 253402300799]
+
+
+def capture_ship():
+    text = json.dumps(SHIP)
+    state.capture(username="Ada", tool="get_ship", args={}, text=text,
+                  result=read_result(text), asked_at=timezone.now())  # fmt: skip
+
+
+@pytest.mark.parametrize("stamp", NEVER)
+@pytest.mark.parametrize("of_answer", [True, False])
+def test_an_impossible_moment_counts_as_none(stamp, of_answer):
+    """Go's zero time, also of a zone in which it is before our era."""
+    known = AccountClock.objects.create(
+        username="Ada", tick=100, seen_at=timezone.now(),
+        offset_low=-9.0, offset_high=-8.0, offset_at=timezone.now(),
+    )  # fmt: skip
+    capture_ship()
+    answer = {"timestamp": stamp} if of_answer else {}
+    merge(told({**fight(), "id": "a", "timestamp": stamp}, **answer))
+    merge(told({**fight(), "id": "b"}))
+    capture_ship()
+    merge(told({**fight(), "id": "c"}))
+    kept = GameEvent.objects.order_by("pk")
+    assert [(e.event_id, e.at, e.sent_at) for e in kept] == [
+        ("a", None, None), ("b", None, None), ("c", None, None)
+    ]  # fmt: skip
+    learnt = AccountClock.objects.get()
+    assert (learnt.offset_low, learnt.offset_high) == (-9.0, -8.0)
+    assert learnt.offset_at == known.offset_at
+
+
+def test_an_offset_that_was_learnt_wrong_is_forgotten():
+    wrong = -2.5e11
+    AccountClock.objects.create(
+        username="Ada", tick=100, seen_at=timezone.now(),
+        offset_low=wrong, offset_high=wrong, offset_at=timezone.now(),
+    )  # fmt: skip
+    capture_ship()
+    merge(told({**fight(), "timestamp": timezone.now().isoformat()}))
+    assert GameEvent.objects.get().at is not None
+
+
+def merge(result):
+    return state.merge(username="Ada", result=result, asked_at=timezone.now())
