@@ -58,7 +58,7 @@ def test_the_fleet_in_numbers(bearer) -> None:
     before = values(read(bearer).content.decode())
     ada = make_mysis(name="Ada", state="running", input_tokens=70, output_tokens=7)
     make_mysis(name="Bob", cost="0.25", account=make_account(username="Secretive"))
-    make_turn(ada)
+    make_turn(ada, outcome="done")
     make_memory(ada, content="a word nobody may see")
     actions.send_message(mysis=ada, text="Go.", by="me")
     answer = read(bearer)

@@ -1,0 +1,156 @@
+"""The hot queries use their indexes (DESIGN section 3): by EXPLAIN on many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from agents import events
+from agents.models import Event, Turn
+from memory.models import GameSnapshot, HistorySummary, Memory
+from memory.search import search_messages
+from tests.factories import make_mysis
+
+pytestmark = pytest.mark.django_db
+
+FILL = """
+INSERT INTO memory_memory (mysis_id, role, origin, sender, content, reasoning,
+  signature, tool_calls, tool_call_id, tool_name, args, is_error, pending, tokens,
+  created_at)
+SELECT CASE WHEN n %% 100 = 0 THEN %(first)s ELSE %(first)s + 1 + n %% 19 END, 'user',
+  CASE WHEN n %% 50 = 0 THEN 'human' ELSE 'tool' END, '',
+  'common text' || CASE WHEN n %% 4000 = 7 THEN ' needle' ELSE '' END,
+  CASE WHEN n %% 9 = 0 THEN 'idle thought' ELSE '' END, '', '[]', '', '', '{}', false,
+  false, 1, now()
+FROM generate_series(1, 20000) AS n
+"""
+FILL_TURNS = """
+INSERT INTO agents_turn (mysis_id, number, epoch, trigger, outcome, iterations,
+  input_tokens, output_tokens, cached_tokens, cost, latency_ms, error, started_at)
+SELECT %(first)s + n %% 20, n, 0, 'start', 'done', 1, 1, 1, 0, 0, 1, '',
+  now() - n * interval '1 minute'
+FROM generate_series(1, 8000) AS n
+"""
+FILL_EVENTS = """
+INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
+SELECT n, CASE WHEN n %% 500 = 0 THEN 'error' ELSE 'tool.called' END,
+  %(first)s + n %% 20, '{}', now()
+FROM generate_series(1, 20000) AS n
+"""
+
+
+@pytest.fixture
+def first() -> int:
+    """The first of twenty Myses with long histories."""
+    myses = [make_mysis() for _ in range(20)]
+    with connection.cursor() as cursor:
+        for text in (FILL, FILL_TURNS, FILL_EVENTS):
+            cursor.execute(text, {"first": myses[0].pk})
+        for table in ("memory_memory", "agents_turn", "agents_event"):
+            cursor.execute(f"ANALYZE {table}")
+    return myses[0].pk
+
+
+def plans(ask: Callable[[], Any]) -> str:
+    """The plans of all statements that a question asks."""
+    with CaptureQueriesContext(connection) as asked:
+        ask()
+    texts = [query["sql"] for query in asked.captured_queries]
+    found = []
+    with connection.cursor() as cursor:
+        for text in texts:
+            if text.lstrip().startswith(("SELECT", "WITH")):
+                cursor.execute(f"EXPLAIN {text}")
+                found += [row[0] for row in cursor.fetchall()]
+    return "\n".join(found)
+
+
+QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
+    "the tail": (lambda pk: Memory.objects.tail(pk, 50), "memory_tail"),
+    "the newest order": (lambda pk: Memory.objects.newest_intent(pk), "memory_intent"),
+    "a rare word": (
+        lambda pk: search_messages(query="needle", mysis_id=pk + 7),
+        "memory_content_fts",
+    ),
+    "a rare word of the fleet": (
+        lambda pk: search_messages(query="needle"),
+        "memory_content_fts",
+    ),
+    "a common word": (
+        lambda pk: search_messages(query="common", mysis_id=pk),
+        "memory_tail",
+    ),
+    "a common word of the fleet": (
+        lambda pk: search_messages(query="common"),
+        "memory_memory_pkey",
+    ),
+    "a rare thought": (
+        lambda pk: search_messages(query="never", mysis_id=pk, reasoning=True),
+        "memory_reasoning_fts",
+    ),
+    "a stem": (
+        lambda pk: search_messages(query="needles", mysis_id=pk + 7, stem=True),
+        "memory_content_fts",
+    ),
+    "letters": (
+        lambda pk: search_messages(query="mon te", mysis_id=pk, mode="exact"),
+        "memory_tail",
+    ),
+    "a page of the log": (
+        lambda pk: list(
+            Memory.objects.filter(mysis_id=pk, pk__gt=100).order_by("pk")[:51]
+        ),
+        "Index Scan",
+    ),
+    "the newest turns": (
+        lambda pk: list(Turn.objects.filter(mysis_id=pk).order_by("-pk")[:20]),
+        "turn_newest",
+    ),
+    "events after a cursor": (
+        lambda pk: events.read_after(Event.objects.order_by("-pk")[50].pk, limit=50),
+        "event_order",
+    ),
+    "rare events": (
+        lambda pk: events.read_after(0, kinds=["error"], limit=20),
+        "event_of_kind",
+    ),
+    "events of a Mysis": (
+        lambda pk: events.read_after(0, mysis_id=pk, kinds=["error"], limit=500),
+        "event_of_",
+    ),
+    "the newest summary": (
+        lambda pk: (
+            HistorySummary.objects.filter(mysis_id=pk, status="active")
+            .order_by("-through_id", "-id")
+            .first()
+        ),
+        "Index Scan",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_walks_no_table(first: int, name: str) -> None:
+    ask, index = QUESTIONS[name]
+    found = plans(lambda: ask(first))
+    assert index in found, found
+    for table in ("memory_memory", "agents_turn", "agents_event"):
+        assert f"Seq Scan on {table}" not in found, found
+
+
+def test_an_account_s_snapshots_are_found_by_name() -> None:
+    now = timezone.now()
+    GameSnapshot.objects.bulk_create(
+        GameSnapshot(username=f"p{n}", tool_name="get_ship", captured_at=now)
+        for n in range(3000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE memory_gamesnapshot")
+        cursor.execute("EXPLAIN SELECT * FROM memory_gamesnapshot WHERE username='p7'")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "snapshot_once_per_call" in plan, plan
