@@ -30,12 +30,15 @@ FIELDS = (
 
 # One way to the database: the call, its turn, its Mysis, and the day.
 RECORD = """
-WITH call AS (
+WITH owner AS (
+  -- First, as every other step of a turn does: else two could wait for each other.
+  SELECT id FROM agents_mysis WHERE id = %(mysis)s FOR UPDATE
+), call AS (
   UPDATE agents_modelcall SET
     input_tokens = %(input)s, output_tokens = %(output)s, cached_tokens = %(cached)s,
     cost = %(cost)s, latency_ms = %(latency)s, finish_reason = %(finish)s,
     error = %(error)s
-  WHERE id = %(call)s RETURNING turn_id
+  WHERE id = %(call)s AND (SELECT count(*) FROM owner) >= 0 RETURNING turn_id
 ), turn AS (
   UPDATE agents_turn SET
     input_tokens = input_tokens + %(input)s,

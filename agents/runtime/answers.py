@@ -27,7 +27,7 @@ from memory.models import Memory, Origin, Role
 from memory.state import tick_of
 
 from .calls import Opened, Prepared
-from .records import Begun, current
+from .records import Begun, VoidedError, current
 
 TOO_MANY = (
     "Error: too_many_calls: not executed. At most {most} calls are taken from one "
@@ -55,10 +55,22 @@ def record_answer(
 
     What was paid is recorded even where the turn has become void meanwhile.
     """
-    record_usage(prepared.opened, answer, latency_ms)
-    pending = _store_answer(begun, answer)
-    _learn(begun, prepared, answer)
+    with transaction.atomic():
+        record_usage(prepared.opened, answer, latency_ms)
+        pending = _stored(begun, answer)
+        if pending is not None:
+            _learn(begun, prepared, answer)
+    if pending is None:
+        raise VoidedError
     return pending
+
+
+def _stored(begun: Begun, answer: Completion) -> list[PendingCall] | None:
+    """The calls of an answer that is stored; None where the turn is void by now."""
+    try:
+        return _store_answer(begun, answer)
+    except VoidedError:
+        return None
 
 
 @transaction.atomic
@@ -91,9 +103,10 @@ def record_refusal(opened: Opened, error: ModelError, latency_ms: int) -> None:
 def _learn(begun: Begun, prepared: Prepared, answer: Completion) -> None:
     """Let the estimate learn; an answer that was paid for is never lost to that."""
     try:
-        calibration.learn(
-            begun.model, estimated=prepared.estimated, reported=answer.usage.input
-        )
+        with transaction.atomic():
+            calibration.learn(
+                begun.model, estimated=prepared.estimated, reported=answer.usage.input
+            )
     except DatabaseError:
         logger.exception("The token estimate could not learn from a call")
 
