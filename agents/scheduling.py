@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.conf import settings
 from procrastinate.contrib.django import app
 
 from .models import Mysis
@@ -21,10 +22,19 @@ def schedule(mysis: Mysis, *, trigger: str, at: datetime | None = None) -> None:
     """Queue the next turn of a locked row, at once or at a moment."""
     _forget(mysis)
     mysis.next_job = app.configure_task(
-        TURN_TASK, queue=TURN_QUEUE, lock=f"mysis-{mysis.pk}", schedule_at=at
+        TURN_TASK, queue=queue_of(mysis.pk), lock=f"mysis-{mysis.pk}", schedule_at=at
     ).defer(mysis_id=mysis.pk, trigger=trigger)
     mysis.wake_at = at
     mysis.save(update_fields=["next_job", "wake_at"])
+
+
+def queue_of(mysis_id: int) -> str:
+    """The queue of a Mysis's turns: one for all, or that of its shard.
+
+    A worker without ``--queues`` takes from all of them.
+    """
+    shards: int = settings.ZOEA_TURN_SHARDS
+    return TURN_QUEUE if shards == 1 else f"{TURN_QUEUE}-{mysis_id % shards}"
 
 
 def unschedule(mysis: Mysis) -> None:

@@ -197,6 +197,8 @@ ZOEA_STATE_BLOCK_BYTES = env.int("ZOEA_STATE_BLOCK_BYTES", 2048)
 ZOEA_STATE_AGES = _ages()
 # Whether the worker asks for the game's events at the start of each turn.
 ZOEA_FETCH_EVENTS = env.bool("ZOEA_FETCH_EVENTS", True)
+# Queues that turns are spread over; see docs/operations.md before it is changed.
+ZOEA_TURN_SHARDS = env.int("ZOEA_TURN_SHARDS", 1, validate=validate.Range(1, 1024))
 # A badge, after so many equal results of one call, or turns that brought nothing.
 ZOEA_STUCK_RESULTS = env.int("ZOEA_STUCK_RESULTS", 5, validate=validate.Range(2))
 ZOEA_STUCK_TURNS = env.int("ZOEA_STUCK_TURNS", 6, validate=validate.Range(2))

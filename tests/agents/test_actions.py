@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from procrastinate.contrib.django.models import ProcrastinateJob
+from pytest_django import Settings
 
 from agents import actions, context, events
 from agents.actions import ActionError
@@ -176,3 +177,14 @@ def test_the_commanders_word_is_never_an_agents_and_is_bounded():
     system = str(context.subject_of(reader).system)
     assert "all home" in system
     assert len(system) < 8_000
+
+
+@pytest.mark.parametrize(("shards", "queue"), [(1, "turns"), (8, "turns-3")])
+def test_turns_go_to_the_queue_of_their_shard(
+    settings: Settings, shards: int, queue: str
+):
+    settings.ZOEA_TURN_SHARDS = shards
+    mysis = make_mysis(pk=9995 + shards)
+    actions.start_mysis(mysis=mysis, by="test")
+    [job] = jobs()
+    assert ProcrastinateJob.objects.get(pk=job["id"]).queue_name == queue

@@ -1,7 +1,8 @@
 """``make bench``: measures a demo fleet, the context core, memory and surfaces.
 
 The fleet part runs ``manage.py up`` and looks at it; the core part assembles made-up
-logs, in this process, out of a database and on the command line; the memory part
+logs, in this process, out of a database and on the command line; the turns part takes
+turns of the pilot, without pause and by a fleet of 200; the memory part
 searches a million memories; the surfaces part asks a server for summaries and opens
 sockets to it. Everything happens on the loopback address and in temporary folders, but
 the million memories, which are made once and kept in ``.zoea``; every process that was
@@ -29,22 +30,25 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
 
-from . import assembly, commands, demo, growth, merging, prefixes, savings
+from . import assembly, commands, demo, growth, merging, prefixes, savings, turns
 from .figures import Figure, amount, key_of, table_of
 from .fleet import FleetError
 from .footprint import Process, by_name
 from .search import part as memory
 from .surfaces import part as surfaces
 
-FLEET, CORE, MEMORY, SURFACES = "fleet", "core", "memory", "surfaces"
+FLEET, CORE, TURNS = "fleet", "core", "turns"
+MEMORY, SURFACES = "memory", "surfaces"
 TITLES = {
     FLEET: "A demo fleet",
     CORE: "The context core",
+    TURNS: "Turns",
     MEMORY: "A million memories",
     SURFACES: "REST and sockets",
 }
 MEASURES: dict[str, tuple[Any, ...]] = {
     CORE: (assembly, savings, prefixes, growth, merging, commands),
+    TURNS: (turns,),
     MEMORY: (memory,),
     SURFACES: (surfaces,),
 }

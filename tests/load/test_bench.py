@@ -191,7 +191,7 @@ def test_everything_is_measured_unless_a_part_is_named():
 def test_a_part_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         bench.wishes_of(["cores"])
-    assert "use fleet or core or memory or surfaces" in capsys.readouterr().err
+    assert "use fleet or core or turns or memory or surfaces" in capsys.readouterr().err
 
 
 def test_only_the_named_part_is_run(monkeypatch: pytest.MonkeyPatch):
