@@ -35,6 +35,7 @@ from .tools.chain import open_toolbox
 from .tools.crossing import cross
 from .tools.guard import ArgumentsError
 from .tools.redact import clean_value
+from .tools.snapshot import doubt
 from .tools.types import GameUnreachableError, ToolResult
 
 SAID = "(Run by hand by {by}.)"
@@ -97,7 +98,7 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
         await cross(_end, row, ToolResult(NOT_EXECUTED, is_error=True))
         raise
     except BaseException:
-        await asyncio.shield(cross(_end, row, ToolResult(INTERRUPTED, is_error=True)))
+        await asyncio.shield(cross(_interrupt, row))
         raise
     await cross(_end, row, result)
     return row
@@ -145,13 +146,30 @@ def _check(mysis: Mysis, tool: str) -> None:
         raise ActionError(
             f"A command of {mysis.name} still runs: wait for its answer.", code="busy"
         )
-    opened.update(pending=False, is_error=True, content=INTERRUPTED)
+    for row in opened.order_by("pk"):
+        _interrupt(row.pk)
     if tool in OF_ACCOUNTS and mysis.turns.filter(outcome__isnull=True).exists():
         raise ActionError(
             f"{mysis.name} is in the middle of a turn and plays as its account: stop "
             f"it first, then {tool}.",
             code=mysis.state,
         )
+
+
+@transaction.atomic
+def _interrupt(memory_id: int) -> None:
+    """Give a call up: what it may have changed, or been told, is in doubt."""
+    row = Memory.objects.select_related("mysis__account").filter(pk=memory_id).first()
+    if row is None:
+        return
+    if row.mysis.account is not None:
+        doubt(
+            mysis_id=row.mysis_id,
+            username=row.mysis.account.username,
+            tool=row.tool_name,
+            args=row.args,
+        )
+    _end(memory_id, ToolResult(INTERRUPTED, is_error=True))
 
 
 @transaction.atomic

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
 from django.utils import timezone
 
 from agents import events
-from agents.game.errors import ReplyLostError
+from agents.game.errors import (
+    GameUnreachableError,
+    RateLimitedError,
+    SessionLostError,
+)
 from agents.tools import doubts
 from agents.tools.account import AUTH
 from agents.tools.crossing import cross
@@ -30,14 +35,20 @@ from memory.gamestate.extract import Result, belongs_to
 from memory.gamestate.notices import is_incomplete
 from memory.gamestate.parse import parse_text
 
+NOT_EXECUTED = (GameUnreachableError, SessionLostError, RateLimitedError)
+"""Failures of a call after which the game is as it was."""
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Answer:
     """One answer about one account, and the call that it answers."""
 
     request: Request
     outcome: Outcome
-    result: Result
     username: str
     asked_at: datetime
 
@@ -47,30 +58,73 @@ class _Seen:
         given = self.request.arguments
         return {key: value for key, value in given.items() if key not in FILLED_IN}
 
+    def read(self) -> _Seen:
+        """The answer with what it says."""
+        return _Seen(
+            self.request,
+            self.outcome,
+            self.username,
+            self.asked_at,
+            self.outcome.read(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen(_Answer):
+    """An answer that was read."""
+
+    result: Result
+
 
 async def snapshot(request: Request, call_next: CallNext) -> Outcome:
     """Call; then note the tick, and capture, invalidate or merge, in one transaction.
 
     An action whose answer is lost, or not waited for, may have happened: what it
     would have changed is in doubt. So is what events would have told that the game
-    gave away with an answer that never arrived.
+    gave away with an answer that never arrived, or that could not be stored.
     """
     card, asked_at = request.seat.card, timezone.now()
     try:
         outcome = await call_next(request)
-    except (ReplyLostError, asyncio.CancelledError):
+    except NOT_EXECUTED:
+        raise
+    except BaseException:
         if card is not None:
-            await asyncio.shield(cross(_lost, request, card.username))
+            await _finish(cross(_lost, request, card.username))
         raise
     if card is None or request.name in AUTH:
         return outcome
-    seen = _Seen(request, outcome, outcome.read(), card.username, asked_at)
-    return replace(outcome, resolve_tick=await cross(_remember, seen))
+    answer = _Answer(request, outcome, card.username, asked_at)
+    return replace(outcome, resolve_tick=await _finish(_keep(answer)))
+
+
+async def _keep(answer: _Answer) -> int | None:
+    """Store an answer; one that cannot be stored is as good as lost, and no failure."""
+    try:
+        return await cross(_remember, answer)
+    except Exception:
+        name = answer.request.name
+        logger.exception(
+            "The answer to %s was not stored: its state is in doubt.", name
+        )
+        await cross(_lost, answer.request, answer.username)
+        return None
+
+
+async def _finish(work: Coroutine[Any, Any, T]) -> T:
+    """Let work end that must not be lost; whoever cancels waits for it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 @transaction.atomic
-def _remember(seen: _Seen) -> int | None:
+def _remember(answer: _Answer) -> int | None:
     """Store what the answer tells; the tick at which a queued action takes effect."""
+    seen = answer.read()
     if seen.request.policy == "mutation":
         return _mutated(seen)
     if seen.request.policy == "snapshot" and not seen.result.is_error:

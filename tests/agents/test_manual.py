@@ -15,6 +15,7 @@ from agents import actions, manual
 from agents.context import preview
 from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, Mysis
+from agents.tools.chain import Toolbox
 from agents.tools.types import ToolResult
 from memory.models import GameSnapshot, Memory
 from tests.factories import make_memory, make_mysis, make_turn
@@ -206,3 +207,49 @@ def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
     manual._end(row.pk, ToolResult("docked", is_error=False))
     row.refresh_from_db()
     assert (row.content, row.is_error) == ("docked", False)
+
+
+def doubts() -> dict[str, str]:
+    rows = GameSnapshot.objects.values_list("tool_name", "stale_reason")
+    return dict(rows)
+
+
+def test_what_a_command_given_up_may_have_changed_is_in_doubt(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    flying(operator)
+    command(operator, "get_status")
+    command(operator, "get_cargo")
+    row = make_memory(ada, role="tool", pending=True, content="", tool_name="undock")
+    long_ago = timezone.now() - manual.LONGEST - timedelta(seconds=1)
+    Memory.objects.filter(pk=row.pk).update(created_at=long_ago)
+    assert command(operator, "get_version").status_code == 200
+    assert (doubts()["get_status"], doubts()["get_cargo"]) == ("undock", "")
+    assert Event.objects.filter(kind="snapshot.stale").exists()
+
+
+@pytest.mark.parametrize(
+    ("tool", "reason"), [("undock", "undock"), ("get_notifications", "lost events")]
+)
+def test_a_command_that_breaks_off_leaves_a_doubt(
+    sandbox: SandboxServer,
+    ada: Mysis,
+    operator: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    reason: str,
+) -> None:
+    flying(operator)
+    command(operator, "get_status")
+
+    async def break_off(*_: Any) -> ToolResult:
+        raise ConnectionResetError
+
+    monkeypatch.setattr(Toolbox, "call", break_off)
+    with pytest.raises(ConnectionResetError):
+        manual.run_command(
+            mysis=Mysis.objects.get(pk=ada.pk), tool=tool, arguments={}, by="test"
+        )
+    assert doubts()["get_status"] == reason
+    newest = ada.memories.order_by("-pk")[0]
+    assert (newest.pending, newest.content) == (False, manual.INTERRUPTED)

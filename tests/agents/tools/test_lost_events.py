@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from agents.game.sandbox.notifications import Notification
 from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, Mysis
+from agents.tools import request
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.crossing import cross
 from agents.tools.doubts import lose_events
@@ -148,3 +150,78 @@ async def test_lost_twice_is_told_once(box: Toolbox, mysis: Mysis) -> None:
     await asyncio.gather(*losses)
     lines = [line for line in await _told() if line["reason"] == "lost events"]
     assert len(lines) == len({line["tool"] for line in lines}) == len(READS) - 1
+
+
+# -- answers that came and could not be stored -----------------------------------
+
+
+class StoreFailedError(Exception):
+    """What no rule has foreseen."""
+
+
+def _fail(**_: Any) -> None:
+    raise StoreFailedError
+
+
+async def test_events_that_cannot_be_stored_are_lost(
+    box: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "merge", _fail)
+    assert not (await box.call("get_notifications", "")).is_error
+    assert (await _rows())["get_cargo"].reason == "lost events"
+    assert "lost events" in {line["reason"] for line in await _told()}
+
+
+async def test_an_action_that_cannot_be_marked_is_of_unknown_outcome(
+    box: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, tries = state.invalidate, []
+
+    def once(**call: Any) -> Any:
+        tries.append(call["result"].is_unknown)
+        return real(**call) if len(tries) > 1 else _fail()
+
+    monkeypatch.setattr(state, "invalidate", once)
+    assert not (await box.call("dock", "")).is_error
+    assert tries == [False, True]
+    assert (await _rows())["get_status"].reason == "dock"
+
+
+async def test_an_answer_that_cannot_be_stored_leaves_the_older_one(
+    box: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "capture", _fail)
+    assert not (await box.call("get_cargo", "")).is_error
+    assert (await _rows())["get_cargo"].confidence is Confidence.FRESH
+
+
+async def test_whoever_is_stopped_while_events_are_stored_knows_them(
+    box: Toolbox, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(**_: Any) -> None:
+        begun.set()
+        go_on.wait(30)
+        raise StoreFailedError
+
+    monkeypatch.setattr(state, "merge", slow)
+    call = asyncio.ensure_future(box.call("get_notifications", ""))
+    assert await asyncio.to_thread(begun.wait, 30)
+    call.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert (await _rows())["get_cargo"].reason == "lost events"
+
+
+async def test_a_call_that_fails_as_nobody_foresaw_is_lost(
+    box: Toolbox, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: Any, **__: Any) -> None:
+        raise StoreFailedError
+
+    monkeypatch.setattr(request, "read_result", unreadable)
+    with pytest.raises(StoreFailedError):
+        await box.call("get_notifications", "")
+    assert (await _rows())["get_cargo"].reason == "lost events"
