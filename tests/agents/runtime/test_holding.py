@@ -21,7 +21,7 @@ in_db = database_sync_to_async
 
 
 def limit(**values: Any) -> Budget:
-    given = {"name": "cap", "scope": "each", "tokens": 12_000} | values
+    given = {"name": "cap", "scope": "each", "tokens": 200_000} | values
     return actions.save_budget(budget=Budget(**given))
 
 
@@ -59,7 +59,7 @@ async def test_a_call_that_has_no_room_is_not_made_and_a_raise_lets_it_go_on(
     assert (error["code"], error["detail"]) == ("budget", after.hold)
     when = await in_db(due)(after)
     assert (when.hour, when.minute) == (0, 0)
-    budget.tokens = 50_000
+    budget.tokens = 200_000
     await in_db(actions.save_budget)(budget=budget)
     assert await in_db(due)(await refreshed(eve)) is None
     provider.answer(completion("Aye."))
