@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from agents.search import search_broadcasts
 from agents.tools.reach import Answer, LocalRefusedError, Reach, told
+from agents.tools.redact import clean_text
 from memory.context.types import handle_of
 from memory.search import Hit, search_messages
 
@@ -42,7 +43,8 @@ def reasoning(arguments: Mapping[str, Any], reach: Reach) -> Answer:
     hits = search_messages(mysis_id=mysis.pk, reasoning=True, **asdict(search))
     return _matches(
         [
-            _message(hit, search) | {"reasoning": excerpt(hit.reasoning, search.query)}
+            _message(hit, search)
+            | {"reasoning": excerpt(clean_text(hit.reasoning), search.query)}
             for hit in reversed(hits)
         ]
     )
@@ -105,7 +107,7 @@ def _message(hit: Hit, search: Search) -> dict[str, Any]:
         "memory_id": hit.memory_id,
         "role": hit.role,
         "source": hit.origin,
-        "content": excerpt(hit.content, search.query, handle),
+        "content": excerpt(clean_text(hit.content), search.query, handle),
         "timestamp": _stamp(hit.timestamp),
     }
 
