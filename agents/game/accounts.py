@@ -123,6 +123,16 @@ def take(mysis_id: int, username: str) -> tuple[Card, bool]:
     return _card(account), True
 
 
+def check_name(mysis_id: int, username: str) -> None:
+    """Raise AccountRefusedError where a name, in any case, is another Mysis's."""
+    account = _find(username)
+    if account is not None and account.assigned_to_id not in (None, mysis_id):
+        raise AccountRefusedError(
+            f"The account {account.username} belongs to another Mysis. "
+            "Call register with another username."
+        )
+
+
 def release(mysis_id: int, account_id: int) -> None:
     """Undo a claim whose login was refused."""
     with transaction.atomic():
@@ -243,9 +253,15 @@ def play_as(mysis_id: int, card: Card, session: str) -> Card:
 def add_registered(
     mysis_id: int, *, username: str, empire: str, found: Credentials
 ) -> Card:
-    """Store a new account of a Mysis, its password sealed, and play as it."""
+    """Store a new account of a Mysis, its password sealed, and play as it.
+
+    Raises AccountRefusedError where the name is another Mysis's: what is stored of
+    that account is never written over.
+    """
     name = (found.username or username)[:LONGEST_NAME]
-    account = _find(name) or Account(username=name)
+    check_name(mysis_id, name)
+    account = _find(name) or Account()
+    account.username = name
     account.password = found.password
     account.empire = empire[:LONGEST_EMPIRE]
     account.player_id = found.player_id[:LONGEST_NAME]

@@ -139,6 +139,15 @@ async def _register(request: Request, call_next: CallNext) -> Outcome:
 
 
 async def _register_upstream(request: Request, call_next: CallNext) -> Outcome:
+    seat, wanted = request.seat, _argument(request, "username")
+    try:
+        await cross(accounts.check_name, seat.mysis_id, wanted)
+        return await _register_anew(request, call_next)
+    except AccountRefusedError as error:
+        return refusal("account_refused", str(error))
+
+
+async def _register_anew(request: Request, call_next: CallNext) -> Outcome:
     seat = request.seat
     outcome = await call_next(_filled(request))
     if outcome.is_error:

@@ -82,6 +82,28 @@ def test_many_claim_at_once_and_each_gets_its_own() -> None:
     assert claimed.count(None) == 2
 
 
+@pytest.mark.parametrize("name", ["bob", "BOB"])
+def test_a_registration_never_overwrites_the_account_of_another(
+    ada: Mysis, name: str
+) -> None:
+    bob = make_mysis()
+    his = make_account(username="bob", password="his own", assigned_to=bob)
+    found = Credentials(session="s" * 32, password="p" * 32, username=name)
+    with pytest.raises(AccountRefusedError, match="Call register with another"):
+        accounts.add_registered(ada.pk, username="x", empire="", found=found)
+    his.refresh_from_db()
+    assert (his.assigned_to_id, his.password, his.username) == (
+        bob.pk,
+        "his own",
+        "bob",
+    )
+    his.assigned_to = None
+    his.save()
+    card = accounts.add_registered(ada.pk, username="x", empire="", found=found)
+    assert (card.pk, card.username) == (his.pk, name)
+    assert accounts.active(ada.pk) == card
+
+
 def test_an_account_of_another_is_refused_with_a_remedy(ada: Mysis) -> None:
     make_account(username="Hers", assigned_to=ada)
     make_account(username="His", assigned_to=make_mysis())

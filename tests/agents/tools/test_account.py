@@ -91,6 +91,21 @@ async def test_a_refused_registration_leaves_nothing(
     assert box.username is None
 
 
+async def test_a_name_of_another_is_refused_before_the_game_is_asked(
+    sandbox: SandboxServer, mysis: Mysis, other: Mysis
+) -> None:
+    kept = await cross(
+        make_account, username="ada nova", password="hers", assigned_to=other
+    )
+    box = await open_toolbox(mysis.pk)
+    refused = await _register(box, "Ada Nova")
+    assert refused.is_error
+    assert "belongs to another Mysis. Call register with another" in refused.text
+    await kept.arefresh_from_db()
+    assert (kept.password, kept.assigned_to_id) == ("hers", other.pk)
+    assert not (await _register(box, "Ada Second")).is_error
+
+
 async def test_a_second_register_names_login(
     sandbox: SandboxServer, mysis: Mysis
 ) -> None:
