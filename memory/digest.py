@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from . import under_way
 from .gamestate import merge as rules
 from .gamestate.encounters import Self
 from .gamestate.extract import Result
-from .gamestate.notices import MOST_BEYOND, Notice, offset_seen, read_notices
+from .gamestate.notices import Notice, offset_seen, read_notices
 from .gamestate.reactions import outcome_of
 from .gamestate.types import Snapshot, Stale
 from .models import GameEvent, GameSnapshot
@@ -37,7 +37,6 @@ from .stored import (
     sizes_of,
     snapshot_of,
     tick_now,
-    tick_of,
 )
 
 KEPT_EVENTS = 2000
@@ -84,7 +83,7 @@ def merge(
         return []
     lock(username)
     now = timezone.now()
-    tick = tick_now(note(username, _sane(username, result), now), now)
+    tick = tick_now(note(username, result, now), now)
     pace = settings.ZOEA_SECONDS_PER_TICK
     offset = learn_offset(username, offset_seen(result.content, asked_at, now), now)
     notices = read_notices(result.content, now, pace, tick, asked_at, offset)
@@ -93,15 +92,6 @@ def merge(
         return []
     _end_actions(username, new)
     return _merged(username, new, tick)
-
-
-def _sane(username: str, result: Result) -> Result:
-    """A result without a tick that only an event names and that is far from now."""
-    known = tick_of(username)
-    if result.tick is None or result.tick_is_current or known is None:
-        return result
-    far = result.tick > known + MOST_BEYOND
-    return replace(result, tick=None) if far else result
 
 
 def _end_actions(username: str, notices: Sequence[Notice]) -> None:

@@ -36,6 +36,7 @@ from .stored import (
     lock,
     marks_of,
     note,
+    own_tick,
     put_marks,
     put_stale,
     sighting_of,
@@ -99,7 +100,8 @@ def capture(
     seen = note(username, result, now)
     if _is_overtaken(username, tool, args, asked_at, now):
         return None
-    stamped = clock.stamp(result.tick, seen, now, settings.ZOEA_SECONDS_PER_TICK)
+    own = own_tick(result, seen, now)
+    stamped = clock.stamp(own, seen, now, settings.ZOEA_SECONDS_PER_TICK)
     present = stamped if stamped is not None else tick_now(seen, now)
     if not args:
         under_way.see(username, tool, result, present, asked_at or now)

@@ -163,7 +163,13 @@ def note(username: str, result: Result, now: datetime) -> Sighting | None:
     """Keep the newest tick and the names that a result tells; under the lock."""
     _learn(username, result.content)
     before = sighting_of(username)
-    seen = clock.newest(before, result.tick, now, is_current=result.tick_is_current)
+    seen = clock.newest(
+        before,
+        result.tick,
+        now,
+        is_current=result.tick_is_current,
+        seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
+    )
     if seen is None or seen == before:
         return seen
     AccountClock.objects.update_or_create(
@@ -172,6 +178,14 @@ def note(username: str, result: Result, now: datetime) -> Sighting | None:
     if clock.is_reset(before.tick if before else None, seen.tick):
         _forget_ticks(username)
     return seen
+
+
+def own_tick(result: Result, seen: Sighting | None, now: datetime) -> int | None:
+    """The tick that an answer tells of itself, where it can have come by now."""
+    tick, pace = result.tick, settings.ZOEA_SECONDS_PER_TICK
+    if tick is None or result.tick_is_current:
+        return tick
+    return tick if clock.in_reach(seen, tick, now, pace) else None
 
 
 def _forget_ticks(username: str) -> None:

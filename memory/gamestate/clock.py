@@ -20,6 +20,10 @@ RESET_AFTER_TICKS = 100
 """A counter that goes back by more than this was reset by the server."""
 
 
+REACH_SHARE = 0.1
+"""A server may be faster than its nominal pace by so much."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """The newest tick seen in any result of an account, and when it was seen."""
@@ -95,12 +99,33 @@ def stamp(
     return current_tick(seen, now, seconds_per_tick)
 
 
+def in_reach(
+    seen: Sighting | None,
+    tick: int,
+    now: datetime,
+    seconds_per_tick: float = SECONDS_PER_TICK,
+) -> bool:
+    """Whether a tick can have come by now, for all that was seen.
+
+    A ``tick`` that some entry of an answer names may be a time to come, or none at all.
+    """
+    if seen is None:
+        return True
+    passed = ticks_in(elapsed_seconds(seen.at, now), seconds_per_tick)
+    return tick <= seen.tick + passed * (1 + REACH_SHARE) + RESET_AFTER_TICKS
+
+
 def newest(
-    seen: Sighting | None, tick: int | None, at: datetime, *, is_current: bool = True
+    seen: Sighting | None,
+    tick: int | None,
+    at: datetime,
+    *,
+    is_current: bool = True,
+    seconds_per_tick: float = SECONDS_PER_TICK,
 ) -> Sighting | None:
     """The sighting to keep after a result that carried ``tick`` (or none).
 
-    A lower tick replaces a higher one only where the server says it is the
+    Only the current one (``is_current``) may be out of reach. A lower tick replaces a higher one only where the server says it is the
     current one (``is_current``); the tick of an old event never turns time back. A
     sighting from the future, from before our clock went back, gives way to a newer tick.
     """
@@ -108,6 +133,8 @@ def newest(
         return seen
     if seen is None:
         return Sighting(tick, at)
+    if not is_current and not in_reach(seen, tick, at, seconds_per_tick):
+        return seen
     early = elapsed_seconds(seen.at, at) < 0
     if (early and tick < seen.tick) or (not is_current and (early or tick < seen.tick)):
         return seen

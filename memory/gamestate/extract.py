@@ -212,8 +212,13 @@ def find_username(value: object) -> str | None:
 
 
 def belongs_to(result: Result, username: str) -> bool:
-    """Whether a result may be stored under an account: it names that one or none."""
-    return result.username is None or result.username == username
+    """Whether a result may be stored under an account: it names that one or none.
+
+    The game's spelling may be another one than the operator's: case tells no two
+    accounts apart.
+    """
+    named = result.username
+    return named is None or named.casefold() == username.casefold()
 
 
 # -- refused, queued -------------------------------------------------------

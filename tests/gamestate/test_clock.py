@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memory.gamestate.clock import (
     Sighting,
     current_tick,
+    in_reach,
     is_reset,
     newest,
     recency,
@@ -98,6 +99,18 @@ def test_only_a_current_tick_turns_time_back():
     seen = Sighting(5000, ago(30))
     assert newest(seen, 12, NOW) == Sighting(12, NOW)
     assert newest(seen, 12, NOW, is_current=False) == seen
+
+
+def test_a_tick_out_of_reach_is_noted_only_where_it_is_the_current_one():
+    seen = Sighting(100, ago(30))
+    assert newest(seen, 203, NOW, is_current=False) == Sighting(203, NOW)
+    assert newest(seen, 204, NOW, is_current=False) == seen
+    assert newest(seen, 204, NOW) == Sighting(204, NOW)
+    # An hour at ten seconds, and a tenth more: a server may be faster than it says.
+    long_ago = Sighting(100, ago(3600))
+    assert newest(long_ago, 596, NOW, is_current=False) == Sighting(596, NOW)
+    assert newest(long_ago, 597, NOW, is_current=False) == long_ago
+    assert in_reach(None, 999_999, NOW)
 
 
 def test_reset():

@@ -87,6 +87,12 @@ def test_errors_and_other_accounts_are_kept_out(text):
     assert not GameSnapshot.objects.exists()
 
 
+def test_an_account_is_the_same_in_another_spelling():
+    """The operator wrote ada, the game answers Ada."""
+    capture("get_status", username="ada")
+    assert levels("ada") == {"get_status": Confidence.FRESH}
+
+
 def test_texts_are_stored_as_they_are():
     text = "Belt: 3 asteroids\nno JSON"
     state.capture(
@@ -138,6 +144,27 @@ def test_a_clock_that_goes_backwards_is_no_reason_to_believe():
     found = state.account_state("Ada", now=early)
     assert "just now" in render(found).text
     assert found.current_tick == 100
+
+
+FOREIGN = {"log": [{"tick": 999_999, "text": "soon"}]}
+
+
+@pytest.mark.parametrize("way", ["read", "action", "other"])
+def test_a_tick_of_some_entry_never_moves_the_clock_far(way):
+    at_tick(100)
+    capture("get_status")
+    act("buy", {"queued": True})
+    if way == "read":
+        found = capture("captains_log_list", FOREIGN)
+        assert (found.game_tick, found.stale_reason) == (100, "")
+        assert capture("get_status", {**STATUS, **FOREIGN}).stale_reason == "buy"
+    elif way == "action":
+        act("captains_log_add", FOREIGN)
+    else:
+        state.note_tick(username="Ada", result=read_result(FOREIGN))
+    assert state.tick_of("Ada") == 100
+    at_tick(999_999)
+    assert state.tick_of("Ada") == 999_999
 
 
 # -- actions -------------------------------------------------------------------
