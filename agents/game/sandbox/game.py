@@ -26,6 +26,7 @@ from agents.game.sandbox.sessions import Session
 from agents.game.sandbox.sieges import besiege
 from agents.game.sandbox.stamps import rfc3339
 from agents.game.sandbox.state import Sources, State
+from agents.game.sandbox.tally import Write
 from agents.game.sandbox.tool import Tool
 from agents.game.sandbox.tools import tools_of
 from agents.game.sandbox.work import finish_work
@@ -34,6 +35,7 @@ from agents.game.sandbox.wrecks import clear_wrecks
 Json = dict[str, Any]
 
 _REGROWTH = 500
+SECRET = frozenset({"session_id", "password", "registration_code"})
 
 
 class Game:
@@ -137,6 +139,9 @@ class Game:
         # A registration has its name only now.
         tally = self.state.tallies.of(who or self.account_of(arguments))
         tally.seen_at(self.tick)
+        if not self.tools[name].read_only:
+            given = {k: v for k, v in arguments.items() if k not in SECRET}
+            tally.writes.append(Write(self.tick, name, given))
         (tally.accepted if self.is_mutation(name) else tally.queries)[name] += 1
         return result
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+MOST_NOTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A call that was taken in and changes something, as it was asked for."""
+
+    tick: int
+    tool: str
+    arguments: Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class Tally:
     """Counts of one account, by tool; a refusal is counted by its error code.
 
+    `writes` are the newest calls that change something, the oldest first.
     `accepted` actions were taken in, `executed` ones had their effect, `failed` ones
     became impossible before their tick.
     """
@@ -21,6 +34,7 @@ class Tally:
     failed: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
+    writes: deque[Write] = field(default_factory=lambda: deque(maxlen=MOST_NOTED))
     first_tick: int = 0
     last_tick: int = 0
 
@@ -62,6 +76,9 @@ class Tallies:
 
     def view(self) -> dict[str, Any]:
         return {name: tally.view() for name, tally in self._by_name.items()}
+
+    def writes(self) -> dict[str, list[Write]]:
+        return {name: list(tally.writes) for name, tally in self._by_name.items()}
 
     def clear(self) -> None:
         """Begin to count anew."""

@@ -27,6 +27,7 @@ from agents.game.sandbox.host import Host, HostOptions, bind, url_of
 from agents.game.sandbox.models import Player
 from agents.game.sandbox.prowling import ambush
 from agents.game.sandbox.state import Sources
+from agents.game.sandbox.tally import Write
 
 _Result = TypeVar("_Result")
 _PATIENCE = 30.0
@@ -126,6 +127,11 @@ class SandboxServer:
     def answer(self, username: str, tool: str, **arguments: Any) -> Any:
         """What a query would answer an account now, as on the truth port."""
         return self.run(lambda: truth.snapshot(self.game, username, tool, arguments))
+
+    def writes(self) -> dict[str, list[Write]]:
+        """What was taken in of each account that changes something, in order."""
+        tallies = self.game.state.tallies
+        return self.run(tallies.writes)
 
     def calls(self, username: str) -> dict[str, Any]:
         """What an account has asked so far, as on the truth port."""
