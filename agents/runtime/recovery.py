@@ -12,7 +12,7 @@ import logging
 
 from channels.db import database_sync_to_async
 from django.db import DatabaseError, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.exceptions import ConnectorException
@@ -72,6 +72,7 @@ async def reconcile() -> None:
         logger.warning("Job %s of a worker that is gone is taken up.", job.id)
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
     await database_sync_to_async(reschedule_lost)()
+    await database_sync_to_async(close_left_open)()
 
 
 def reschedule_lost() -> int:
@@ -79,12 +80,37 @@ def reschedule_lost() -> int:
     return sum(_take_up(pk) for pk in _without_job())
 
 
+def close_left_open() -> int:
+    """End the turns of Myses at rest whose worker died before it could.
+
+    Nobody takes these up: a stop came between the death and its discovery.
+    """
+    left = Turn.objects.filter(
+        ~Exists(_live().filter(pk=OuterRef("job_id"))), outcome__isnull=True
+    ).exclude(mysis__state=Mysis.State.RUNNING)
+    return sum(_close(pk) for pk in left.values_list("mysis_id", flat=True).distinct())
+
+
+@transaction.atomic
+def _close(mysis_id: int) -> bool:
+    locked = Mysis.objects.select_for_update(of=("self",), skip_locked=True)
+    mysis = locked.filter(pk=mysis_id).exclude(state=Mysis.State.RUNNING).first()
+    if mysis is None or _has_live_job(mysis):
+        return False
+    close_open_turns(mysis, outcome=Turn.Outcome.STOPPED)
+    return True
+
+
+def _live() -> QuerySet[ProcrastinateJob]:
+    return ProcrastinateJob.objects.filter(status__in=LIVE)
+
+
 def _without_job() -> list[int]:
     """Who seems lost, by one query; each is looked at again under its lock.
 
     A pass every few seconds in every process must not cost a query per Mysis.
     """
-    live = ProcrastinateJob.objects.filter(status__in=LIVE)
+    live = _live()
     jobs_of_turns = Turn.objects.filter(
         Exists(live.filter(pk=OuterRef("job_id"))),
         mysis=OuterRef("pk"),
@@ -119,4 +145,4 @@ def _has_live_job(mysis: Mysis) -> bool:
     ids = [job for (job,) in open_jobs if job is not None]
     if mysis.next_job is not None:
         ids.append(mysis.next_job)
-    return ProcrastinateJob.objects.filter(pk__in=ids, status__in=LIVE).exists()
+    return _live().filter(pk__in=ids).exists()

@@ -61,3 +61,21 @@ def test_a_job_that_was_finished_for_a_dead_worker_is_no_live_one(
     with connection.cursor() as cursor:
         cursor.execute("UPDATE procrastinate_jobs SET status = 'failed'")
     assert recovery.reschedule_lost() == 1
+
+
+def test_a_turn_of_a_dead_worker_ends_also_where_its_mysis_was_stopped(
+    transactional_db: Any,
+):
+    mysis, busy = running("Ada"), running("busy")
+    turn, kept = begun(mysis), begun(busy)
+    for each in (mysis, busy):
+        actions.stop_mysis(mysis=each, by="test")
+    assert recovery.close_left_open() == 0, "their workers may write the end yet"
+    job = Turn.objects.get(pk=turn.turn_id).job_id
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_jobs WHERE id = %s", [job])
+    assert recovery.reschedule_lost() == 0
+    assert recovery.close_left_open() == 1
+    assert Turn.objects.get(pk=turn.turn_id).outcome == Turn.Outcome.STOPPED
+    assert Turn.objects.get(pk=kept.turn_id).outcome is None
+    assert recovery.close_left_open() == 0
