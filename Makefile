@@ -10,7 +10,7 @@ AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 CHECKED := zoea agents memory tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint bench bench-fleet
+.PHONY: help up test lint bench bench-fleet chaos
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,9 @@ bench: $(DEV) ## measure fleet, context core, memory and surfaces (ARGS="core")
 
 bench-fleet: $(DEV) ## fly one fleet under several kinds of context (ARGS="--ticks 300")
 	@$(PYTHON) -m tests.load.loop.bench $(ARGS)
+
+chaos: $(DEV) ## let everything go wrong at once (ARGS="--myses 50 --turns 200")
+	@$(PYTHON) -m tests.agents.chaos $(ARGS)
 
 $(RUN): requirements.txt | $(PYTHON)
 	@echo "Installing requirements ..."

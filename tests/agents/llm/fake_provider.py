@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
 import threading
 from collections import deque
+from collections.abc import Container
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 Json = dict[str, Any]
 
@@ -75,7 +77,9 @@ def call(name: str, arguments: str = "{}", call_id: str = "call_1") -> Json:
 # -- what the real API checks ----------------------------------------------
 
 
-def check_request(body: Json, authorization: str) -> None:
+def check_request(
+    body: Json, authorization: str, models: Container[str] = MODELS
+) -> None:
     """Raise RefusedError for a request that the real API would refuse."""
     if authorization != f"Bearer {KEY}":
         raise RefusedError(
@@ -83,7 +87,7 @@ def check_request(body: Json, authorization: str) -> None:
             401,
             "invalid_api_key",
         )
-    if body.get("model") not in MODELS:
+    if body.get("model") not in models:
         text = f"The model `{body.get('model')}` does not exist."
         raise RefusedError(text, 404, "model_not_found")
     check_messages(body.get("messages"))
@@ -170,7 +174,10 @@ def _check_tool(tool: Json) -> None:
 class FakeProvider:
     """A context manager: the server listens at ``url`` while it is entered."""
 
+    models: Container[str] = MODELS
+
     def __init__(self) -> None:
+        self.refused: list[str] = []
         self.answers: deque[Reply] = deque()
         self.requests: list[Json] = []
         self.raw: list[bytes] = []
@@ -183,7 +190,7 @@ class FakeProvider:
         class Handler(_Handler):
             owner = provider
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.01,), daemon=True
@@ -207,13 +214,23 @@ class FakeProvider:
         error = {"message": message, "type": "server_error", "code": None}
         self.answer({"error": error}, status, **headers)
 
+    def came(self, raw: bytes, body: Json) -> None:
+        """Keep a request as it came."""
+        self.raw.append(raw)
+        self.requests.append(body)
+        self.arrived.set()
+
+    def reply(self, body: Json) -> Reply:
+        """What a good request is answered."""
+        return self.answers.popleft() if self.answers else Reply(body=completion())
+
     @property
     def messages(self) -> list[Json]:
         """The messages of the newest request."""
         found: list[Json] = self.requests[-1]["messages"]
         return found
 
-    def __enter__(self) -> FakeProvider:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -221,6 +238,13 @@ class FakeProvider:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of callers who went away, or were killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -241,18 +265,17 @@ class _Handler(BaseHTTPRequestHandler):
             return
         raw = self.rfile.read(int(self.headers["Content-Length"]))
         body = json.loads(raw)
-        self.owner.raw.append(raw)
-        self.owner.requests.append(body)
-        self.owner.arrived.set()
+        self.owner.came(raw, body)
         try:
             if not self.path.endswith("/chat/completions"):
                 raise RefusedError(f"Unknown path {self.path}", 404)
-            check_request(body, self.headers.get("Authorization", ""))
+            key = self.headers.get("Authorization", "")
+            check_request(body, key, self.owner.models)
         except RefusedError as error:
+            self.owner.refused.append(str(error))
             self._send(Reply(error.status, _error_body(error)))
             return
-        answers = self.owner.answers
-        self._send(answers.popleft() if answers else Reply(body=completion()))
+        self._send(self.owner.reply(body))
 
     def _send(self, reply: Reply) -> None:
         if reply.wait is not None:

@@ -1,0 +1,1 @@
+"""A whole fleet of real processes, to which everything bad happens at once."""

@@ -1,0 +1,152 @@
+"""The reckoning afterwards: what the rows say, against what happened in the game."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from agents.game.sandbox.tally import Write
+from agents.game.sandbox.tools import TOOLS
+
+
+class Asked(Protocol):
+    """A database that answers questions."""
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        """Ask it."""
+        ...
+
+
+Key = tuple[str, str, str]
+"""A Mysis, a tool, and its arguments as text."""
+
+CHANGING = {name for name, tool in TOOLS.items() if not tool.read_only} - {"login"}
+"""Tools that change something; the program logs in by itself where it must."""
+
+UNKNOWN = ("Error: interrupted:", "Error: outcome_unknown:")
+
+MUST_BE_EMPTY: Mapping[str, str] = {
+    "turns without an outcome": """
+        SELECT id FROM agents_turn WHERE outcome IS NULL OR finished_at IS NULL""",
+    "turns that are missing in a count": """
+        SELECT m.name, m.turn_count, count(t.id) FROM agents_mysis m
+        LEFT JOIN agents_turn t ON t.mysis_id = m.id GROUP BY m.id
+        HAVING count(t.id) <> m.turn_count OR coalesce(max(t.number), 0) <> count(t.id)
+        """,
+    "turns that were not told of once at their beginning and end": """
+        SELECT t.id, e.kind, count(e.id) FROM agents_turn t
+        CROSS JOIN (VALUES ('turn.started'), ('turn.finished')) k(kind)
+        LEFT JOIN agents_event e
+            ON e.kind = k.kind AND (e.data->>'turn')::bigint = t.id
+        GROUP BY t.id, k.kind, e.kind HAVING count(e.id) <> 1""",
+    "events of no turn": """
+        SELECT e.id FROM agents_event e LEFT JOIN agents_turn t
+            ON t.id = (e.data->>'turn')::bigint
+        WHERE e.kind LIKE 'turn.%' AND t.id IS NULL""",
+    "results without their call": """
+        SELECT r.id FROM memory_memory r WHERE r.role = 'tool' AND NOT EXISTS (
+            SELECT 1 FROM memory_memory c, jsonb_array_elements(c.tool_calls) one
+            WHERE c.mysis_id = r.mysis_id AND c.role = 'assistant' AND c.id < r.id
+                AND c.turn_id = r.turn_id AND one->>'id' = r.tool_call_id)""",
+    "calls without exactly one result": """
+        SELECT c.id, one->>'id', count(r.id) FROM memory_memory c
+        CROSS JOIN jsonb_array_elements(c.tool_calls) one
+        LEFT JOIN memory_memory r ON r.mysis_id = c.mysis_id AND r.role = 'tool'
+            AND r.turn_id = c.turn_id AND r.tool_call_id = one->>'id'
+        WHERE c.role = 'assistant' GROUP BY c.id, one->>'id' HAVING count(r.id) <> 1""",
+    "calls that are still open": "SELECT id FROM memory_memory WHERE pending",
+    "rows of no turn": """
+        SELECT id FROM memory_memory
+        WHERE role IN ('assistant', 'tool') AND turn_id IS NULL""",
+    "calls of a model that are missing in a turn": """
+        SELECT t.id FROM agents_turn t LEFT JOIN agents_modelcall c
+            ON c.turn_id = t.id AND c.kind = 'turn'
+        GROUP BY t.id HAVING count(c.id) <> t.iterations""",
+    "turns that are still queued": """
+        SELECT id FROM procrastinate_jobs
+        WHERE queue_name = 'turns' AND status IN ('todo', 'doing')""",
+}
+"""Questions to which a sound database answers with nothing."""
+
+
+def faults(
+    ground: Asked, writes: Mapping[str, list[Write]], promised: Iterable[str]
+) -> list[str]:
+    """All that is wrong; nothing where every row is accounted for."""
+    found = [
+        f"{what}: {len(rows)}, such as {rows[0]}"
+        for what, query in MUST_BE_EMPTY.items()
+        if (rows := ground.rows(query))
+    ]
+    found += _messages(ground, promised)
+    return found + list(_actions(ground, writes))
+
+
+def _messages(ground: Asked, promised: Iterable[str]) -> Iterator[str]:
+    """Each message that was taken is there once, and no message twice."""
+    rows = ground.rows("SELECT content FROM memory_memory WHERE origin = 'human'")
+    there = Counter(str(text) for (text,) in rows)
+    lost = [text for text in promised if not there[text]]
+    if lost:
+        yield f"messages that were promised and lost: {lost}"
+    twice = [text for text, count in there.items() if count > 1]
+    if twice:
+        yield f"messages that came twice: {twice}"
+
+
+def _actions(ground: Asked, writes: Mapping[str, list[Write]]) -> Iterator[str]:
+    """Each action that was answered happened, and none happened more than that.
+
+    Where the answer is unknown it may have happened or not.
+    """
+    answered, unknown = _recorded(ground)
+    happened = Counter(_key(name, one) for name in writes for one in writes[name])
+    for key in sorted(happened.keys() | answered.keys()):
+        if key[1] not in CHANGING:
+            continue
+        least, most = answered[key], answered[key] + unknown[key]
+        if not least <= happened[key] <= most:
+            yield f"{key} happened {happened[key]} times, recorded {least} to {most}"
+
+
+def _recorded(ground: Asked) -> tuple[Counter[Key], Counter[Key]]:
+    """What rows say of calls: answered well, and of unknown outcome."""
+    rows: list[tuple[Any, ...]] = ground.rows(
+        """SELECT m.model, r.tool_name, r.args::text, r.content, r.is_error
+        FROM memory_memory r JOIN agents_mysis m ON m.id = r.mysis_id
+        WHERE r.role = 'tool'"""
+    )
+    answered: Counter[Key] = Counter()
+    unknown: Counter[Key] = Counter()
+    for model, tool, args, content, is_error in rows:
+        key = (model.rpartition(":")[2], tool, _told(tool, json.loads(args)))
+        if not is_error:
+            answered[key] += 1
+        elif content.startswith(UNKNOWN):
+            unknown[key] += 1
+    return answered, unknown
+
+
+def _key(username: str, write: Write) -> Key:
+    return _captain(username), write.tool, _told(write.tool, write.arguments)
+
+
+def _captain(username: str) -> str:
+    """Whose account it is: "Cap cap-7.12" is the twelfth try of cap-7."""
+    return username.removeprefix("Cap ").partition(".")[0]
+
+
+def _told(tool: str, arguments: Mapping[str, Any]) -> str:
+    # The program chooses the name of an account where the model's is taken.
+    return "" if tool == "register" else json.dumps(arguments, sort_keys=True)
+
+
+def happened_by_tool(writes: Mapping[str, list[Write]]) -> dict[str, int]:
+    """How often what was done in the game."""
+    found: defaultdict[str, int] = defaultdict(int)
+    for each in writes.values():
+        for one in each:
+            found[one.tool] += 1
+    return dict(found)
