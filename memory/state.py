@@ -39,6 +39,7 @@ from .stored import (
     own_tick,
     put_marks,
     put_stale,
+    shown_tick,
     sighting_of,
     snapshot_of,
     stale_of,
@@ -103,9 +104,12 @@ def capture(
     own = own_tick(result, seen, now)
     stamped = clock.stamp(own, seen, now, settings.ZOEA_SECONDS_PER_TICK)
     present = stamped if stamped is not None else tick_now(seen, now)
+    # What the answer may show already: never by an estimate that nobody confirmed.
+    shows = shown_tick(own, seen, now)
     if not args:
-        under_way.see(username, tool, result, present, asked_at or now)
-    marks = _inherited(username, tool, args, present, asked_at)
+        ticks = under_way.Ticks(present, shows)
+        under_way.see(username, tool, result, ticks, asked_at or now)
+    marks = _inherited(username, tool, args, shows, asked_at)
     row = GameSnapshot(
         username=username,
         tool_name=tool,
@@ -143,13 +147,14 @@ def invalidate(
     """
     lock(username)
     now = timezone.now()
-    tick = tick_now(note(username, result, now), now)
+    seen = note(username, result, now)
+    tick = tick_now(seen, now)
     around = invalidation.Circumstances(tick, _era(username, tool, result), mutation)
     hits = invalidation.touched(tool, args, result, around)
     asked = Stale(tool, tick, (), asked_at or now, done=now)
     if hits:
         if not result.is_error and not result.is_unknown:
-            under_way.act(username, tool, tick, asked_at or now)
+            under_way.act(username, tool, shown_tick(None, seen, now), asked_at or now)
         resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
         under_way.keep(username, replace(asked, tick=resolves), result, args)
     return mark_rows(username, hits, asked)

@@ -188,6 +188,17 @@ def own_tick(result: Result, seen: Sighting | None, now: datetime) -> int | None
     return tick if clock.in_reach(seen, tick, now, pace) else None
 
 
+def shown_tick(own: int | None, seen: Sighting | None, now: datetime) -> int | None:
+    """The tick whose outcomes an answer surely shows; ``own`` is the one it tells.
+
+    One from long before what was seen is some entry's, not the answer's.
+    """
+    sure = clock.sure_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
+    if own is None or sure is None or clock.is_reset(sure, own):
+        return sure
+    return min(own, sure)
+
+
 def _forget_ticks(username: str) -> None:
     """Ticks from before a server reset say nothing any more: the moments remain."""
     rows = GameSnapshot.objects.filter(username=username)

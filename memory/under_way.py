@@ -8,6 +8,7 @@ before it takes effect, still shows the old truth.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -134,8 +135,16 @@ def open_flights(username: str, now: datetime) -> frozenset[str]:
     return frozenset(row.tool for row in rows if _is_open(row) and row.until > now)
 
 
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The tick of an answer, as far as the clock tells, and the one that surely came."""
+
+    estimate: int | None
+    sure: int | None
+
+
 def see(
-    username: str, tool: str, result: Result, tick: int | None, asked_at: datetime
+    username: str, tool: str, result: Result, ticks: Ticks, asked_at: datetime
 ) -> None:
     """Learn from an answer what became of the flights of unknown outcome.
 
@@ -143,7 +152,7 @@ def see(
     would have begun: until then a ship that will fly rests too. In flight the answer
     may say how long it lasts.
     """
-    content = result.content
+    content, tick = result.content, ticks.estimate
     flying = flight.ticks_left(content)
     rests = flight.shows_at_rest(tool, content)
     ended = []
@@ -158,7 +167,7 @@ def see(
             row.until = min(arrival, row.asked_at + KEPT_UNDER_WAY - NOT_OPEN)
             row.save(update_fields=["tick", "until"])
         elif rests or flight.shows_arrival(tool, content, row.target):
-            ended += [row] if _has_begun(row, tick, asked_at) else []
+            ended += [row] if _has_begun(row, ticks.sure, asked_at) else []
     end(ended)
 
 

@@ -10,7 +10,7 @@ from memory.gamestate.confidence import (
     confidence,
     stale_paths,
 )
-from memory.gamestate.flight import SETTLES
+from memory.gamestate.flight import SETTLES, TELLS_TICK
 from memory.gamestate.invalidation import AND
 from memory.gamestate.layout import Entry, Line, Section
 from memory.gamestate.paths import lookup, primary
@@ -146,8 +146,24 @@ def remedy(scene: Scene, snapshot: Snapshot) -> str:
     flown = mark and scene.state.unsettled.intersection(mark.reason.split(AND))
     if flown and snapshot.tool != SETTLES:
         return f"call {SETTLES}, then {line(snapshot.tool, 40)}"
+    if _awaits_tick(scene, snapshot):
+        return f"call {TELLS_TICK}, then {line(snapshot.tool, 40)}"
     pending = mark and mark.tick is not None and now is not None and mark.tick > now
     return f"call {line(snapshot.tool, 40)}{' then' if pending else ''}"
+
+
+def _awaits_tick(scene: Scene, snapshot: Snapshot) -> bool:
+    """Whether it was asked for after an action that is over if the server kept pace.
+
+    Only a tick that the game tells can say so: to ask for the same again cannot.
+    """
+    now, asked = scene.state.current_tick, snapshot.asked_at
+    return any(
+        mark.tick is not None
+        and (now is not None and mark.tick <= now)
+        and (mark.done is not None and asked is not None and mark.done < asked)
+        for mark in snapshot.marks
+    )
 
 
 def _was(scene: Scene, key: str, value: str) -> str:

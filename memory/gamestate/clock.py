@@ -20,6 +20,9 @@ RESET_AFTER_TICKS = 100
 """A counter that goes back by more than this was reset by the server."""
 
 
+UNSEEN_TICKS = 60
+"""An estimate counts as certain so much later, that nothing stays in doubt for ever."""
+
 REACH_SHARE = 0.1
 """A server may be faster than its nominal pace by so much."""
 
@@ -97,6 +100,21 @@ def stamp(
     if age < 0 or age > STAMP_WITHIN_TICKS * seconds_per_tick:
         return None
     return current_tick(seen, now, seconds_per_tick)
+
+
+def sure_tick(
+    seen: Sighting | None, now: datetime, seconds_per_tick: float = SECONDS_PER_TICK
+) -> int | None:
+    """The tick that has come by now, also where the server may have paused.
+
+    The estimate while a tick was seen lately; else only what was seen, and of the
+    estimate what is long past.
+    """
+    lately = stamp(None, seen, now, seconds_per_tick)
+    estimate = current_tick(seen, now, seconds_per_tick)
+    if lately is not None or seen is None or estimate is None:
+        return lately
+    return max(seen.tick, estimate - UNSEEN_TICKS)
 
 
 def in_reach(

@@ -19,6 +19,9 @@ NEED_REST = frozenset(
 SETTLES = "get_system"
 """The tool whose answer always tells whether the ship rests."""
 
+TELLS_TICK = "get_notifications"
+"""The tool whose answer tells the current tick."""
+
 _PLACES: Mapping[str, tuple[str, ...]] = {
     "get_system": ("system", "pois"),
     "get_poi": ("poi",),

@@ -14,7 +14,7 @@ from memory.gamestate.confidence import Confidence
 from memory.gamestate.effects import LOST_EVENTS
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.render import render
-from memory.models import ActionUnderWay
+from memory.models import AccountClock, ActionUnderWay, GameSnapshot
 
 pytestmark = pytest.mark.django_db
 
@@ -81,6 +81,61 @@ def test_an_action_under_way_keeps_no_older_doubt_alive():
     assert status.stale_reason == "mine"
     assert "ship.cargo_used" in status.stale_fields
     assert not {"player.current_poi", "ship.fuel"} & set(status.stale_fields)
+
+
+def lately(seconds):
+    """The newest tick was seen so many seconds ago."""
+    seen = timezone.now() - timedelta(seconds=seconds)
+    AccountClock.objects.update(seen_at=seen)
+
+
+def test_an_estimate_lifts_no_doubt_where_the_server_may_have_paused():
+    at_tick(100)
+    capture("get_status", STATUS, ago=0)
+    act("sell", {"queued": True})
+    lately(25)
+    assert state.tick_of("Ada") == 102
+    assert not known(ago=0)
+    block = render(state.account_state("Ada")).text
+    assert "before sell at tick 102; call get_notifications, then get_status)" in block
+    # It had paused indeed.
+    at_tick(101)
+    assert not known(ago=0)
+    at_tick(102)
+    assert known(ago=0)
+
+
+def test_a_first_answer_waits_for_a_tick_as_well():
+    at_tick(100)
+    act("sell", {"queued": True})
+    late = timezone.now() - timedelta(seconds=40)
+    until = timezone.now() - timedelta(seconds=10)
+    ActionUnderWay.objects.update(asked_at=late, done_at=late, until=until)
+    lately(25)
+    assert not known(ago=0)
+    at_tick(102)
+    assert known(ago=0)
+
+
+def test_an_estimate_counts_where_a_tick_was_seen_lately():
+    at_tick(100)
+    act("sell", {"queued": True})
+    lately(19)
+    assert not known(ago=0)
+    ActionUnderWay.objects.update(tick=101)
+    GameSnapshot.objects.update(marks=[])
+    assert known(ago=0)
+
+
+def test_nothing_stays_in_doubt_for_ever():
+    """A server that tells no tick any more: ten minutes later the clock does."""
+    at_tick(100)
+    capture("get_status", STATUS, ago=0)
+    act("sell", {"queued": True})
+    lately(610)
+    assert not known(ago=0)
+    lately(620)
+    assert known(ago=0)
 
 
 # -- what overtakes a first answer ------------------------------------------------
@@ -158,8 +213,8 @@ def fly():
     assert row("get_status").confidence is Confidence.INVALIDATED
 
 
-def known(tool="get_status", content=STATUS):
-    capture(tool, content)
+def known(tool="get_status", content=STATUS, ago=None):
+    capture(tool, content, ago=ago)
     return row(tool).confidence is Confidence.FRESH
 
 
