@@ -125,7 +125,7 @@ async def _finish(work: Coroutine[Any, Any, T]) -> T:
 def _remember(answer: _Answer) -> int | None:
     """Store what the answer tells; the tick at which a queued action takes effect."""
     seen = answer.read()
-    if seen.request.policy == "mutation":
+    if _acts(seen.request):
         return _mutated(seen)
     if seen.request.policy == "snapshot" and not seen.result.is_error:
         _captured(seen)
@@ -134,6 +134,16 @@ def _remember(answer: _Answer) -> int | None:
     elif belongs_to(seen.result, seen.username):
         state.note_tick(username=seen.username, result=seen.result)
     return None
+
+
+def _acts(request: Request) -> bool:
+    """Whether a tool changes something that snapshots show.
+
+    Some do though they take no turn, and servers that mark no tool as reading call
+    them no mutation (captains_log_add, chat: API.md 1.8).
+    """
+    told = request.policy == "mutation"
+    return invalidation.is_mutation(request.name, told)
 
 
 def _captured(seen: _Seen) -> None:
@@ -215,7 +225,7 @@ def _lost(request: Request, username: str) -> None:
     """An answer was lost: of an action its outcome, of a drain the events."""
     if request.policy == "drain":
         doubts.lose_events(request.seat.mysis_id, username)
-    elif request.policy == "mutation":
+    elif _acts(request):
         _doubt(request, username)
 
 

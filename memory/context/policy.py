@@ -15,6 +15,8 @@ DRAINS = frozenset({"get_notifications"})
 #: Reads of our own tools that show a state.
 OWN_SNAPSHOTS = frozenset({"zoea_swarm_status", "zoea_list_myses"})
 SNAPSHOT_PREFIXES = ("get_", "view_", "list_")
+#: Actions that are named like a read.
+ACTION_NAMES = frozenset({"list_item", "list_ship_for_sale"})
 SNAPSHOT_NAMES = frozenset({"captains_log_list"})
 QUERY_PREFIXES = ("find_", "search_", "zoea_search_")
 QUERY_NAMES = frozenset({"captains_log_get", "zoea_recall"})
@@ -34,6 +36,8 @@ def policy_by_name(name: str) -> Policy:
     """The policy that a tool's name suggests when nothing else is known."""
     if name in DRAINS:
         return "drain"
+    if name in ACTION_NAMES:
+        return "mutation"
     if name in OWN_SNAPSHOTS or name in SNAPSHOT_NAMES:
         return "snapshot"
     if name.startswith(SNAPSHOT_PREFIXES):

@@ -8,6 +8,7 @@ from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
     confidence,
+    recharges,
     stale_paths,
 )
 from memory.gamestate.flight import SETTLES, TELLS_TICK
@@ -20,6 +21,8 @@ from memory.gamestate.text import line, title
 from memory.gamestate.types import Snapshot
 
 MAX_FACTS = 25
+RECHARGING = "recharging since"
+"""Said of a shield that was not full and may have grown by itself."""
 
 
 def section(scene: Scene, snapshot: Snapshot) -> Section:
@@ -122,7 +125,10 @@ def _fact_mark(scene: Scene, snapshot: Snapshot, fact: Fact) -> str:
         for path in fact.paths
         if path in snapshot.field_ticks
     ]
-    return f" (from an event at tick {max(merged)})" if merged else ""
+    said = [f"from an event at tick {max(merged)}"] if merged else []
+    if any(recharges(snapshot, scene.moment, path) for path in fact.paths):
+        said.append(RECHARGING)
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _is_untrue(scene: Scene, snapshot: Snapshot, fact: Fact) -> bool:

@@ -59,6 +59,9 @@ DEFAULT_THRESHOLDS: Mapping[str, Thresholds] = {
 }
 
 
+SHIELDS = ("ship.shield", "shield")
+
+
 class Confidence(StrEnum):
     """How far to believe a fact, best first."""
 
@@ -146,14 +149,19 @@ def confidence(
         return _of_path(snapshot, moment, path)
     marked = [Confidence.INVALIDATED] if stale_paths(snapshot) != () else []
     merged = [Confidence.MERGED] if snapshot.field_ticks else []
-    return worst([grade(snapshot, moment), *merged, *marked])
+    grown = (
+        [Confidence.AGEING]
+        if any(recharges(snapshot, moment, path) for path in SHIELDS)
+        else []
+    )
+    return worst([grade(snapshot, moment), *merged, *grown, *marked])
 
 
 def _of_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
     merged_at = _merge_tick(snapshot, path)
     if _is_marked(snapshot, path, merged_at):
         return Confidence.INVALIDATED
-    if _recharges(snapshot, path, merged_at, moment):
+    if recharges(snapshot, moment, path):
         return worst([grade(snapshot, moment), Confidence.AGEING])
     if merged_at is None:
         return grade(snapshot, moment)
@@ -173,13 +181,12 @@ def _is_counted(snapshot: Snapshot, path: str) -> bool:
     return any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
 
 
-def _recharges(
-    snapshot: Snapshot, path: str, merged_at: int | None, moment: Moment
-) -> bool:
-    """Whether a value has grown by itself since: a shield that was not full."""
+def recharges(snapshot: Snapshot, moment: Moment, path: str) -> bool:
+    """Whether a value may have grown by itself since: a shield that was not full."""
     head, _, name = path.rpartition(".")
     if name != "shield":
         return False
+    merged_at = _merge_tick(snapshot, path)
     content = paths.primary(snapshot.current)
     limit = f"{head}.max_shield" if head else "max_shield"
     now, most = paths.lookup(content, path), paths.lookup(content, limit)

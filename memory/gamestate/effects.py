@@ -240,6 +240,7 @@ _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (USE_ITEM, "use_item"),
     (REFIT, "install_mod uninstall_mod reload refit repair_module"),
     (SWITCH, "switch_ship buy_ship buy_listed_ship sell_ship"),
+    (SWITCH, "list_ship_for_sale"),
     (STORAGE, "deposit_items withdraw_items deposit_credits withdraw_credits"),
     (STORAGE, "send_gift"),
     (SELL_ORDER, "create_sell_order cancel_order list_item cancel_list buy_listing"),

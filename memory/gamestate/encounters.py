@@ -11,6 +11,9 @@ from memory.gamestate.outcomes import Data, Doubt, number_of, text_of
 
 SHIP_FIELDS = ("ship.hull", "ship.shield", "hull", "shield")
 LISTED_HULLS = ("ships.*.hull",)
+BATTLE = "get_battle_status"
+EXPERIENCE = ("player.skills", "player.skill_xp", "player.experience", "skills")
+SCORE = ("player.stats", *EXPERIENCE)
 STATUS_TOOLS = ("get_status", "get_state")
 SHIP_TOOLS = (*STATUS_TOOLS, "get_ship")
 
@@ -37,6 +40,8 @@ Reaction = Callable[[Draft, Data, Self], Doubt]
 
 def hit(draft: Draft, data: Data, me: Self) -> Doubt:
     """Damage to the own ship takes from the shield and from the hull."""
+    if draft.tool == BATTLE:
+        return ()
     target = text_of(data, "target_id", "target")
     if not any(
         me.is_meant(data.get(key)) for key in ("target", "target_id", "target_name")
@@ -71,6 +76,8 @@ def _of_the_list(draft: Draft) -> Doubt:
 
 
 def pirate_fight(draft: Draft, data: Data, me: Self) -> Doubt:
+    if draft.tool == BATTLE:
+        return ()
     if draft.tool not in SHIP_TOOLS:
         return _of_the_list(draft)
     doubt: list[str] = []
@@ -97,14 +104,18 @@ def pirate_near(draft: Draft, data: Data, me: Self) -> Doubt:
 
 
 def pirate_gone(draft: Draft, data: Data, me: Self) -> Doubt:
-    if draft.tool == "get_wrecks":
+    """A kill pays credits, and counts for skills, statistics and missions."""
+    if draft.tool in ("get_wrecks", "get_skills", BATTLE):
         return ()
+    if draft.tool == "get_active_missions":
+        return ("missions.*",)
     if draft.tool in STATUS_TOOLS:
         reward = number_of(data, "credits_reward", "credits_earned")
         if reward is None:
-            return ("player.credits", "credits")
+            return ("player.credits", "credits", *SCORE)
         for path in ("player.credits", "credits"):
             draft.add(path, reward)
+        return SCORE
     if draft.tool == "get_nearby":
         who = ("pirate_id", text_of(data, "pirate_id"))
         return _away(draft, ("pirates", "pirate_count"), who)

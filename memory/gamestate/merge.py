@@ -107,19 +107,25 @@ def written(
     draft.tick = snapshot.tick or 0
     marks = _marks(snapshot)
     doubts: list[tuple[Stale, int | None]] = []
-    own_tick = find_tick(snapshot.content) is not None
+    named = find_tick(snapshot.content)
+    # Any other tick in an answer may be of something else in it.
+    own_tick = named is not None and named[1]
     concerned = [n for n in ordered if does_something(n, snapshot.tool)]
     only_doubted = len(concerned) - MOST_WRITTEN
-    scratch = _draft(snapshot, known_of) if only_doubted > 0 else draft
+    # Asked with arguments it may be of another ship, or another place.
+    only_doubts = only_doubted > 0 or bool(snapshot.args)
+    scratch = _draft(snapshot, known_of) if only_doubts else draft
     for place, notice in enumerate(concerned):
         command = outcome_of(notice)
         own = _answered(marks, command, notice) if command else None
         if own is not None:
             marks.remove(own)
         when = relation(snapshot, notice, own_tick=own_tick)
+        if own is not None and _is_later(own, snapshot):
+            when = When.AFTER
         if when is When.BEFORE:
             continue
-        if place < only_doubted:
+        if place < only_doubted or snapshot.args:
             doubt = _touched(scratch, notice, known_of)
         else:
             doubt = _apply(draft, notice, known_of, sure=when is When.AFTER)
@@ -238,6 +244,12 @@ def _answered(marks: Sequence[Stale], command: str, notice: Notice) -> Stale | N
         if elapsed_seconds(each.at, notice.at) > notice.slack:
             return each
     return None
+
+
+def _is_later(mark: Stale, snapshot: Snapshot) -> bool:
+    """Whether an action was asked for when the snapshot had been taken."""
+    asked = mark.at
+    return asked is not None and elapsed_seconds(snapshot.captured_at, asked) > 0
 
 
 # -- one event -----------------------------------------------------------------

@@ -83,6 +83,10 @@ def yield_key(data: Data) -> tuple[object, ...]:
 # -- the account -------------------------------------------------------------
 
 
+XP = ("xp", "current_xp", "next_level_xp")
+"""The experience points of one skill, under the names that it has had."""
+
+
 def _everything(draft: Draft, data: Data, me: Self) -> Doubt:
     return ()
 
@@ -94,13 +98,21 @@ def _skill(draft: Draft, data: Data, me: Self) -> Doubt:
     if draft.tool in STATUS_TOOLS:
         for place in ("player.skills", "skills"):
             _learn(draft, place, skill, level)
-    elif draft.tool == "get_skills":
+        places = (f"player.skills.{skill}", f"skills.{skill}")
+        return (*_points(*places), "player.skill_xp", "player.experience")
+    if draft.tool == "get_skills":
         listed = draft.get("player_skills")
         if listed is None:
             _learn(draft, "skills", skill, level)
-        elif not _train(draft, listed, skill, level):
-            return ("player_skills",)
+            return _points(f"skills.{skill}")
+        trained = _train(draft, listed, skill, level)
+        return _points("player_skills.*") if trained else ("player_skills",)
     return None
+
+
+def _points(*places: str) -> tuple[str, ...]:
+    """What a new level changes beside the level: how far it is to the next."""
+    return tuple(f"{place}.{name}" for place in places for name in XP)
 
 
 def _learn(draft: Draft, place: str, skill: str, level: float) -> None:

@@ -23,6 +23,26 @@ SHAPE = re.compile(
 )
 
 
+def test_a_flight_is_told_with_its_goal_and_what_is_left():
+    flight = {"in_transit": True, "destination": "mars", "ticks_remaining": 3}
+    for tool, content in (
+        ("get_system", flight),
+        ("get_poi", flight),
+        ("get_status", {"location": flight}),
+    ):
+        text = render(state(snapshot(tool, content))).text
+        assert "- In transit: Yes to mars (3 ticks left)" in text, tool
+
+
+def test_a_shield_that_may_have_grown_says_so():
+    ship = {"hull": 9, "max_hull": 10, "shield": 2, "max_shield": 50}
+    text = render(state(snapshot("get_ship", {"ship": ship}, age=2))).text
+    assert "- Shield: 2/50 (recharging since)\n" in text
+    ship["shield"] = 50
+    text = render(state(snapshot("get_ship", {"ship": ship}, age=2))).text
+    assert "- Shield: 50/50\n" in text
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_golden(name):
     """Run with UPDATE_GOLDEN=1 to write the files anew, then read the difference."""

@@ -15,7 +15,8 @@ _CLOCK = re.compile(r"(?:(\d+) h )?(\d+) (seconds|minutes|min) ago")
 _MARK = re.compile(
     r"\s*\(?\bbefore ([^;()]+?)(?: at tick (\d+))?; call (\w+)(?: then)?\)?\s*$"
 )
-_MERGED = re.compile(r"\s*\(from an event at tick \d+\)\s*$")
+_MERGED = re.compile(r"\s*\(from an event at tick \d+(?:, recharging since)?\)\s*$")
+_GROWING = re.compile(r"\s*\(recharging since\)\s*$")
 _WAS = re.compile(r"\s*\(was [^()]*\)\s*$")
 _STALE = re.compile(r"\*\*Stale data:\*\* (?:also (.+)|(\w+)\b.* (?:is|was) )")
 _MORE = re.compile(r"(?: and |- and |- )\d+ more\b")
@@ -121,7 +122,7 @@ def _fact(
 ) -> tuple[str, Shown]:
     mark = _MARK.search(line) or _MARK.search(f" {section.note}")
     merged = _MERGED.search(line)
-    for pattern in (_MARK, _MERGED, _WAS):
+    for pattern in (_MARK, _MERGED, _GROWING, _WAS):
         line = pattern.sub("", line)
     label, colon, value = line.partition(": ")
     more = bool(_MORE.search(line)) or any(_MORE.match(f"- {c}") for c in children)

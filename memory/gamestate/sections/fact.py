@@ -85,8 +85,8 @@ def fact(label: str, value: str, *paths: str) -> Iterator[Fact]:
 
 def transit(view: View) -> Iterator[Fact]:
     """Where the ship is on its way to, in answers given during a flight."""
-    place = "location." if view.get("location.intransit") is True else ""
-    if view.get(f"{place}intransit") is not True:
+    place = "location." if view.get("location.in_transit") is True else ""
+    if view.get(f"{place}in_transit") is not True:
         return
     to = view.name(
         view.get(*(f"{place}{k}" for k in ("to_poi", "to_system", "destination")))
@@ -99,4 +99,4 @@ def transit(view: View) -> Iterator[Fact]:
             *([f"({ticks} ticks left)"] if ticks else []),
         ]
     )
-    yield Fact("In transit", words, (f"{place}intransit",))
+    yield Fact("In transit", words, (f"{place}in_transit",))
