@@ -72,6 +72,8 @@ LEFT_OUT = frozenset(
     {"register", "login", "logout", "get_map", "get_recipes", "get_commands"}
     | {"get_version", "chat", "forum_reply", "forum_create_thread"}
 )
+LEAST = 5
+"""Facts that are compared with the truth for each call of a play."""
 LOST = ("lost-answer", "502", "lost-session", "lost-transport", "429")
 SHAPED = ("null-lists", "text", "sse")
 
@@ -97,22 +99,19 @@ def heard(truth: Mapping[str, Any]) -> bool:
     return set(waiting) <= QUIET
 
 
-async def wrong(sandbox: SandboxServer, acts: list[str]) -> list[str]:
-    """The facts that are believed and not true."""
+async def wrong(sandbox: SandboxServer, acts: list[str]) -> tuple[int, list[str]]:
+    """How many facts are believed, and those of them that are not true."""
     truth = sandbox.truth("Ada Nova")
     if not heard(truth):
-        return []
+        return 0, []
     found = await cross(state.account_state, "Ada Nova")
-    moment, faults = Moment.of(found), []
+    moment, faults, believed = Moment.of(found), list[str](), 0
     for snapshot in found.snapshots:
         if snapshot.args or isinstance(snapshot.current, str):
             continue
         true = truth["snapshots"].get(snapshot.tool)
         if snapshot.tool == "get_skills":
             true = sandbox.answer("Ada Nova", "get_skills")
-        if "error" in (true or {}):
-            # It is about a place where the ship is no more.
-            continue
         for path in OWN.get(snapshot.tool, ()):
             if path in MOVING and found.current_tick != truth["tick"]:
                 # No answer has told yet that a tick has passed.
@@ -120,11 +119,12 @@ async def wrong(sandbox: SandboxServer, acts: list[str]) -> list[str]:
             level = confidence(snapshot, moment, path)
             if level not in (FRESH if path in MOVING else BELIEVED):
                 continue
+            believed += 1
             shown, real = (plain(lookup(one, path)) for one in (snapshot.current, true))
             if shown != real:
                 what = f"{snapshot.tool} {path} is {level}"
                 faults.append(f"{what}: {shown} for {real} {acts[-8:]}")
-    return faults
+    return believed, faults
 
 
 Game = tuple[Hours, SandboxServer]
@@ -138,7 +138,7 @@ class Play:
         self.box, sandbox = box, self.sandbox
         self.chance = random.Random(seed)  # noqa: S311
         self.acts: list[str] = []
-        self.merged = 0
+        self.merged = self.believed = 0
         self.rival = Rival(sandbox, self.chance)
         listed = sorted(set(sandbox.game.tools) - LEFT_OUT)
         often = ["mine", "mine", "travel", *(name for name in OWN if name in listed)]
@@ -172,7 +172,9 @@ class Play:
             await self._look()
 
     async def _look(self) -> None:
-        assert await wrong(self.sandbox, self.acts) == []
+        believed, faults = await wrong(self.sandbox, self.acts)
+        assert faults == []
+        self.believed += believed
         rows = await cross(state.state_rows, "Ada Nova")
         self.merged += sum(Confidence.MERGED in r.fields.values() for r in rows)
 
@@ -223,6 +225,7 @@ async def test_what_is_believed_is_true(game: Game, seed: int, mysis: Mysis) -> 
     await play.open()
     assert play.merged > 0
     await play.on(70)
+    assert play.believed > 70 * LEAST, "what is not looked at cannot be wrong"
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -232,3 +235,4 @@ async def test_it_is_true_as_well_where_answers_are_lost_or_odd(
     play = await start(game, mysis, 100 + seed)
     await play.open()
     await play.on(70, (*LOST, *SHAPED))
+    assert play.believed > 70 * LEAST
