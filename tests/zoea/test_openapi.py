@@ -62,7 +62,7 @@ CHECKS = [
 ]
 # Without shrinking: a failure is told as it was found, and soon.
 BOUNDED = settings(
-    max_examples=20,
+    max_examples=8,
     deadline=None,
     database=None,
     phases=[Phase.generate],

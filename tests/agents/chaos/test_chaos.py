@@ -6,7 +6,7 @@ from .play import Options, fly
 
 
 def test_every_turn_call_action_and_message_is_accounted_for() -> None:
-    report = fly(Options(myses=8, seconds=25, webs=1, worker=9, web=13, postgres=17))
+    report = fly(Options(myses=8, seconds=20, webs=1, worker=7, web=10, postgres=13))
     assert report.faults == []
     assert set(report.struck) == {"worker", "web", "postgres"}
     assert report.deaths >= sum(report.struck.values()) - 1
