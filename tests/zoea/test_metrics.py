@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from websockets.asyncio.client import connect
 
-from agents import actions, hints
+from agents import actions, hints, scheduling
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.server import running
 from zoea.auth.tokens import create_token
@@ -55,12 +55,16 @@ def test_strangers_get_401_unless_it_is_public(settings, bearer) -> None:
 
 @pytest.mark.django_db
 def test_the_fleet_in_numbers(bearer) -> None:
+    # Flushing between tests leaves the queue of others as it is.
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_jobs")
     before = values(read(bearer).content.decode())
     ada = make_mysis(name="Ada", state="running", input_tokens=70, output_tokens=7)
     make_mysis(name="Bob", cost="0.25", account=make_account(username="Secretive"))
     make_turn(ada, outcome="done")
     make_memory(ada, content="a word nobody may see")
     actions.send_message(mysis=ada, text="Go.", by="me")
+    scheduling.schedule(ada, trigger="message")
     answer = read(bearer)
     assert answer["Content-Type"].startswith("text/plain; version=0.0.4")
     now = values(answer.content.decode())

@@ -356,7 +356,7 @@ async def test_a_view_over_budget_is_summarised_too(
     worn: Mysis, provider: FakeProvider
 ):
     """What is dropped from the view is in the request, and counts as replaced."""
-    await in_db(ContextPolicy.objects.update)(budget_tokens=16_000, budget_reserve=500)
+    await in_db(ContextPolicy.objects.update)(budget_tokens=20_000, budget_reserve=500)
     await in_db(_more)(worn, words=900)
     provider.answer(completion(GOOD))
     provider.answer(completion("Aye."))

@@ -15,8 +15,8 @@ from .conftest import fly
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 TOO_LONG = (
-    "This model's maximum context length is 14000 tokens. However, your messages "
-    "resulted in 15333 tokens. Please reduce the length of the messages."
+    "This model's maximum context length is 19000 tokens. However, your messages "
+    "resulted in 20333 tokens. Please reduce the length of the messages."
 )
 
 
@@ -24,7 +24,7 @@ def _fill(mysis: Mysis) -> None:
     # Without summaries, which would be asked for in between.
     mysis.policy = ContextPolicy.objects.create(name="all", strategy="full")
     mysis.save()
-    for number in range(30):
+    for number in range(40):
         text = f"Step {number}. " + "word " * 300
         make_memory(mysis, role="assistant", content=text)
 

@@ -16,7 +16,8 @@ SAME_AS = {
     "hunt": "attack", "battle": "attack",
     "rename_ship": "name_ship", "scrap_wreck": "salvage_wreck",
     "refit": "install_mod", "repair_module": "install_mod",
-    "buy_listed_ship": "buy_ship", "list_item": "create_sell_order",
+    "buy_listed_ship": "buy_ship", "list_ship_for_sale": "sell_ship",
+    "list_item": "create_sell_order",
     "cancel_list": "cancel_order", "buy_listing": "buy",
 }  # fmt: skip
 # Told over the socket alone, or nothing that the era's own actions lead to.
