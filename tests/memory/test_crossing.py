@@ -13,39 +13,9 @@ from memory import state, under_way
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, read_result
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
+from tests.memory.capturing import STATUS, act, at_tick, capture, levels
 
 pytestmark = pytest.mark.django_db
-
-STATUS = {
-    "player": {"username": "Ada", "credits": 5, "current_poi": "belt"},
-    "ship": {"fuel": 9, "max_fuel": 20, "cargo": [], "cargo_used": 0},
-}
-REFUSED = "Error: no_resources: Nothing to mine here"
-
-
-def capture(tool, content=None, *, username="Ada", args=None):
-    text = json.dumps(STATUS if content is None else content)
-    return state.capture(
-        username=username,
-        tool=tool,
-        args=args or {},
-        text=text,
-        result=read_result(text),
-    )
-
-
-def act(tool, answer, *, username="Ada"):
-    return state.invalidate(
-        username=username, tool=tool, args={}, result=read_result(answer), mutation=True
-    )
-
-
-def at_tick(tick, username="Ada"):
-    state.note_tick(username=username, result=read_result({"current_tick": tick}))
-
-
-def levels(username="Ada"):
-    return {row.tool: row.confidence for row in state.state_rows(username)}
 
 
 # -- what crosses on its way ----------------------------------------------------
