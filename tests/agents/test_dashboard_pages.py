@@ -1,0 +1,319 @@
+"""What the live pages are made of: what they take in, their rows and figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from agents import actions, events
+from agents.dashboard import charts, feed, fleet, fragments, health, lines
+from agents.dashboard.dirty import Dirty
+from agents.dashboard.pages import FleetPage, MysisPage
+from agents.dashboard.shared import Shared
+from agents.events import Item, Kind
+from memory.models import GameSnapshot
+from tests.browser.scenes import TICK, play, talk, work
+from tests.factories import make_memory, make_mysis, make_turn
+
+
+def item(number: int, kind: str, mysis: int | None = None, **data: Any) -> Item:
+    """An event as the hub hands it out."""
+    at = events.iso(timezone.now())
+    return Item(id=number, kind=kind, at=at, mysis=mysis, data=data)
+
+
+def test_a_gap_is_bridged_by_starting_from_the_newest_page(db: None):
+    mysis = make_mysis(name="Ada")
+    rows = [make_memory(mysis, content=f"order {n}.") for n in range(260)]
+    page = MysisPage(mysis, after=rows[0].pk)
+    [*_, log] = page.snapshot(0)
+    assert re.match('<div id="log" data-v="[0-9a-f]+" hx-swap-oob="innerHTML">', log)
+    assert "order 259." in log
+    assert "order 100." not in log
+    assert f"before={rows[210].pk}" in log
+    assert page.after == rows[-1].pk
+
+
+def test_a_pending_answer_is_sent_once_when_it_comes(db: None):
+    mysis = make_mysis(name="Ada")
+    row = make_memory(mysis, role="tool", content="", pending=True, tool_name="mine")
+    page = MysisPage(mysis, after=0)
+    page.snapshot(0)
+    dirty = Dirty()
+    dirty.add(item(1, Kind.MEMORY_ADDED, mysis.pk))
+    assert not any(f"line-{row.pk}" in part for part in page.changes(dirty))
+    row.content, row.pending = "got 3 ore", False
+    row.save()
+    dirty.add(item(2, Kind.MEMORY_ADDED, mysis.pk))
+    [swap] = [part for part in page.changes(dirty) if f"line-{row.pk}" in part]
+    assert 'hx-swap-oob="outerHTML"' in swap
+    dirty.add(item(3, Kind.MEMORY_ADDED, mysis.pk))
+    assert not any(f"line-{row.pk}" in part for part in page.changes(dirty))
+
+
+def test_a_filtered_page_takes_in_and_lets_go(db: None):
+    ada = make_mysis(name="Ada", state="running")
+    make_mysis(name="Brahe", state="stopped")
+    page = FleetPage(fleet.View(state="running"))
+    page.snapshot(0)
+    assert page.ids == [ada.pk]
+    actions.stop_mysis(mysis=ada, by="system")
+    dirty = Dirty()
+    dirty.add(item(1, Kind.MYSIS_STATE, ada.pk))
+    assert any("No Mysis matches." in part for part in page.changes(dirty.take(60)))
+
+
+def test_a_flush_takes_a_bounded_share(db: None):
+    dirty = Dirty()
+    for number in range(100):
+        dirty.add(item(number + 1, Kind.TOOL_CALLED, number))
+    assert len(dirty.take(60).myses) == 60
+    assert dirty
+    assert len(dirty.take(60).myses) == 40
+    assert not dirty
+
+
+def test_many_viewers_draw_once(db: None):
+    shared = Shared(kept=2)
+    made: list[str] = []
+
+    def make(key: str) -> Callable[[], str]:
+        def making() -> str:
+            made.append(key)
+            return key.upper()
+
+        return making
+
+    for key in ("a", "a", "b", "a"):
+        assert shared.get(key, make(key)) == key.upper()
+    assert made == ["a", "b"]
+    shared.get("c", make("c"))
+    shared.get("a", make("a"))
+    assert made == ["a", "b", "c", "a"]
+
+
+def test_a_failure_is_not_shared_for_ever(db: None):
+    shared = Shared()
+    with pytest.raises(ZeroDivisionError):
+        shared.get("a", lambda: 1 // 0)
+    assert shared.get("a", lambda: 1) == 1
+
+
+# -- rows and figures ----------------------------------------------------------
+
+
+def test_the_fleet_costs_the_same_queries_at_any_size(
+    db: None, django_assert_num_queries: Any
+):
+    def add(name: str) -> None:
+        mysis = make_mysis(name=name, state="running")
+        play(mysis)
+        talk(mysis)
+        work(mysis, turns=2)
+
+    add("Ada")
+    fleet.rows_of(fleet.View(), timezone.now())
+    with django_assert_num_queries(8):
+        assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 1
+    for number in range(4):
+        add(f"M{number}")
+    # Snapshots that nobody has read yet come with one query more, and once.
+    with django_assert_num_queries(9):
+        assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 5
+    with django_assert_num_queries(8):
+        assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 5
+
+
+def test_a_snapshot_that_was_written_anew_is_read_anew(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    play(mysis, credits=5)
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.credits == 5
+    found = GameSnapshot.objects.get(tool_name="get_status")
+    found.content = found.content.replace('"credits": 5', '"credits": 6')
+    found.save()
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.credits == 6
+    found.delete()
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.credits is None
+
+
+def test_a_row_tells_what_is_known(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    play(mysis, stale=True)
+    work(mysis, turns=7)
+    talk(mysis)
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.credits == 11_153
+    assert row.standing.credits_doubt
+    assert row.standing.location == "Sol > Asteroid Belt Alpha"
+    assert [badge.tool for badge in row.standing.badges] == ["get_status", "get_map"]
+    assert row.said is not None
+    assert row.said.text == "get_status(deep=2)"
+    assert row.gauge is not None
+    assert row.gauge.limit == 120_000
+    # Seven of work, one of talk; the sixth of work failed.
+    assert (row.hour.turns, row.hour.failures) == (8, 1)
+    assert row.hour.cost == Decimal("0.028")
+
+
+def test_old_turns_do_not_count(db: None):
+    mysis = make_mysis()
+    turn = make_turn(mysis)
+    type(turn).objects.update(started_at=timezone.now() - timedelta(hours=2))
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.hour.turns == 0
+
+
+def test_what_cannot_be_read_is_no_crash(db: None):
+    mysis = make_mysis()
+    strange = ["x", {"function": None}, {"function": {"name": None}}, None]
+    make_memory(mysis, role="assistant", content="", tool_calls=strange)
+    broken = {"function": {"name": "f", "arguments": '{"a": '}}
+    make_memory(mysis, role="assistant", content="", tool_calls=[broken])
+    make_memory(mysis, role="tool", content='{"a": ' * 3000)
+    make_memory(mysis, role="tool", content="[" * 3000)
+    found = lines.newest(mysis.pk, mysis.name)
+    assert [len(one.calls) for one in found] == [1, 1, 0, 0]
+    assert found[1].calls[0].args == '{"a": '
+    assert found[2].clipped
+    fragments.log_lines(found, "x")
+
+
+@pytest.mark.parametrize(
+    ("used", "level", "percent"),
+    [(0, "ok", 0), (69_999, "ok", 70), (70_000, "high", 70), (95_000, "full", 95)],
+)
+def test_gauge_levels(used: int, level: str, percent: int):
+    stats = {"tokens_by_category": {"user": used}, "budget": 108_000, "reserve": 8_000}
+    gauge = charts.gauge(stats)
+    assert gauge is not None
+    assert (gauge.level, gauge.percent) == (level, percent)
+
+
+def test_an_overfull_gauge_stays_in_its_frame():
+    stats = {"tokens_by_category": {"user": 90, "tool": 90}, "budget": 100}
+    gauge = charts.gauge(stats)
+    assert gauge is not None
+    assert gauge.percent == 180
+    last = gauge.segments[-1]
+    assert last.x + last.width == pytest.approx(100)
+
+
+def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
+    mysis = make_mysis(name="Ada")
+    calls = [("get_status", True), ("mine", True), ("get_ship", False)]
+    items = [
+        item(n, Kind.TOOL_CALLED, mysis.pk, tool=tool, ok=ok, arguments={})
+        for n, (tool, ok) in enumerate(calls, 1)
+    ]
+    told = feed.of_items(items)
+    assert [line.text for line in told] == ["get_ship(): refused", "mine()"]
+    for one in items:
+        events.append(Kind.TOOL_CALLED, mysis_id=mysis.pk, data=one["data"])
+    assert [line.text for line in feed.newest()] == [line.text for line in told]
+
+
+def test_growing_old_is_no_news(db: None):
+    mysis = make_mysis(name="Ada")
+    for number, level in enumerate(("ageing", "stale", "invalidated"), 1):
+        data = {"tool": "get_map", "reason": "player_died", "confidence": level}
+        events.append(Kind.SNAPSHOT_STALE, mysis_id=mysis.pk, data=data)
+        items = [item(number, Kind.SNAPSHOT_STALE, mysis.pk, **data)]
+        assert bool(feed.of_items(items)) is (level == "invalidated")
+    [line] = feed.newest()
+    assert (line.stale, line.text) == ("get_map", "after player_died")
+
+
+def test_what_an_action_made_stale_stands_on_its_line(db: None):
+    ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
+    stale = [("get_status", "mine"), ("get_ship", "mine"), ("get_map", "jump")]
+    items = [
+        item(n, Kind.SNAPSHOT_STALE, ada.pk, tool=tool, reason=reason, tick=7)
+        for n, (tool, reason) in enumerate(stale, 1)
+    ]
+    called = {"tool": "mine", "ok": True, "arguments": {}}
+    items.append(item(4, Kind.TOOL_CALLED, brahe.pk, **called))
+    items.append(item(5, Kind.TOOL_CALLED, ada.pk, **called))
+    told = feed.of_items(items)
+    assert [(line.name, line.text, line.stale) for line in told] == [
+        ("Ada", "mine()", ""),
+        ("Brahe", "mine()", ""),
+        ("Ada", "after jump at tick 7", "get_map"),
+        ("Ada", "after mine at tick 7", "get_ship, get_status"),
+    ]
+    told = feed.of_items([*items[:2], items[3], items[4]])
+    assert [(line.name, line.stale) for line in told] == [
+        ("Ada", "get_ship, get_status"),
+        ("Brahe", ""),
+    ]
+
+
+def test_a_fact_that_an_action_changed_is_named(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    play(mysis)
+    GameSnapshot.objects.filter(tool_name="get_status").update(
+        stale_reason="mine", stale_tick=TICK, stale_fields=["ship.cargo_used"]
+    )
+    GameSnapshot.objects.filter(tool_name="get_map").delete()
+    [row] = fleet.load([mysis.pk], timezone.now())
+    [badge] = row.standing.badges
+    assert (badge.title, badge.confidence) == ("Cargo", "partly")
+    assert not row.standing.credits_doubt
+
+
+def test_every_kind_has_words(db: None):
+    for kind in Kind:
+        line = feed.line(1, kind, timezone.now(), {}, None)
+        assert line.text
+        assert line.icon in feed.ICONS.values()
+
+
+def test_the_feed_says_what_happened_and_links_to_it(db: None):
+    ada = make_mysis(name="Ada")
+    said = {"memory_id": 4, "role": "assistant", "origin": "agent"}
+    happened: list[tuple[Kind, dict[str, Any]]] = [
+        (Kind.TURN_STARTED, {"turn": 70, "number": 7, "trigger": "nudge"}),
+        (Kind.MEMORY_ADDED, {"memory_id": 5, "role": "tool", "origin": "tool"}),
+        (Kind.MEMORY_ADDED, said),
+        (Kind.TURN_FINISHED, {"turn": 70, "number": 7, "outcome": "done"}),
+    ]
+    named = feed.names([ada.pk])[ada.pk]
+    now = timezone.now()
+    told = [feed.line(1, kind, now, data, named) for kind, data in happened]
+    assert [(line.text, line.link) for line in told] == [
+        ("turn 7 begins", "/turns/70/"),
+        ("gets a tool result", "/myses/Ada/?at=5"),
+        ("says something", "/myses/Ada/?at=4"),
+        ("turn 7 ends: done", "/turns/70/"),
+    ]
+    gone = feed.line(9, Kind.MEMORY_ADDED, now, said, None)
+    assert gone.link == ""
+
+
+def test_who_tries_again_is_no_picture_of_health(db: None):
+    waiting = make_mysis(
+        name="Ada",
+        state="running",
+        activity="waiting to try again",
+        last_error="The provider is out of reach. " * 40,
+        last_memory_at=timezone.now(),
+    )
+    make_mysis(name="Brahe", state="running", last_memory_at=timezone.now())
+    [trouble] = health.look(timezone.now()).troubles
+    assert (trouble.name, trouble.remedy) == ("Ada", "It tries again by itself.")
+    assert len(trouble.text) <= 200
+    head = {
+        one.id: one.html for one in fragments.fleet_head(health.look(timezone.now()))
+    }
+    assert "All is well" not in head["fleet-health"]
+    waiting.last_error = ""
+    waiting.save()
+    assert health.look(timezone.now()).troubles == ()
