@@ -9,11 +9,12 @@ from datetime import timedelta
 import pytest
 
 from memory.gamestate.confidence import Confidence, Moment, confidence
+from memory.gamestate.merge import known, merge
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Stale
 
-from .builders import NOW, PACE, TICK
-from .merging import STATUS, believed, merged, notice, value
+from .builders import NOW, PACE, TICK, snapshot
+from .merging import ME, STATUS, believed, merged, notice, value
 
 KILL = {"pirate_id": "x", "credits_reward": 40, "xp_gained": 25}
 
@@ -93,7 +94,8 @@ def test_a_tick_of_something_else_in_an_answer_is_not_its_own():
         "1", "mining_yield", {"resource_id": "ore_iron", "quantity": 5},
         tick=99, exact=True, at=NOW - timedelta(seconds=40),
     )  # fmt: skip
-    found = merged("get_cargo", told, content=content, tick=107)
+    row = snapshot("get_cargo", content, tick=97)
+    found = merge(row, [told], known(ME, [row]), TICK)
     assert value(found, "used") == 10
 
 
