@@ -69,7 +69,7 @@ def steps(before: datetime) -> Iterator[Step]:
         ("events", Event.objects.filter(created_at__lt=before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
-        yield Step(what, rows.count(), _removal(rows))
+        yield Step(what, rows.count(), removal(rows))
 
 
 def old_turns(before: datetime) -> list[int]:
@@ -186,7 +186,9 @@ def _lock(table: str, mode: str) -> None:
 # -- batches -----------------------------------------------------------------------
 
 
-def _removal(rows: QuerySet[Any]) -> Callable[[], Iterator[int]]:
+def removal(rows: QuerySet[Any]) -> Callable[[], Iterator[int]]:
+    """How to remove rows batch after batch; it tells how many each time."""
+
     def remove() -> Iterator[int]:
         while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
             yield from _remove(rows.model._default_manager, ids)

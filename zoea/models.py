@@ -42,13 +42,19 @@ class SignInLink(models.Model):
 
 
 class IdempotencyRecord(models.Model):
-    """The answer given to a write, for a client that repeats it."""
+    """The answer given to a write, for a client that repeats it.
+
+    No ``status`` as long as it runs. One ``apart`` commits by itself, not together with
+    this row: what became of it is not known from the row alone.
+    """
 
     actor = models.CharField(max_length=200)
     key = models.CharField(max_length=200)
     request_digest = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True)
     body = models.TextField(blank=True)
+    # The default of the database: an older web server writes rows without it.
+    apart = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -20,6 +20,7 @@ from agents.tools.types import ToolResult
 from memory.models import GameSnapshot, Memory
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
+from zoea.models import IdempotencyRecord
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REGISTER = {
@@ -199,6 +200,67 @@ def test_a_repeated_command_is_done_once(
     again = operator.post("/myses/Ada/command", body, **key)
     assert first.status_code == again.status_code == 200
     assert first.json() == again.json()
+    assert ada.memories.filter(role="tool").count() == 1
+
+
+KEY = {"Idempotency-Key": "4711"}
+GET_VERSION = {"tool": "get_version"}
+
+
+def test_a_refused_command_may_be_sent_again_under_its_key(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    waiting = make_memory(ada, role="tool", pending=True, content="")
+    busy = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+    assert (busy.status_code, busy.json()["code"]) == (409, "busy")
+    manual._end(waiting.pk, ToolResult("done", is_error=False))
+    assert operator.post("/myses/Ada/command", GET_VERSION, **KEY).status_code == 200
+
+
+def test_a_command_that_was_not_run_may_be_sent_again_under_its_key(
+    ada: Mysis, operator: Program, settings: Settings
+) -> None:
+    settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:9/mcp"
+    away = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+    assert (away.status_code, away.json()["code"]) == (503, "game_unreachable")
+    with SandboxServer() as server:
+        settings.SPACEMOLT_MCP_URL = server.url
+        again = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+    assert again.status_code == 200
+
+
+def test_a_command_that_broke_off_is_never_run_again_under_its_key(
+    sandbox: SandboxServer,
+    ada: Mysis,
+    operator: Program,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def broken(self: Toolbox, name: str, arguments: str) -> ToolResult:
+        raise RuntimeError("the process runs out of memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Toolbox, "call", broken)
+        failed = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+        assert failed.status_code == 500
+    again = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+    assert again.status_code == 409
+    assert again.json()["code"] == "idempotency_outcome_unknown"
+    assert ada.memories.filter(role="tool").count() == 1
+
+
+def test_the_key_of_a_killed_process_s_command_stays_taken(
+    sandbox: SandboxServer, ada: Mysis, operator: Program
+) -> None:
+    """While it may run, and after that: nobody knows what became of it."""
+    operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+    record = IdempotencyRecord.objects.filter(key="4711")
+    for age, code in (
+        (timedelta(minutes=14), "idempotency_in_progress"),
+        (timedelta(hours=23), "idempotency_outcome_unknown"),
+    ):
+        record.update(status=None, body="", created_at=timezone.now() - age)
+        again = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+        assert (again.status_code, again.json()["code"]) == (409, code)
     assert ada.memories.filter(role="tool").count() == 1
 
 

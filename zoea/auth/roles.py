@@ -15,6 +15,7 @@ API_ROOT = "/api/v1"
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _PURE = re.compile(r"/context/assemble/?")
+_COMMAND = re.compile(r"/myses/[^/]+/command/?")
 _STEERING = re.compile(r"/myses/[^/]+/(?:start|stop|message|command)/?|/broadcasts/?")
 
 
@@ -59,10 +60,19 @@ def required_role(method: str, path: str) -> Role:
     """What a request to the API needs (SURFACES section 6, Roles)."""
     if method.upper() in READS:
         return Role.VIEWER
-    route = path.removeprefix(API_ROOT)
-    if method.upper() == "POST":
-        if _PURE.fullmatch(route):
-            return Role.VIEWER
-        if _STEERING.fullmatch(route):
-            return Role.OPERATOR
+    if is_pure(method, path):
+        return Role.VIEWER
+    if method.upper() == "POST" and _STEERING.fullmatch(path.removeprefix(API_ROOT)):
+        return Role.OPERATOR
     return Role.ADMIN
+
+
+def is_pure(method: str, path: str) -> bool:
+    """Whether a POST only computes: it writes nothing and may be repeated at will."""
+    route = path.removeprefix(API_ROOT)
+    return method.upper() == "POST" and _PURE.fullmatch(route) is not None
+
+
+def commits_apart(path: str) -> bool:
+    """Whether a write speaks to the game, and so commits step by step by itself."""
+    return _COMMAND.fullmatch(path.removeprefix(API_ROOT)) is not None

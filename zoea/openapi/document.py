@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from zoea.auth.roles import API_ROOT
+from zoea.auth.roles import API_ROOT, is_pure
 
 from . import errors, examples, views
 from .made_up import example_of
@@ -60,7 +60,7 @@ def _complete(path: str, method: str, operation: Json, schemas: Json) -> None:
     operation["responses"] = answers
     for status in errors.refusals_of(method, path, operation):
         answers.setdefault(status, errors.reference(status))
-    if method != "get":
+    if method != "get" and not is_pure(method, path):
         named = {"$ref": "#/components/parameters/IdempotencyKey"}
         operation.setdefault("parameters", []).append(named)
     shape = views.ANSWERS.get((method, path))

@@ -14,7 +14,8 @@ IDEMPOTENCY_KEY: Json = {
     "in": "header",
     "required": False,
     "description": "The write is done once within 24 hours, however often it is sent "
-    "under this key; the repeated answer carries `Idempotent-Replayed: true`.",
+    "under this key; the repeated answer carries `Idempotent-Replayed: true`. What was "
+    "refused is not remembered.",
     "schema": {"type": "string", "pattern": "^[ -~]{1,200}$"},
     "example": "order-4711",
 }
@@ -64,7 +65,8 @@ REFUSALS: dict[str, tuple[str, str, Json, Json]] = {
     "409": (
         "Conflict",
         "Not in this state, or the first request under the same Idempotency-Key still "
-        "runs; the sentence says what to do.",
+        "runs, broke off with an unknown outcome, or had an answer too long to be kept; "
+        "the sentence says what to do.",
         {
             "detail": "Ada is stopped. Start it, then send again.",
             "code": "stopped",

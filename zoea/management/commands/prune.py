@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from agents.retention import steps
 from memory.management.progress import bar
+from zoea.retention import steps
 
 MOST_DAYS = 36_500
 
@@ -27,7 +27,8 @@ class Command(BaseCommand):
 
     help = (
         "Remove what is older than so many days: turns with their calls and what "
-        "these were sent, messages, events, and snapshots from before a logout. "
+        "these were sent, messages, events, and snapshots from before a logout; and "
+        "answers kept for repeated writes, after their day. "
         "Kept is what the summary in use, a pin or an open turn needs, the newest "
         "order, and whatever a call that stays was sent."
     )
