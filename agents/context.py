@@ -25,7 +25,7 @@ from memory.preview import Prepared, Subject, prepare
 from .actions import ActionError
 from .llm.endpoints import resolve
 from .llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
-from .llm.types import Endpoint, ModelError
+from .llm.types import Endpoint, ModelError, longest_answer
 from .models import Broadcast, Mysis, ToolCatalogue
 from .summarizing import current_prompt
 from .tools.offer import FOR_MYSES, SENDING
@@ -90,7 +90,7 @@ def subject_of(
         fetched=fetches_events(given),
         strategy=chosen,
         options=given,
-        budget=budget or budget_of(policy, endpoint),
+        budget=budget or _budget(mysis, policy, endpoint),
         dialect=endpoint.dialect if endpoint else "openai",
         tool_policy={tool["name"]: tool["policy"] for tool in tools},
         tools_tokens=tokens_of(tools, learnt),
@@ -140,11 +140,31 @@ def shortened(text: str) -> str:
     return f"{text[:LONGEST_BROADCAST]}… (the rest is in the message itself)"
 
 
-def budget_of(policy: ContextPolicy, endpoint: Endpoint | None) -> Budget:
-    """The policy's budget, never more than the window of the model."""
+def _budget(mysis: Mysis, policy: ContextPolicy, endpoint: Endpoint | None) -> Budget:
+    answer = longest_answer(mysis.model_settings, endpoint)
+    return narrowed(budget_of(policy, endpoint, answer), mysis.narrowed_view())
+
+
+def budget_of(
+    policy: ContextPolicy, endpoint: Endpoint | None, answer: int = 0
+) -> Budget:
+    """The policy's budget; with the answer's tokens never more than the window.
+
+    Providers refuse a request whose ``max_tokens`` go beyond the window together with
+    the context. Where they leave next to nothing, a part of it is kept all the same.
+    """
     window = endpoint.window if endpoint else LARGEST_BUDGET
     tokens = min(policy.budget_tokens, window)
-    return Budget(tokens, min(policy.budget_reserve, tokens // RESERVE_SHARE))
+    least = tokens // RESERVE_SHARE
+    reserve = max(min(policy.budget_reserve, least), tokens + answer - window)
+    return Budget(tokens, min(reserve, tokens - least))
+
+
+def narrowed(budget: Budget, within: int) -> Budget:
+    """The same reserve, and a view of so many tokens at most; 0 is no bound."""
+    if not within:
+        return budget
+    return replace(budget, tokens=min(budget.tokens, within + budget.reserve))
 
 
 def _endpoint(mysis: Mysis) -> Endpoint | None:

@@ -15,6 +15,10 @@ ChatMessage = Mapping[str, Any]
 """One message in the OpenAI chat form (anthropic dialect: in Anthropic's)."""
 
 
+ANTHROPIC_ANSWER = 8_000
+"""``max_tokens`` of its requests where the settings of the Mysis name none."""
+
+
 class ModelError(Exception):
     """A model call that cannot be made or was refused.
 
@@ -117,3 +121,14 @@ class Endpoint:
     def dialect(self) -> Dialect:
         """The form that its messages must have."""
         return "anthropic" if self.kind == "anthropic" else "openai"
+
+
+def longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> int:
+    """The tokens of an answer that a request asks for at most; 0 where it does not say.
+
+    Anthropic wants them named in every request.
+    """
+    most = settings.get("max_tokens")
+    if isinstance(most, int) and most > 0:
+        return most
+    return ANTHROPIC_ANSWER if endpoint and endpoint.kind == "anthropic" else 0

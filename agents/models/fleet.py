@@ -13,6 +13,7 @@ from django.core.validators import (
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
+from django.utils import timezone
 
 from agents import vault
 from agents.validators import NAME, check_model_settings, check_visible
@@ -137,6 +138,12 @@ class Mysis(models.Model):
     # What that is judged by: digests of its last calls and results, and empty turns.
     trail = models.TextField(blank=True, default="", db_default="", editable=False)
     empty_turns = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    # A view that fitted after a refusal that named no limit; for its model, for a while.
+    view_tokens = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    view_model = models.CharField(
+        max_length=300, blank=True, default="", db_default="", editable=False
+    )
+    view_until = models.DateTimeField(null=True, blank=True, editable=False)
     nudges = models.PositiveIntegerField(default=0, editable=False)
     # Turns in a row that the model or the game failed; back-off grows with it.
     failures = models.PositiveIntegerField(default=0, editable=False)
@@ -173,6 +180,12 @@ class Mysis(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def narrowed_view(self) -> int:
+        """The tokens that its views are held to for a while; 0 where they are not."""
+        if self.view_until is None or self.view_model != self.model:
+            return 0
+        return self.view_tokens if timezone.now() < self.view_until else 0
 
 
 class Pin(models.Model):

@@ -72,12 +72,15 @@ class Prepared:
     estimated: int
 
 
-def look(begun: Begun, *, fold_tokens: int = 0, summary_calls: int = 0) -> View:
+def look(
+    begun: Begun, *, fold_tokens: int = 0, summary_calls: int = 0, within: int = 0
+) -> View:
     """Assemble what the next call would be sent; reads only.
 
     It is done before the row is locked, so that a stop never waits for it.
     ``fold_tokens`` bounds the history of which a summary may be asked for,
-    ``summary_calls`` is how many requests were made for the one that it shows.
+    ``summary_calls`` is how many requests were made for the one that it shows, and
+    ``within`` the most tokens of the view, 0 where only its budget bounds it.
     """
     mysis = going_on(begun).first()
     if mysis is None:
@@ -86,7 +89,8 @@ def look(begun: Begun, *, fold_tokens: int = 0, summary_calls: int = 0) -> View:
     known = replace(
         subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
     )
-    return prepare(replace(subject, compaction=known))
+    budget = context.narrowed(subject.budget, within)
+    return prepare(replace(subject, compaction=known, budget=budget))
 
 
 @transaction.atomic

@@ -16,14 +16,13 @@ from asgiref.sync import ThreadSensitiveContext
 from agents.budgets import BudgetSpentError
 from agents.context import remember_tools
 from agents.llm.asking import ready
-from agents.llm.overflow import is_overflow, limit_of
+from agents.llm.overflow import is_overflow
 from agents.llm.types import Endpoint, ModelError
-from agents.llm.windows import learn
 from agents.models import Turn
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.types import GameUnreachableError, ToolResult
 
-from . import answers, calls, records
+from . import answers, calls, fitting, records
 from . import ending as endings
 from .answers import PendingCall
 from .asking import ask
@@ -31,13 +30,12 @@ from .calls import Prepared
 from .compacting import compact
 from .crossing import step
 from .fetching import fetch_events
+from .fitting import Fit
 from .pacing import Ending
 from .records import Begun, VoidedError
 from .stopping import Guarded, watch
 from .stuck import Tried, tried
 
-#: The part of a refused context that is tried where the provider names no limit.
-SMALLER = 0.75
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 
 T = TypeVar("T")
@@ -50,12 +48,16 @@ class WindowError(Exception):
 
 @dataclass
 class Progress:
-    """What a turn has come to so far."""
+    """What a turn has come to so far.
 
+    ``calls`` counts requests; ``fit`` bounds the views after one that was too long.
+    """
+
+    calls: int = 0
     seen: int = 0
     acted: bool = False
     compacted: bool = False
-    shrunk: bool = False
+    fit: Fit | None = None
     resolve_tick: int | None = None
     tried: list[Tried] = field(default_factory=list)
 
@@ -102,31 +104,55 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
     toolbox = await open_toolbox(begun.mysis_id)
     await step(remember_tools, toolbox.specs)
     await fetch_events(begun, toolbox)
-    for number in range(1, begun.max_iterations + 1):
-        view = await step(calls.look, begun)
-        if view.assembly.summary_wanted and not progress.compacted:
-            # Once a turn: whatever comes of it, the call is made then (I24, L12).
-            progress.compacted = True
-            made = await compact(begun, endpoint, toolbox.specs, view)
-            view = await step(calls.look, begun, summary_calls=made)
-        prepared = await step(calls.keep, begun, number, endpoint, view)
-        progress.seen = max(progress.seen, prepared.seen)
-        if not prepared.assembly.messages:
-            raise WindowError(prepared.assembly.reason)
-        try:
-            pending = await _ask(begun, endpoint, toolbox, prepared)
-        except ModelError as error:
-            if progress.shrunk or not is_overflow(error):
-                raise
-            # Once a turn: the window is smaller than we thought, the next view too.
-            progress.shrunk = True
-            limit = limit_of(error) or int(prepared.estimated * SMALLER)
-            await step(learn, endpoint, limit)
-            continue
+    for _ in range(begun.max_iterations):
+        pending = await _call(begun, endpoint, toolbox, progress)
         if not pending:
             return _ended(Turn.Outcome.DONE, progress)
         await _run_tools(begun, toolbox, pending, progress)
     return _ended(Turn.Outcome.ITERATION_LIMIT, progress)
+
+
+async def _call(
+    begun: Begun, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
+) -> list[PendingCall]:
+    """One call of the model; what it wants called now.
+
+    One that was too long is made again, smaller, once a turn, and in the same
+    iteration: else the last one would end the turn without an answer or an error.
+    """
+    prepared = await _prepare(begun, endpoint, toolbox, progress)
+    try:
+        pending = await _ask(begun, endpoint, toolbox, prepared)
+    except ModelError as error:
+        if progress.fit is not None or not is_overflow(error):
+            raise
+        estimated = prepared.estimated
+        progress.fit = await step(fitting.fit, endpoint, error, estimated)
+        return await _call(begun, endpoint, toolbox, progress)
+    if progress.fit is not None and progress.fit.guess:
+        await step(fitting.remember, begun, progress.fit)
+    return pending
+
+
+async def _prepare(
+    begun: Begun, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
+) -> Prepared:
+    """What the next call is sent, kept; raises WindowError where nothing fits."""
+    within = progress.fit.tokens if progress.fit else 0
+    view = await step(calls.look, begun, within=within)
+    if view.assembly.summary_wanted and not progress.compacted:
+        # Once a turn: whatever comes of it, the call is made then (I24, L12).
+        progress.compacted = True
+        made = await compact(begun, endpoint, toolbox.specs, view)
+        view = await step(calls.look, begun, summary_calls=made, within=within)
+    progress.calls += 1
+    prepared = await step(calls.keep, begun, progress.calls, endpoint, view)
+    progress.seen = max(progress.seen, prepared.seen)
+    if not prepared.assembly.messages:
+        if progress.fit is not None:
+            raise progress.fit.refusal
+        raise WindowError(prepared.assembly.reason)
+    return prepared
 
 
 async def _ask(

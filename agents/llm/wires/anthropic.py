@@ -11,16 +11,19 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from agents.llm.replies import unseal
-from agents.llm.types import ChatMessage, Completion, Endpoint, Tool
+from agents.llm.types import (
+    ANTHROPIC_ANSWER,
+    ChatMessage,
+    Completion,
+    Endpoint,
+    Tool,
+)
 from agents.llm.wires import http
 from agents.llm.wires.caching import MARK, marked
 from agents.llm.wires.request import ask
 
 OFFICIAL = "https://api.anthropic.com"
-DEFAULT_MAX_TOKENS = 8_000
-"""This API wants a limit; it is the output reserve of a context budget."""
-
-DEFAULTS = {"max_tokens": DEFAULT_MAX_TOKENS, "anthropic_cache_tool_definitions": True}
+DEFAULTS = {"max_tokens": ANTHROPIC_ANSWER, "anthropic_cache_tool_definitions": True}
 Json = dict[str, Any]
 
 

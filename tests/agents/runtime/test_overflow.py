@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from channels.db import database_sync_to_async as in_db
 
+from agents import context
 from agents.game.sandbox.testing import SandboxServer
+from agents.llm.endpoints import resolve
 from agents.models import ModelCall, Mysis, Turn
 from memory.models import ContextPolicy
 from tests.agents.llm.fake_provider import FakeProvider, completion
@@ -43,6 +45,61 @@ async def test_a_smaller_context_is_sent_once(
     assert "maximum context length" in refused.error
     assert (answered.error, answered.input_tokens) == ("", 1000)
     assert (await in_db(Turn.objects.get)()).outcome == "done"
+
+
+async def test_the_smaller_context_takes_no_iteration(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    await in_db(_fill)(eve)
+    await in_db(Mysis.objects.update)(max_iterations=1)
+    provider.refuse(400, TOO_LONG)
+    provider.answer(completion("Aye."))
+    after = await fly(eve)
+    assert (after.last_error, after.nudges) == ("", 1)
+    turn = await in_db(Turn.objects.get)()
+    assert (turn.outcome, turn.iterations) == ("done", 2)
+
+
+async def test_a_limit_that_seemed_kept_is_met_all_the_same(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    """Our count was wrong: the view that it calls small enough is not sent again."""
+    await in_db(_fill)(eve)
+    provider.refuse(400, TOO_LONG.replace("19000", "120000"))
+    provider.answer(completion("Aye."))
+    after = await fly(eve)
+    assert after.last_error == ""
+    first, second = (len(str(request["messages"])) for request in provider.requests)
+    assert second < first * 0.8
+    assert after.narrowed_view() > 0
+
+
+async def test_a_guess_holds_for_its_mysis_and_is_remembered(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    await in_db(_fill)(eve)
+    window = (await in_db(resolve)(eve.model)).window
+    budget = (await in_db(context.subject_of)(eve)).budget
+    provider.refuse(413, "Payload too large.")
+    after = await fly(eve)
+    assert (await in_db(resolve)(eve.model)).window == window
+    first, second = (len(str(one["messages"])) for one in provider.requests)
+    assert second < first * 0.8
+    now = (await in_db(context.subject_of)(after)).budget
+    assert now.tokens - now.reserve == after.narrowed_view() < budget.tokens * 0.8
+    after.model = "strict:another"
+    assert after.narrowed_view() == 0
+
+
+async def test_a_guess_that_was_refused_is_forgotten(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    await in_db(_fill)(eve)
+    for _ in range(2):
+        provider.refuse(413, "Payload too large.")
+    after = await fly(eve)
+    assert after.state == "errored"
+    assert (after.view_tokens, after.narrowed_view()) == (0, 0)
 
 
 async def test_a_second_refusal_ends_the_turn_with_its_reason(
