@@ -6,12 +6,19 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from agents import hints
-from tests import postgres
+from tests import flushing, postgres
 
 # Rows are made in async tests as plainly as in others.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_passwords() -> None:
+    """Hash passwords in a moment; every process can still check them."""
+    PBKDF2PasswordHasher.iterations = 1
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +29,7 @@ def django_db_modify_db_settings() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """Let go of the test database before it is dropped."""
+    """Empty it in our way; let go of it before it is dropped."""
+    flushing.replace_flush()
     yield
     hints.close()

@@ -11,6 +11,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import psycopg
+
 from zoea.postgres import EmbeddedPostgres, acquire
 
 OUTSIDE = bool(os.environ.get("DATABASE_URL"))
@@ -21,13 +23,22 @@ for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
     os.environ.pop(name, None)
 
 
+# What is only for the day when the machine itself fails.
+UNSAFE = ("fsync", "full_page_writes")
+
 _servers: list[EmbeddedPostgres] = []
 
 
 def start() -> None:
     """Start the embedded server, unless DATABASE_URL names another one."""
-    if not OUTSIDE and not _servers:
-        _servers.append(acquire(DATA))
+    if OUTSIDE or _servers:
+        return
+    server = acquire(DATA)
+    _servers.append(server)
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        for name in UNSAFE:
+            connection.execute(f"ALTER SYSTEM SET {name} = off".encode())
+        connection.execute("SELECT pg_reload_conf()")
 
 
 def pytest_unconfigure() -> None:

@@ -55,9 +55,6 @@ def test_strangers_get_401_unless_it_is_public(settings, bearer) -> None:
 
 @pytest.mark.django_db
 def test_the_fleet_in_numbers(bearer) -> None:
-    # Flushing between tests leaves the queue of others as it is.
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM procrastinate_jobs")
     before = values(read(bearer).content.decode())
     ada = make_mysis(name="Ada", state="running", input_tokens=70, output_tokens=7)
     make_mysis(name="Bob", cost="0.25", account=make_account(username="Secretive"))

@@ -34,9 +34,6 @@ class Rows:
 @pytest.fixture
 def mysis() -> Mysis:
     """One that has taken a sound turn: it sold something."""
-    # Flushing between tests leaves the queue of others as it is.
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM procrastinate_jobs")
     mysis = actions.create_mysis(name="cap-1", by="test")
     Mysis.objects.update(model="chaos:cap-1")
     turn = Turn.objects.create(

@@ -20,12 +20,14 @@ from agents.runtime.turn import take_turn
 from tests.agents.llm.fake_provider import KEY, FakeProvider
 
 
-@pytest.fixture
-def sandbox(settings: Settings) -> Iterator[SandboxServer]:
+@pytest_asyncio.fixture
+async def sandbox(settings: Settings) -> AsyncIterator[SandboxServer]:
     """A small game; ticks pass by `step` only."""
     with SandboxServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
         yield server
+        # A server with open event streams waits a second before it cuts them.
+        await sessions.close_all()
 
 
 @pytest.fixture

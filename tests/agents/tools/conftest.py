@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -19,12 +19,14 @@ from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_mysis
 
 
-@pytest.fixture
-def sandbox(settings: Settings) -> Iterator[SandboxServer]:
+@pytest_asyncio.fixture
+async def sandbox(settings: Settings) -> AsyncIterator[SandboxServer]:
     """A small game; ticks pass by `step` only."""
     with SandboxServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
         yield server
+        # A server with open event streams waits a second before it cuts them.
+        await sessions.close_all()
 
 
 @pytest_asyncio.fixture

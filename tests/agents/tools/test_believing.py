@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from django.utils import timezone
 from pytest_django import Settings
 
+from agents.game import sessions
 from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis
 from agents.tools.chain import Toolbox, open_toolbox
@@ -194,18 +196,19 @@ class Play:
         self.acts.append(f"{name}{'!' if task.result().is_error else ''}")
 
 
-@pytest.fixture(params=["A", "C"])
-def game(
+@pytest_asyncio.fixture(params=["A", "C"])
+async def game(
     request: pytest.FixtureRequest,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Game]:
+) -> AsyncIterator[Game]:
     """A game of an era, whose ticks pass with the program's own clock."""
     hours = Hours()
     with SandboxServer(era=request.param, sources=hours.sources()) as sandbox:
         settings.SPACEMOLT_MCP_URL = sandbox.url
         monkeypatch.setattr(timezone, "now", hours.now)
         yield hours, sandbox
+        await sessions.close_all()
 
 
 async def start(game: Game, mysis: Mysis, seed: int) -> Play:
