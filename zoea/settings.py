@@ -202,6 +202,8 @@ ZOEA_TURN_SHARDS = env.int("ZOEA_TURN_SHARDS", 1, validate=validate.Range(1, 102
 # A badge, after so many equal results of one call, or turns that brought nothing.
 ZOEA_STUCK_RESULTS = env.int("ZOEA_STUCK_RESULTS", 5, validate=validate.Range(2))
 ZOEA_STUCK_TURNS = env.int("ZOEA_STUCK_TURNS", 6, validate=validate.Range(2))
+# Seconds of pauses between failures in a row, after which a Mysis is errored.
+ZOEA_ERRORED_AFTER = env.float("ZOEA_ERRORED_AFTER", 3600, validate=validate.Range(0))
 ZOEA_ON_LOGOUT = env.str(
     "ZOEA_ON_LOGOUT",
     "tombstone",

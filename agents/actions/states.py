@@ -16,6 +16,7 @@ ANEW = (
     "epoch",
     "nudges",
     "failures",
+    "lost_turns",
     "last_error",
     "hold",
     "stuck",
@@ -40,7 +41,7 @@ def run(mysis: Mysis, *, trigger: str) -> None:
     mysis.state = Mysis.State.RUNNING
     mysis.epoch += 1
     mysis.nudges = 0
-    mysis.failures = 0
+    mysis.failures = mysis.lost_turns = 0
     mysis.last_error = ""
     mysis.hold = mysis.stuck = mysis.trail = ""
     mysis.empty_turns = 0
@@ -49,7 +50,11 @@ def run(mysis: Mysis, *, trigger: str) -> None:
 
 
 def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
-    """Let a locked Mysis look at what came: at once, or after its call."""
+    """Let a locked Mysis look at what came: at once, or after its call.
+
+    A retry is never brought forward: whatever comes, the provider or the game is to
+    be left alone for as long. A start by a person begins anew.
+    """
     if mysis.state == Mysis.State.IDLE:
         run(mysis, trigger=trigger)
         state_event(mysis, by)
@@ -57,8 +62,13 @@ def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
         mysis.nudges = 0
         mysis.save(update_fields=["nudges"])
         # Without a job it is in a turn, at whose end what came meanwhile is seen.
-        if mysis.next_job is not None:
+        if mysis.next_job is not None and not _backs_off(mysis):
             scheduling.schedule(mysis, trigger=trigger)
+
+
+def _backs_off(mysis: Mysis) -> bool:
+    """Whether its next turn is a retry that waits."""
+    return mysis.failures > 0 and mysis.wake_at is not None
 
 
 def state_event(mysis: Mysis, by: str, **more: Any) -> None:

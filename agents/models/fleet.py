@@ -147,6 +147,8 @@ class Mysis(models.Model):
     nudges = models.PositiveIntegerField(default=0, editable=False)
     # Turns in a row that the model or the game failed; back-off grows with it.
     failures = models.PositiveIntegerField(default=0, editable=False)
+    # Turns in a row whose worker died before it could write their end.
+    lost_turns = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     activity = models.CharField(max_length=200, blank=True, editable=False)
     tick = models.BigIntegerField(null=True, blank=True, editable=False)
     wake_at = models.DateTimeField(null=True, blank=True, editable=False)

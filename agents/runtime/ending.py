@@ -18,7 +18,7 @@ from memory.models import Memory
 from memory.state import tick_of
 
 from .holding import hold
-from .pacing import Ending, Plan, plan
+from .pacing import Ending, Pace, Plan, plan
 from .records import Begun, answer_open_calls, finish_turn
 from .stuck import Limits, Trail, Tried, follow
 
@@ -75,18 +75,18 @@ def _watch(mysis: Mysis, calls: Sequence[Tried], *, whole: bool) -> None:
 def _go_on(mysis: Mysis, ending: Ending, seen: int) -> None:
     username = mysis.account.username if mysis.account else None
     ending = _at_tick(ending, tick_of(username))
-    chosen = plan(
-        ending,
-        now=timezone.now(),
-        seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
-        nudges=mysis.nudges,
-        failures=mysis.failures,
+    pace = Pace(
+        timezone.now(),
+        settings.ZOEA_SECONDS_PER_TICK,
+        settings.ZOEA_ERRORED_AFTER,
     )
+    chosen = plan(ending, pace, nudges=mysis.nudges, failures=mysis.failures)
     mysis.failures = chosen.failures
+    mysis.lost_turns = 0
     mysis.nudges = chosen.nudges
     mysis.last_error = clean_text(ending.error)
-    mysis.activity = _activity(ending, chosen)
-    fields = ["failures", "nudges", "last_error", "activity"]
+    mysis.activity = _activity(ending, chosen)[:200]
+    fields = ["failures", "lost_turns", "nudges", "last_error", "activity"]
     mysis.save(update_fields=fields)
     if chosen.errored:
         rest(mysis, Mysis.State.ERRORED, ending.error)
@@ -132,7 +132,8 @@ def _activity(ending: Ending, chosen: Plan) -> str:
     if chosen.errored or chosen.trigger is None:
         return ""
     if chosen.trigger == "retry":
-        return "waiting to try again"
+        times = f"{chosen.failures} times in a row" if chosen.failures > 1 else "once"
+        return f"waiting to try again, failed {times}: {clean_text(ending.error)}"
     if ending.resolve_tick is not None and chosen.at is not None:
         return f"waiting for tick {ending.resolve_tick}"
     return "between turns"

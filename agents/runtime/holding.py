@@ -18,7 +18,9 @@ def hold(mysis: Mysis, reason: str) -> None:
     first = not mysis.hold
     mysis.hold = reason
     mysis.activity = ACTIVITY
-    mysis.save(update_fields=["hold", "activity"])
+    # What failed before was the provider or the game; it may be well again by then.
+    mysis.failures = 0
+    mysis.save(update_fields=["hold", "activity", "failures"])
     scheduling.schedule(mysis, trigger="budget", at=budgets.next_look(mysis.pk))
     if first:
         data = {"code": "budget", "detail": reason}

@@ -131,9 +131,9 @@ def _take_up(mysis_id: int) -> bool:
     if mysis is None or _has_live_job(mysis):
         return False
     close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
-    mysis.failures += 1
-    mysis.save(update_fields=["failures"])
-    if mysis.failures >= LOST_LIMIT:
+    mysis.lost_turns += 1
+    mysis.save(update_fields=["lost_turns"])
+    if mysis.lost_turns >= LOST_LIMIT:
         rest(mysis, Mysis.State.ERRORED, LOST)
     else:
         scheduling.schedule(mysis, trigger="interrupted")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
+from pytest_django import Settings
 
 from agents import actions
 from agents.game.sandbox.testing import SandboxServer
 from agents.models import ModelCall, Mysis
-from agents.runtime.pacing import FAILURE_LIMIT
 from memory.models import Memory
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 
@@ -32,15 +32,17 @@ in_db = database_sync_to_async
     ids=["html", "half", "empty list", "10 MB", "nothing"],
 )
 async def test_an_answer_that_is_none_ends_errored_with_reason_and_remedy(
-    eve: Mysis, sandbox: SandboxServer, provider: FakeProvider, body: Any, says: str
-):
-    for _ in range(FAILURE_LIMIT):
+    eve: Mysis, sandbox: SandboxServer, provider: FakeProvider, settings: Settings,
+    body: Any, says: str,
+):  # fmt: skip
+    settings.ZOEA_ERRORED_AFTER = 2
+    for _ in range(2):
         provider.answer(body)
         after = await fly(eve, "retry")
     assert after.state == "errored"
     assert says in after.last_error
     assert "check" in after.last_error.lower()
-    assert len(provider.requests) == FAILURE_LIMIT
+    assert len(provider.requests) == 2
     kept = await in_db(
         lambda: list(ModelCall.objects.values_list("error", flat=True))
     )()

@@ -48,8 +48,8 @@ def test_only_those_without_a_live_job_are_taken_up(transactional_db: Any):
     stopped = running("stopped")
     actions.stop_mysis(mysis=stopped, by="test")
     assert recovery.reschedule_lost() == 2
-    failures = dict(Mysis.objects.values_list("name", "failures"))
-    assert failures == {"waiting": 0, "busy": 0, "lost": 1, "torn": 1, "stopped": 0}
+    lost_turns = dict(Mysis.objects.values_list("name", "lost_turns"))
+    assert lost_turns == {"waiting": 0, "busy": 0, "lost": 1, "torn": 1, "stopped": 0}
     assert Mysis.objects.get(pk=waiting.pk).next_job == waiting.next_job
 
 

@@ -20,7 +20,6 @@ from agents.llm.types import Completion, Usage
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime import answers, ending, records, recovery, stopping
 from agents.runtime import calls as model_calls
-from agents.runtime.pacing import FAILURE_LIMIT
 from agents.runtime.turn import take_turn
 from memory import shown as kept_views
 from memory.context.stats import shared_bytes
@@ -221,17 +220,24 @@ async def test_a_busy_provider_is_asked_again_later(
     turn = await in_db(Turn.objects.get)()
     assert turn.finished_at is not None
     assert (flown.wake_at - turn.finished_at).total_seconds() > 6
+    # What comes meanwhile waits for it too.
+    await in_db(actions.send_message)(mysis=flown, text="Well?", by="operator:x")
+    assert (await refreshed(flown)).wake_at == flown.wake_at
     provider.answer(completion("Back."))
     assert (await fly(flown, "retry")).failures == 0
+    assert "Well?" in str(provider.messages)
 
 
 async def test_a_game_that_is_down_ends_errored_with_the_remedy(
     ada: Mysis, settings: Settings
 ):
     settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:9/mcp"
-    flown = ada
-    for _ in range(FAILURE_LIMIT):
-        flown = await fly(flown, "retry")
+    settings.ZOEA_ERRORED_AFTER = 2
+    flown = await fly(ada)
+    assert (flown.state, flown.failures) == ("running", 1)
+    assert "127.0.0.1:9" in flown.last_error
+    assert "try again" in flown.activity
+    flown = await fly(flown, "retry")
     assert flown.state == "errored"
     assert "127.0.0.1:9" in flown.last_error
     assert await in_db(Memory.objects.count)() == 0
@@ -395,7 +401,8 @@ async def test_turns_that_are_lost_again_and_again_end_errored(
     row = await refreshed(ada)
     assert (row.state, row.next_job) == ("errored", None)
     assert "log" in row.last_error
-    assert (await in_db(actions.start_mysis)(mysis=row, by="x")).failures == 0
+    assert row.failures == 0
+    assert (await in_db(actions.start_mysis)(mysis=row, by="x")).lost_turns == 0
 
 
 async def test_odd_characters_in_a_refusal_do_not_loop(
