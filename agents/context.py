@@ -21,6 +21,7 @@ from memory.context.tokens import counter_for
 from memory.context.types import Budget, Compaction
 from memory.models import ContextPolicy
 from memory.preview import Prepared, Subject, prepare
+from memory.reading import fetches_events
 
 from .actions import ActionError
 from .llm.endpoints import resolve
@@ -100,14 +101,6 @@ def subject_of(
         calibration=learnt.factor,
         estimate_error=learnt.error,
     )
-
-
-def fetches_events(options: Mapping[str, object]) -> bool:
-    """Whether the program asks for the game's events in each turn.
-
-    Only where the view has a state block to tell them in: nothing read is lost.
-    """
-    return settings.ZOEA_FETCH_EVENTS and options.get("state_block", True) is not False
 
 
 def compaction_of(mysis: Mysis) -> Compaction:

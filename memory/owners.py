@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from django.apps import apps
+from django.db.models import QuerySet
 
 from .problems import Problem, missing
 
 MAX_ID = 2**63 - 1
+Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
 
 class GameAccount(Protocol):
@@ -38,12 +40,17 @@ def find_owner(reference: str) -> Owner | None:
     rows = apps.get_model("agents", "Mysis").objects.select_related(
         "account", "prompt", "policy"
     )
+    return cast("Owner | None", named(rows, reference).first())
+
+
+def named(rows: Rows, reference: str) -> Rows:
+    """Of Myses the one of a number or a name."""
     number = number_of(reference)
     if number is not None:
-        return cast("Owner | None", rows.filter(pk=number).first())
+        return rows.filter(pk=number)
     if "\x00" in reference or reference.isdecimal():
-        return None
-    return cast("Owner | None", rows.filter(name=reference).first())
+        return rows.none()
+    return rows.filter(name=reference)
 
 
 def owner_of(reference: str) -> Owner:

@@ -63,6 +63,14 @@ def account_state(
     )
 
 
+def fetches_events(options: Mapping[str, object]) -> bool:
+    """Whether the program asks for the game's events in each turn, by a policy's options.
+
+    Only where the view has a state block to tell them in: nothing read is lost.
+    """
+    return settings.ZOEA_FETCH_EVENTS and options.get("state_block", True) is not False
+
+
 def newest_events(username: str, now: datetime) -> tuple[Happening, ...]:
     """What the game told an account of late, oldest first."""
     late = timedelta(seconds=RECENT_TICKS * settings.ZOEA_SECONDS_PER_TICK)

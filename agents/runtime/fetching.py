@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import logging
 
-from agents.context import fetches_events
 from agents.models import Mysis, Turn
 from agents.tools.chain import Toolbox
 from agents.tools.doubts import lose_events
 from agents.tools.types import GameUnreachableError, ToolResult
 from memory.gamestate.parse import parse_text
+from memory.reading import fetches_events
 
 from .crossing import step
 from .records import Begun, going_on

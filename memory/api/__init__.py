@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import assembly, memories, policies, search, state, summaries
+from . import assembly, memories, policies, search, state, summaries, summary
 
 routers = [
     assembly.router,
@@ -11,4 +11,5 @@ routers = [
     search.router,
     state.router,
     summaries.router,
+    summary.router,
 ]

@@ -23,10 +23,10 @@ def answer(
 ) -> HttpResponse:
     """What ``make`` makes, with an ETag of ``version``; 304 where that is known.
 
-    ``version`` is anything whose repr changes whenever the answer does; where
-    the client has it already, ``make`` is not called.
+    ``version`` is anything whose repr changes whenever the answer tells something new.
+    The ETag is a weak one, as two answers of one version need not be the same bytes.
     """
-    etag = f'"{hashlib.sha256(repr(version).encode()).hexdigest()[:32]}"'
+    etag = f'W/"{hashlib.sha256(repr(version).encode()).hexdigest()[:32]}"'
     known = get_conditional_response(request, etag=etag)
     response = known if isinstance(known, HttpResponse) else make()
     response["ETag"] = etag

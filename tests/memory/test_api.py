@@ -160,6 +160,31 @@ def test_state_rows(viewer: Program, flying: Any) -> None:
     assert viewer.get("/myses/Ada/state?full=maybe").status_code == 422
 
 
+def test_the_state_comes_in_pages(viewer: Program, flying: Any) -> None:
+    status = GameSnapshot.objects.get()
+    for number in range(3):
+        GameSnapshot.objects.create(
+            username="VoidWanderer",
+            tool_name="view_market",
+            args={"item_id": str(number)},
+            args_key=str(number),
+            content="{}",
+            captured_at=status.captured_at,
+        )
+    whole = found(viewer, "/myses/Ada/state")
+    first = viewer.get("/myses/Ada/state?limit=3").json()
+    rest = viewer.get(f"/myses/Ada/state?limit=3&cursor={first['next']}").json()
+    assert [row["tool"] for row in first["items"]] == [
+        "get_status",
+        "view_market",
+        "view_market",
+    ]
+    assert (len(rest["items"]), rest["next"]) == (1, None)
+    shown = [row["args"] for row in first["items"] + rest["items"]]
+    assert shown == [row["args"] for row in whole]
+    assert viewer.get("/myses/Ada/state?limit=201").status_code == 422
+
+
 def test_without_an_account_there_is_no_state(viewer: Program) -> None:
     make_mysis(name="Bob")
     assert found(viewer, "/myses/Bob/state") == []
@@ -194,45 +219,6 @@ def test_summaries_are_listed(viewer: Program) -> None:
     assert [item["mysis"] for item in mine] == [bob.pk]
     assert found(viewer, f"/summaries?after={mine[0]['id']}") == []
     assert viewer.get("/summaries?mysis=Nobody").status_code == 404
-
-
-def test_summary_as_json_and_markdown(viewer: Program, flying: Any) -> None:
-    HistorySummary.objects.create(
-        mysis=flying, first_id=1, through_id=9, generation=1, text="Mined a lot.",
-        history_hash="0" * 64,
-    )  # fmt: skip
-    HistorySummary.objects.create(
-        mysis=flying, first_id=1, through_id=12, generation=2, text="Failed.",
-        status="failed", history_hash="0" * 64,
-    )  # fmt: skip
-    body = viewer.get("/myses/Ada/summary").json()
-    assert body["state"].startswith("## Current Game State")
-    assert body["summary"]["text"] == "Mined a lot."
-    assert body["summary"]["through_id"] == 9
-    for accept in ("text/markdown", "text/markdown;q=1, application/json;q=0.1"):
-        text = viewer.get("/myses/Ada/summary", Accept=accept)
-        assert text["Content-Type"].startswith("text/markdown")
-        assert body["state"].split("\n")[0] in text.content.decode()
-        assert "Mined a lot." in text.content.decode()
-    assert viewer.get("/myses/Ada/summary", Accept="*/*")["Content-Type"].startswith(
-        "application/json"
-    )
-
-
-def test_an_unchanged_summary_is_304(viewer: Program, flying: Any) -> None:
-    first = viewer.get("/myses/Ada/summary")
-    known = {"If-None-Match": first["ETag"]}
-    same = viewer.get("/myses/Ada/summary", **known)
-    assert (same.status_code, same.content) == (304, b"")
-    assert same["ETag"] == first["ETag"]
-    weak = {"If-None-Match": f'"x", W/{first["ETag"]}'}
-    assert viewer.get("/myses/Ada/summary", **weak).status_code == 304
-    other = viewer.get("/myses/Ada/summary", **known, Accept="text/markdown")
-    assert other.status_code == 200
-    GameSnapshot.objects.update(stale_reason="", stale_tick=None, stale_fields=[])
-    changed = viewer.get("/myses/Ada/summary", **known)
-    assert changed.status_code == 200
-    assert changed["ETag"] != first["ETag"]
 
 
 def test_policies_are_checked_when_saved() -> None:

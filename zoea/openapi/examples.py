@@ -266,7 +266,6 @@ ANSWERS: dict[str, Json] = {
 }
 ANSWERS["MysisDetail"] = ANSWERS["MysisOut"]
 ANSWERS["TurnDetail"] = ANSWERS["TurnOut"]
-ANSWERS["StateOut"] = {"items": [ANSWERS["StateRowOut"]], "next": None}
 
 BODIES: dict[str, Json] = {
     "MysisIn": {
