@@ -1,12 +1,17 @@
-"""What the queue runs; thin, the work is in ``agents.runtime``."""
+"""What the queue runs; thin, the work is in ``agents.runtime``.
+
+Each job has a thread of its own for the database: in the one that all would share,
+the turns of a worker would wait for each other and for its upkeep.
+"""
 
 from __future__ import annotations
 
-from channels.db import database_sync_to_async
+from asgiref.sync import ThreadSensitiveContext
 from procrastinate import JobContext
 from procrastinate.contrib.django import app
 
 from .runtime import recovery, turn
+from .runtime.crossing import step
 from .scheduling import TURN_QUEUE, TURN_TASK
 from .tools.ageing import announce
 
@@ -17,8 +22,9 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
     recovery.upkeep.keep()
     job_id = context.job.id
     if job_id is not None:
-        await database_sync_to_async(announce)(mysis_id)
-        await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
+        async with ThreadSensitiveContext():
+            await step(announce, mysis_id)
+            await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
 
 @app.periodic(cron="* * * * * */15")
@@ -30,11 +36,13 @@ async def reconcile(timestamp: int) -> None:
     Also starts this worker's own passes, for the time when all slots are busy.
     """
     recovery.upkeep.keep()
-    await recovery.reconcile()
+    async with ThreadSensitiveContext():
+        await recovery.reconcile()
 
 
 @app.periodic(cron="* * * * * */5")
 @app.task(name="agents.tasks.watch_ages", queue="upkeep", queueing_lock="watch_ages")
 async def watch_ages(timestamp: int) -> None:
     """Say what has grown old while nobody took a turn."""
-    await database_sync_to_async(announce)()
+    async with ThreadSensitiveContext():
+        await step(announce)

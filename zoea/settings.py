@@ -222,6 +222,11 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "delete_jobs": "successful",
     "update_heartbeat_interval": 5.0,
     "stalled_worker_timeout": 30.0,
+    # Seconds. A turn that waits for a tick is announced to nobody when it is due,
+    # and after the database was away nothing is: only looking finds them.
+    "fetch_job_polling_interval": 0.5,
+    # What still runs then is cut short and taken up by others; never waited out.
+    "shutdown_graceful_timeout": 2.0,
 }
 
 LOGGING = {

@@ -8,8 +8,10 @@ calls are answered with "outcome unknown".
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 
+from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
 from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
@@ -49,13 +51,17 @@ class Upkeep:
         task = self._task
         loop = asyncio.get_running_loop()
         if task is None or task.done() or task.get_loop() is not loop:
-            self._task = loop.create_task(self._run(), name="upkeep")
+            # A fresh context: it outlives the job that happened to start it.
+            self._task = loop.create_task(
+                self._run(), name="upkeep", context=contextvars.Context()
+            )
 
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(INTERVAL)
             try:
-                await reconcile()
+                async with ThreadSensitiveContext():
+                    await reconcile()
             except (DatabaseError, ConnectorException) as error:
                 logger.warning("Upkeep did not get through: %s", error)
 

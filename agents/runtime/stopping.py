@@ -9,11 +9,13 @@ One look per interval covers all the turns of this worker.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
 from django.db import Error
 from django.db.models import F
@@ -52,7 +54,10 @@ class StopWatch:
         guarded = Guarded(begun, task)
         self.turns.add(guarded)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._watch(), name="stop-watch")
+            # A fresh context: in the turn's own the look would wait for its steps.
+            self._task = asyncio.get_running_loop().create_task(
+                self._watch(), name="stop-watch", context=contextvars.Context()
+            )
         try:
             yield guarded
         finally:
@@ -63,21 +68,26 @@ class StopWatch:
         self.turns.discard(guarded)
 
     async def _watch(self) -> None:
-        while self.turns:
-            await asyncio.sleep(INTERVAL)
-            looked_at = list(self.turns)
-            try:
-                alive = await database_sync_to_async(_alive)(
-                    [turn.begun.turn_id for turn in looked_at]
-                )
-            except Error as error:
-                logger.warning("Cannot look for stopped Myses: %s", error)
-                continue
-            for turn in looked_at:
-                gone = turn.begun.turn_id not in alive
-                if turn in self.turns and not turn.voided and gone:
-                    turn.voided = True
-                    turn.task.cancel()
+        # A thread of its own: the shared one may be busy with upkeep.
+        async with ThreadSensitiveContext():
+            while self.turns:
+                await asyncio.sleep(INTERVAL)
+                await self._look()
+
+    async def _look(self) -> None:
+        looked_at = list(self.turns)
+        try:
+            alive = await database_sync_to_async(_alive)(
+                [turn.begun.turn_id for turn in looked_at]
+            )
+        except Error as error:
+            logger.warning("Cannot look for stopped Myses: %s", error)
+            return
+        for turn in looked_at:
+            gone = turn.begun.turn_id not in alive
+            if turn in self.turns and not turn.voided and gone:
+                turn.voided = True
+                turn.task.cancel()
 
 
 def _alive(ids: list[int]) -> set[int]:

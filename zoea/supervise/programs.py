@@ -8,9 +8,6 @@ from pathlib import Path
 
 from .program import Program
 
-WORKER_TURNS = 16
-WORKER_GRACE = 2.0
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -59,19 +56,8 @@ def sandbox(layout: Layout, port: int) -> Program:
 
 
 def worker(layout: Layout) -> Program:
-    """The worker that takes the turns.
-
-    It looks for jobs every second besides being told of them: after the database
-    was away nobody tells it any more.
-    """
-    return layout.manage(
-        "worker",
-        "procrastinate",
-        "worker",
-        f"--concurrency={WORKER_TURNS}",
-        "--fetch-job-polling-interval=1",
-        f"--shutdown-graceful-timeout={WORKER_GRACE:g}",
-    )
+    """The worker that takes the turns, as the settings have every worker."""
+    return layout.manage("worker", "procrastinate", "worker")
 
 
 def web(layout: Layout, listening: int) -> Program:
