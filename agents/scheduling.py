@@ -7,10 +7,13 @@ worker took in that very moment finds that it is no longer the one, and ends.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.conf import settings
+from django.db import connection
 from procrastinate.contrib.django import app
+from procrastinate.jobs import JobDeferrer
 
 from .models import Mysis
 
@@ -21,11 +24,43 @@ TURN_QUEUE = "turns"
 def schedule(mysis: Mysis, *, trigger: str, at: datetime | None = None) -> None:
     """Queue the next turn of a locked row, at once or at a moment."""
     _forget(mysis)
-    mysis.next_job = app.configure_task(
-        TURN_TASK, queue=queue_of(mysis.pk), lock=f"mysis-{mysis.pk}", schedule_at=at
-    ).defer(mysis_id=mysis.pk, trigger=trigger)
+    mysis.next_job = _deferrer(mysis, at).defer(mysis_id=mysis.pk, trigger=trigger)
     mysis.wake_at = at
     mysis.save(update_fields=["next_job", "wake_at"])
+
+
+ASSIGN = """
+UPDATE agents_mysis AS mysis SET next_job = job.id, wake_at = NULL
+FROM procrastinate_jobs AS job
+WHERE job.id = ANY(%s) AND mysis.id = (job.args->>'mysis_id')::bigint
+"""
+FORGET = """
+SELECT procrastinate_cancel_job_v1(job, false, true) FROM unnest(%s::bigint[]) AS job
+"""
+
+
+def schedule_all(myses: Sequence[Mysis], *, trigger: str) -> None:
+    """Queue the next turns of locked rows at once, as ``schedule`` does for one.
+
+    The rows in memory keep what they had.
+    """
+    if not myses:
+        return
+    jobs = app.job_manager.batch_defer_jobs(
+        [
+            _deferrer(mysis).make_new_job(mysis_id=mysis.pk, trigger=trigger)
+            for mysis in myses
+        ]
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(FORGET, [[m.next_job for m in myses if m.next_job is not None]])
+        cursor.execute(ASSIGN, [[job.id for job in jobs]])
+
+
+def _deferrer(mysis: Mysis, at: datetime | None = None) -> JobDeferrer:
+    return app.configure_task(
+        TURN_TASK, queue=queue_of(mysis.pk), lock=f"mysis-{mysis.pk}", schedule_at=at
+    )
 
 
 def queue_of(mysis_id: int) -> str:

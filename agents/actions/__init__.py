@@ -7,9 +7,10 @@ turn that ends at the same moment have one order. ``by`` says who asked:
 
 from __future__ import annotations
 
+from .broadcasts import recipients, resume_broadcasts, send_broadcast
 from .budgets import delete_budget, save_budget
 from .errors import MAX_TEXT, ActionError, clean_text
-from .messages import send_broadcast, send_message
+from .messages import send_message
 from .myses import (
     check_provider,
     create_mysis,
@@ -41,6 +42,8 @@ __all__ = [
     "delete_mysis",
     "lock",
     "memory_line",
+    "recipients",
+    "resume_broadcasts",
     "rollback_prompt",
     "save_budget",
     "save_prompt",

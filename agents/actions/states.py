@@ -38,6 +38,13 @@ def lock(mysis: Mysis) -> Mysis:
 
 def run(mysis: Mysis, *, trigger: str) -> None:
     """Set a locked Mysis running, and its first turn due."""
+    set_running(mysis)
+    mysis.save(update_fields=ANEW)
+    scheduling.schedule(mysis, trigger=trigger)
+
+
+def set_running(mysis: Mysis) -> None:
+    """Change the columns ``ANEW`` of a row; the caller stores them."""
     mysis.state = Mysis.State.RUNNING
     mysis.epoch += 1
     mysis.nudges = 0
@@ -45,8 +52,6 @@ def run(mysis: Mysis, *, trigger: str) -> None:
     mysis.last_error = ""
     mysis.hold = mysis.stuck = mysis.trail = ""
     mysis.empty_turns = 0
-    mysis.save(update_fields=ANEW)
-    scheduling.schedule(mysis, trigger=trigger)
 
 
 def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
@@ -73,6 +78,12 @@ def _backs_off(mysis: Mysis) -> bool:
 
 def state_event(mysis: Mysis, by: str, **more: Any) -> None:
     """Say how a Mysis stands now, and who made it so."""
+    data = state_line(mysis, by, **more)
+    events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
+
+
+def state_line(mysis: Mysis, by: str, **more: Any) -> dict[str, Any]:
+    """What the mysis.state event says of a Mysis."""
     data = {"name": mysis.name, "state": mysis.state, "by": by, **more}
     if mysis.last_error:
         data["error"] = mysis.last_error
@@ -80,7 +91,7 @@ def state_event(mysis: Mysis, by: str, **more: Any) -> None:
         data["hold"] = mysis.hold
     if mysis.stuck:
         data["stuck"] = mysis.stuck
-    events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
+    return data
 
 
 def memory_line(row: Memory) -> dict[str, Any]:

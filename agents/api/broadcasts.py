@@ -40,8 +40,8 @@ class BroadcastOut(Schema):
 
     @staticmethod
     def resolve_recipients(row: Broadcast) -> int:
-        """How many it was delivered to and still have it."""
-        return row.deliveries.count()
+        """How many got it and still have it, or are about to get it."""
+        return actions.recipients(row)
 
 
 class BroadcastIn(Body):

@@ -212,6 +212,10 @@ class Broadcast(models.Model):
     )
     # Outlives its sender: an agent's word never becomes the commander's.
     from_mysis = models.BooleanField(default=False)
+    # While it is delivered: to the Myses up to this number. Null when it is through.
+    deliver_to = models.BigIntegerField(null=True, blank=True, editable=False)
+    # The Myses up to this number have it.
+    delivered_to = models.BigIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     vector = models.GeneratedField(
         expression=plain_vector("text"),
@@ -220,7 +224,14 @@ class Broadcast(models.Model):
     )
 
     class Meta:
-        indexes = [GinIndex(fields=["vector"], name="broadcast_fts", fastupdate=False)]
+        indexes = [
+            GinIndex(fields=["vector"], name="broadcast_fts", fastupdate=False),
+            models.Index(
+                fields=["id"],
+                name="broadcast_under_way",
+                condition=Q(deliver_to__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.text[:60]

@@ -21,6 +21,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 
 from agents import scheduling
+from agents.actions import resume_broadcasts
 from agents.models import Mysis, Turn
 
 from .ending import rest
@@ -79,6 +80,7 @@ async def reconcile() -> None:
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
     await database_sync_to_async(reschedule_lost)()
     await database_sync_to_async(close_left_open)()
+    await database_sync_to_async(resume_broadcasts)()
 
 
 def reschedule_lost() -> int:

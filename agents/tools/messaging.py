@@ -38,7 +38,7 @@ def broadcast(arguments: Mapping[str, Any], reach: Reach) -> Answer:
         row = actions.send_broadcast(text=text, by=reach.by, sender=sender)
     except ActionError as error:
         raise LocalRefusedError(error.detail) from error
-    count = row.deliveries.count()
+    count = actions.recipients(row)
     return told({"sent": True, "broadcast_id": row.pk, "recipients": count})
 
 

@@ -73,7 +73,7 @@ def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
         actions.send_message(mysis=mysis, text=text, by=by)
         return f"Sent to {mysis.name}."
     broadcast = actions.send_broadcast(text=text, by=by)
-    count = broadcast.deliveries.count()
+    count = actions.recipients(broadcast)
     if count == 0:
         return "Stored, but it reached nobody: no Mysis is idle or running. Start one."
     return f"Sent to {bulk.counted(count)}."

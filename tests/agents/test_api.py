@@ -176,11 +176,12 @@ def test_a_turn_tells_its_calls_and_summaries_shift_no_number(admin: Program) ->
 
 
 def test_broadcasts_reach_idle_and_running_ones_and_are_found_once(
-    admin: Program,
+    admin: Program, django_capture_on_commit_callbacks: Any
 ) -> None:
     ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob", state="running")
     make_mysis(name="Cat", state="stopped")
-    sent = admin.post("/broadcasts", {"text": "the <b>meeting</b> is at Sol"})
+    with django_capture_on_commit_callbacks(execute=True):
+        sent = admin.post("/broadcasts", {"text": "the <b>meeting</b> is at Sol"})
     assert sent.status_code == 201
     item = sent.json()
     assert (item["recipients"], item["mysis"]) == (2, None)
