@@ -13,6 +13,7 @@ from procrastinate.jobs import Job
 from procrastinate.worker import Worker
 
 from agents import tasks
+from agents.scheduling import TURN_TASK
 
 FAR = 20.0
 
@@ -29,9 +30,7 @@ def test_every_worker_looks_for_jobs_often_and_ends_soon():
 async def test_a_turn_waits_for_nobody_elses_database_work(transactional_db: Any):
     busy = threading.Event()
     blocked = asyncio.ensure_future(sync_to_async(busy.wait)(FAR * 2))
-    job = Job(
-        id=1, queue="turns", lock=None, queueing_lock=None, task_name=tasks.TURN_TASK
-    )
+    job = Job(id=1, queue="turns", lock=None, queueing_lock=None, task_name=TURN_TASK)
     context = JobContext(
         app=app, job=job, start_timestamp=0.0, abort_reason=lambda: None
     )

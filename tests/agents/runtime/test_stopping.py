@@ -25,6 +25,7 @@ async def test_the_look_waits_for_no_turns_database_work(ada: Mysis):
     async def turn() -> bool:
         async with ThreadSensitiveContext():
             begun = await step(records.begin, ada.pk, job_id=ada.next_job, trigger="")
+            assert begun is not None
             with watch.guard(begun) as guarded:
                 working = asyncio.ensure_future(step(busy.wait, FAR * 2))
                 await step_elsewhere()
