@@ -133,7 +133,7 @@ def test_without_a_key_every_write_counts() -> None:
 def test_a_failed_server_is_not_remembered_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    program = Program("operator")
+    program = Program()
     real = events.append
 
     def broken(*args: Any, **kwargs: Any) -> None:
@@ -141,12 +141,12 @@ def test_a_failed_server_is_not_remembered_and_leaves_nothing(
         raise RuntimeError("the disk is full")
 
     monkeypatch.setattr(events, "append", broken)
-    failed = program.post("/broadcasts", {"text": "x"}, **key())
+    failed = program.post("/myses", BODY, **key())
     assert failed.status_code == 500
-    assert not Broadcast.objects.exists()
+    assert not Mysis.objects.exists()
     assert not IdempotencyRecord.objects.exists()
     monkeypatch.undo()
-    assert program.post("/broadcasts", {"text": "x"}, **key()).status_code == 201
+    assert program.post("/myses", BODY, **key()).status_code == 201
 
 
 def test_while_the_first_still_runs_the_second_is_409(
