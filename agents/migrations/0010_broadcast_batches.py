@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agents", "0008_view_tokens"),
+        ("agents", "0009_lost_turns"),
     ]
 
     operations = [
