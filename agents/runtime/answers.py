@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.db import DatabaseError, transaction
-from django.db.models import F
+from django.db.models import Q
 from django.utils import timezone
 
 from agents import budgets, events, usage
@@ -27,7 +27,7 @@ from memory.models import Memory, Origin, Role
 from memory.state import tick_of
 
 from .calls import Opened, Prepared
-from .records import Begun, VoidedError, current
+from .records import INTERRUPTED, Begun, VoidedError, current
 
 TOO_MANY = (
     "Error: too_many_calls: not executed. At most {most} calls are taken from one "
@@ -140,20 +140,28 @@ def _store_answer(begun: Begun, answer: Completion) -> list[PendingCall]:
 
 @transaction.atomic
 def record_result(begun: Begun, call: PendingCall, result: ToolResult) -> None:
-    """Put a result in its place. What happened is kept even after a stop."""
-    row = Memory.objects.filter(pk=call.memory_id, pending=True).first()
-    if row is None:
-        return
-    row.content = clean_text(result.text)
-    row.is_error = result.is_error
-    row.pending = False
-    row.tick = result.tick if result.tick is not None else row.tick
-    row.tokens = estimate(row.content)
-    row.save(update_fields=["content", "is_error", "pending", "tick", "tokens"])
-    events.append(Kind.MEMORY_ADDED, mysis_id=begun.mysis_id, data=memory_line(row))
+    """Put a result in its place. What happened is kept even after a stop.
+
+    A late one, of a worker that was given up, takes the place of "outcome unknown".
+    """
+    tick = {} if result.tick is None else {"tick": result.tick}
+    # The row of the Mysis first, as whoever ends a turn: it orders the two, and
+    # neither waits for the other's lock of the call.
     Mysis.objects.filter(pk=begun.mysis_id).update(
-        last_memory_at=timezone.now(), tick=F("tick") if row.tick is None else row.tick
+        last_memory_at=timezone.now(), **tick
     )
+    text = clean_text(result.text)
+    unanswered = Q(pending=True) | Q(content=INTERRUPTED, is_error=True)
+    if not Memory.objects.filter(unanswered, pk=call.memory_id).update(
+        content=text,
+        is_error=result.is_error,
+        pending=False,
+        tokens=estimate(text),
+        **tick,
+    ):
+        return
+    row = Memory(pk=call.memory_id, role=Role.TOOL, origin=Origin.TOOL)
+    events.append(Kind.MEMORY_ADDED, mysis_id=begun.mysis_id, data=memory_line(row))
 
 
 def _named(raw_id: str, name: str, arguments: str) -> dict[str, Any]:
