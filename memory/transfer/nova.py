@@ -97,9 +97,9 @@ class _Log:
             raise TransferError(f"role {role!r} is not one of {', '.join(ROLES)}")
         if role == "tool":
             return self._result(content, made)
-        calls = []
+        calls: list[dict[str, object]] = []
         if role == "assistant" and content.startswith(PREFIX):
-            calls, content = self._made(content), ""
+            calls, content = self._made(content)
         return Line(
             role=role,
             origin=ORIGINS.get((role, str(source)), default_origin(role)),
@@ -110,14 +110,16 @@ class _Log:
             created_at=moment(made),
         )
 
-    def _made(self, content: str) -> list[dict[str, object]]:
-        calls = split_calls(content)
-        for call in calls:
+    def _made(self, content: str) -> tuple[list[dict[str, object]], str]:
+        """The calls of an answer, and what else it says."""
+        kept = split_calls(content)
+        for call in kept.calls:
             self._calls.pop(call.id, None)
             self._calls[call.id] = (call.name, call.arguments)
         while len(self._calls) > REMEMBERED:
             del self._calls[next(iter(self._calls))]
-        return [call_of(call.id, call.name, call.arguments) for call in calls]
+        made = [call_of(call.id, call.name, call.arguments) for call in kept.calls]
+        return made, kept.rest
 
     def _result(self, content: str, made: object) -> Line:
         call_id, text = split_result(content, self._calls)

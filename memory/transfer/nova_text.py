@@ -15,10 +15,15 @@ PREFIX = "[TOOL_CALLS]"
 LONGEST_ID = 200
 
 _JSON = json.JSONDecoder()
-# What stands before the arguments: the id, which may hold colons, and the name.
-_HEAD = re.compile(r'\s*([^\s|{}"\[\]]{1,200}):([A-Za-z_][\w.-]*)(?::|(?=\||$))')
+_ID_SIGN = r'[^\s|{}"\[\]]'
+_NAME = r"[A-Za-z_][\w.-]*"
+# What stands before arguments that are JSON: the id, which may hold colons, and the name.
+_HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}):({_NAME}):(?=\s*\{{)")
+# Before arguments that are no JSON, or none: they may hold colons as well as an id may,
+# so the id is the shortest that leaves a name.
+_BROKEN_HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}?):({_NAME})(?::|(?=\||$))")
 # Where a record begins, seen from inside of arguments that are no JSON.
-_NEXT = re.compile(r'\|(?=[^\s|{}"\[\]]{1,200}:[A-Za-z_][\w.-]*:\s*(?:\{|\||$))')
+_NEXT = re.compile(rf"\|(?={_ID_SIGN}{{1,200}}:{_NAME}:\s*(?:\{{|\||$))")
 _ID = re.compile(r"[^\s:]{1,200}")
 
 
@@ -31,15 +36,25 @@ class Call:
     arguments: str
 
 
-def split_calls(text: str) -> list[Call]:
-    """The calls in a kept text; what is no record is left out."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The calls of a kept text, and what of it is no call, letter for letter."""
+
+    calls: tuple[Call, ...]
+    rest: str
+
+
+def split_calls(text: str) -> Kept:
+    """The calls in a kept text, and all of it that is none."""
     rest = text.removeprefix(PREFIX)
-    found = []
+    calls, others = [], []
     while rest.strip():
-        call, rest = _first(rest)
-        if call is not None:
-            found.append(call)
-    return found
+        found, rest = _first(rest)
+        if isinstance(found, Call):
+            calls.append(found)
+        elif found.strip():
+            others.append(found)
+    return Kept(tuple(calls), "|".join(others))
 
 
 def split_result(text: str, ids: Collection[str]) -> tuple[str, str]:
@@ -58,18 +73,31 @@ def split_result(text: str, ids: Collection[str]) -> tuple[str, str]:
     return "", text
 
 
-def _first(rest: str) -> tuple[Call | None, str]:
+def _first(rest: str) -> tuple[Call | str, str]:
+    """The first record, or what stands in its place; and what follows its delimiter."""
     head = _HEAD.match(rest)
-    if head is None:
-        # Not a record at all: go on behind the next delimiter.
-        return None, rest.partition("|")[2]
-    start = head.end()
-    end = _end_of_json(rest, start)
-    if end is None:
-        following = _NEXT.search(rest, start)
-        end = following.start() if following else len(rest)
-    arguments = rest[start:end].strip() or "{}"
-    return Call(head[1], head[2], arguments), rest[end:].lstrip()[1:]
+    end = _end_of_json(rest, head.end()) if head else None
+    if head is None or end is None:
+        head = _BROKEN_HEAD.match(rest)
+        end = _end_of_broken(rest, head.end()) if head else _end_of_other(rest)
+    what: Call | str = rest[:end]
+    if head is not None:
+        what = Call(head[1], head[2], rest[head.end() : end].strip() or "{}")
+    return what, rest[end:].lstrip()[1:]
+
+
+def _end_of_broken(text: str, start: int) -> int:
+    following = _NEXT.search(text, start)
+    return following.start() if following else len(text)
+
+
+def _end_of_other(text: str) -> int:
+    """Where what is no record ends: at a delimiter that is not inside of its JSON."""
+    end = text.find("|")
+    brace = text.find("{", 0, end if end >= 0 else None)
+    if brace >= 0:
+        end = next(filter(None, [_end_of_json(text, brace)]), end)
+    return end if end >= 0 else len(text)
 
 
 def _end_of_json(text: str, start: int) -> int | None:

@@ -96,6 +96,15 @@ def test_a_zoea_nova_database(tmp_path: Path) -> None:
     ]
 
 
+def test_what_is_no_call_of_an_answer_stays_what_it_said(tmp_path: Path) -> None:
+    said = "[TOOL_CALLS]a note: x|c1:mine:{}|call 2:travel:{}"
+    ada = make_mysis(name="Ada")
+    run(make_base(tmp_path / "zoea.db", {"Ada": [("assistant", "llm", said)]}), ada)
+    (row,) = rows(ada)
+    assert row.content == "a note: x|call 2:travel:{}"
+    assert [call["id"] for call in row.tool_calls] == ["c1"]
+
+
 def test_passwords_and_sessions_stay_behind(tmp_path: Path) -> None:
     """A11, I27."""
     ada = make_mysis(name="Ada")

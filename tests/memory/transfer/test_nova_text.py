@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.transfer.nova_text import PREFIX, Call, split_calls, split_result
+from memory.transfer.nova_text import PREFIX, Call, Kept, split_calls, split_result
 
 NASTY = st.text(alphabet='|:{}[]" \\\n,aé1', max_size=12)
 JSON_VALUES = st.recursive(
@@ -31,43 +32,79 @@ CALLS = st.builds(
 @given(st.lists(CALLS, max_size=5))
 def test_what_was_joined_is_split_again(calls: list[Call]) -> None:
     records = (f"{call.id}:{call.name}:{call.arguments}" for call in calls)
-    assert split_calls(PREFIX + "|".join(records)) == calls
+    assert split_calls(PREFIX + "|".join(records)) == Kept(tuple(calls), "")
 
 
 @pytest.mark.parametrize(
-    ("text", "calls"),
+    ("text", "calls", "rest"),
     [
-        ("", []),
-        ("c1:get_ship:", [("c1", "get_ship", "{}")]),
-        ("c1:get_ship", [("c1", "get_ship", "{}")]),
-        ("c1:get_ship|c2:mine:{}", [("c1", "get_ship", "{}"), ("c2", "mine", "{}")]),
+        ("", [], ""),
+        ("c1:get_ship:", [("c1", "get_ship", "{}")], ""),
+        ("c1:get_ship", [("c1", "get_ship", "{}")], ""),
+        (
+            "c1:get_ship|c2:mine:{}",
+            [("c1", "get_ship", "{}"), ("c2", "mine", "{}")],
+            "",
+        ),
         (
             'c1:say:{"text": "cut off|c2:get_ship:{}',
             [("c1", "say", '{"text": "cut off'), ("c2", "get_ship", "{}")],
+            "",
         ),
         (
             'functions.say:0:say:{"a": "x|y:z:{}"} | c2:mine:{}',
             [("functions.say:0", "say", '{"a": "x|y:z:{}"}'), ("c2", "mine", "{}")],
+            "",
         ),
         (
             'c1:say:{"a": 1}} oops|c2:mine:{}',
             [("c1", "say", '{"a": 1}} oops'), ("c2", "mine", "{}")],
+            "",
         ),
-        ("nonsense|c2:mine:{}", [("c2", "mine", "{}")]),
-        ("|||", []),
+        (
+            "call_1:captains_log_add:note: a|b:c",
+            [("call_1", "captains_log_add", "note: a|b:c")],
+            "",
+        ),
+        ("functions.say:0:say:hm", [("functions.say:0", "say", "hm")], ""),
+        ("c1:mine:null", [("c1", "mine", "null")], ""),
+        ("nonsense|c2:mine:{}", [("c2", "mine", "{}")], "nonsense"),
+        ("garbage", [], "garbage"),
+        ('call 1:travel:{"to": "a|b:c:{}"}', [], 'call 1:travel:{"to": "a|b:c:{}"}'),
+        (":travel:{}", [], ":travel:{}"),
+        ("call_{x}:travel:{}|c2:mine:{}", [("c2", "mine", "{}")], "call_{x}:travel:{}"),
+        ("a:b/c:{}|c2:mine:{}| d e", [("c2", "mine", "{}")], "a:b/c:{}| d e"),
+        ("|||", [], ""),
     ],
 )
 def test_what_is_broken_costs_no_more_than_itself(
-    text: str, calls: list[tuple[str, str, str]]
+    text: str, calls: list[tuple[str, str, str]], rest: str
 ) -> None:
-    assert split_calls(PREFIX + text) == [Call(*each) for each in calls]
+    kept = split_calls(PREFIX + text)
+    assert list(kept.calls) == [Call(*each) for each in calls]
+    assert kept.rest == rest
 
 
-@given(st.text(max_size=200))
-def test_any_text_is_split_without_an_error(text: str) -> None:
-    for call in split_calls(PREFIX + text):
+RECORDS = st.lists(
+    st.tuples(
+        st.one_of(IDS, NASTY), st.one_of(NAMES, NASTY), st.one_of(NASTY, st.just("{}"))
+    ),
+    max_size=4,
+).map(lambda parts: "|".join(":".join(part) for part in parts))
+
+
+@given(st.one_of(st.text(max_size=200), RECORDS))
+def test_no_character_of_any_text_is_lost(text: str) -> None:
+    """But blanks around records, and the signs between the parts of those found."""
+    kept = split_calls(PREFIX + text)
+    for call in kept.calls:
         assert call.id
         assert call.name
+    parts = [kept.rest, *(f"{c.id}:{c.name}:{c.arguments}" for c in kept.calls)]
+    before, after = (Counter("".join(each.split())) for each in (text, "|".join(parts)))
+    lost = before - after
+    # Empty records between delimiters hold nothing.
+    assert set(lost) <= {"|"}, lost
 
 
 @given(IDS, st.text(max_size=30))
