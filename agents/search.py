@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +13,8 @@ from django.utils.safestring import SafeString
 
 from memory.matching import Mode, Wanted
 from memory.models import Memory
+from memory.patience import bounded
+from memory.redaction import clean_text
 from memory.search import pattern_of, snippet
 from memory.vectors import plain_vector, words_of
 
@@ -41,7 +44,7 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
 ) -> list[BroadcastHit]:
     """The newest matching broadcasts, newest first.
 
-    ``mysis_id``: only what that Mysis received or sent (I27).
+    Secrets are taken out of them (A11). Raises SlowSearchError. ``mysis_id``: only what that Mysis received or sent (I27).
     """
     query = query.replace("\x00", "")
     found = Broadcast.objects.order_by("-pk")
@@ -53,16 +56,19 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     wanted = Wanted(query, mode, ignore_case=ignore_case, stem=stem)
     pattern = pattern_of(wanted)
     found = _matching(found.defer("vector"), wanted)
-    return [
-        BroadcastHit(
-            id=row.pk,
-            content=row.text,
-            sender=row.sender,
-            snippet=snippet(row.text, pattern),
-            timestamp=row.created_at,
-        )
-        for row in found[:limit]
-    ]
+    with bounded():
+        rows = list(found[:limit])
+    return [_hit(row, clean_text(row.text), pattern) for row in rows]
+
+
+def _hit(row: Broadcast, text: str, pattern: re.Pattern[str] | None) -> BroadcastHit:
+    return BroadcastHit(
+        id=row.pk,
+        content=text,
+        sender=row.sender,
+        snippet=snippet(text, pattern),
+        timestamp=row.created_at,
+    )
 
 
 def _matching(rows: QuerySet[Broadcast], wanted: Wanted) -> QuerySet[Broadcast]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from django.db import connection, transaction
+from django.db import connection
 
+from .patience import bounded
 from .stemming import candidates
 from .vectors import INDEXED_CHARACTERS, SIGNS, mysis_lexeme, words_of
 
@@ -29,6 +30,7 @@ WHERE = """
 {condition}
   AND (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
   AND (%(before)s::bigint IS NULL OR id < %(before)s)
+  AND NOT tool_name = ANY(%(secret)s::text[])
   AND (%(mysis)s::bigint IS NOT NULL OR broadcast_id IS NULL OR id = (
     SELECT min(id) FROM memory_memory AS one
     WHERE one.broadcast_id = row.broadcast_id))
@@ -40,7 +42,7 @@ SELECT id FROM hit ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
 BACKWARDS = f"""
 SELECT id FROM (
-  SELECT id, mysis_id, broadcast_id, {{columns}} FROM memory_memory
+  SELECT id, mysis_id, broadcast_id, tool_name, {{columns}} FROM memory_memory
   WHERE (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
     AND (%(before)s::bigint IS NULL OR id < %(before)s)
   ORDER BY id DESC LIMIT %(walk)s
@@ -71,7 +73,8 @@ class Wanted:
     ``fts``: all words of a websearch-syntax query, in any language without stemming;
     ``stem`` takes English words by their stems, so that "mining" finds "mined".
     ``exact``: the query letter for letter and without wildcards, upper and lower case
-    told apart unless ``ignore_case`` (W10, A8).
+    told apart unless ``ignore_case`` (W10, A8). Results of ``secret`` tools are never
+    matches (A11).
     """
 
     query: str
@@ -81,10 +84,16 @@ class Wanted:
     before: int | None = None
     ignore_case: bool = False
     stem: bool = False
+    secret: frozenset[str] = frozenset()
 
 
 def matching_ids(wanted: Wanted, limit: int) -> list[int]:
-    """Ids of the newest matches, newest first."""
+    """Ids of the newest matches, newest first; raises SlowSearchError."""
+    with bounded():
+        return _matching_ids(wanted, limit)
+
+
+def _matching_ids(wanted: Wanted, limit: int) -> list[int]:
     values = _values(wanted) | {"limit": limit}
     if wanted.mode == "exact":
         letters = LETTERS_OF_ANY_CASE if wanted.ignore_case else LETTERS
@@ -110,6 +119,7 @@ def _values(wanted: Wanted) -> dict[str, Any]:
         "mysis": wanted.mysis_id,
         "lexeme": f"'{mysis_lexeme(wanted.mysis_id or 0)}'",
         "before": wanted.before,
+        "secret": sorted(wanted.secret),
         "indexed": INDEXED_CHARACTERS,
         "signs": SIGNS,
         "spaces": " " * len(SIGNS),
@@ -147,7 +157,7 @@ def _without_index(wanted: Wanted, condition: str, values: dict[str, Any]) -> li
     found = _backwards(wanted, condition, values | {"walk": LONGEST_WALK})
     if len(found) == values["limit"]:
         return found
-    with transaction.atomic(), connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(ROOM)
         return _ids(ALL.format(condition=condition), values)
 

@@ -82,14 +82,15 @@ def message(mysis_id: int, message_id: int, *, secret: Collection[str] = ()) -> 
 
 
 def text_of(row: Memory, secret: Collection[str] = ()) -> str:
-    """A row's content letter for letter, and after it the calls that it made."""
+    """A row's content letter for letter, then the calls that it made, then its thoughts."""
     if row.tool_name in secret:
         return HIDDEN
     calls = [
         f"[called {call.name} with {HIDDEN if call.name in secret else call.arguments}]"
         for call in message_of(row).tool_calls
     ]
-    return "\n".join(filter(None, [row.content, *calls]))
+    thoughts = [f"[reasoning: {row.reasoning}]"] if row.reasoning else []
+    return "\n".join(filter(None, [row.content, *calls, *thoughts]))
 
 
 def part(text: str, offset: int = 0, limit: int = LARGEST_PART) -> Part:

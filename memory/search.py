@@ -12,7 +12,9 @@ from django.db import connection
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from .hiding import secret_tools
 from .matching import Field, Mode, Wanted, matching_ids
+from .redaction import clean_text
 from .stemming import beginning
 from .vectors import words_of
 
@@ -50,7 +52,7 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
 ) -> list[Hit]:
     """The newest matches, newest first (W10, W12); no match is an empty list.
 
-    ``ignore_case`` is for exact search, ``stem`` (English) for words; see `Wanted`.
+    Secrets are taken out of what is found (A11). Raises SlowSearchError. ``ignore_case`` is for exact search, ``stem`` (English) for words; see `Wanted`.
     """
     wanted = Wanted(
         query=query.replace("\x00", ""),
@@ -60,8 +62,11 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
         before=before,
         ignore_case=ignore_case,
         stem=stem,
+        secret=secret_tools(),
     )
     ids = matching_ids(wanted, limit)
+    if not ids:
+        return []
     pattern = pattern_of(wanted)
     with connection.cursor() as cursor:
         cursor.execute(ROWS, [ids])
@@ -111,7 +116,8 @@ def _stem(word: str) -> str:
 
 
 def _hit(row: Sequence[Any], field: Field, pattern: re.Pattern[str] | None) -> Hit:
-    memory_id, mysis, role, origin, content, reasoning, made = row
+    memory_id, mysis, role, origin, *texts, made = row
+    content, reasoning = map(clean_text, texts)
     return Hit(
         memory_id=memory_id,
         mysis=mysis,

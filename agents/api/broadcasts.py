@@ -85,7 +85,7 @@ def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> 
     hits = search.search_broadcasts(
         query=query,
         mode=asked.mode,
-        limit=asked.limit,
+        limit=asked.limit + 1,
         before=_broadcast_before(asked.before),
         mysis_id=None if asked.mysis is None else lookup.mysis_of(asked.mysis).pk,
         ignore_case=asked.ignore_case,

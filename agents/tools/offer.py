@@ -8,7 +8,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from agents.tools.request import Tool
-from agents.tools.searches import DEFAULT_LIMIT, MOST_HITS
+from agents.tools.searches import DEFAULT_LIMIT, LONGEST_QUERY, MOST_HITS
 from agents.tools.swarm import DEFAULT_LISTED, MOST_LISTED
 from agents.tools.types import ToolSpec
 from memory.context.policy import policy_by_name
@@ -29,7 +29,11 @@ _MYSIS: Schema = {
 }
 _MESSAGE: Schema = {"type": "string", "description": "What to say"}
 _SEARCH: Mapping[str, Schema] = {
-    "query": {"type": "string", "description": "Words that must all occur"},
+    "query": {
+        "type": "string",
+        "maxLength": LONGEST_QUERY,
+        "description": "Words that must all occur",
+    },
     "limit": {
         "type": "integer",
         "minimum": 1,

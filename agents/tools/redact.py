@@ -1,30 +1,13 @@
-"""Keeps passwords and session ids from models, memories, events and logs."""
+"""Keeps passwords and session ids out of what the game answers."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
-
-from django.conf import settings
 
 from agents.tools.request import CallNext, Outcome, Request
+from memory.redaction import HIDDEN, SECRET_KEYS, clean_text, clean_value
 
-HIDDEN = "[hidden]"
-SECRET_KEYS = frozenset({"password", "session_id", "token", "registration_code"})
-SHORTEST = 6
-"""Shorter secrets are hidden by their key only: as text they are anywhere."""
-
-_NAMED = re.compile(
-    r"\b(session[ _-]?id|password|\w*token)\b(\W{1,6}|\W+is\W+)[\w-]{16,}",
-    re.IGNORECASE,
-)
-_KEY_ENDS = ("password", "sessionid", "token", "registrationcode")
-_SUSPECT = re.compile(
-    r"session[ _-]?id|password|token|registration_code", re.IGNORECASE
-)
+__all__ = ["HIDDEN", "SECRET_KEYS", "clean_text", "clean_value", "redact"]
 
 
 async def redact(request: Request, call_next: CallNext) -> Outcome:
@@ -33,61 +16,3 @@ async def redact(request: Request, call_next: CallNext) -> Outcome:
     secrets = request.seat.secrets
     blocks = tuple(clean_text(block, secrets) for block in outcome.blocks)
     return replace(outcome, blocks=blocks)
-
-
-def clean_text(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text without secrets; one that holds none comes back as it was."""
-    if _SUSPECT.search(text):
-        text = _without_keys(text)
-        text = _NAMED.sub(rf"\1\2{HIDDEN}", text)
-    return _without_values(text, secrets)
-
-
-def clean_value(value: Any, secrets: Iterable[str] = ()) -> Any:
-    """A JSON value whose secrets are masked, their keys kept."""
-    if isinstance(value, Mapping):
-        return {
-            key: HIDDEN if _is_secret(key, item) else clean_value(item, secrets)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [clean_value(item, secrets) for item in value]
-    return clean_text(value, secrets) if isinstance(value, str) else value
-
-
-def _without_values(text: str, secrets: Iterable[str]) -> str:
-    known = {*secrets, settings.SPACEMOLT_REGISTRATION_CODE}
-    for secret in sorted(known, key=len, reverse=True):
-        if len(secret) >= SHORTEST:
-            text = text.replace(secret, HIDDEN)
-    return text
-
-
-def _without_keys(text: str) -> str:
-    try:
-        value = json.loads(text)
-        dropped = _dropped(value)
-        if dropped == value:
-            return text
-        indent = 2 if "\n" in text.strip() else None
-        return json.dumps(dropped, ensure_ascii=False, indent=indent)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _dropped(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: _dropped(item)
-            for key, item in value.items()
-            if not _is_secret(key, item)
-        }
-    return [_dropped(item) for item in value] if isinstance(value, list) else value
-
-
-def _is_secret(key: object, value: object) -> bool:
-    plain = (
-        key.lower().replace("_", "").replace("-", "") if isinstance(key, str) else ""
-    )
-    named = plain.endswith(_KEY_ENDS)
-    return named and isinstance(value, str) and bool(value)

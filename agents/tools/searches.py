@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from agents.search import search_broadcasts
 from agents.tools.reach import Answer, LocalRefusedError, Reach, told
-from agents.tools.redact import clean_text
 from memory.context.types import handle_of
+from memory.patience import SlowSearchError
 from memory.search import Hit, search_messages
 
 DEFAULT_LIMIT = 20
 MOST_HITS = 100
 LONGEST_CONTENT = 2000
+LONGEST_QUERY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ def messages(arguments: Mapping[str, Any], reach: Reach) -> Answer:
     """The newest matches in what was said, oldest first."""
     search = search_of(arguments)
     mysis = reach.target(arguments.get("mysis_id"))
-    hits = search_messages(mysis_id=mysis.pk, **asdict(search))
+    with _patience():
+        hits = search_messages(mysis_id=mysis.pk, **asdict(search))
     return _matches([_message(hit, search) for hit in reversed(hits)])
 
 
@@ -40,11 +43,12 @@ def reasoning(arguments: Mapping[str, Any], reach: Reach) -> Answer:
     """The newest matches in what was thought, oldest first."""
     search = search_of(arguments)
     mysis = reach.target(arguments.get("mysis_id"))
-    hits = search_messages(mysis_id=mysis.pk, reasoning=True, **asdict(search))
+    with _patience():
+        hits = search_messages(mysis_id=mysis.pk, reasoning=True, **asdict(search))
     return _matches(
         [
             _message(hit, search)
-            | {"reasoning": excerpt(clean_text(hit.reasoning), search.query)}
+            | {"reasoning": excerpt(hit.reasoning, search.query, _handle(hit))}
             for hit in reversed(hits)
         ]
     )
@@ -53,7 +57,8 @@ def reasoning(arguments: Mapping[str, Any], reach: Reach) -> Answer:
 def broadcasts(arguments: Mapping[str, Any], reach: Reach) -> Answer:
     """The newest matching broadcasts, oldest first; a Mysis finds those it knows."""
     search = search_of(arguments)
-    hits = search_broadcasts(mysis_id=reach.mysis_id, **asdict(search))
+    with _patience():
+        hits = search_broadcasts(mysis_id=reach.mysis_id, **asdict(search))
     return _matches(
         [
             {
@@ -72,6 +77,10 @@ def search_of(arguments: Mapping[str, Any]) -> Search:
     query = arguments["query"].replace("\x00", "")
     if not query.strip():
         raise LocalRefusedError("Argument 'query' is empty: give words to look for.")
+    if len(query) > LONGEST_QUERY:
+        raise LocalRefusedError(
+            f"Argument 'query' is longer than {LONGEST_QUERY} characters: take a part."
+        )
     exact = arguments.get("mode") == "exact"
     limit = int(arguments.get("limit", DEFAULT_LIMIT))
     return Search(
@@ -102,14 +111,26 @@ def excerpt(text: str, query: str, handle: str = "") -> str:
 
 
 def _message(hit: Hit, search: Search) -> dict[str, Any]:
-    handle = handle_of(str(hit.mysis), hit.memory_id)
     return {
         "memory_id": hit.memory_id,
         "role": hit.role,
         "source": hit.origin,
-        "content": excerpt(clean_text(hit.content), search.query, handle),
+        "content": excerpt(hit.content, search.query, _handle(hit)),
         "timestamp": _stamp(hit.timestamp),
     }
+
+
+def _handle(hit: Hit) -> str:
+    return handle_of(str(hit.mysis), hit.memory_id)
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """A search that takes too long is refused, and the text says what to do."""
+    try:
+        yield
+    except SlowSearchError as error:
+        raise LocalRefusedError(f"Argument 'query': {error.detail}") from error
 
 
 def _matches(found: list[dict[str, Any]]) -> Answer:

@@ -16,6 +16,7 @@ from agents.dashboard import feed
 from agents.dashboard.lines import person
 from agents.forms import SearchForm
 from agents.search import search_broadcasts
+from memory.patience import SlowSearchError
 from memory.search import search_messages
 
 PAGE = 20
@@ -44,7 +45,10 @@ def search_page(request: HttpRequest) -> HttpResponse:
     form = SearchForm(request.GET if asked else None, initial=request.GET.dict())
     found: list[Result] | None = None
     if asked and form.is_valid():
-        found = _found(form.cleaned_data)
+        try:
+            found = _found(form.cleaned_data)
+        except SlowSearchError as error:
+            form.add_error("q", error.detail)
     more = found is not None and len(found) > PAGE
     page = found[:PAGE] if found is not None else None
     facets = _facets(request, found) if found else ()

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
+from memory.hiding import secret_tools
 from memory.matching import Wanted, matching_ids
 from memory.models import Memory
+from memory.patience import SlowSearchError
 from memory.search import Hit, search_messages
 
 from .readonly import ReadOnlyAdmin
@@ -88,7 +90,12 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
         """Search by the index instead of by LIKE."""
         if not search_term.strip():
             return queryset, False
-        ids = matching_ids(Wanted(search_term.replace("\x00", "")), LISTED_MATCHES)
+        wanted = Wanted(search_term.replace("\x00", ""), secret=secret_tools())
+        try:
+            ids = matching_ids(wanted, LISTED_MATCHES)
+        except SlowSearchError as error:
+            self.message_user(request, error.detail, messages.ERROR)
+            ids = []
         return queryset.filter(pk__in=ids), False
 
     def get_urls(self) -> list[URLPattern]:
@@ -102,7 +109,11 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
         if not self.has_view_permission(request):
             raise PermissionDenied
         form = SearchForm(request.GET if "q" in request.GET else None)
-        found = _found(form.cleaned_data) if form.is_valid() else None
+        found = None
+        try:
+            found = _found(form.cleaned_data) if form.is_valid() else None
+        except SlowSearchError as error:
+            form.add_error("q", error.detail)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from memory.hiding import secret_tools, shown
 from memory.models import Memory, Origin, Role
 from memory.owners import owner_of
 
@@ -69,4 +70,7 @@ def list_memories(
         rows = rows.filter(role=wanted.role)
     if wanted.origin:
         rows = rows.filter(origin=wanted.origin)
-    return page_of(rows, wanted, after=wanted.after)
+    page = page_of(rows, wanted, after=wanted.after)
+    secret = secret_tools()
+    page["items"] = [shown(row, secret) for row in page["items"]]
+    return page

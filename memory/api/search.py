@@ -76,10 +76,13 @@ def words(asked: Question) -> str:
     return query
 
 
-def page_of_hits(hits: Sequence[Hit], limit: int, ids: Sequence[int | None]) -> Rows:
-    """Hits as a page: ``next`` is the ``before`` of the following one."""
-    more = len(hits) == limit and ids[-1] is not None
-    return Rows(items=list(hits), next=str(ids[-1]) if more else None)
+def page_of_hits(hits: Sequence[Hit], limit: int, ids: Sequence[int]) -> Rows:
+    """Hits as a page: ``next`` is the ``before`` of the following one.
+
+    There is one if there is a hit more than ``limit``.
+    """
+    more = len(hits) > limit
+    return Rows(items=list(hits[:limit]), next=str(ids[limit - 1]) if more else None)
 
 
 def _answer(asked: Question, *, reasoning: bool) -> Rows:
@@ -87,7 +90,7 @@ def _answer(asked: Question, *, reasoning: bool) -> Rows:
         query=words(asked),
         mysis_id=owner_of(asked.mysis).pk if asked.mysis is not None else None,
         mode=asked.mode,
-        limit=asked.limit,
+        limit=asked.limit + 1,
         before=asked.before,
         reasoning=reasoning,
         ignore_case=asked.ignore_case,

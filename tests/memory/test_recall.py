@@ -7,6 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Mysis
+from agents.tools.reach import Reach
+from agents.tools.recollection import recall as recall_tool
+from agents.tools.searches import reasoning
 from memory import recall
 from memory.context import registry
 from memory.context.types import Budget
@@ -104,6 +107,8 @@ def test_everything_a_view_leaves_out_comes_back_letter_for_letter(
         if row.tool_calls:
             assert text.startswith("Looking.\n")
             assert row.tool_calls[0]["function"]["arguments"] in text
+        elif row.reasoning:
+            assert text == f"{row.content}\n[reasoning: {row.reasoning}]"
         else:
             assert text == row.content
 
@@ -136,3 +141,19 @@ def test_calls_of_secret_tools_stay_hidden() -> None:
         text = recall.message(ada.pk, row.pk, secret={"set_pin"})
         assert "4711" not in text
         assert "[hidden]" in text
+
+
+@pytest.mark.django_db
+def test_a_long_thought_that_a_search_cut_comes_back() -> None:
+    ada = make_mysis()
+    thought = "iron " + "why " * 1000 + "so."
+    make_memory(ada, role="assistant", content="Go.", reasoning=thought)
+    reach = Reach("x", ada.pk)
+    (hit,) = reasoning({"query": "iron"}, reach).value["matches"]
+    handle = hit["reasoning"].rpartition("see ")[2].rstrip(")")
+    assert handle.startswith("ctx://")
+    assert (
+        recall_tool({"handle": handle}, reach)
+        .value["content"]
+        .endswith(f"[reasoning: {thought}]")
+    )

@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from memory.management.owner import owner_named, refuse
+from memory.patience import SlowSearchError
 from memory.search import Hit, search_messages
 
 MOST_HITS = 100
@@ -68,15 +69,18 @@ class Command(BaseCommand):
         query = options["query"].replace("\x00", "")
         if not query.strip():
             raise refuse("query: is empty; give a word to look for.")
-        hits = search_messages(
-            query=query,
-            mysis_id=owner.pk,
-            mode="exact" if options["exact"] else "fts",
-            limit=options["limit"],
-            reasoning=options["where"] == "reasoning",
-            ignore_case=options["ignore_case"],
-            stem=options["stem"],
-        )
+        try:
+            hits = search_messages(
+                query=query,
+                mysis_id=owner.pk,
+                mode="exact" if options["exact"] else "fts",
+                limit=options["limit"],
+                reasoning=options["where"] == "reasoning",
+                ignore_case=options["ignore_case"],
+                stem=options["stem"],
+            )
+        except SlowSearchError as error:
+            raise refuse(f"query: {error.detail}") from error
         hits.reverse()
         if options["json"]:
             self.stdout.write(json.dumps([_document(hit) for hit in hits]))
