@@ -20,9 +20,10 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
 from agents.routing import websocket_urlpatterns  # noqa: E402
 
-from . import mcp_gate, sockets, wire  # noqa: E402
+from . import intake, mcp_gate, sockets, wire  # noqa: E402
 
 wire.install()
+intake.install()
 
 application = ProtocolTypeRouter(
     {

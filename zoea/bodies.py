@@ -14,6 +14,7 @@ from .auth.roles import API_ROOT
 MAX_BYTES = 1024 * 1024
 # Whole histories come in here.
 LARGER = {f"{API_ROOT}/context/assemble": 64 * 1024 * 1024}
+LARGEST = max(MAX_BYTES, *LARGER.values())
 MAX_DEPTH = 64
 
 
@@ -27,7 +28,8 @@ def read_body(request: HttpRequest) -> bytes:
     if length.isdecimal() and int(length) > limit:
         raise too_large
     try:
-        body: bytes = request.read()
+        # A body sent in chunks tells no length before.
+        body: bytes = request.read(limit + 1)
     except UnreadablePostError as error:
         raise malformed("it ended early") from error
     if len(body) > limit:
