@@ -8,7 +8,6 @@ rebinding), before the token is looked at.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -25,6 +24,7 @@ from . import limits
 from .auth.callers import Caller, bearer_of, caller_of_token
 from .auth.requests import WRONG, stranger, unauthenticated
 from .auth.roles import Role
+from .mcp_refusals import InShape, respond
 from .sockets import header, origin_allowed
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -49,7 +49,7 @@ def with_mcp(pages: App) -> App:
             except Problem as problem:
                 await respond(problem, send)
                 return
-            await answer(scope, receive, send, guest)
+            await answer(scope, receive, InShape(send), guest)
 
     return application
 
@@ -96,23 +96,3 @@ def check_place(scope: Scope) -> None:
 @database_sync_to_async  # type: ignore[untyped-decorator]
 def _caller(secret: str) -> Caller | None:
     return caller_of_token(secret) if secret else None
-
-
-async def respond(problem: Problem, send: Any) -> None:
-    """A Problem as an answer, in the shape of all our errors."""
-    body = json.dumps({"detail": problem.detail, "code": problem.code}).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "Content-Length": str(len(body)),
-        **problem.headers,
-    }
-    await send(
-        {
-            "type": "http.response.start",
-            "status": problem.status,
-            "headers": [
-                (name.encode(), value.encode()) for name, value in headers.items()
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})

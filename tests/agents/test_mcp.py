@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import mcp_types as types
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from agents import hints
@@ -303,11 +303,52 @@ def test_other_methods_and_too_large_bodies(server: Server, viewer: str) -> None
         found = httpx2.request(method, url, headers=bearer, timeout=60)
         assert (found.status_code, found.headers["allow"]) == (405, "POST")
     large = httpx2.post(url, content=b" " * (1024 * 1024 + 1), headers=bearer)
-    assert large.status_code == 413
-    bad = httpx2.post(
-        url,
-        content=b"{",
-        headers=bearer | {"Content-Type": "application/json", "Accept": "*/*"},
-    )
-    assert 400 <= bad.status_code < 500
+    assert (large.status_code, large.json()["code"]) == (413, "too_large")
     assert httpx2.get(f"{server.origin}/healthz").status_code == 200
+
+
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2099-01-01"}])
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"{", {}, 400),
+        (b"", {}, 400),
+        (b"\xff\xfe", {}, 400),
+        (DEEP, {}, 400),
+        (b'{"jsonrpc": "2.0", "id": 1}', {}, 400),
+        (b"[1, 2]", {}, 400),
+        (b"{}", {"Accept": "text/html"}, 406),
+    ],
+    ids=["cut", "empty", "no utf-8", "deep", "no method", "no message", "accept"],
+)
+def test_bad_input_is_said_in_the_shape_of_all_refusals(
+    server: Server,
+    viewer: str,
+    body: bytes,
+    headers: dict[str, str],
+    status: int,
+    version: dict[str, str],
+) -> None:
+    """Whichever way into the SDK it takes."""
+    plain = {"Content-Type": "application/json", "Accept": "*/*"}
+    sent = plain | {"Authorization": f"Bearer {viewer}"} | headers | version
+    found = httpx2.post(f"{server.origin}/mcp", content=body, headers=sent)
+    assert found.status_code == status
+    told = found.json()
+    assert told["detail"]
+    assert isinstance(told["code"], str)
+    if "jsonrpc" in told:
+        assert isinstance(told["error"]["code"], int)
+
+
+async def test_the_official_client_still_reads_an_error(
+    server: Server, viewer: str
+) -> None:
+    """A method that is not there is a 404 with a JSON-RPC error."""
+    async with client(server, viewer) as session:
+        with pytest.raises(MCPError) as refused:
+            await session.read_resource("file:///x")
+    assert refused.value.error.code == types.METHOD_NOT_FOUND
