@@ -8,10 +8,13 @@ from typing import Any
 
 from memory.context.types import Message, ToolCall
 
+from .entries import Entry
 from .models import Memory, Role
 
+Stored = Memory | Entry
 
-def message_of(row: Memory) -> Message:
+
+def message_of(row: Stored) -> Message:
     """One stored row as the core sees it."""
     return Message(
         id=row.pk,
@@ -25,25 +28,29 @@ def message_of(row: Memory) -> Message:
         tool_call_id=row.tool_call_id or None,
         is_error=row.is_error,
         pending=row.pending,
-        created_at=row.created_at.isoformat(),
+        created_at=_moment(row),
         tick=row.tick,
         turn=row.turn_id,
     )
 
 
-def _calls(row: Memory) -> Iterable[ToolCall]:
+def _moment(row: Stored) -> str:
+    return row.created if isinstance(row, Entry) else row.created_at.isoformat()
+
+
+def _calls(row: Stored) -> Iterable[ToolCall]:
     for call in row.tool_calls:
         arguments = call["function"]["arguments"]
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
         yield ToolCall(id=call["id"], name=call["function"]["name"], arguments=text)
 
 
-def messages_of(rows: Iterable[Memory]) -> tuple[Message, ...]:
+def messages_of(rows: Iterable[Stored]) -> tuple[Message, ...]:
     """Stored rows, in their order."""
     return tuple(message_of(row) for row in rows)
 
 
-def wire_of(row: Memory) -> dict[str, Any]:
+def wire_of(row: Stored) -> dict[str, Any]:
     """A stored row as the OpenAI chat message that the core makes of it unchanged.
 
     Its keys come in the same order, since a payload is compared byte for byte.

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from .entries import Entry
 from .history import wire_of
 from .ledgers import pack
-from .models import ContextText, Memory, SentContext
+from .models import ContextText, SentContext
 from .preview import Prepared
 from .shown import rows_of
 
@@ -59,7 +60,7 @@ def _single(source: Any) -> int:
 
 
 def _reference(
-    message: Mapping[str, Any], row: Memory | None, texts: dict[str, str]
+    message: Mapping[str, Any], row: Entry | None, texts: dict[str, str]
 ) -> dict[str, Any]:
     plain = wire_of(row) if row is not None else {}
     changed = {

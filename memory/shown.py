@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from . import entries
+from .entries import Entry
 from .history import wire_of
 from .ledgers import unpack
-from .models import ContextText, Memory, SentContext
+from .models import ContextText, SentContext
 from .payload import digest_of
 
 
@@ -36,7 +38,7 @@ def show(sent: SentContext) -> Shown:
 
 
 def view_of(
-    sent: SentContext, known: Mapping[int, Memory] | None = None
+    sent: SentContext, known: Mapping[int, Entry] | None = None
 ) -> tuple[list[dict[str, Any]], str | None]:
     """The messages of a kept view, and the system text where it is no message.
 
@@ -51,20 +53,17 @@ def view_of(
     return messages, _text(view["system"], texts)
 
 
-def rows_of(
-    sources: Sequence[Any], known: Mapping[int, Memory]
-) -> Mapping[int, Memory]:
+def rows_of(sources: Sequence[Any], known: Mapping[int, Entry]) -> Mapping[int, Entry]:
     """The stored rows behind a view, those that are known and the others."""
     ids = {source for source in sources if isinstance(source, int)}
     missing = ids.difference(known)
     if not missing:
         return known
-    found = Memory.objects.defer("content_vector", "reasoning_vector").in_bulk(missing)
-    return {**known, **found}
+    return {**known, **entries.by_id(missing)}
 
 
 def _restored(
-    entry: Mapping[str, Any], rows: Mapping[int, Memory], texts: Mapping[str, str]
+    entry: Mapping[str, Any], rows: Mapping[int, Entry], texts: Mapping[str, str]
 ) -> dict[str, Any]:
     row = rows.get(entry["m"]) if "m" in entry else None
     values = wire_of(row) if row is not None else {}

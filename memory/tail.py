@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from django.db import connection
 
+from . import entries
 from .context import registry
 from .context.strategy import Reads
-from .context.types import INTENT_ORIGINS, Budget, Message
+from .context.types import Budget, Message
+from .entries import Entry
 from .history import messages_of
-from .models import HistorySummary, Memory, Role, SentContext
+from .models import HistorySummary, Memory, SentContext
 
 # Rows for the windowed strategies: enough that a window of the default size shows
 # what it left out.
@@ -30,7 +32,6 @@ MOST_ROWS = 4_000
 # one row may have a megabyte.
 BYTES_PER_TOKEN = 64
 LEAST_BYTES = 2_000_000
-UNREAD_COLUMNS = ("content_vector", "reasoning_vector")
 
 HEAVY = """
 SELECT id FROM (
@@ -71,7 +72,7 @@ class Tail:
     """
 
     messages: tuple[Message, ...]
-    rows: Mapping[int, Memory]
+    rows: Mapping[int, Entry]
     start: int | None
     cut: bool = False
 
@@ -94,8 +95,8 @@ def load(wish: Wish) -> Tail:
     found = {row.pk: row for row in rows}
     if reads == "unsummarized" and summary:
         found.update((row.pk, row) for row in _covered(summary))
-    if rows and not any(row.origin in INTENT_ORIGINS for row in rows):
-        intent = Memory.objects.newest_intent(wish.mysis_id)
+    if rows and not any(row.is_intent for row in rows):
+        intent = entries.newest_intent(wish.mysis_id)
         found.update({intent.pk: intent} if intent else {})
     messages = messages_of(found[number] for number in sorted(found))
     return Tail(messages, found, rows[0].pk if rows else None, cut)
@@ -134,7 +135,7 @@ def _rows_for(window: object) -> int:
     return min(MOST_ROWS, max(TAIL_ROWS, wanted))
 
 
-def _from_a_steady_start(wish: Wish, after: int) -> tuple[list[Memory], bool]:
+def _from_a_steady_start(wish: Wish, after: int) -> tuple[list[Entry], bool]:
     """All rows after an id, or after the start of the last call, up to a limit.
 
     Where there are more, the newest half of that many; the next calls go on from
@@ -162,14 +163,13 @@ def _start_of(wish: Wish) -> int:
     return last.first_id if last.stats.get("generation") == generation else 0
 
 
-def _is_cut(wish: Wish, after: int, first: Memory) -> bool:
+def _is_cut(wish: Wish, after: int, first: Entry) -> bool:
     left = Memory.objects.filter(mysis_id=wish.mysis_id, pk__gt=after, pk__lt=first.pk)
     return left.exists()
 
 
-def _newest(mysis_id: int, after: int, limit: int) -> list[Memory]:
-    log = Memory.objects.defer(*UNREAD_COLUMNS).filter(pk__gt=after)
-    rows = log.tail(mysis_id, limit)
+def _newest(mysis_id: int, after: int, limit: int) -> list[Entry]:
+    rows = entries.newest(mysis_id, after=after, limit=limit)
     return _whole(mysis_id, rows) if len(rows) == limit else rows
 
 
@@ -185,21 +185,14 @@ def _within(mysis_id: int, after: int, limit: int, most: int) -> int | None:
     return row[0] if row else None
 
 
-def _whole(mysis_id: int, rows: list[Memory]) -> list[Memory]:
+def _whole(mysis_id: int, rows: list[Entry]) -> list[Entry]:
     """With the call of the results at the cut, and what lies between."""
-    if not rows or rows[0].role != Role.TOOL:
+    if not rows or not rows[0].is_result:
         return rows
-    older = Memory.objects.defer(*UNREAD_COLUMNS).filter(
-        mysis_id=mysis_id, pk__lt=rows[0].pk
-    )
-    call = older.filter(role=Role.ASSISTANT).order_by("-pk").first()
-    if call is None:
-        return rows
-    return [*older.filter(pk__gte=call.pk).order_by("pk")[:TAIL_ROWS], *rows]
+    return [*entries.before(mysis_id, rows[0].pk, TAIL_ROWS), *rows]
 
 
-def _covered(summary: HistorySummary) -> Iterable[Memory]:
+def _covered(summary: HistorySummary) -> Iterable[Entry]:
     """The newest order that a summary covers, and the answer that ended it (A15)."""
     wanted = [pk for pk in (summary.order_id, summary.answer_id) if pk is not None]
-    rows = Memory.objects.defer(*UNREAD_COLUMNS).filter(mysis_id=summary.mysis_id)
-    return rows.filter(pk__in=wanted)
+    return entries.these(summary.mysis_id, wanted) if wanted else ()
