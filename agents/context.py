@@ -6,31 +6,24 @@ takes, so both come from one place.
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
-
-from django.conf import settings
 
 from memory import calibration, compactions
-from memory.calibration import Known
 from memory.context import registry
-from memory.context.tokens import counter_for
-from memory.context.types import Budget, Compaction
+from memory.context.types import Budget
 from memory.models import ContextPolicy
 from memory.preview import Prepared, Subject, prepare
 from memory.reading import fetches_events
 
+from . import catalogue
 from .actions import ActionError
+from .brief import Brief, brief_of
 from .llm.endpoints import resolve
 from .llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
 from .llm.types import Endpoint, ModelError, longest_answer
-from .models import Broadcast, Mysis, ToolCatalogue
-from .summarizing import current_prompt
-from .tools.offer import FOR_MYSES, SENDING
-from .tools.types import ToolSpec
+from .models import Mysis
 
 LARGEST_BUDGET = Budget().tokens
 RESERVE = Budget().reserve
@@ -75,7 +68,8 @@ def subject_of(
     policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
     # Options belong to a strategy: another strategy starts from its defaults.
     same = strategy is None or strategy == policy.strategy
-    tools = tools_of(mysis)
+    brief = brief_of(mysis)
+    prompt = DEFAULT_PROMPT if brief.prompt is None else brief.prompt
     learnt = calibration.known(mysis.model)
     chosen = strategy or policy.strategy
     kept = policy.options if same else {}
@@ -85,44 +79,40 @@ def subject_of(
     return Subject(
         mysis_id=mysis.pk,
         name=mysis.name,
-        system=system_prompt(mysis, username),
-        pins=tuple(mysis.pins.order_by("pk").values_list("text", flat=True)),
+        system=_filled(prompt, mysis, username, brief),
+        pins=brief.pins,
         username=username,
         fetched=fetches_events(given),
         strategy=chosen,
         options=given,
         budget=budget or _budget(mysis, policy, endpoint),
         dialect=endpoint.dialect if endpoint else "openai",
-        tool_policy={tool["name"]: tool["policy"] for tool in tools},
-        tools_tokens=tokens_of(tools, learnt),
+        tool_policy=catalogue.policies_of(brief.catalogue, messaging=mysis.messaging),
+        tools_tokens=catalogue.tokens_of(
+            brief.catalogue, messaging=mysis.messaging, factor=learnt.factor
+        ),
         nudge=nudge(mysis.nudges + 1),
         model=mysis.model,
-        compaction=compaction_of(mysis),
+        compaction=replace(
+            compactions.standing(mysis.pk, turn=mysis.turn_count), prompt=brief.template
+        ),
         calibration=learnt.factor,
         estimate_error=learnt.error,
     )
 
 
-def compaction_of(mysis: Mysis) -> Compaction:
-    """Whether a summary may be asked for now, and by which prompt."""
-    known = compactions.standing(mysis.pk, turn=mysis.turn_count)
-    return replace(known, prompt=current_prompt())
-
-
-def system_prompt(mysis: Mysis, username: str | None) -> str:
-    """The current version of the prompt with its placeholders filled (A10)."""
-    version = mysis.prompt.current if mysis.prompt else None
-    return filled(version.text if version else DEFAULT_PROMPT, mysis, username)
-
-
 def filled(text: str, mysis: Mysis, username: str | None) -> str:
-    """A prompt's text with its placeholders filled for a Mysis."""
-    newest = Broadcast.objects.filter(from_mysis=False).order_by("-pk").first()
+    """A prompt's text with its placeholders filled for a Mysis (A10)."""
+    return _filled(text, mysis, username, brief_of(mysis))
+
+
+def _filled(text: str, mysis: Mysis, username: str | None, brief: Brief) -> str:
+    newest = brief.broadcast
     return render_prompt(
         text,
         name=mysis.name,
         account=username,
-        broadcast=shortened(newest.text) if newest else None,
+        broadcast=None if newest is None else shortened(newest),
     )
 
 
@@ -166,50 +156,3 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
     except ModelError:
         # The turn will say so; a preview is still worth showing.
         return None
-
-
-def known_tools() -> list[dict[str, Any]]:
-    """The tools that the game server offered last; none before the first turn."""
-    row = ToolCatalogue.objects.filter(pk=settings.SPACEMOLT_MCP_URL).first()
-    return list(row.tools) if row else []
-
-
-def tools_of(mysis: Mysis) -> list[dict[str, Any]]:
-    """The tools that the next call of a Mysis offers, as far as they are known."""
-    tools = known_tools()
-    if tools and mysis.messaging:
-        tools += [described(FOR_MYSES[name].spec) for name in sorted(SENDING)]
-    return tools
-
-
-def remember_tools(specs: Iterable[ToolSpec]) -> None:
-    """Keep the tools of the game server where they have changed.
-
-    Those for sending are not kept: some Myses have them and some have not.
-    """
-    found = [described(spec) for spec in specs if spec.name not in SENDING]
-    if found != known_tools():
-        ToolCatalogue.objects.update_or_create(
-            url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
-        )
-
-
-def described(spec: ToolSpec) -> dict[str, Any]:
-    """A tool as it is kept."""
-    return {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.parameters,
-        "policy": spec.policy,
-        "read_only": spec.read_only,
-    }
-
-
-def tokens_of(tools: Iterable[Mapping[str, Any]], learnt: Known) -> int:
-    """What the tool schemas cost, as they go over the wire."""
-    shown = [
-        {key: tool[key] for key in ("name", "description", "parameters")}
-        for tool in tools
-    ]
-    count = counter_for("estimate", learnt.factor)
-    return count(json.dumps(shown)) if shown else 0

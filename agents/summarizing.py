@@ -15,13 +15,6 @@ from .models import Prompt, PromptVersion
 SUMMARY_PROMPT_NAME = "summarization"
 
 
-def current_prompt() -> str:
-    """The text in use; empty, for the built-in one, where nobody keeps another."""
-    versions = PromptVersion.objects.filter(prompt__name=SUMMARY_PROMPT_NAME)
-    newest = versions.order_by("-number").first()
-    return newest.text if newest else ""
-
-
 @transaction.atomic
 def install() -> None:
     """Make the template with the built-in text where there is none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -28,6 +29,13 @@ from .models import HistorySummary, SentContext
 from .payload import digest_of
 from .shown import view_of
 from .state import account_state
+
+LAST_SENT = """
+SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, view, stats, facts,
+  username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by
+FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
+WHERE sent.mysis_id = %s ORDER BY sent.id DESC LIMIT 1
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +86,8 @@ class Prepared:
 def prepare(subject: Subject, *, now: datetime | None = None) -> Prepared:
     """Load the tail of the log and assemble it. Costs the same at any length."""
     shown: list[Rendered] = []
-    last = _last_sent(subject)
-    state = _state_renderer(subject, last, shown, now)
+    last = _last_call(subject)
+    state = _state_renderer(subject, last.sent if last else None, shown, now)
     loaded, request = _request(subject, last, state)
     assembly = assemble(request)
     if loaded.cut:
@@ -97,20 +105,26 @@ def prepare(subject: Subject, *, now: datetime | None = None) -> Prepared:
     )
 
 
-def _last_sent(subject: Subject) -> SentContext | None:
+class _Last(NamedTuple):
+    """The call before: what was sent, by which model, and its tokens as that counted."""
+
+    sent: SentContext
+    model: str
+    tokens: int
+
+
+def _last_call(subject: Subject) -> _Last | None:
     """The call before this one, without its long account."""
-    return (
-        SentContext.objects.filter(mysis_id=subject.mysis_id)
-        .select_related("call")
-        .defer("ledger")
-        .order_by("-id")
-        .first()
-    )
+    found: Any
+    for found in SentContext.objects.raw(LAST_SENT, [subject.mysis_id]):
+        return _Last(found, found.counted_by, found.reported)
+    return None
 
 
 def _request(
-    subject: Subject, last: SentContext | None, state: Callable[[int], str]
+    subject: Subject, before: _Last | None, state: Callable[[int], str]
 ) -> tuple[tail.Tail, AssemblyRequest]:
+    last = before.sent if before else None
     strategy = subject.strategy or registry.DEFAULT
     summary = tail.newest_summary(subject.mysis_id)
     window = subject.options.get("window")
@@ -123,7 +137,7 @@ def _request(
         system=subject.system,
         pins=subject.pins,
         summary=_summary(summary),
-        compaction=_reported(subject, last),
+        compaction=_reported(subject, before),
         render_state=state,
         state_bytes=settings.ZOEA_STATE_BLOCK_BYTES,
         tool_policy=subject.tool_policy,
@@ -141,21 +155,21 @@ def _request(
     )
 
 
-def _reported(subject: Subject, last: SentContext | None) -> Compaction:
+def _reported(subject: Subject, last: _Last | None) -> Compaction:
     """With what the provider counted for the last prompt, beside our count (L2, A13).
 
     The difference is what our count misses; it holds for other views too, so masks,
     summaries and other options need no new report (L8).
     """
-    if last is None or not last.call.input_tokens:
+    if last is None or not last.tokens:
         return subject.compaction
-    if subject.model and last.call.model != subject.model:
+    if subject.model and last.model != subject.model:
         return subject.compaction
     return replace(
         subject.compaction,
-        reported_tokens=last.call.input_tokens,
-        reported_estimate=sum(last.stats["tokens_by_category"].values()),
-        reported_through=last.last_id or 0,
+        reported_tokens=last.tokens,
+        reported_estimate=sum(last.sent.stats["tokens_by_category"].values()),
+        reported_through=last.sent.last_id or 0,
     )
 
 

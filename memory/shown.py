@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from django.db import connection
 
 from . import entries
 from .entries import Entry
 from .history import wire_of
 from .ledgers import unpack
-from .models import ContextText, SentContext
+from .models import SentContext
 from .payload import digest_of
 
 
@@ -46,11 +48,16 @@ def view_of(
     """
     view = sent.view
     rows = rows_of(view["sources"], known or {})
-    texts = dict(
-        ContextText.objects.filter(pk__in=_digests(view)).values_list("digest", "text")
-    )
+    texts = _texts(_digests(view))
     messages = [_restored(entry, rows, texts) for entry in view["messages"]]
     return messages, _text(view["system"], texts)
+
+
+def _texts(digests: list[str]) -> dict[str, str]:
+    sql = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [digests])
+        return dict(cursor.fetchall())
 
 
 def rows_of(sources: Sequence[Any], known: Mapping[int, Entry]) -> Mapping[int, Entry]:
@@ -77,7 +84,7 @@ def _text(value: Any, texts: Mapping[str, str]) -> Any:
     return value
 
 
-def _digests(view: Mapping[str, Any]) -> Iterable[str]:
+def _digests(view: Mapping[str, Any]) -> list[str]:
     values = [view["system"]]
     for entry in view["messages"]:
         values += entry.get("set", {}).values()

@@ -33,6 +33,10 @@ MOST_ROWS = 4_000
 BYTES_PER_TOKEN = 64
 LEAST_BYTES = 2_000_000
 
+SUMMARY = """
+SELECT * FROM memory_historysummary
+WHERE mysis_id = %s AND status = 'active' ORDER BY through_id DESC LIMIT 1
+"""
 HEAVY = """
 SELECT id FROM (
   SELECT id,
@@ -104,12 +108,8 @@ def load(wish: Wish) -> Tail:
 
 def newest_summary(mysis_id: int, *, lock: bool = False) -> HistorySummary | None:
     """The summary that views use; ``lock`` keeps its row until the transaction ends."""
-    found = HistorySummary.objects.filter(
-        mysis_id=mysis_id, status=HistorySummary.Status.ACTIVE
-    )
-    if lock:
-        found = found.select_for_update()
-    return found.order_by("-through_id").first()
+    sql = SUMMARY + "FOR UPDATE" if lock else SUMMARY
+    return next(iter(HistorySummary.objects.raw(sql, [mysis_id])), None)
 
 
 def reads_of(strategy: str) -> Reads:

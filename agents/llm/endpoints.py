@@ -21,6 +21,7 @@ from agents.vault import SecretUnreadableError
 
 LOCAL_OLLAMA = "http://127.0.0.1:11434/v1"
 PILOT = "pilot"
+_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
 _KINDS: tuple[Kind, ...] = ("openai", "anthropic", "ollama", "pilot")
 
 
@@ -87,7 +88,8 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
 
 def _find(name: str) -> tuple[_Account, str]:
     """The provider that a name begins with, and the rest of the name."""
-    rows = {row.name: row for row in Provider.objects.filter(name__in=heads(name))}
+    found = Provider.objects.raw(_NAMED, [heads(name)])
+    rows = {row.name: row for row in found}
     for head in heads(name):
         rest = name[len(head) + 1 :].strip()
         if head in rows:

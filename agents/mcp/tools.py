@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agents.actions import ActionError
-from agents.context import known_tools, preview
+from agents.catalogue import known_tools
+from agents.context import preview
 from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.local import ANSWERS
 from agents.tools.offer import FOR_PROGRAMS, SENDING, tool

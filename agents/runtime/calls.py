@@ -82,7 +82,7 @@ def look(
     ``summary_calls`` is how many requests were made for the one that it shows, and
     ``within`` the most tokens of the view, 0 where only its budget bounds it.
     """
-    mysis = going_on(begun).first()
+    mysis = going_on(begun)
     if mysis is None:
         raise VoidedError
     subject = context.subject_of(mysis)

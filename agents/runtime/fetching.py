@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 
-from agents.models import Mysis, Turn
+from agents.models import Turn
 from agents.tools.chain import Toolbox
 from agents.tools.doubts import lose_events
 from agents.tools.types import GameUnreachableError, ToolResult
@@ -65,7 +65,7 @@ def _left(result: ToolResult) -> int:
 
 
 def _is_wanted(begun: Begun) -> bool:
-    mysis: Mysis | None = going_on(begun).first()
+    mysis = going_on(begun)
     if mysis is None:
         return False
     return fetches_events(mysis.policy.options if mysis.policy else {})

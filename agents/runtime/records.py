@@ -7,25 +7,38 @@ happened in the game is recorded all the same.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, QuerySet
 from django.utils import timezone
 
 from agents import budgets, events
 from agents.actions import memory_line
 from agents.events import Kind
-from agents.models import Mysis, Turn
+from agents.models import Account, Mysis, Turn
 from agents.tools.snapshot import doubt
 from memory.gamestate.parse import clean_text
-from memory.models import Memory
+from memory.models import ContextPolicy, Memory
 
 from .holding import hold
 
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
+
+
+GOING_ON = """
+SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
+  policy.strategy AS policy_strategy, policy.options AS policy_options,
+  policy.budget_tokens AS policy_tokens, policy.budget_reserve AS policy_reserve
+FROM agents_mysis AS mysis
+LEFT JOIN agents_account AS account ON account.id = mysis.account_id
+LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
+WHERE mysis.id = %s AND mysis.epoch = %s AND mysis.state = 'running'
+  AND EXISTS (SELECT FROM agents_turn WHERE id = %s AND outcome IS NULL)
+"""
+LOCKED = "FOR UPDATE OF mysis"
 
 
 class VoidedError(Exception):
@@ -94,21 +107,42 @@ def doing(begun: Begun, words: str) -> None:
 
 def current(begun: Begun) -> Mysis:
     """The locked row, if this turn may still go on. Raises VoidedError."""
-    mysis = going_on(begun).select_for_update(of=("self",)).first()
+    mysis = going_on(begun, lock=True)
     if mysis is None:
         raise VoidedError
     return mysis
 
 
-def going_on(begun: Begun) -> QuerySet[Mysis]:
-    """The Mysis while this turn is its open one: not stopped, not taken up."""
-    open_turn = Turn.objects.filter(pk=begun.turn_id, outcome__isnull=True)
-    return Mysis.objects.select_related("prompt", "policy", "account").filter(
-        Exists(open_turn),
-        pk=begun.mysis_id,
-        epoch=begun.epoch,
-        state=Mysis.State.RUNNING,
-    )
+def going_on(begun: Begun, *, lock: bool = False) -> Mysis | None:
+    """The Mysis while this turn is its open one: not stopped, not taken up.
+
+    Its account has no more than its name. Asked several times in each call, so the
+    query is written out.
+    """
+    sql = GOING_ON + LOCKED if lock else GOING_ON
+    values = [begun.mysis_id, begun.epoch, begun.turn_id]
+    for mysis in Mysis.objects.raw(sql, values):
+        return _joined(mysis)
+    return None
+
+
+def _joined(mysis: Any) -> Mysis:
+    """With what the query found in other tables, so that nothing is read again."""
+    if mysis.account_id is not None:
+        fields = ["id", "username"]
+        values = [mysis.account_id, mysis.account_name]
+        mysis.account = Account.from_db(None, fields, values)
+    if mysis.policy_id is not None:
+        mysis.policy = ContextPolicy(
+            id=mysis.policy_id,
+            name=mysis.policy_name,
+            strategy=mysis.policy_strategy,
+            options=json.loads(mysis.policy_options),
+            budget_tokens=mysis.policy_tokens,
+            budget_reserve=mysis.policy_reserve,
+        )
+    found: Mysis = mysis
+    return found
 
 
 def close_open_turns(

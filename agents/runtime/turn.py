@@ -14,7 +14,7 @@ from typing import TypeVar
 from asgiref.sync import ThreadSensitiveContext
 
 from agents.budgets import BudgetSpentError
-from agents.context import remember_tools
+from agents.catalogue import remember_tools
 from agents.llm.asking import ready
 from agents.llm.overflow import is_overflow
 from agents.llm.types import Endpoint, ModelError

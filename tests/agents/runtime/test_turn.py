@@ -13,7 +13,7 @@ from django.db import transaction
 from pytest_django import Settings
 
 from agents import actions, events
-from agents.context import tools_of
+from agents.context import subject_of
 from agents.game.sandbox.testing import SandboxServer
 from agents.llm.endpoints import resolve
 from agents.llm.types import Completion, Usage
@@ -500,7 +500,7 @@ async def test_a_fleet_with_and_without_letters_keeps_one_catalogue(
     assert (await in_db(ToolCatalogue.objects.get)()).updated_at == first.updated_at
 
     def known(mysis: Mysis) -> set[str]:
-        return {tool["name"] for tool in tools_of(Mysis.objects.get(pk=mysis.pk))}
+        return set(subject_of(Mysis.objects.get(pk=mysis.pk)).tool_policy)
 
     offered = {tool["function"]["name"] for tool in provider.requests[0]["tools"]}
     assert "zoea_broadcast" in offered
