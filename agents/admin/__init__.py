@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from . import access, budgets, myses, prompts, records, summaries
+from . import access, budgets, myses, policies, prompts, records, summaries
 
-__all__ = ["access", "budgets", "myses", "prompts", "records", "summaries"]
+__all__ = [
+    "access",
+    "budgets",
+    "myses",
+    "policies",
+    "prompts",
+    "records",
+    "summaries",
+]

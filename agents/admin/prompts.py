@@ -110,6 +110,11 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
                 name="agents_prompt_diff",
             ),
             path(
+                "preview/",
+                site.admin_view(self.preview_view),
+                name="agents_prompt_preview_new",
+            ),
+            path(
                 "<int:pk>/preview/",
                 site.admin_view(self.preview_view),
                 name="agents_prompt_preview",
@@ -166,7 +171,7 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
         }
         return TemplateResponse(request, "admin/agents/prompt/diff.html", page)
 
-    def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+    def preview_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
         """The text as it would be, and what it would change."""
         return draft_view(self, request, pk)
 

@@ -47,9 +47,8 @@ class PolicyForm(forms.ModelForm[ContextPolicy]):
         return cleaned
 
 
-@admin.register(ContextPolicy)
 class PolicyAdmin(admin.ModelAdmin[ContextPolicy]):
-    """Strategy, options and budget under a name."""
+    """Strategy, options and budget under a name; registered where it can be tried."""
 
     form = PolicyForm
     list_display = ("name", "strategy", "options", "budget_tokens", "updated_at")

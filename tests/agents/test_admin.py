@@ -253,61 +253,6 @@ def test_the_admin_has_no_sign_in_of_its_own(client: Client):
     assert client.post("/admin/login/", {"username": "x"}).status_code == 403
 
 
-# -- before it is saved ---------------------------------------------------------------
-
-
-def test_a_prompt_is_tried_before_it_is_saved(staff: Client):
-    prompt = actions.default_prompt()
-    ada = make_mysis(name="Ada", prompt=prompt)
-    make_memory(ada, content="Mine.")
-    url = reverse("admin:agents_prompt_preview", args=[prompt.pk])
-    form = {"name": prompt.name, "text": "Short <b>orders</b> for {{ name }}.\r\n"}
-    shown = staff.post(url, form).content.decode()
-    for part in (
-        "Nothing is saved yet.",
-        "1 Mysis uses this prompt",
-        "Short &lt;b&gt;orders&lt;/b&gt; for Ada.",
-        "fewer in every call",
-    ):
-        assert part in shown
-    assert prompt.versions.count() == 1
-    change = reverse("admin:agents_prompt_change", args=[prompt.pk])
-    assert f'formaction="{url}"' in page(staff, change)
-    staff.post(change, {**form, "note": "shorter"})
-    assert prompt.current is not None
-    assert prompt.current.number == 2
-
-
-def test_a_draft_needs_a_post_and_somebody_who_may_change(
-    staff: Client, client: Client
-):
-    prompt = actions.default_prompt()
-    url = reverse("admin:agents_prompt_preview", args=[prompt.pk])
-    assert staff.get(url).status_code == 302
-    assert "This field is required" in staff.post(url, {"text": ""}).content.decode()
-    User.objects.create_user("eve", password="x", is_staff=True)
-    client.login(username="eve", password="x")
-    assert client.post(url, {"name": "x", "text": "x"}).status_code == 403
-
-
-def test_two_policies_are_laid_side_by_side(staff: Client):
-    ada = make_mysis(name="Ada")
-    for number in range(30):
-        make_memory(ada, content=f"order {number}")
-    wide = ContextPolicy.objects.create(name="wide", strategy="full")
-    small = ContextPolicy.objects.create(
-        name="small", strategy="window", options={"window": 4}
-    )
-    listed = page(staff, "/policies/")
-    assert "wide" in listed
-    values = {"mysis": ada.pk, "a": wide.pk, "b": small.pk}
-    shown = page(staff, "/policies/", **values)
-    assert "full beside window" in shown
-    ada.refresh_from_db()
-    assert ada.policy is None
-    assert staff.get("/policies/", {"mysis": 999}).status_code == 422
-
-
 def test_snapshots_tell_how_old_they_are_and_whether_to_believe_them(staff: Client):
     mysis = make_mysis(name="Ada")
     scenes.play(mysis, stale=True)
