@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+
+LEVELS = {"success": messages.SUCCESS, "warning": messages.WARNING}
 
 
 def uses_htmx(request: HttpRequest) -> bool:
@@ -14,12 +18,15 @@ def uses_htmx(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def confirm(request: HttpRequest, words: str) -> HttpResponse:
-    """A command was done. What it changed comes by the socket."""
+Level = Literal["success", "warning"]
+
+
+def confirm(request: HttpRequest, words: str, level: Level = "success") -> HttpResponse:
+    """A command was done, with a warning not to all. The socket brings its effects."""
     if not uses_htmx(request):
-        messages.success(request, words)
+        messages.add_message(request, LEVELS[level], words)
         return back(request)
-    context = {"words": words, "level": "success"}
+    context = {"words": words, "level": level}
     return render(request, "agents/live/notice.html", context)
 
 

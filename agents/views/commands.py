@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.http import require_POST
 
 from agents import actions
 from agents.actions import ActionError
+from agents.actions.states import OPEN_STATES
 from agents.dashboard import fleet
 from agents.dashboard.addresses import find_mysis
 from agents.forms import MessageForm, chosen_myses
@@ -18,6 +19,11 @@ from agents.models import Mysis
 from . import bulk
 from .access import actor, operator_required
 from .answers import confirm, refuse
+
+NOBODY = (
+    "Not sent, for it would reach nobody: no Mysis is idle or running. Start one, "
+    "then send it again."
+)
 
 
 @require_POST
@@ -48,7 +54,7 @@ def stop(request: HttpRequest, key: str) -> HttpResponse:
 @operator_required
 def send(request: HttpRequest) -> HttpResponse:
     """A message to some Myses, or a broadcast to all that are idle or running."""
-    form = MessageForm(request.POST)
+    form = MessageForm(_addressed(request.POST))
     if not form.is_valid():
         errors = [str(text) for texts in form.errors.values() for text in texts]
         return refuse(request, " ".join(errors), 422)
@@ -64,6 +70,16 @@ def send(request: HttpRequest) -> HttpResponse:
     return confirm(request, words)
 
 
+def _addressed(sent: QueryDict) -> QueryDict:
+    """With ``all``, the selected ones are all that match the view."""
+    if sent.get("to") != MessageForm.SELECTED or not sent.get("all"):
+        return sent
+    given = sent.copy()
+    found = fleet.matching(fleet.View.of(sent))
+    given.setlist("mysis", [str(number) for number in found])
+    return given
+
+
 def _message(mysis: Mysis, text: str, by: str) -> None:
     actions.send_message(mysis=mysis, text=text, by=by)
 
@@ -72,11 +88,11 @@ def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
     if mysis is not None:
         actions.send_message(mysis=mysis, text=text, by=by)
         return f"Sent to {mysis.name}."
+    if not Mysis.objects.filter(state__in=OPEN_STATES).exists():
+        # Refused, so that the text stays where it can be sent from again.
+        raise ActionError(NOBODY, code="nobody", status=409)
     broadcast = actions.send_broadcast(text=text, by=by)
-    count = actions.recipients(broadcast)
-    if count == 0:
-        return "Stored, but it reached nobody: no Mysis is idle or running. Start one."
-    return f"Sent to {bulk.counted(count)}."
+    return f"Sent to {bulk.counted(actions.recipients(broadcast))}."
 
 
 @require_POST
@@ -117,4 +133,7 @@ def answered(request: HttpRequest, done: bulk.Done, words: str) -> HttpResponse:
     said = f"{words} {bulk.counted(done.count)}."
     if not done.refused:
         return confirm(request, said)
-    return refuse(request, f"{said} {done.why}", 409)
+    if not done.count:
+        return refuse(request, f"{said} {done.why}", 409)
+    # It was done to some: asked again, it would be done to these twice.
+    return confirm(request, f"{said} {done.why}", "warning")

@@ -13,6 +13,21 @@
     return document.getElementById("bulk-all");
   }
 
+  // How many match the view, where more do than are shown; 0 otherwise.
+  function matching() {
+    var more = document.getElementById("fleet-rows").querySelector(".row-more");
+    return more ? parseInt(more.dataset.matching, 10) : 0;
+  }
+
+  function wantsAll() {
+    return all().checked && matching() > 0;
+  }
+
+  // Whom an order to the selected reaches, in words.
+  function selected() {
+    return wantsAll() ? "all " + matching() + " that match" : "the " + picked.size + " selected";
+  }
+
   function say() {
     var count = document.getElementById("bulk-count");
     if (!count) return;
@@ -20,9 +35,8 @@
     var every = document.getElementById("pick-all");
     every.checked = shown.length > 0 && picked.size === shown.length;
     every.indeterminate = picked.size > 0 && !every.checked;
-    var matching = document.getElementById("fleet-rows").querySelector(".row-more");
-    document.querySelector(".bulk-all").hidden = !matching;
-    var words = all().checked ? "All that match" : picked.size + " selected";
+    document.querySelector(".bulk-all").hidden = !matching();
+    var words = wantsAll() ? "All " + matching() + " that match" : picked.size + " selected";
     if (count.textContent !== words) count.textContent = words;
     document.getElementById("bulk").classList.toggle("bulk-open", picked.size > 0);
     offerSelected();
@@ -32,7 +46,8 @@
     var option = document.getElementById("to-selected");
     if (!option) return;
     option.disabled = option.hidden = picked.size === 0;
-    option.textContent = "The " + picked.size + " selected";
+    var words = selected();
+    option.textContent = words.charAt(0).toUpperCase() + words.slice(1);
     if (option.selected && picked.size === 0) option.parentElement.value = "";
     window.zoea.nameTarget();
   }
@@ -76,9 +91,24 @@
   document.addEventListener("htmx:configRequest", function (event) {
     if (event.target.id !== "composer") return;
     if (document.getElementById("id_to").value !== "selected") return;
+    if (wantsAll()) {
+      var bulk = document.getElementById("bulk");
+      ["all", "state", "q"].forEach(function (name) {
+        event.detail.formData.set(name, bulk.elements[name].value);
+      });
+    }
     picked.forEach(function (id) {
       event.detail.formData.append("mysis", id);
     });
+  });
+  // Stopping many ends what they are in the middle of: asked once more.
+  document.addEventListener("htmx:confirm", function (event) {
+    if (event.target.id !== "bulk") return;
+    var submitted = event.detail.triggeringEvent;
+    var button = submitted && submitted.submitter;
+    if (!button || button.value !== "stop") return;
+    event.preventDefault();
+    if (window.confirm("Stop " + selected() + "?")) event.detail.issueRequest(true);
   });
   document.addEventListener("htmx:afterSettle", restore);
   document.addEventListener("htmx:wsAfterMessage", restore);

@@ -132,7 +132,9 @@
     if (!select || !verb) return;
     var one = select.value !== "";
     var name = one ? select.options[select.selectedIndex].text : "";
-    name = name.replace(/^The /, "the ");
+    name = name.replace(/^(The|All) /, function (word) {
+      return word.toLowerCase();
+    });
     write(verb, one ? "Send to " + name : "Send to the fleet");
     if (reach) reach.hidden = one;
   }
@@ -195,13 +197,46 @@
     }
   });
 
-  function tell(text) {
-    var place = document.getElementById("notices");
-    var note = document.createElement("p");
-    note.className = "notice notice-error";
-    note.textContent = text;
-    place.replaceChildren(note);
+  // -- notices -----------------------------------------------------------
+  // They stand on the screen wherever the page is scrolled to. A good one goes by
+  // itself, unless somebody points at it; a bad one stays until it is closed.
+  var STAYS = 10000;
+  var leaving = null;
+
+  function closable(note) {
+    var close = document.createElement("button");
+    close.type = "button";
+    close.className = "notice-close";
+    close.dataset.closeNotice = "";
+    close.setAttribute("aria-label", "Close this notice");
+    close.textContent = "\u00d7";
+    note.append(close);
   }
+
+  function tell(text) {
+    var note = document.createElement("p");
+    note.className = "notice notice-live notice-error";
+    var words = document.createElement("span");
+    words.textContent = text;
+    note.append(words);
+    closable(note);
+    document.getElementById("notices").replaceChildren(note);
+  }
+
+  function letGo(place) {
+    clearTimeout(leaving);
+    var good = place.querySelector(".notice-live.notice-success");
+    if (!good) return;
+    leaving = setTimeout(function () {
+      if (good.matches(":hover, :focus-within")) return letGo(place);
+      good.remove();
+    }, STAYS);
+  }
+
+  document.addEventListener("click", function (event) {
+    var close = event.target.closest("[data-close-notice]");
+    if (close) close.closest(".notice").remove();
+  });
 
   // -- the pane beside the talk ------------------------------------------
   document.addEventListener("click", function (event) {
@@ -224,6 +259,7 @@
   });
   document.addEventListener("htmx:afterSwap", function (event) {
     draw(event.target);
+    if (event.target.id === "notices") letGo(event.target);
     if (event.target.matches(".composer-answer, #inspector")) {
       event.target.scrollIntoView({ block: "nearest" });
     }

@@ -204,10 +204,12 @@ def test_a_bad_message_is_refused_in_words(admin: Client, values: Any, words: st
     assert Memory.objects.count() == 0
 
 
-def test_a_broadcast_to_nobody_says_so(admin: Client):
+def test_a_broadcast_to_nobody_is_not_sent(admin: Client):
     make_mysis(name="Ada", state="stopped")
     answer = admin.post("/send/", {"text": "hello"}, headers=HTMX)
-    assert "reached nobody" in answer.content.decode()
+    assert answer.status_code == 409
+    assert "reach nobody" in answer.content.decode()
+    assert not Broadcast.objects.exists()
 
 
 # -- a new Mysis ------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from agents import actions, events
+from agents.dashboard.fleet import FIRST
 from agents.events import Kind
 from agents.models import Mysis
 from memory.models import Memory
@@ -27,8 +28,21 @@ def test_the_selected_are_stopped_and_the_others_go_on(page: Page):
     expect(bar).to_be_hidden()
     tick(page, ada, brahe)
     expect(page.locator("#bulk-count")).to_have_text("2 selected")
+    asked: list[str] = []
+
+    def refuse(box: Dialog) -> None:
+        asked.append(box.message)
+        box.dismiss()
+
+    page.once("dialog", refuse)
     bar.get_by_role("button", name="Stop").click()
-    expect(page.locator("#notices")).to_contain_text("Stopped 2 Myses.")
+    assert asked == ["Stop the 2 selected?"]
+    expect(row(page, ada).locator(".state")).to_have_text("running")
+    page.once("dialog", lambda box: box.accept())
+    bar.get_by_role("button", name="Stop").click()
+    notice = page.locator("#notices .notice")
+    expect(notice).to_contain_text("Stopped 2 Myses.")
+    expect(notice).to_be_in_viewport()
     expect(row(page, ada).locator(".state")).to_have_text("stopped")
     expect(row(page, brahe).locator(".state")).to_have_text("stopped")
     expect(row(page, cassini).locator(".state")).to_have_text("running")
@@ -63,6 +77,28 @@ def test_a_message_to_the_selected_names_them(page: Page):
     expect(page.locator("#composer")).to_contain_text("Sent to 2 Myses.")
     told = Memory.objects.order_by("mysis").values_list("mysis", flat=True)
     assert list(told) == [mysis.pk for mysis in myses[:2]]
+
+
+def test_all_that_match_get_the_message_wherever_the_page_is(page: Page):
+    for number in range(FIRST + 2):
+        make_mysis(name=f"M{number:03}")
+    live(page)
+    page.get_by_role("checkbox", name="Select M000").check()
+    page.get_by_label("All that match").check()
+    expect(page.locator("#bulk-count")).to_have_text(f"All {FIRST + 2} that match")
+    page.locator("#bulk").get_by_role("button", name="Message").click()
+    send = page.locator("#composer button")
+    expect(send).to_have_text(f"Send to all {FIRST + 2} that match")
+    page.locator("#id_text").fill("Home.")
+    send.click()
+    expect(page.locator("#composer")).to_contain_text(f"Sent to {FIRST + 2} Myses.")
+    # Answers stand on the screen at the bottom of the list as well.
+    last = page.get_by_role("button", name="Stop M059")
+    last.click()
+    expect(page.locator("#notices .notice")).to_contain_text("M059 is stopped.")
+    expect(page.locator("#notices .notice")).to_be_in_viewport()
+    page.locator("#notices [data-close-notice]").click()
+    expect(page.locator("#notices .notice")).to_have_count(0)
 
 
 def act(mysis: Mysis, tool: str) -> None:
