@@ -19,8 +19,10 @@ from typing import Any, NamedTuple, TypedDict
 from django.db import connection, transaction
 
 from memory.gamestate.parse import storable
+from memory.owners import find_owner, number_of
 
 from . import hints
+from .models import Event
 
 
 class Kind(StrEnum):
@@ -146,6 +148,20 @@ def read_after(
     """Settled events after the event ``after`` (0: from the beginning)."""
     rows = read_from(position_of(after), mysis_id=mysis_id, kinds=kinds, limit=limit)
     return [item for _, item in rows]
+
+
+def told_of(reference: str) -> int | None:
+    """The number of the Mysis that a reader names, or None for one that never was.
+
+    A deleted one has no name any more, but its number and its events are still there.
+    """
+    owner = find_owner(reference)
+    if owner is not None:
+        return owner.pk
+    number = number_of(reference)
+    if number is None or not Event.objects.filter(mysis_id=number).exists():
+        return None
+    return number
 
 
 def settle_foreign() -> int:

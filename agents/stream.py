@@ -17,9 +17,9 @@ from urllib.parse import parse_qs
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from memory.owners import find_owner, number_of
+from memory.owners import number_of
 
-from .events import Item, Kind
+from .events import Item, Kind, told_of
 from .live import ViewerOverflowError, hub, sockets, stream_after
 
 SIGNED_OUT = 4401
@@ -54,7 +54,8 @@ class Wish:
 
 def wish_of(query: str) -> Wish:
     """Read the query string; raises WishError. A name costs one query."""
-    given = {key: values[-1] for key, values in parse_qs(query).items()}
+    found = parse_qs(query, keep_blank_values=True)
+    given = {key: values[-1] for key, values in found.items()}
     after = given.get("after", "0").strip()
     number = number_of(after)
     if number is None:
@@ -65,14 +66,10 @@ def wish_of(query: str) -> Wish:
 def _mysis(reference: str | None) -> int | None:
     if reference is None:
         return None
-    number = number_of(reference)
-    if number is not None:
-        # Also of a deleted Mysis: its events are still there.
-        return number
-    owner = find_owner(reference)
-    if owner is None:
+    number = told_of(reference)
+    if number is None:
         raise WishError(f"mysis: there is no Mysis {reference[:40]!r}.")
-    return owner.pk
+    return number
 
 
 def _kinds(text: str) -> frozenset[str]:

@@ -12,9 +12,8 @@ from agents import events
 from agents.events import Kind
 from memory.api.fields import After
 from memory.api.pages import Page, Rows, Window
+from memory.owners import unknown
 from memory.problems import invalid
-
-from . import lookup
 
 router = Router(tags=["events"])
 
@@ -34,7 +33,9 @@ class EventFilter(Window):
 
     after: Annotated[After | None, Field(description="An event id.")] = None
     kind: Annotated[str | None, Field(description="Kinds, with commas between.")] = None
-    mysis: Annotated[str | None, Field(description="Number or name.")] = None
+    mysis: Annotated[
+        str | None, Field(description="Number or name; of a deleted one the number.")
+    ] = None
 
 
 @router.get("/events", response=Page[EventOut])
@@ -42,13 +43,20 @@ def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
     """Events in the order of the stream; the cursor is the last event's id."""
     found = events.read_after(
         wanted.cursor or wanted.after or 0,
-        mysis_id=None if wanted.mysis is None else lookup.mysis_of(wanted.mysis).pk,
+        mysis_id=None if wanted.mysis is None else _mysis(wanted.mysis),
         kinds=kinds_of(wanted.kind),
         limit=wanted.limit + 1,
     )
     shown = found[: wanted.limit]
     more = len(found) > wanted.limit
     return Rows(items=list(shown), next=str(shown[-1]["id"]) if more else None)
+
+
+def _mysis(reference: str) -> int:
+    number = events.told_of(reference)
+    if number is None:
+        raise unknown(reference)
+    return number
 
 
 def kinds_of(text: str | None) -> frozenset[str]:

@@ -11,6 +11,7 @@ from agents import events
 from agents.context import preview
 from agents.events import Kind
 from agents.models import Broadcast, ModelCall, Mysis, Prompt, Provider
+from agents.stream import WishError, wish_of
 from memory.models import ContextPolicy
 from memory.sent import record
 from tests.factories import make_account, make_memory, make_mysis, make_turn
@@ -308,6 +309,22 @@ def test_events_are_the_items_of_the_stream() -> None:
     assert viewer.get("/events?mysis=Nobody").status_code == 404
     for bad in ("x", "-1", "9" * 30):
         assert viewer.get(f"/events?after={bad}").status_code == 422
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_deleted_mysis_s_events_are_had_by_its_number(admin: Program) -> None:
+    ada = make_mysis(name="Ada")
+    number = ada.pk
+    events.append(Kind.ERROR, mysis_id=number)
+    assert admin.delete("/myses/Ada").status_code == 204
+    found = admin.get(f"/events?mysis={number}").json()["items"]
+    assert [item["kind"] for item in found] == ["error", "mysis.state"]
+    wish = wish_of(f"mysis={number}")
+    assert wish.mysis_id == number
+    for never in ("Ada", str(number + 10**9), ""):
+        assert admin.get(f"/events?mysis={never}").status_code == 404, never
+        with pytest.raises(WishError):
+            wish_of(f"mysis={never}")
 
 
 def test_the_fleet_in_numbers(admin: Program) -> None:

@@ -112,7 +112,7 @@ async def test_filters(server: Server, token: str) -> None:
 @pytest.mark.parametrize(
     "query",
     ["after=x", "after=-1", "after=1e3", "after=" + "9" * 30, "kind=nonsense",
-     "mysis=Nobody", "mysis=%00", "kind=error,%ED%A0%80"],
+     "mysis=Nobody", "mysis=%00", "mysis=", "after=", "mysis=999999999", "kind=error,%ED%A0%80"],
 )  # fmt: skip
 async def test_bad_parameters_close_with_4400_and_the_field(
     server: Server, token: str, query: str
