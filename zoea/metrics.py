@@ -1,6 +1,6 @@
 """``/metrics``: the fleet in numbers, as Prometheus reads them; no names, no texts.
 
-Every number is cheap: sums over the Myses, the heights of the id sequences, the
+Every number is cheap: sums over Myses and days, the heights of the id sequences, the
 jobs that wait. Nothing here walks a log, so asking often costs nothing.
 """
 
@@ -12,11 +12,12 @@ from decimal import Decimal
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Sum
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.csrf import csrf_exempt
 
+from agents import usage
 from agents.api.fleet import staleness
 from agents.live import hub, sockets
 from agents.models import Mysis
@@ -27,6 +28,7 @@ from .auth.requests import identify
 from .gate import respond
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+METHODS = ("GET", "HEAD")
 KINDS = ("stream", "dashboard")
 
 #: What was ever added, by the sequence of its ids: an upper bound after roll-backs.
@@ -71,9 +73,11 @@ class Metric:
             yield f"zoea_{self.name}{f'{{{inside}}}' if inside else ''} {value}"
 
 
-@require_safe
+@csrf_exempt
 def metrics(request: HttpRequest) -> HttpResponse:
     """All metrics; 401 without a token or a session unless METRICS_PUBLIC is set."""
+    if request.method not in METHODS:
+        return respond(not_read(request.method or ""))
     if not settings.METRICS_PUBLIC:
         try:
             identify(request)
@@ -84,6 +88,16 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse("\n".join(lines) + "\n", content_type=CONTENT_TYPE)
 
 
+def not_read(method: str) -> Problem:
+    """The 405."""
+    return Problem(
+        405,
+        "method_not_allowed",
+        f"{method[:20]}: metrics can only be read; use GET.",
+        headers={"Allow": ", ".join(METHODS)},
+    )
+
+
 def fleet() -> Iterator[Metric]:
     """States, spending and what is believed of the game."""
     states = dict.fromkeys(map(str, Mysis.State), 0)
@@ -91,14 +105,13 @@ def fleet() -> Iterator[Metric]:
         Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     )
     yield Metric("myses", "gauge", "Myses by state.", by("state", states))
-    spent = Mysis.objects.aggregate(
-        input=Sum("input_tokens"), output=Sum("output_tokens"), cost=Sum("cost")
-    )
-    tokens = {kind: spent[kind] or 0 for kind in ("input", "output")}
-    about = "Tokens of the Myses that there are, by kind."
+    # Of the days, not of the Myses: what is counted stays when one is deleted.
+    spent = usage.totals(usage.since(None))
+    tokens = {kind: spent[f"{kind}_tokens"] for kind in ("input", "output")}
+    about = "Tokens of all calls ever made, by kind."
     yield Metric("tokens_total", "counter", about, by("kind", tokens))
-    about = "US dollars that the Myses that there are have cost."
-    yield Metric("cost_dollars_total", "counter", about, [({}, spent["cost"] or 0)])
+    about = "US dollars that all calls ever made have cost."
+    yield Metric("cost_dollars_total", "counter", about, [({}, spent["cost"])])
     levels = by("confidence", staleness(timezone.now()))
     yield Metric("snapshots", "gauge", "Snapshots by how far to believe them.", levels)
     tick = newest_tick()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from decimal import Decimal
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -14,7 +15,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from websockets.asyncio.client import connect
 
-from agents import actions, hints, scheduling
+from agents import actions, hints, scheduling, usage
+from agents.models import Mysis
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.server import running
 from zoea.auth.tokens import create_token
@@ -30,6 +32,12 @@ def bearer() -> dict[str, str]:
 
 def read(headers: dict[str, str] | None = None) -> Any:
     return Client().get("/metrics", headers=headers or {})
+
+
+def use(mysis: Mysis, **spent: Any) -> None:
+    call = make_turn(mysis).calls.create(number=1, model="pilot")
+    place = usage.Place(call.pk, mysis.pk, usage.today(), "", "pilot")
+    usage.record(place, usage.Spent(**spent))
 
 
 def values(text: str) -> dict[str, float]:
@@ -48,7 +56,12 @@ def test_strangers_get_401_unless_it_is_public(settings, bearer) -> None:
     browser = Client()
     browser.force_login(User.objects.create_user("ann"))
     assert browser.get("/metrics").status_code == 200
-    assert browser.post("/metrics").status_code in (403, 405)
+    for client in (browser, Client(enforce_csrf_checks=True)):
+        for method in ("POST", "PUT", "DELETE", "ODD"):
+            other = client.generic(method, "/metrics")
+            assert (other.status_code, other["Allow"]) == (405, "GET, HEAD")
+            assert set(other.json()) == {"detail", "code"}
+    assert browser.head("/metrics").status_code == 200
     settings.METRICS_PUBLIC = True
     assert read().status_code == 200
 
@@ -56,8 +69,9 @@ def test_strangers_get_401_unless_it_is_public(settings, bearer) -> None:
 @pytest.mark.django_db
 def test_the_fleet_in_numbers(bearer) -> None:
     before = values(read(bearer).content.decode())
-    ada = make_mysis(name="Ada", state="running", input_tokens=70, output_tokens=7)
-    make_mysis(name="Bob", cost="0.25", account=make_account(username="Secretive"))
+    ada = make_mysis(name="Ada", state="running")
+    make_mysis(name="Bob", account=make_account(username="Secretive"))
+    use(ada, input=70, output=7, cost=Decimal("0.25"))
     make_turn(ada, outcome="done")
     make_memory(ada, content="a word nobody may see")
     actions.send_message(mysis=ada, text="Go.", by="me")
@@ -73,9 +87,23 @@ def test_the_fleet_in_numbers(bearer) -> None:
     assert now['zoea_snapshots{confidence="fresh"}'] == 0
     added = {name: now[name] - before[name] for name in before if "total" in name}
     assert added["zoea_memories_total"] == 2
-    assert added["zoea_turns_total"] == 1
+    assert added["zoea_turns_total"] == 2
     assert added["zoea_events_total"] >= 1
     assert set(before) <= set(now)
+
+
+@pytest.mark.django_db
+def test_what_is_counted_stays_when_a_mysis_is_deleted(bearer) -> None:
+    """A counter that falls is taken for one that began anew."""
+    mysis = make_mysis(name="Ada")
+    use(mysis, input=70, output=7, cost=Decimal("0.25"))
+    before = values(read(bearer).content.decode())
+    actions.delete_mysis(mysis=mysis, by="me")
+    after = values(read(bearer).content.decode())
+    for name in before:
+        if "_total" in name:
+            assert after[name] >= before[name], name
+    assert after['zoea_tokens_total{kind="input"}'] == 70
 
 
 @pytest.mark.django_db
