@@ -78,17 +78,25 @@ class MysisUsage(Schema):
 
 
 class MysisDetail(MysisOut):
-    """One agent with what it used, and with the budgets that it counts in.
+    """One agent with all that can be set, what it used, and which budgets count for it.
 
     ``hold`` is why it makes no call although it runs, ``stuck`` why it seems to get
     nowhere; null where it is not so.
     """
 
     group: str
+    pins: list[str]
+    max_iterations: int
+    messaging: bool
     hold: str | None
     stuck: str | None
     usage: MysisUsage
     budgets: list[BudgetOut]
+
+    @staticmethod
+    def resolve_pins(row: Mysis) -> list[str]:
+        """In the order in which they were given."""
+        return list(row.pins.order_by("pk").values_list("text", flat=True))
 
     @staticmethod
     def resolve_hold(row: Mysis) -> str | None:

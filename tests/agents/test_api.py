@@ -61,6 +61,9 @@ def test_a_mysis_is_made_read_changed_and_deleted(admin: Program) -> None:
     row = Mysis.objects.get()
     assert (row.max_iterations, row.pins.get().text) == (1000, "never attack miners")
     assert row.messaging is True
+    read = admin.get("/myses/Ada%20Lovelace").json()
+    written = (read["pins"], read["max_iterations"], read["messaging"])
+    assert written == (["never attack miners"], 1000, True)
     for reference in (str(row.pk), "Ada%20Lovelace"):
         assert admin.get(f"/myses/{reference}").json().items() >= item.items()
     changed = admin.patch(

@@ -264,7 +264,12 @@ ANSWERS: dict[str, Json] = {
         ],
     },
 }
-ANSWERS["MysisDetail"] = ANSWERS["MysisOut"]
+ANSWERS["MysisDetail"] = ANSWERS["MysisOut"] | {
+    "group": "miners",
+    "pins": ["Never attack."],
+    "max_iterations": 10,
+    "messaging": False,
+}
 ANSWERS["TurnDetail"] = ANSWERS["TurnOut"]
 
 BODIES: dict[str, Json] = {
