@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.db import connections
 
 from agents import hints
 from tests import flushing, postgres
 
-# Rows are made in async tests as plainly as in others.
+# Rows are made in async tests as plainly as in others, and by the connection of their
+# thread. Django would give each of them one of its own, which nobody gives back.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+connections._connections = threading.local()  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,3 +38,5 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     flushing.replace_flush()
     yield
     hints.close()
+    # The thread in which async code calls plain code lives as long as the process.
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
