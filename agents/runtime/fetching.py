@@ -10,6 +10,9 @@ from __future__ import annotations
 import json
 import logging
 
+from django.db.models import Subquery
+from django.db.models.functions import Coalesce
+
 from agents.models import Turn
 from agents.tools.chain import Toolbox
 from agents.tools.doubts import lose_events
@@ -72,8 +75,16 @@ def _is_wanted(begun: Begun) -> bool:
 
 
 def _was_cut_off(begun: Begun) -> bool:
-    """Whether the turn before ended by itself before its first call, so while asking."""
-    before = Turn.objects.filter(mysis=begun.mysis_id, number=begun.number - 1)
+    """Whether a turn ended in the middle of asking, and nobody has asked since.
+
+    One that its worker's death or a stop ended before its first call, with only such
+    turns after it that made none either.
+    """
+    before = Turn.objects.filter(mysis=begun.mysis_id, number__lt=begun.number)
+    calling = before.filter(iterations__gt=0).order_by("-number").values("number")
     return before.filter(
-        outcome=Turn.Outcome.INTERRUPTED, iterations=0, error=""
+        number__gt=Coalesce(Subquery(calling[:1]), 0),
+        outcome__in=(Turn.Outcome.INTERRUPTED, Turn.Outcome.STOPPED),
+        iterations=0,
+        error="",
     ).exists()

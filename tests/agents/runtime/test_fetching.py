@@ -74,7 +74,7 @@ async def test_what_became_of_an_action_is_known_without_asking(
 @pytest.mark.parametrize(
     ("ended", "lost"),
     [({}, True), ({"iterations": 1}, False), ({"error": "spent"}, False),
-     ({"outcome": "done"}, False)],
+     ({"outcome": "done"}, False), ({"outcome": "stopped"}, True)],
 )  # fmt: skip
 async def test_a_worker_that_died_may_have_had_events(
     eve: Mysis,
@@ -93,6 +93,28 @@ async def test_a_worker_that_died_may_have_had_events(
     await fly(eve)
     row = await in_db(GameSnapshot.objects.get)(tool_name="get_cargo")
     assert ("lost events" in {mark["reason"] for mark in row.marks}) is lost
+
+
+async def test_a_turn_that_could_not_begin_hides_no_death(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    """Such as one that found no provider, after a worker that died while asking."""
+    await settled(eve, provider, sandbox)
+
+    def die_and_fail() -> None:
+        newest = eve.turns.order_by("-number").first()
+        assert newest is not None
+        died = {"outcome": "stopped", "iterations": 0, "error": ""}
+        eve.turns.filter(pk=newest.pk).update(**died)
+        eve.turns.create(number=newest.number + 1, outcome="errored", error="No key.")
+        Mysis.objects.filter(pk=eve.pk).update(turn_count=newest.number + 1)
+
+    await in_db(die_and_fail)()
+    for _ in range(2):
+        provider.answer(completion("Fine."))
+        await fly(eve)
+    row = await in_db(GameSnapshot.objects.get)(tool_name="get_cargo")
+    assert [mark["reason"] for mark in row.marks].count("lost events") == 1
 
 
 @pytest.mark.parametrize("how", ["no state block", "switched off"])
