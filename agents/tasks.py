@@ -11,6 +11,7 @@ from procrastinate import JobContext
 from procrastinate.contrib.django import app
 
 from .runtime import recovery, turn
+from .runtime.admission import admit
 from .runtime.crossing import step
 from .scheduling import TURN_QUEUE, TURN_TASK
 from .tools.ageing import announce
@@ -24,7 +25,8 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
     if job_id is not None:
         async with ThreadSensitiveContext():
             await step(announce, mysis_id)
-            await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
+            if await admit(mysis_id, job_id=job_id, trigger=trigger):
+                await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
 
 @app.periodic(cron="* * * * * */15")

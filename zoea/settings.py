@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import django_stubs_ext
 from django.core.exceptions import ImproperlyConfigured
@@ -101,6 +103,19 @@ def _ages() -> Mapping[str, Thresholds]:
         raise ImproperlyConfigured(f"ZOEA_STATE_AGES: {error}") from error
 
 
+def openings_at(url: str) -> int:
+    """How many sessions a minute a game gets: a local one as many as are wanted.
+
+    SpaceMolt takes some 30 from one address.
+    """
+    host = urlsplit(url).hostname or ""
+    try:
+        local = ip_address(host).is_private
+    except ValueError:
+        local = "." not in host
+    return 0 if local else 25
+
+
 def _database() -> dict[str, Any]:
     url = env.str("DATABASE_URL", "")
     if url:
@@ -190,6 +205,10 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 # The game. ``manage.py up`` points this at the sandbox that it starts.
 SPACEMOLT_MCP_URL = env.str("SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp")
 SPACEMOLT_REGISTRATION_CODE = env.str("SPACEMOLT_REGISTRATION_CODE", "")
+# Sessions that are opened at it in a minute, logins counted; 0: as many as are wanted.
+ZOEA_GAME_OPENINGS = env.int(
+    "ZOEA_GAME_OPENINGS", openings_at(SPACEMOLT_MCP_URL), validate=validate.Range(0)
+)
 ZOEA_SECONDS_PER_TICK = env.float("ZOEA_SECONDS_PER_TICK", 10.0)
 ZOEA_STATE_BLOCK_BYTES = env.int("ZOEA_STATE_BLOCK_BYTES", 2048)
 # Ages at which facts stop being believed; the defaults are in

@@ -16,7 +16,14 @@ class GameCallError(Exception):
 
 
 class GameUnreachableError(GameCallError):
-    """The server cannot be reached; nothing was executed."""
+    """The server cannot be reached; nothing was executed.
+
+    ``retry_after`` is in seconds, None where the server asked for nothing.
+    """
+
+    def __init__(self, detail: str, retry_after: float | None = None) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
 
 
 class SessionLostError(GameCallError):

@@ -3,6 +3,7 @@
 The SDK wants a session opened, used and closed inside one task, and the game lets
 one address open about 30 in a minute. So each session lives in a task of its own;
 turns hand it calls and wait. A turn that is cancelled gives up its own call only.
+Nobody calls before the game wants to be called again.
 """
 
 from __future__ import annotations
@@ -27,11 +28,18 @@ from agents.game.errors import (
     ReplyLostError,
     SessionLostError,
 )
+from agents.game.gate import LONGEST_WAIT, Gate, shut_out
 
-IDLE_SECONDS = 300.0
+IDLE_SECONDS = 900.0
+"""Longer than a turn is waited for: opening anew is what the game has least of."""
+
 CLOSE_SECONDS = 5.0
 CONNECT_TRIES = 4
-LONGEST_WAIT = 30.0
+GATED = frozenset({"login", "register"})
+"""The game counts them with the sessions that are opened."""
+
+OF_THE_ADDRESS = 60.0
+"""Seconds: who is asked to wait longer is shut out with all that call from there."""
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +58,10 @@ class _Job:
 class GameSession:
     """A live MCP session. Made by `SessionPool`; use `call` and `tools`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, gate: Gate) -> None:
         self._url = url
+        self._gate = gate
+        self._again_at = 0.0
         self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
         self._running: set[_Job] = set()
         self._ready: asyncio.Future[tuple[GameTool, ...]]
@@ -76,6 +86,8 @@ class GameSession:
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call one tool; raises GameCallError."""
+        if name in GATED:
+            await self._gate.enter()
         answer: Answer = await self._do(lambda c: c.call(name, arguments))
         return answer
 
@@ -93,6 +105,7 @@ class GameSession:
         await self.tools()
         if not self.open:
             raise SessionLostError("The session with the game server was closed.")
+        self._check_wait()
         job = _Job(work, asyncio.get_running_loop().create_future())
         self._jobs.put_nowait(job)
         try:
@@ -100,6 +113,21 @@ class GameSession:
         except asyncio.CancelledError:
             job.scope.cancel()
             raise
+        except RateLimitedError as error:
+            await self._wait_for(error.retry_after or 0.0)
+            raise
+
+    def _check_wait(self) -> None:
+        """Refuse here what the game would refuse, and count as one refusal more."""
+        now = asyncio.get_running_loop().time()
+        wait = max(self._again_at - now, self._gate.wait_now())
+        if wait > 0:
+            raise RateLimitedError("The game server asked to wait.", wait)
+
+    async def _wait_for(self, seconds: float) -> None:
+        self._again_at = asyncio.get_running_loop().time() + seconds
+        if seconds > OF_THE_ADDRESS:
+            await self._gate.shut(seconds)
 
     async def _live(self) -> None:
         """The session's task: open, serve until idle or closed, close."""
@@ -192,33 +220,54 @@ class SessionPool:
     def __init__(self) -> None:
         self._sessions: dict[tuple[str, int], GameSession] = {}
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._gates: dict[str, Gate] = {}
 
     async def session(self, mysis_id: int) -> GameSession:
         """The live session of a Mysis, opened where there is none.
 
-        Raises GameUnreachableError.
+        Waits for its turn to be opened. Raises GameUnreachableError.
         """
         url: str = settings.SPACEMOLT_MCP_URL
+        gate = self._gate(url)
         for attempt in range(1, CONNECT_TRIES + 1):
-            session = self._sessions.get((url, mysis_id))
-            if session is None or not session.open:
-                session = GameSession(url)
-                self._sessions[url, mysis_id] = session
-                session.task.add_done_callback(lambda _: self._forget())
+            if self._live(url, mysis_id) is None:
+                await gate.enter()
+            # Somebody else may have opened it meanwhile.
+            session = self._live(url, mysis_id) or self._open(url, mysis_id)
             try:
                 await session.tools()
             except RateLimitedError as error:
-                if attempt == CONNECT_TRIES:
-                    raise GameUnreachableError(
-                        "The game server takes no more sessions from this address: "
-                        "run fewer Myses here, or wait some minutes."
-                    ) from error
                 wait = error.retry_after
                 wait = 2.0**attempt if wait is None else wait
-                await asyncio.sleep(min(wait, LONGEST_WAIT))
+                await gate.shut(wait)
+                if attempt == CONNECT_TRIES or wait > LONGEST_WAIT:
+                    raise shut_out(wait) from error
             else:
                 return session
         raise AssertionError("unreachable")
+
+    async def admit(self, mysis_id: int) -> float:
+        """Begin to open a session where there is none: 0, or the seconds to wait."""
+        url: str = settings.SPACEMOLT_MCP_URL
+        if self._live(url, mysis_id) is not None:
+            return 0.0
+        wait = await self._gate(url).ask()
+        if wait <= 0 and self._live(url, mysis_id) is None:
+            self._open(url, mysis_id)
+        return wait
+
+    def _live(self, url: str, mysis_id: int) -> GameSession | None:
+        session = self._sessions.get((url, mysis_id))
+        return session if session is not None and session.open else None
+
+    def _open(self, url: str, mysis_id: int) -> GameSession:
+        session = GameSession(url, self._gate(url))
+        self._sessions[url, mysis_id] = session
+        session.task.add_done_callback(lambda _: self._forget())
+        return session
+
+    def _gate(self, url: str) -> Gate:
+        return self._gates.setdefault(url, Gate(url))
 
     def lock(self, mysis_id: int) -> asyncio.Lock:
         """Held while the account of a Mysis is logged in, out or changed."""

@@ -9,7 +9,7 @@ from .costs import Usage
 from .deliveries import Delivery
 from .fleet import Account, Broadcast, Mysis, Pin
 from .minds import Prompt, PromptVersion, Provider
-from .runs import Event, ModelCall, ToolCatalogue, Turn
+from .runs import Event, GameGate, ModelCall, ToolCatalogue, Turn
 
 __all__ = [
     "Account",
@@ -19,6 +19,7 @@ __all__ = [
     "BudgetSpend",
     "Delivery",
     "Event",
+    "GameGate",
     "ModelCall",
     "Mysis",
     "Pin",

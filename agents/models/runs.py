@@ -24,6 +24,16 @@ class ToolCatalogue(models.Model):
         return self.url
 
 
+class GameGate(models.Model):
+    """How soon the next session may be opened at a game; see ``agents.game.gate``."""
+
+    host = models.CharField(max_length=253, primary_key=True)
+    full_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.host
+
+
 class Turn(models.Model):
     """One turn: at most ``max_iterations`` model calls and their tools."""
 

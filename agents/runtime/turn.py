@@ -223,7 +223,7 @@ def failure(error: Exception) -> Ending:
             retry_after=error.retry_after,
         )
     if isinstance(error, GameUnreachableError):
-        return Ending(errored, error=str(error))
+        return Ending(errored, error=str(error), retry_after=error.retry_after)
     if isinstance(error, BudgetSpentError):
         return Ending(Turn.Outcome.INTERRUPTED, error=str(error), held=True)
     if isinstance(error, WindowError):

@@ -18,7 +18,10 @@ logger = logging.getLogger(__name__)
 PAUSES = (0.3, 1.2)
 """Seconds before the first and the second repetition."""
 
-LONGEST_WAIT = 20.0
+LONGEST_WAIT = 60.0
+"""Seconds that a call waits where the game asks for it. Never less is waited than is
+asked for: who calls too early too often is shut out."""
+
 REPEATABLE = frozenset({"login", "logout"})
 """They write, yet a second time changes nothing more."""
 
@@ -39,11 +42,14 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
                 return _unknown(request)
         except GameCallError as error:
             failure = error
-        if pause is not None:
-            await asyncio.sleep(_wait(failure, pause))
+        wait = _wait(failure, pause)
+        if wait is None:
+            break
+        await asyncio.sleep(wait)
     if isinstance(failure, RateLimitedError):
         return refusal("rate_limited", _later(failure))
-    raise GameUnreachableError(failure.detail) from failure
+    asked = failure.retry_after if isinstance(failure, GameUnreachableError) else None
+    raise GameUnreachableError(failure.detail, asked) from failure
 
 
 def may_repeat(request: Request) -> bool:
@@ -52,10 +58,14 @@ def may_repeat(request: Request) -> bool:
     return request.name in REPEATABLE or (tool is not None and tool.spec.read_only)
 
 
-def _wait(failure: GameCallError, pause: float) -> float:
-    if isinstance(failure, RateLimitedError) and failure.retry_after is not None:
-        return min(failure.retry_after, LONGEST_WAIT)
-    return pause
+def _wait(failure: GameCallError, pause: float | None) -> float | None:
+    """Seconds until the next try; None where there is none in this call."""
+    asked = 0.0
+    if isinstance(failure, RateLimitedError | GameUnreachableError):
+        asked = failure.retry_after or 0.0
+    if pause is None or asked > LONGEST_WAIT:
+        return None
+    return asked or pause
 
 
 def _later(failure: RateLimitedError) -> str:

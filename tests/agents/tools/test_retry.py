@@ -97,5 +97,16 @@ async def test_a_limit_that_stays_is_an_error_result_with_the_wait() -> None:
     )
 
 
+async def test_nobody_calls_before_the_game_allows_it() -> None:
+    """A wait that is too long for a call ends it, and is told."""
+    outcome, tries = await _tried("mine", RateLimitedError("Wait.", 300.0))
+    assert isinstance(outcome, Outcome)
+    assert (tries, "in 300 seconds" in outcome.text) == (1, True)
+    shut = GameUnreachableError("No more sessions.", retry_after=300.0)
+    error, tries = await _tried("mine", shut)
+    assert isinstance(error, GameUnreachableError)
+    assert (tries, error.retry_after) == (1, 300.0)
+
+
 def test_an_unknown_tool_is_never_repeated() -> None:
     assert not may_repeat(Request(Seat(1, TOOLS), "unheard"))
