@@ -8,7 +8,7 @@ from typing import Any
 
 from zoea.auth.roles import API_ROOT, is_pure
 
-from . import errors, examples, views
+from . import errors, examples, parameters, views
 from .made_up import example_of
 
 Json = dict[str, Any]
@@ -60,6 +60,8 @@ def _complete(path: str, method: str, operation: Json, schemas: Json) -> None:
     operation["responses"] = answers
     for status in errors.refusals_of(method, path, operation):
         answers.setdefault(status, errors.reference(status))
+    for parameter in operation.get("parameters", []):
+        parameters.exemplify(path, parameter, schemas)
     if method != "get" and not is_pure(method, path):
         named = {"$ref": "#/components/parameters/IdempotencyKey"}
         operation.setdefault("parameters", []).append(named)
@@ -73,6 +75,7 @@ def _complete(path: str, method: str, operation: Json, schemas: Json) -> None:
         _exemplify(content, examples.ANSWERS, schemas)
     if path.endswith("/summary"):
         answers["200"]["headers"] = ETAG
+        answers["200"]["content"]["text/markdown"]["example"] = examples.MARKDOWN
     if "requestBody" in operation:
         body = operation["requestBody"]["content"][JSON]
         if (method, path) in views.BODIES:

@@ -272,6 +272,11 @@ ANSWERS["MysisDetail"] = ANSWERS["MysisOut"] | {
 }
 ANSWERS["TurnDetail"] = ANSWERS["TurnOut"]
 
+MARKDOWN = (
+    f"{ANSWERS['SummaryOut']['state']}\n\n## Summary of Earlier History\n\n"
+    f"{ANSWERS['SummaryText']['text']}\n"
+)
+
 BODIES: dict[str, Json] = {
     "MysisIn": {
         "name": "Nova",
