@@ -20,6 +20,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from . import detail, feed, health
+from .fixes import fix_of, providers
 from .fleet import FleetRow, Rows
 from .lines import Line
 
@@ -121,7 +122,7 @@ def mysis(found: detail.Head, panel: detail.Panel) -> list[Fragment]:
         Fragment("mysis-acts", draw("mysis_acts", row=found.row)),
         Fragment(
             "mysis-error",
-            draw("mysis_error", row=found.row, fix=health.fix_of(found.mysis)),
+            draw("mysis_error", row=found.row, fix=fix_of(found.mysis, providers())),
         ),
         Fragment("mysis-reach", draw("mysis_reach", row=found.row)),
         Fragment("mysis-context", draw("mysis_context", row=found.row)),

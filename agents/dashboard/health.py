@@ -4,48 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 
 from django.db.models import Count, Max
-from django.urls import reverse
 
 from agents.models import Mysis
 
+from . import machine, troubles
 from .activity import Spent, fleet_hour
-from .addresses import page_key
-from .lines import clip
+from .troubles import Trouble
 
-SILENT = timedelta(minutes=5)
 SHOWN = 4
 ALL = 500
-# The front page names the cause; the Mysis's own page has the whole text.
-TEXT = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """Where to mend it, for somebody who may."""
-
-    label: str
-    link: str
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """One Mysis that needs somebody, and why."""
-
-    name: str
-    key: str
-    text: str
-    remedy: str
-    since: datetime | None
-    fix: Fix | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The fleet in one glance."""
+    """The fleet in one glance. ``workers`` are those that were alive a minute ago."""
 
     total: int
     counts: Mapping[str, int]
@@ -55,6 +31,8 @@ class Health:
     hour: Spent
     troubles: tuple[Trouble, ...]
     more: int
+    workers: int
+    heartbeat: datetime | None
 
     @property
     def broadcast_cost(self) -> Decimal:
@@ -68,9 +46,8 @@ def look(now: datetime, most: int = SHOWN) -> Health:
     found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     counts |= dict(found)
     newest = Mysis.objects.aggregate(tick=Max("tick"), at=Max("last_memory_at"))
-    silent = _silent(now)
-    named = {one.key for one in silent}
-    troubles = [*_errored(), *silent, *_retrying(named), *_held(), *_stuck()]
+    wrong = troubles.find(now)
+    workers, heartbeat = machine.workers(now)
     return Health(
         total=sum(counts.values()),
         counts=counts,
@@ -78,99 +55,8 @@ def look(now: datetime, most: int = SHOWN) -> Health:
         tick=newest["tick"],
         newest=newest["at"],
         hour=fleet_hour(now),
-        troubles=tuple(troubles[:most]),
-        more=max(0, len(troubles) - most),
+        troubles=tuple(wrong[:most]),
+        more=max(0, len(wrong) - most),
+        workers=workers,
+        heartbeat=heartbeat,
     )
-
-
-def _errored() -> list[Trouble]:
-    rows = Mysis.objects.filter(state=Mysis.State.ERRORED).order_by("name")
-    return [
-        Trouble(
-            name=mysis.name,
-            key=page_key(mysis),
-            text=clip(mysis.last_error, TEXT)
-            or "It stopped with an error that left no text.",
-            remedy="Mend the cause, then start it again.",
-            since=mysis.last_memory_at,
-            fix=fix_of(mysis),
-        )
-        for mysis in rows
-    ]
-
-
-def _retrying(listed: set[str]) -> list[Trouble]:
-    """Running after a failed turn: the error stays until a turn goes well."""
-    rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(last_error="")
-    found = [
-        Trouble(
-            name=mysis.name,
-            key=page_key(mysis),
-            text=clip(mysis.last_error, TEXT),
-            remedy="It tries again by itself.",
-            since=mysis.last_memory_at,
-        )
-        for mysis in rows.order_by("name")
-    ]
-    return [one for one in found if one.key not in listed]
-
-
-def _silent(now: datetime) -> list[Trouble]:
-    """Running for long without a line, though nothing is being waited for."""
-    rows = Mysis.objects.filter(
-        state=Mysis.State.RUNNING, last_memory_at__lt=now - SILENT
-    ).exclude(wake_at__gt=now - SILENT)
-    return [
-        Trouble(
-            name=mysis.name,
-            key=page_key(mysis),
-            text="It runs, but has written nothing for more than five minutes.",
-            remedy="See that a worker runs: manage.py procrastinate worker.",
-            since=mysis.last_memory_at,
-        )
-        for mysis in rows.order_by("name")
-    ]
-
-
-def _held() -> list[Trouble]:
-    """Running, and a budget allows no call."""
-    link = reverse("admin:agents_budget_changelist")
-    return [
-        Trouble(
-            name=mysis.name,
-            key=page_key(mysis),
-            text=clip(mysis.hold, TEXT),
-            remedy="",
-            since=mysis.last_memory_at,
-            fix=Fix("Budgets", link),
-        )
-        for mysis in Mysis.objects.exclude(hold="").order_by("name")
-    ]
-
-
-def _stuck() -> list[Trouble]:
-    """Running, and getting nowhere."""
-    rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(stuck="")
-    return [
-        Trouble(
-            name=mysis.name,
-            key=page_key(mysis),
-            text=clip(mysis.stuck, TEXT),
-            remedy="",
-            since=mysis.last_memory_at,
-        )
-        for mysis in rows.order_by("name")
-    ]
-
-
-def fix_of(mysis: Mysis) -> Fix | None:
-    """The form that mends an error, as far as its words tell which."""
-    words = mysis.last_error.lower()
-    if "key" in words or "provider with" in words:
-        return Fix("Providers", reverse("admin:agents_provider_changelist"))
-    if "model" in words or "provider" in words:
-        link = reverse("admin:agents_mysis_change", args=[mysis.pk])
-        return Fix("Change its model", link)
-    if "game" in words:
-        return Fix("Health", reverse("health"))
-    return None

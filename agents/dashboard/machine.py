@@ -115,9 +115,14 @@ def _read(statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...
 
 def _queue(now: datetime) -> Queue:
     [(due, later, doing)] = _read(QUEUE)
-    beats = [beat for (beat,) in _read(WORKERS)]
+    return Queue(due, later, doing, *workers(now))
+
+
+def workers(now: datetime) -> tuple[int, datetime | None]:
+    """How many workers are alive, and when the last one showed itself."""
+    beats: list[datetime] = [beat for (beat,) in _read(WORKERS)]
     alive = [beat for beat in beats if now - beat < SEEN]
-    return Queue(due, later, doing, len(alive), beats[0] if beats else None)
+    return len(alive), beats[0] if beats else None
 
 
 def _models(floor: int) -> list[ModelUse]:

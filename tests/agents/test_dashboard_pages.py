@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, feed, fleet, fragments, health, lines
+from agents.dashboard import charts, feed, fleet, fragments, lines
 from agents.dashboard.dirty import Dirty
 from agents.dashboard.pages import FleetPage, MysisPage
 from agents.dashboard.shared import Shared
@@ -296,24 +296,3 @@ def test_the_feed_says_what_happened_and_links_to_it(db: None):
     ]
     gone = feed.line(9, Kind.MEMORY_ADDED, now, said, None)
     assert gone.link == ""
-
-
-def test_who_tries_again_is_no_picture_of_health(db: None):
-    waiting = make_mysis(
-        name="Ada",
-        state="running",
-        activity="waiting to try again",
-        last_error="The provider is out of reach. " * 40,
-        last_memory_at=timezone.now(),
-    )
-    make_mysis(name="Brahe", state="running", last_memory_at=timezone.now())
-    [trouble] = health.look(timezone.now()).troubles
-    assert (trouble.name, trouble.remedy) == ("Ada", "It tries again by itself.")
-    assert len(trouble.text) <= 200
-    head = {
-        one.id: one.html for one in fragments.fleet_head(health.look(timezone.now()))
-    }
-    assert "All is well" not in head["fleet-health"]
-    waiting.last_error = ""
-    waiting.save()
-    assert health.look(timezone.now()).troubles == ()

@@ -176,11 +176,14 @@ def test_roles(sign_in: Callable[..., Client], role: str, allowed: bool):
     assert Mysis.objects.count() == 1
 
 
-def test_a_message_to_one_and_to_all(admin: Client):
+def test_a_message_to_one_and_to_all(
+    admin: Client, django_capture_on_commit_callbacks: Any
+):
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
     admin.post("/send/", {"to": ada.pk, "text": "one"})
     assert list(Memory.objects.values_list("mysis", "content")) == [(ada.pk, "one")]
-    answer = admin.post("/send/", {"to": "", "text": "all"}, headers=HTMX)
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = admin.post("/send/", {"to": "", "text": "all"}, headers=HTMX)
     assert "Sent to 2 Myses." in answer.content.decode()
     assert Broadcast.objects.get().text == "all"
     assert Memory.objects.filter(mysis=brahe).count() == 1

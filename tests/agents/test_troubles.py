@@ -1,0 +1,152 @@
+"""What needs somebody, and the form or page where each of it is mended."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from pydantic_ai.exceptions import ModelHTTPError
+
+from agents.dashboard import fixes, fragments, health
+from agents.llm.endpoints import resolve
+from agents.llm.failures import as_model_error
+from agents.llm.types import ModelError
+from agents.models import Mysis, Provider
+from memory.models import ContextPolicy
+from tests.factories import make_mysis
+
+pytestmark = pytest.mark.django_db
+
+
+def worker(seconds_ago: int = 0) -> None:
+    """A worker's sign of life."""
+    beat = timezone.now() - timedelta(seconds=seconds_ago)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (%s)", [beat]
+        )
+
+
+def head() -> str:
+    """The line of the fleet page."""
+    drawn = fragments.fleet_head(health.look(timezone.now()))
+    return next(one.html for one in drawn if one.id == "fleet-health")
+
+
+def fix(mysis: Mysis) -> fixes.Fix:
+    """Where its error leads to."""
+    return fixes.fix_of(mysis, fixes.providers())
+
+
+def test_who_tries_again_is_no_picture_of_health():
+    waiting = make_mysis(
+        name="Ada",
+        state="running",
+        activity="waiting to try again",
+        last_error="The provider is out of reach. " * 40,
+        last_memory_at=timezone.now(),
+    )
+    make_mysis(name="Brahe", state="running", last_memory_at=timezone.now())
+    [trouble] = health.look(timezone.now()).troubles
+    assert (trouble.name, trouble.remedy) == ("Ada", "It tries again by itself.")
+    assert len(trouble.text) <= 200
+    head = {
+        one.id: one.html for one in fragments.fleet_head(health.look(timezone.now()))
+    }
+    assert "All is well" not in head["fleet-health"]
+    waiting.last_error = ""
+    waiting.save()
+    assert health.look(timezone.now()).troubles == ()
+
+
+def test_without_a_worker_nothing_is_well():
+    make_mysis(name="Ada", state="running", last_memory_at=timezone.now())
+    assert "No worker runs" in head()
+    worker(seconds_ago=300)
+    assert "No worker runs" in head()
+    assert "The last one was seen" in head()
+    worker()
+    assert "No worker runs" not in head()
+    assert "All is well" in head()
+
+
+def test_who_is_in_several_troubles_is_listed_once_and_the_rest_is_on_health():
+    worker()
+    long_ago = timezone.now() - timedelta(hours=1)
+    make_mysis(
+        name="Ada", state="running", last_memory_at=long_ago, stuck="It repeats mine()."
+    )
+    [trouble] = health.look(timezone.now()).troubles
+    assert "nothing for more than five minutes" in trouble.text
+    assert "It repeats mine()." in trouble.text
+    for number in range(health.SHOWN):
+        make_mysis(name=f"M{number}", state="running", hold="The day's money is spent.")
+    assert '<a href="/health/">and 1 more</a>' in head()
+
+
+def test_every_trouble_leads_somewhere(client: Client, admin_client: Client):
+    worker()
+    now = timezone.now()
+    make_mysis(name="A", state="errored", last_error="")
+    make_mysis(name="B", state="running", last_memory_at=now - timedelta(hours=1))
+    make_mysis(name="C", state="running", hold="The day's money is spent.")
+    make_mysis(name="D", state="running", stuck="It repeats mine().")
+    make_mysis(name="E", state="running", last_error="Who knows.")
+    found = health.look(now, most=9).troubles
+    assert len(found) == 5
+    for trouble in found:
+        assert trouble.remedy
+        assert admin_client.get(trouble.fix.link.split("#")[0]).status_code == 200
+
+
+def errored(model: str, error: Exception, **fields: object) -> Mysis:
+    return make_mysis(
+        name=f"M{Mysis.objects.count()}",
+        state="errored",
+        model=model,
+        last_error=str(error),
+        **fields,
+    )
+
+
+def test_errors_of_a_provider_lead_to_its_form():
+    row = Provider(name="zen", kind="openai", base_url="http://127.0.0.1:9/v1")
+    row.api_key = "sk-x"
+    row.save()
+    endpoint = resolve("zen:gpt")
+    form = f"/admin/agents/provider/{row.pk}/change/"
+    for status in (401, 403, 404, 429, 500):
+        refusal = ModelHTTPError(status, "gpt", {"error": "No."})
+        error = as_model_error(endpoint, refusal)
+        assert fix(errored("zen:gpt", error)).link == form, status
+    # A whole request too large is a matter of the policy, not of the provider.
+    policy = ContextPolicy.objects.create(name="wide", strategy="full")
+    large = as_model_error(endpoint, ModelHTTPError(413, "gpt", {"error": "Long."}))
+    mysis = errored("zen:gpt", large, policy=policy)
+    assert fix(mysis).link == f"/admin/memory/contextpolicy/{policy.pk}/change/"
+
+
+def test_errors_of_a_name_lead_to_the_model_and_of_a_key_to_a_provider(settings):
+    settings.OPENAI_API_KEY = ""
+    settings.OPENAI_BASE_URL = ""
+    with pytest.raises(ModelError) as unknown:
+        resolve("nobody:gpt")
+    mysis = errored("nobody:gpt", unknown.value)
+    assert fix(mysis).link == f"/admin/agents/mysis/{mysis.pk}/change/"
+    with pytest.raises(ModelError) as keyless:
+        resolve("openai:gpt")
+    assert fix(errored("openai:gpt", keyless.value)).link == (
+        "/admin/agents/provider/add/"
+    )
+
+
+def test_errors_of_the_game_lead_to_the_accounts_or_to_health():
+    refused = "The game server refused the account Ada: wrong password."
+    lost = "The game server cannot be reached."
+    made = [
+        make_mysis(name=f"N{n}", last_error=x) for n, x in enumerate((refused, lost))
+    ]
+    assert [fix(one).link for one in made] == ["/accounts/", "/health/"]
