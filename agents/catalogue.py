@@ -26,9 +26,12 @@ KEPT = 8
 Described = dict[str, Any]
 
 
-def known_tools() -> list[Described]:
-    """The tools that the game server offered last; none before the first turn."""
-    return list(_tools(stored_text(), messaging=False))
+def known_tools(*, messaging: bool = False) -> list[Described]:
+    """The tools that the game server offered last; none before the first turn.
+
+    With ``messaging`` those for sending as well.
+    """
+    return list(_tools(stored_text(), messaging=messaging))
 
 
 def stored_text() -> str:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .context.types import Message
 
 
+def canonical(messages: Sequence[Mapping[str, Any]], system: str | None = None) -> str:
+    """A view as canonical JSON: keys in order, no blanks, no escapes."""
+    body = {"system": system, "messages": messages}
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def digest_of(messages: list[dict[str, Any]], system: str | None = None) -> str:
     """SHA-256 of a view as canonical JSON; equal digests are equal payloads."""
-    body = {"system": system, "messages": messages}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return _sha256(text)
+    return _sha256(canonical(messages, system))
 
 
 def span_digest(messages: Iterable[Message]) -> str:

@@ -59,7 +59,9 @@ def fix_of(mysis: Mysis, known: Mapping[str, int]) -> Fix:
 def _mind(mysis: Mysis, words: str, known: Mapping[str, int]) -> Fix:
     """An error of its model or of its context."""
     if REQUEST.search(words):
-        return Fix("What was sent", reverse("context", args=[page_key(mysis)]), ALL)
+        return Fix(
+            "What was sent", reverse("mysis-context", args=[page_key(mysis)]), ALL
+        )
     if CONTEXT.search(words):
         return _policy(mysis)
     if PROVIDER.search(words):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -14,18 +16,24 @@ from agents import context
 from agents.actions import ActionError
 from agents.dashboard import calls, changes, charts, comparing, contexts
 from agents.dashboard.addresses import find_mysis, page_key
+from agents.dashboard.offered import tools_of
 from agents.forms import WhatIfForm
 from agents.models import Mysis
 from memory.models import SentContext
+from memory.payload import canonical
 from memory.preview import Prepared
 
 VIEWS = {
     "messages": "Messages",
     "changes": "Since the last call",
     "compare": "Side by side",
+    "tools": "Tools",
     "raw": "Raw",
 }
-OF_PAST = ("messages", "changes", "raw")
+OF_PAST = ("messages", "changes", "tools", "raw")
+# What is drawn of a long one at first; the rest is a click away.
+DRAWN = 200
+RAW = 200_000
 
 
 @require_safe
@@ -44,7 +52,7 @@ def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
         "what_if": bool(form.is_bound and form.has_values()),
         **_compared(prepared, other),
         "summaries": calls.summaries(mysis.pk),
-        **_view(request, mysis.pk, shown, None),
+        **_view(request, mysis, shown, None),
     }
     return _page(request, mysis, values, 422 if form.errors else 200)
 
@@ -78,7 +86,7 @@ def _compared(prepared: Prepared | None, other: Prepared | None) -> dict[str, An
 
 def _view(
     request: HttpRequest,
-    mysis_id: int,
+    mysis: Mysis,
     shown: contexts.Shown | None,
     sent: SentContext | None,
 ) -> dict[str, Any]:
@@ -91,18 +99,41 @@ def _view(
         "view": view,
         "views": [(n, label, _query(request, view=n)) for n, label in offered.items()],
         "json_query": _query(request, format="json"),
-        "recent": calls.recent(mysis_id),
+        "tools_query": _query(request, view="tools"),
+        "recent": calls.recent(mysis.pk),
     }
     if shown is None:
         return found
-    earlier, prefix = changes.before(mysis_id, sent), 0
+    earlier, prefix = changes.before(mysis.pk, sent), 0
     if earlier is not None:
         since = changes.since(earlier, shown.messages, shown.system)
         found["changes"], prefix = since, since.prefix
-    found["kept"], found["fresh"] = shown.blocks[:prefix], shown.blocks[prefix:]
+    most = None if request.GET.get("whole") else DRAWN
+    found["kept"] = Newest.of(shown.blocks[:prefix], most)
+    found["fresh"] = Newest.of(shown.blocks[prefix:], most)
+    found["ledger"] = Newest.of(shown.ledger, most)
+    found["whole_query"] = _query(request, whole="1")
     if view == "raw":
-        found["raw"] = _json(shown)
+        found["raw"] = _readable(shown)
+        found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)
+    if view == "tools":
+        found["tools"] = tools_of(mysis)
+        found["tools_tokens"] = sum(tool.tokens for tool in found["tools"])
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The last rows of a long list, and how many stand before them."""
+
+    rows: Sequence[object]
+    before: int
+
+    @classmethod
+    def of(cls, rows: Sequence[object], most: int | None) -> Newest:
+        """All of them where ``most`` is None."""
+        cut = max(0, len(rows) - most) if most is not None else 0
+        return cls(rows[cut:], cut)
 
 
 def _query(request: HttpRequest, **values: str) -> str:
@@ -112,15 +143,20 @@ def _query(request: HttpRequest, **values: str) -> str:
     return query.urlencode()
 
 
-def _json(shown: contexts.Shown) -> str:
+def _readable(shown: contexts.Shown) -> str:
+    """The payload indented, for the eye; the file has every byte."""
     payload: dict[str, Any] = {"messages": list(shown.messages)}
     if shown.system is not None:
         payload = {"system": shown.system, **payload}
-    return json.dumps(payload, ensure_ascii=False, indent=2)
+    return json.dumps(payload, ensure_ascii=False, indent=2)[:RAW]
 
 
 def _download(shown: contexts.Shown) -> HttpResponse:
-    return HttpResponse(_json(shown), content_type="application/json")
+    """The very bytes whose SHA-256 the page shows."""
+    body = canonical(shown.messages, shown.system).encode("utf-8", "surrogatepass")
+    answer = HttpResponse(body, content_type="application/json")
+    answer["Content-Disposition"] = f'inline; filename="{shown.digest[:12]}.json"'
+    return answer
 
 
 @require_safe
@@ -137,7 +173,7 @@ def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpRespons
         "shown": shown,
         "sent": sent,
         "call": sent.call,
-        **_view(request, sent.mysis_id, shown, sent),
+        **_view(request, sent.mysis, shown, sent),
     }
     return _page(request, sent.mysis, values, 200)
 

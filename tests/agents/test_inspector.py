@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
 from agents import context
 from agents.dashboard import changes, comparing, textdiff
-from agents.models import ModelCall, Mysis
+from agents.models import ModelCall, Mysis, ToolCatalogue
 from memory import sent
 from memory.models import HistorySummary, SentContext
 from memory.shown import view_of
@@ -119,6 +122,52 @@ def test_every_view_of_the_next_context_opens(admin: Client):
     page = admin.get("/myses/Ada/context/?against=window&beside=4").content.decode()
     assert "the same under both" in page
     assert "tiered beside window" in page
+
+
+def test_the_file_is_what_its_hash_says_next_and_past(admin: Client):
+    mysis = make_mysis(name="Ada")
+    scenes.talk(mysis)
+    make_memory(mysis, content='Ünïcode "quoted" \U0001f680')
+    address = "/myses/Ada/context/"
+    sent = call(mysis)
+    past = f"/turns/{sent.call.turn_id}/calls/1/context/"
+    for page in (address, past):
+        digest = admin.get(page).context["shown"].digest
+        file = admin.get(page, {"format": "json"}).content
+        assert hashlib.sha256(file).hexdigest() == digest
+        assert digest in admin.get(page, {"view": "raw"}).content.decode()
+
+
+def test_the_tools_can_be_read_with_what_each_costs(admin: Client, settings: Any):
+    make_mysis(name="Ada")
+    none = admin.get("/myses/Ada/context/?view=tools").content.decode()
+    assert "None are known" in none
+    spec: dict[str, Any] = {
+        "name": "mine",
+        "description": "Mine <ore>.",
+        "policy": "mutation",
+    }
+    spec |= {"parameters": {"type": "object", "properties": {}}, "read_only": False}
+    url = settings.SPACEMOLT_MCP_URL
+    ToolCatalogue.objects.create(url=url, tools=[spec])
+    page = admin.get("/myses/Ada/context/?view=tools")
+    text = page.content.decode()
+    assert "Mine &lt;ore&gt;." in text
+    assert "&quot;type&quot;: &quot;object&quot;" in text
+    assert 0 < page.context["tools_tokens"] < 100
+
+
+def test_a_long_payload_is_drawn_from_its_end(admin: Client):
+    mysis = make_mysis(name="Ada")
+    for number in range(260):
+        make_memory(mysis, content=f"order {number}.")
+    page = admin.get("/myses/Ada/context/?strategy=full").content.decode()
+    assert page.count('<li class="block ') == 200
+    assert page.count('<li class="entry ') == 200
+    assert "order 259." in page
+    assert "whole=1" in page
+    whole = admin.get("/myses/Ada/context/?strategy=full&whole=1").content.decode()
+    assert whole.count('<li class="entry ') == 260
 
 
 @pytest.mark.parametrize(

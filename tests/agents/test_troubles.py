@@ -122,6 +122,9 @@ def test_errors_of_a_provider_lead_to_its_form():
         refusal = ModelHTTPError(status, "gpt", {"error": "No."})
         error = as_model_error(endpoint, refusal)
         assert fix(errored("zen:gpt", error)).link == form, status
+    wrong = as_model_error(endpoint, ModelHTTPError(400, "gpt", {"error": "Eh?"}))
+    mysis = errored("zen:gpt", wrong)
+    assert fix(mysis).link == f"/myses/{mysis.name}/context/"
     # A whole request too large is a matter of the policy, not of the provider.
     policy = ContextPolicy.objects.create(name="wide", strategy="full")
     large = as_model_error(endpoint, ModelHTTPError(413, "gpt", {"error": "Long."}))
