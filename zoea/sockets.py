@@ -17,10 +17,12 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.http.request import split_domain_port, validate_host
 
+from . import limits
 from .auth.callers import Caller, bearer_of, caller_of_token, caller_of_user
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 Scope = dict[str, Any]
+TOO_MANY = 4429
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -30,6 +32,16 @@ class Refusal(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def connect(self) -> None:
         """Close before accepting."""
         await self.close()
+
+
+class Throttled(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """Accepts and closes with 4429: somebody tries one wrong token after another."""
+
+    async def connect(self) -> None:
+        """A browser or a program can read a close code, but no failed handshake."""
+        await self.accept()
+        reason = "Too many wrong tokens: try again in a minute."
+        await self.close(code=TOO_MANY, reason=reason)
 
 
 def same_origin(app: App) -> App:
@@ -54,6 +66,9 @@ def with_caller(app: App) -> App:
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
         token = token_of(scope)
         caller = await find_caller(token, scope)
+        if caller is None and token is not None and is_guessing(scope):
+            await Throttled()(scope, receive, send)
+            return
         cookie_alone = token is None and header(scope, b"origin") is None
         if caller is not None and cookie_alone:
             await Refusal()(scope, receive, send)
@@ -66,6 +81,12 @@ def with_caller(app: App) -> App:
         await app(found, receive, send)
 
     return wrapped
+
+
+def is_guessing(scope: Scope) -> bool:
+    """Count one wrong token, in one account with those over HTTP; whether too many."""
+    address = (scope.get("client") or ("",))[0]
+    return limits.wrong_tokens.take(address) > 0
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]

@@ -12,6 +12,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from channels.db import database_sync_to_async
+from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
@@ -22,9 +24,11 @@ from websockets.typing import Origin
 from agents import events, hints
 from agents.events import Kind
 from agents.hints import connection_parameters
-from agents.stream import STALLED, WishError, wish_of
+from agents.live import hub
+from agents.stream import STALLED, EventStream, WishError, wish_of
 from tests.factories import make_mysis
 from tests.server import Server, running
+from zoea import limits, sockets
 from zoea.auth.tokens import create_token
 from zoea.models import ApiToken
 
@@ -131,6 +135,30 @@ async def test_strangers_are_accepted_and_closed_with_4401(
         assert (await closing(client))[0] == 4401
     async with stream(server, query, additional_headers=bearer("wrong")) as client:
         assert (await closing(client))[0] == 4401
+
+
+@pytest.mark.parametrize("by", ["header", "query"])
+async def test_who_keeps_guessing_tokens_is_slowed_down(
+    monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Over HTTP and over sockets it is one account; a good token stays unhurt."""
+    narrow = limits.Limiter(rate=1e-6, burst=11)
+    monkeypatch.setattr(limits, "wrong_tokens", narrow)
+    _, good = await database_sync_to_async(create_token)(name="good", role="viewer")
+    url = "/ws/v1/events"
+    seen = []
+    for number in range(13):
+        secret = good if number == 12 else f"zoea_wrong{number}"
+        query = f"?token={secret}" if by == "query" else ""
+        sent = [] if query else [(b"authorization", f"Bearer {secret}".encode())]
+        app = sockets.with_caller(EventStream.as_asgi())
+        client = WebsocketCommunicator(app, url + query, sent)
+        assert (await client.connect())[0]
+        if number < 12:
+            seen.append((await client.receive_output(SOON))["code"])
+        await client.disconnect()
+    assert seen == [4401] * 11 + [4429]
+    await hub.close()
 
 
 async def test_origins(server: Server, token: str) -> None:
