@@ -1,14 +1,19 @@
-"""Headers and the door: a strict content policy, and sign-in for every page."""
+"""Headers and the door: a content policy, sign-in for every page, a pace for writes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import resolve_url
+from django.shortcuts import render, resolve_url
+
+from . import limits
+from .auth.callers import caller_of_user
+from .auth.roles import API_ROOT, READS
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -48,3 +53,37 @@ class SignInRequiredMiddleware:
             answer["HX-Redirect"] = resolve_url(settings.LOGIN_URL)
             return answer
         return redirect_to_login(request.get_full_path())
+
+
+class WriteLimitMiddleware:
+    """Nobody's browser writes faster than the database is to be asked to.
+
+    Programs are counted at their own doors, the API and MCP; a person who has both
+    doors open has one account for them.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Count one write of a page; refuse it, where there were too many."""
+        if request.method in READS or request.path_info.startswith(f"{API_ROOT}/"):
+            return self.get_response(request)
+        caller = caller_of_user(request.user)
+        wait = limits.writes.take(caller.by) if caller is not None else 0.0
+        return too_fast(request, wait) if wait else self.get_response(request)
+
+
+def too_fast(request: HttpRequest, wait: float) -> HttpResponse:
+    """The 429 of a page: a notice with htmx, else a page of its own."""
+    seconds = max(1, math.ceil(wait))
+    if request.headers.get("HX-Request") == "true":
+        words = f"Too many changes at once: not done. Try again in {seconds} s."
+        context = {"words": words, "level": "error"}
+        answer = render(request, "agents/live/notice.html", context, status=429)
+        # Wherever the form would have put its answer.
+        answer["HX-Retarget"], answer["HX-Reswap"] = "#notices", "innerHTML"
+    else:
+        answer = render(request, "429.html", {"seconds": seconds}, status=429)
+    answer["Retry-After"] = str(seconds)
+    return answer

@@ -71,6 +71,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "zoea.middleware.WriteLimitMiddleware",
     "zoea.gate.ApiGateMiddleware",
 ]
 
