@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import TypeVar
 
 from pydantic_ai.exceptions import (
     ModelAPIError,
@@ -18,8 +19,10 @@ from pydantic_ai.exceptions import (
 from agents.llm.overflow import is_overflow
 from agents.llm.refusals import page_text, provider_text
 from agents.llm.types import Endpoint, ModelError, UnreachableError
-from agents.llm.wires.http import TooLargeError
+from agents.llm.wires.http import RedirectedError, TooLargeError
 from memory.gamestate.parse import clean_text
+
+ErrorT = TypeVar("ErrorT", bound=Exception)
 
 LONGEST = 500
 """Characters of a provider's own words that are kept."""
@@ -56,7 +59,12 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
     if isinstance(error, ModelHTTPError):
         return _refused(endpoint, error)
     said = _clean(endpoint, str(error) or type(error).__name__)
-    if large := _too_large(error):
+    if redirected := _caused_by(error, RedirectedError):
+        return ModelError(
+            f"{endpoint.name} redirects to {redirected.origin}, where no key is sent.",
+            "Set the base URL of the provider to the address that is meant.",
+        )
+    if large := _caused_by(error, TooLargeError):
         return ModelError(
             f"{endpoint.name} answered {large}, and the rest was not read.",
             "Limit the answers by max_tokens in the model settings, and check the base "
@@ -83,9 +91,9 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
     )
 
 
-def _too_large(error: BaseException | None) -> TooLargeError | None:
-    """The libraries wrap what the body of an answer raised, each in its own way."""
-    while error is not None and not isinstance(error, TooLargeError):
+def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None:
+    """The libraries wrap what our client raised, each in its own way."""
+    while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error
 

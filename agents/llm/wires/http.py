@@ -20,6 +20,15 @@ class TooLargeError(Exception):
         super().__init__(f"more than {most:,} bytes")
 
 
+class RedirectedError(httpx2.RemoteProtocolError):
+    """An answer sends us to another server; ``origin`` is which."""
+
+    def __init__(self, url: httpx2.URL) -> None:
+        port = f":{url.port}" if url.port else ""
+        self.origin = f"{url.scheme}://{url.host}{port}"
+        super().__init__(f"redirects to {self.origin}")
+
+
 @cache
 def _tls() -> ssl.SSLContext:
     """Loading the certificates takes longer than everything else: done once."""
@@ -45,6 +54,31 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
+def _keep_here(response: httpx2.Response) -> None:
+    """Follow no redirect to another origin: a key is not for strangers.
+
+    The client takes ``Authorization`` out of what it sends there, but not
+    ``x-api-key``, nor what the messages say.
+    """
+    if response.has_redirect_location:
+        url = response.request.url
+        other = url.join(response.headers["Location"])
+        if not _same(url, other):
+            raise RedirectedError(other)
+
+
+def _same(url: httpx2.URL, other: httpx2.URL) -> bool:
+    """Whether two addresses are of one origin, or of one host that turns to TLS."""
+    ports = {"http": 80, "https": 443}
+    here, there = (
+        (one.scheme, one.host, one.port or ports.get(one.scheme))
+        for one in (url, other)
+    )
+    return here == there or (
+        here == ("http", url.host, 80) and there == ("https", url.host, 443)
+    )
+
+
 def client(most: int = LARGEST) -> httpx2.AsyncClient:
     """A client for one call, to be closed after it.
 
@@ -53,6 +87,7 @@ def client(most: int = LARGEST) -> httpx2.AsyncClient:
     """
 
     async def bound(response: httpx2.Response) -> None:
+        _keep_here(response)
         # A packed body of a few bytes could unpack to gigabytes; none was asked for.
         if response.headers.get("Content-Encoding", "identity") != "identity":
             raise httpx2.RemoteProtocolError("the answer is packed without being asked")

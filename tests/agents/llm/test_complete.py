@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from agents.llm.model import complete
 from agents.llm.types import Completion, Endpoint, ModelError, Usage
 from memory.context.types import ToolCall
+from tests.agents.llm.fake_anthropic import KEY as ANTHROPIC_KEY
+from tests.agents.llm.fake_anthropic import FakeAnthropic
 from tests.agents.llm.fake_provider import KEY, FakeProvider, Reply, call, completion
 
 
@@ -88,6 +90,28 @@ async def failing(where: Endpoint, **changes: Any) -> ModelError:
 async def test_what_is_sent_is_what_was_given(provider: FakeProvider) -> None:
     await ask(endpoint(provider), messages=TALK)
     assert provider.messages == TALK
+
+
+async def test_no_key_follows_a_redirect_to_another_origin(
+    provider: FakeProvider, anthropic: FakeAnthropic
+) -> None:
+    """Neither as ``Authorization`` nor as ``x-api-key``, nor what was said."""
+    with FakeProvider() as stranger:
+        for home, kind, key in (
+            (provider, "openai", KEY),
+            (anthropic, "anthropic", ANTHROPIC_KEY),
+        ):
+            home.answer("", 307, Location=f"{stranger.url}/chat/completions")
+            error = await failing(endpoint(home, kind=kind, key=key))
+            assert f"redirects to {stranger.url.removesuffix('/v1')}," in error.detail
+            assert not error.retryable
+        assert stranger.raw == []
+
+
+async def test_a_redirect_within_an_origin_is_followed(provider: FakeProvider) -> None:
+    provider.answer("", 307, Location="/v1/chat/completions")
+    provider.answer(completion("Here."))
+    assert (await ask(endpoint(provider))).text == "Here."
 
 
 @st.composite
