@@ -9,7 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 
 from agents import actions, budgets
 from agents.actions import ActionError
@@ -169,6 +170,21 @@ def test_a_raised_or_removed_budget_lets_those_who_are_held_look_again():
         act()
         eve.refresh_from_db()
         assert eve.next_job is not None
+
+
+@pytest.mark.parametrize("act", [actions.delete_budget, actions.save_budget])
+def test_rows_of_myses_are_locked_before_counters(act: Callable[..., object]):
+    """As by a call that is paid for: each would else wait for what the other holds."""
+    budget, mysis = limit(), make_mysis()
+    take(mysis, 10)
+    held(mysis)
+    with CaptureQueriesContext(connection) as queries:
+        act(budget=budget)
+    said = [query["sql"] for query in queries]
+    locked = next(n for n, sql in enumerate(said) if "FOR UPDATE" in sql)
+    counters = [n for n, sql in enumerate(said) if "agents_budgetspend" in sql]
+    assert "agents_mysis" in said[locked]
+    assert all(locked < number for number in counters)
 
 
 @pytest.mark.django_db(transaction=True)
