@@ -1,0 +1,58 @@
+"""What the containers are told, as far as it can be seen without running them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from zoea import settings
+from zoea.middleware import OPEN_PATHS
+
+TEXT = (settings.BASE_DIR / "compose.yaml").read_text()
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
+FILLED = re.compile(r"\$\{\w+:?[-?]([^}]*)\}")
+
+
+def plain(text: str) -> str:
+    """With the defaults in the place of what the environment may say."""
+    return FILLED.sub(r"\1", text)
+
+
+def test_several_web_servers_find_a_port_each() -> None:
+    (published,) = SERVICES["web"]["ports"]
+    address, ports, inside = plain(published).split(":")
+    first, _, last = ports.partition("-")
+    assert int(last) - int(first) >= 4
+    assert address == "127.0.0.1", "who opens it to others puts a proxy in front"
+    assert f"--port {inside} " in SERVICES["web"]["command"]
+
+
+def test_a_web_server_is_asked_whether_it_is_ready() -> None:
+    asked = SERVICES["web"]["healthcheck"]["test"]
+    (path,) = re.findall(r"127\.0\.0\.1:8000(/\w+)", asked)
+    assert path == "/readyz"
+    assert path in OPEN_PATHS
+
+
+@pytest.mark.parametrize("name", ["worker", "web", "sandbox", "migrate"])
+def test_all_have_time_to_end_by_themselves(name: str) -> None:
+    given = int(SERVICES[name]["stop_grace_period"].removesuffix("s"))
+    cut = settings.PROCRASTINATE_WORKER_DEFAULTS["shutdown_graceful_timeout"]
+    assert isinstance(cut, float)
+    assert given >= cut + 5
+
+
+def test_the_local_game_runs_only_where_it_is_played() -> None:
+    assert SERVICES["sandbox"]["profiles"] == ["sandbox"]
+    played = plain(SERVICES["worker"]["environment"]["SPACEMOLT_MCP_URL"])
+    assert played.startswith("http://sandbox:")
+    assert settings.openings_at(played) == 0
+
+
+def test_what_is_passed_on_is_a_setting() -> None:
+    known = (settings.BASE_DIR / ".env.example").read_text()
+    for name in SERVICES["worker"]["environment"]:
+        assert f"#{name}=" in known
