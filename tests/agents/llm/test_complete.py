@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from agents.llm.model import complete
 from agents.llm.types import Completion, Endpoint, ModelError, Usage
 from memory.context.types import ToolCall
-from tests.agents.llm.fake_anthropic import KEY as ANTHROPIC_KEY
 from tests.agents.llm.fake_anthropic import FakeAnthropic
+from tests.agents.llm.fake_anthropic import endpoint as of_anthropic
 from tests.agents.llm.fake_provider import KEY, FakeProvider, Reply, call, completion
 
 
@@ -97,12 +97,12 @@ async def test_no_key_follows_a_redirect_to_another_origin(
 ) -> None:
     """Neither as ``Authorization`` nor as ``x-api-key``, nor what was said."""
     with FakeProvider() as stranger:
-        for home, kind, key in (
-            (provider, "openai", KEY),
-            (anthropic, "anthropic", ANTHROPIC_KEY),
+        for home, where in (
+            (provider, endpoint(provider)),
+            (anthropic, of_anthropic(anthropic)),
         ):
-            home.answer("", 307, Location=f"{stranger.url}/chat/completions")
-            error = await failing(endpoint(home, kind=kind, key=key))
+            home.answer({}, 307, Location=f"{stranger.url}/chat/completions")
+            error = await failing(where)
             assert f"redirects to {stranger.url.removesuffix('/v1')}," in error.detail
             assert not error.retryable
         assert stranger.raw == []
