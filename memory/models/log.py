@@ -93,6 +93,12 @@ class Memory(models.Model):
                 name="memory_intent",
                 condition=Q(origin__in=["human", "broadcast"]),
             ),
+            # Asked at the start and the end of each turn, of a log of any length.
+            models.Index(
+                fields=["mysis", "id"],
+                name="memory_pending",
+                condition=Q(pending=True),
+            ),
             # fastupdate off: with the pending list an insert can stall 400 ms.
             GinIndex(
                 fields=["content_vector"], name="memory_content_fts", fastupdate=False
