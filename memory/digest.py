@@ -26,6 +26,7 @@ from .gamestate.notices import Notice, offset_seen, read_notices
 from .gamestate.reactions import outcome_of
 from .gamestate.types import Snapshot, Stale
 from .models import GameEvent, GameSnapshot
+from .rewriting import rewrite
 from .stored import (
     BEFORE_LOGOUT,
     learn_offset,
@@ -185,7 +186,7 @@ def _merged(
         if after != before:
             written.append(_with(row, after))
             changed.append(_changed(before, after))
-    GameSnapshot.objects.bulk_update(written, WRITTEN)
+    rewrite(written, WRITTEN)
     return changed
 
 

@@ -11,6 +11,7 @@ from .gamestate import invalidation, paths
 from .gamestate.invalidation import Invalidation
 from .gamestate.types import Stale
 from .models import GameSnapshot
+from .rewriting import rewrite
 from .stored import BEFORE_LOGOUT, marks_of, put_marks, put_stale, stale_of
 
 MARKED = ["marks", "stale_reason", "stale_tick", "stale_fields", "field_ticks"]
@@ -45,7 +46,7 @@ def mark_rows(
         rows.append(row)
         if _doubts(row) != before:
             changed.append(touched)
-    GameSnapshot.objects.bulk_update(rows, MARKED)
+    rewrite(rows, MARKED)
     return changed
 
 

@@ -27,6 +27,7 @@ from .models import (
     GameSnapshot,
     Lexicon,
 )
+from .rewriting import rewrite
 
 BEFORE_LOGOUT = "captured before logout"
 KEPT_NAMES = 1000
@@ -212,7 +213,7 @@ def _forget_ticks(username: str) -> None:
     marked = list(rows.exclude(marks=[]).only("marks").order_by("pk"))
     for row in marked:
         put_marks(row, [replace(mark, tick=None) for mark in marks_of(row.marks)])
-    GameSnapshot.objects.bulk_update(marked, ["marks"])
+    rewrite(marked, ["marks"])
     # What was merged is as old as what it was merged into.
     rows.update(game_tick=None, stale_tick=None, field_ticks={})
     ActionUnderWay.objects.filter(username=username).update(tick=None)
