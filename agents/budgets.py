@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet
+from django.db.models import F
 
 from .llm.endpoints import heads
 from .models import Budget, BudgetSpend, Mysis
@@ -29,6 +29,15 @@ from .usage import today
 ALWAYS = date(1970, 1, 1)
 SPREAD_SECONDS = 60
 
+# Asked in each call: written out, as the ORM would take three times as long for it.
+APPLYING = """
+SELECT * FROM agents_budget
+WHERE scope IN ('fleet', 'each') OR (scope = 'mysis' AND mysis_id = %(mysis)s)
+  OR (scope = 'provider' AND label = ANY(%(providers)s))
+  OR (scope = 'group' AND label = %(group)s AND label <> '')
+  OR (scope = 'policy' AND policy_id = %(policy)s)
+ORDER BY id
+"""
 # Counters of a day begin anew with the first call of the next; a worker whose clock
 # is behind counts on.
 TAKE = """
@@ -79,19 +88,15 @@ class Standing:
     spent: Amount | None
 
 
-def applying(mysis: Mysis) -> QuerySet[Budget]:
+def applying(mysis: Mysis) -> list[Budget]:
     """The budgets that the calls of a Mysis count in, always in the same order."""
-    scope = Budget.Scope
-    wanted = (
-        Q(scope__in=[scope.FLEET, scope.EACH])
-        | Q(scope=scope.MYSIS, mysis=mysis.pk)
-        | Q(scope=scope.PROVIDER, label__in=heads(mysis.model))
-    )
-    if mysis.group:
-        wanted |= Q(scope=scope.GROUP, label=mysis.group)
-    if mysis.policy_id is not None:
-        wanted |= Q(scope=scope.POLICY, policy=mysis.policy_id)
-    return Budget.objects.filter(wanted).order_by("pk")
+    values = {
+        "mysis": mysis.pk,
+        "providers": heads(mysis.model),
+        "group": mysis.group,
+        "policy": mysis.policy_id,
+    }
+    return list(Budget.objects.raw(APPLYING, values))
 
 
 def take(mysis: Mysis, tokens: int, price: Callable[[], Decimal]) -> tuple[Taken, ...]:
@@ -100,7 +105,7 @@ def take(mysis: Mysis, tokens: int, price: Callable[[], Decimal]) -> tuple[Taken
     Raises BudgetSpentError; the transaction must be rolled back then. ``price`` is
     asked only where a budget is one of money.
     """
-    found = list(applying(mysis))
+    found = applying(mysis)
     if not found:
         return ()
     dear = any(budget.cost is not None for budget in found)
@@ -152,7 +157,7 @@ def standings(mysis: Mysis) -> list[Standing]:
     """What is spent of the budgets that a Mysis counts in."""
     return [
         Standing(budget, _spent(budget, _subject(budget, mysis.pk)))
-        for budget in applying(mysis).select_related("mysis", "policy")
+        for budget in applying(mysis)
     ]
 
 

@@ -15,6 +15,7 @@ STEP = 0.15
 ENOUGH = 32
 ONE_IN = 8
 
+_SAMPLES = "SELECT samples FROM memory_tokencalibration WHERE model = %s"
 _KNOWN = "SELECT used, error FROM memory_tokencalibration WHERE model = %s"
 
 
@@ -43,10 +44,12 @@ def learn(model: str, *, estimated: int, reported: int) -> None:
     """
     if estimated <= 0 or reported <= 0:
         return
-    row = TokenCalibration.objects.filter(pk=model).first()
-    if row and row.samples >= ENOUGH and estimated % ONE_IN:
+    with connection.cursor() as cursor:
+        cursor.execute(_SAMPLES, [model])
+        found = cursor.fetchone()
+    if found and found[0] >= ENOUGH and estimated % ONE_IN:
         return
-    if row is None:
+    if found is None:
         start = Calibration()
         TokenCalibration.objects.bulk_create(
             [TokenCalibration(model=model, error=start.error)], ignore_conflicts=True

@@ -8,18 +8,46 @@ under their hash. So a call costs little more than its new content.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from django.db import connection
+from django.utils import timezone
+
 from .entries import Entry
 from .history import wire_of
 from .ledgers import pack
-from .models import ContextText, SentContext
+from .models import SentContext
 from .preview import Prepared
 from .shown import rows_of
 
 LONG_TEXT = 400
+COLUMNS = (
+    "mysis_id",
+    "call_id",
+    "strategy",
+    "dialect",
+    "view",
+    "ledger",
+    "stats",
+    "facts",
+    "username",
+    "first_id",
+    "last_id",
+    "digest",
+    "created_at",
+)
+JSON = frozenset({"view", "ledger", "stats", "facts"})
+KEEP = f"""
+WITH texts AS (
+  INSERT INTO memory_contexttext (digest, text)
+  SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
+)
+INSERT INTO memory_sentcontext ({", ".join(COLUMNS)})
+VALUES ({", ".join(["%s"] * len(COLUMNS))}) RETURNING id
+"""  # noqa: S608 (no input in the text)
 
 
 def record(*, call_id: int, prepared: Prepared) -> SentContext:
@@ -37,8 +65,8 @@ def record(*, call_id: int, prepared: Prepared) -> SentContext:
             for message, source in zip(assembly.messages, assembly.sources, strict=True)
         ],
     }
-    _keep_texts(texts)
-    return SentContext.objects.create(
+    return _kept_with(
+        texts,
         mysis_id=prepared.subject.mysis_id,
         call_id=call_id,
         strategy=assembly.stats["strategy"],
@@ -51,6 +79,7 @@ def record(*, call_id: int, prepared: Prepared) -> SentContext:
         first_id=prepared.loaded.start,
         last_id=stored[-1].id if stored else None,
         digest=prepared.digest,
+        created_at=timezone.now(),
     )
 
 
@@ -86,8 +115,16 @@ def _kept(value: Any, texts: dict[str, str]) -> Any:
     return {"text": digest}
 
 
-def _keep_texts(texts: Mapping[str, str]) -> None:
-    ContextText.objects.bulk_create(
-        [ContextText(digest=digest, text=text) for digest, text in texts.items()],
-        ignore_conflicts=True,
-    )
+def _kept_with(texts: Mapping[str, str], **values: Any) -> SentContext:
+    """Write the row, and in the same statement the texts that are not kept yet.
+
+    In one order, so that two who keep the same texts never wait for each other.
+    """
+    digests = sorted(texts)
+    row = [
+        json.dumps(values[name]) if name in JSON else values[name] for name in COLUMNS
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(KEEP, [digests, [texts[each] for each in digests], *row])
+        (number,) = cursor.fetchone()
+    return SentContext(pk=number, **values)

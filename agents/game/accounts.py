@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 LONGEST_NAME = 100
 LONGEST_EMPIRE = 50
 
+ACTIVE = """
+SELECT account.* FROM agents_account AS account
+JOIN agents_mysis AS mysis ON mysis.account_id = account.id WHERE mysis.id = %s
+"""
 CLAIM = """
 UPDATE agents_account SET assigned_to_id = %(mysis)s
 WHERE id = (
@@ -69,7 +73,7 @@ class AccountRefusedError(Exception):
 
 def active(mysis_id: int) -> Card | None:
     """The account that a Mysis plays as."""
-    account = Account.objects.filter(active_mysis=mysis_id).first()
+    account = next(iter(Account.objects.raw(ACTIVE, [mysis_id])), None)
     return _card(account) if account else None
 
 

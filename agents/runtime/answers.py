@@ -118,7 +118,7 @@ def _store_answer(begun: Begun, answer: Completion) -> list[PendingCall]:
         return []
     tick = tick_of(mysis.account.username if mysis.account else None)
     calls = [_named(call.id, call.name, call.arguments) for call in answer.tool_calls]
-    speech = Memory.objects.create(
+    speech = Memory(
         mysis=mysis,
         turn_id=begun.turn_id,
         role=Role.ASSISTANT,
@@ -130,12 +130,16 @@ def _store_answer(begun: Begun, answer: Completion) -> list[PendingCall]:
         tick=tick,
         tokens=answer.usage.output or estimate(answer.text),
     )
+    results = [_result_row(mysis, begun, call, tick) for call in calls]
+    for row in results[:MOST_CALLS]:
+        row.pending = True
+    for row in results[MOST_CALLS:]:
+        row.content, row.is_error = TOO_MANY.format(most=MOST_CALLS), True
+    Memory.objects.bulk_create([speech, *results])
     events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_line(speech))
-    pending = [_placeholder(mysis, begun, call, tick) for call in calls[:MOST_CALLS]]
-    for call in calls[MOST_CALLS:]:
-        _refuse(mysis, begun, call, tick)
+    pending = [_pending(row, call) for row, call in zip(results, calls, strict=True)]
     _touch(mysis, f"calling {pending[0].name}" if pending else "", tick)
-    return pending
+    return pending[:MOST_CALLS]
 
 
 @transaction.atomic
@@ -172,20 +176,9 @@ def _named(raw_id: str, name: str, arguments: str) -> dict[str, Any]:
     }
 
 
-def _placeholder(
-    mysis: Mysis, begun: Begun, call: dict[str, Any], tick: int | None
-) -> PendingCall:
-    row = _result_row(mysis, begun, call, tick)
-    row.pending = True
-    row.save()
-    return PendingCall(row.pk, call["function"]["name"], call["function"]["arguments"])
-
-
-def _refuse(mysis: Mysis, begun: Begun, call: dict[str, Any], tick: int | None) -> None:
-    row = _result_row(mysis, begun, call, tick)
-    row.content = TOO_MANY.format(most=MOST_CALLS)
-    row.is_error = True
-    row.save()
+def _pending(row: Memory, call: dict[str, Any]) -> PendingCall:
+    function = call["function"]
+    return PendingCall(row.pk, function["name"], function["arguments"])
 
 
 def _result_row(

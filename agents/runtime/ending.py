@@ -13,13 +13,13 @@ from agents import deliveries, events, scheduling
 from agents.actions.states import state_event
 from agents.events import Kind
 from agents.models import Mysis, Turn
+from memory import entries
 from memory.gamestate.parse import clean_text
-from memory.models import Memory
 from memory.state import tick_of
 
 from .holding import hold
 from .pacing import Ending, Pace, Plan, plan
-from .records import Begun, answer_open_calls, finish_turn
+from .records import Begun, answer_open_calls, finish_turn, locked
 from .stuck import Limits, Trail, Tried, follow
 
 BY_ITSELF = (Turn.Outcome.DONE, Turn.Outcome.ITERATION_LIMIT)
@@ -34,9 +34,7 @@ def finish(
     A message that came while the turn ran, and that none of its calls showed,
     is answered at once. After a stop only the outcome is written.
     """
-    mysis = (
-        Mysis.objects.select_for_update(of=("self",)).filter(pk=begun.mysis_id).first()
-    )
+    mysis = locked(begun.mysis_id)
     turn = Turn.objects.filter(pk=begun.turn_id, outcome__isnull=True).first()
     if mysis is None or turn is None:
         return
@@ -109,7 +107,7 @@ def _at_tick(ending: Ending, tick: int | None) -> Ending:
 
 
 def _unseen(mysis: Mysis, seen: int) -> bool:
-    newest = Memory.objects.newest_intent(mysis.pk)
+    newest = entries.newest_intent(mysis.pk)
     return newest is not None and newest.pk > seen
 
 

@@ -36,9 +36,10 @@ async def fetch_events(begun: Begun, toolbox: Toolbox) -> None:
     username = toolbox.username
     if username is None or TOOL not in toolbox.policies:
         return
-    if not await step(_is_wanted, begun):
+    wanted, cut_off = await step(_situation, begun)
+    if not wanted:
         return
-    if await step(_was_cut_off, begun):
+    if cut_off:
         # Its worker died, perhaps with events that the game gave it.
         await step(lose_events, begun.mysis_id, username)
     for _ in range(MOST_FETCHES):
@@ -67,11 +68,13 @@ def _left(result: ToolResult) -> int:
     return left if isinstance(left, int) else 0
 
 
-def _is_wanted(begun: Begun) -> bool:
+def _situation(begun: Begun) -> tuple[bool, bool]:
+    """Whether events are asked for, and whether the turn before was cut off in that."""
     mysis = going_on(begun)
     if mysis is None:
-        return False
-    return fetches_events(mysis.policy.options if mysis.policy else {})
+        return False, False
+    wanted = fetches_events(mysis.policy.options if mysis.policy else {})
+    return wanted, wanted and _was_cut_off(begun)
 
 
 def _was_cut_off(begun: Begun) -> bool:

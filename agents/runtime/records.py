@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from agents import budgets, events
@@ -27,18 +27,28 @@ from .holding import hold
 
 INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
 
-
-GOING_ON = """
+_ROW = """
 SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
   policy.strategy AS policy_strategy, policy.options AS policy_options,
   policy.budget_tokens AS policy_tokens, policy.budget_reserve AS policy_reserve
 FROM agents_mysis AS mysis
 LEFT JOIN agents_account AS account ON account.id = mysis.account_id
 LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
-WHERE mysis.id = %s AND mysis.epoch = %s AND mysis.state = 'running'
-  AND EXISTS (SELECT FROM agents_turn WHERE id = %s AND outcome IS NULL)
+WHERE mysis.id = %s
+"""
+ROW = _ROW + "FOR UPDATE OF mysis"
+GOING_ON = f"""{_ROW} AND mysis.epoch = %s AND mysis.state = 'running'
+AND EXISTS (SELECT FROM agents_turn WHERE id = %s AND outcome IS NULL)
 """
 LOCKED = "FOR UPDATE OF mysis"
+OPEN_TURNS = "SELECT * FROM agents_turn WHERE mysis_id = %s AND outcome IS NULL"
+OPEN_CALLS = "SELECT * FROM memory_memory WHERE mysis_id = %s AND pending ORDER BY id"
+START = """
+INSERT INTO agents_turn (
+  mysis_id, number, epoch, job_id, trigger, iterations, input_tokens, output_tokens,
+  cached_tokens, cost, latency_ms, error, started_at
+) VALUES (%s, %s, %s, %s, %s, 0, 0, 0, 0, 0, 0, '', %s) RETURNING id
+"""
 
 
 class VoidedError(Exception):
@@ -62,7 +72,7 @@ class Begun:
 @transaction.atomic
 def begin(mysis_id: int, *, job_id: int, trigger: str) -> Begun | None:
     """Begin a turn; None where the job is void, or the Mysis rests or is held."""
-    mysis = Mysis.objects.select_for_update(of=("self",)).filter(pk=mysis_id).first()
+    mysis = locked(mysis_id)
     if mysis is None or mysis.next_job != job_id:
         return None
     if mysis.state != Mysis.State.RUNNING:
@@ -78,20 +88,14 @@ def begin(mysis_id: int, *, job_id: int, trigger: str) -> Begun | None:
     mysis.wake_at = None
     mysis.activity = "thinking"
     mysis.save(update_fields=["turn_count", "next_job", "wake_at", "activity"])
-    turn = Turn.objects.create(
-        mysis=mysis,
-        number=mysis.turn_count,
-        epoch=mysis.epoch,
-        job_id=job_id,
-        trigger=trigger,
-    )
-    line = {"turn": turn.pk, "number": turn.number, "trigger": trigger}
+    turn_id = _started(mysis, job_id, trigger)
+    line = {"turn": turn_id, "number": mysis.turn_count, "trigger": trigger}
     events.append(Kind.TURN_STARTED, mysis_id=mysis.pk, data=line)
     return Begun(
-        turn_id=turn.pk,
+        turn_id=turn_id,
         mysis_id=mysis.pk,
         epoch=mysis.epoch,
-        number=turn.number,
+        number=mysis.turn_count,
         trigger=trigger,
         model=mysis.model,
         model_settings=mysis.model_settings,
@@ -99,10 +103,29 @@ def begin(mysis_id: int, *, job_id: int, trigger: str) -> Begun | None:
     )
 
 
+def _started(mysis: Mysis, job_id: int, trigger: str) -> int:
+    """The id of the Mysis's new turn."""
+    now = timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            START,
+            [mysis.pk, mysis.turn_count, mysis.epoch, job_id, trigger, now],
+        )
+        (turn_id,) = cursor.fetchone()
+    return int(turn_id)
+
+
 @transaction.atomic
 def doing(begun: Begun, words: str) -> None:
     """Say what the Mysis does now; raises VoidedError when it may not go on."""
     activity(current(begun), words)
+
+
+def locked(mysis_id: int) -> Mysis | None:
+    """The row of a Mysis, locked until the transaction ends."""
+    for mysis in Mysis.objects.raw(ROW, [mysis_id]):
+        return _joined(mysis)
+    return None
 
 
 def current(begun: Begun) -> Mysis:
@@ -149,7 +172,8 @@ def close_open_turns(
     mysis: Mysis, *, outcome: Turn.Outcome, turn_id: int | None = None
 ) -> None:
     """End turns that nobody will end, and answer the calls they left open."""
-    for turn in mysis.turns.filter(outcome__isnull=True):
+    open_turns = Turn.objects.raw(OPEN_TURNS, [mysis.pk])
+    for turn in open_turns:
         if turn_id is None or turn.pk == turn_id:
             finish_turn(turn, outcome=outcome)
     answer_open_calls(mysis)
@@ -160,7 +184,7 @@ def answer_open_calls(mysis: Mysis) -> None:
 
     What such an action may have changed is in doubt from now on.
     """
-    for row in Memory.objects.filter(mysis=mysis, pending=True).order_by("pk"):
+    for row in Memory.objects.raw(OPEN_CALLS, [mysis.pk]):
         if mysis.account is not None:
             doubt(
                 mysis_id=mysis.pk,

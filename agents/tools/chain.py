@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.game import accounts
+from agents.game.accounts import Card
 from agents.game.sessions import pool
 from agents.tools.account import account
 from agents.tools.catalogue import game_tools
@@ -19,7 +20,7 @@ from agents.tools.guard import (
 from agents.tools.local import local, offered
 from agents.tools.record import record
 from agents.tools.redact import redact
-from agents.tools.request import CallNext, Outcome, Request, Seat, Step
+from agents.tools.request import CallNext, Outcome, Request, Seat, Step, Tool
 from agents.tools.retry import retry
 from agents.tools.send import send
 from agents.tools.snapshot import snapshot
@@ -98,10 +99,14 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     the game server cannot be reached.
     """
     session = await pool().session(mysis_id)
-    card = await cross(accounts.active, mysis_id)
+    card, ours = await cross(_known, mysis_id)
     tools = await game_tools(session, card)
-    ours = await cross(offered, mysis_id)
     seat = Seat(mysis_id, {**tools, **ours}, card, by=by)
     if card is not None and card.session:
         seat.secrets.add(card.session)
     return Toolbox(seat)
+
+
+def _known(mysis_id: int) -> tuple[Card | None, Mapping[str, Tool]]:
+    """Whom a Mysis plays as, and which of our own tools it has."""
+    return accounts.active(mysis_id), offered(mysis_id)

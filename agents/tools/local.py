@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.db import connection
+
 from agents.models import Mysis
 from agents.tools import messaging, recollection, searches, swarm
 from agents.tools.crossing import cross
@@ -12,6 +14,9 @@ from agents.tools.offer import FOR_MYSES, SENDING
 from agents.tools.reach import Answer, LocalRefusedError, Reach, secret_tools
 from agents.tools.request import CallNext, Outcome, Request, Tool, refusal
 
+SILENT: Mapping[str, Tool] = {
+    name: tool for name, tool in FOR_MYSES.items() if name not in SENDING
+}
 ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Reach], Answer]] = {
     "zoea_search_messages": searches.messages,
     "zoea_search_reasoning": searches.reasoning,
@@ -38,9 +43,14 @@ async def local(request: Request, call_next: CallNext) -> Outcome:
 
 def offered(mysis_id: int) -> Mapping[str, Tool]:
     """Our tools for one Mysis: those that send only where it may."""
-    if Mysis.objects.filter(pk=mysis_id, messaging=True).exists():
-        return FOR_MYSES
-    return {name: tool for name, tool in FOR_MYSES.items() if name not in SENDING}
+    return FOR_MYSES if _may_send(mysis_id) else SILENT
+
+
+def _may_send(mysis_id: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT messaging FROM agents_mysis WHERE id = %s", [mysis_id])
+        row = cursor.fetchone()
+    return bool(row and row[0])
 
 
 def _answer(request: Request) -> Answer:

@@ -12,6 +12,8 @@ from django.utils import timezone
 
 from agents import events
 from agents.models import Event, Turn
+from agents.runtime.records import OPEN_CALLS
+from memory import entries
 from memory.models import GameSnapshot, HistorySummary, Memory
 from memory.search import search_messages
 from tests.factories import make_mysis
@@ -73,6 +75,14 @@ def plans(ask: Callable[[], Any]) -> str:
 QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
     "the tail": (lambda pk: Memory.objects.tail(pk, 50), "memory_tail"),
     "the newest order": (lambda pk: Memory.objects.newest_intent(pk), "memory_intent"),
+    "the calls left open": (
+        lambda pk: list(Memory.objects.raw(OPEN_CALLS, [pk])),
+        "memory_pending",
+    ),
+    "a view's rows": (
+        lambda pk: entries.newest(pk, after=0, limit=50),
+        "memory_tail",
+    ),
     "a rare word": (
         lambda pk: search_messages(query="needle", mysis_id=pk + 7),
         "memory_content_fts",
