@@ -10,6 +10,7 @@ from .deliveries import Delivery
 from .fleet import Account, Broadcast, Mysis, Pin
 from .minds import Prompt, PromptVersion, Provider
 from .runs import Event, GameGate, ModelCall, ToolCatalogue, Turn
+from .unknowns import UnknownOutcome
 
 __all__ = [
     "Account",
@@ -28,5 +29,6 @@ __all__ = [
     "Provider",
     "ToolCatalogue",
     "Turn",
+    "UnknownOutcome",
     "Usage",
 ]

@@ -191,6 +191,7 @@ def answer_open_calls(mysis: Mysis) -> None:
                 username=mysis.account.username,
                 tool=row.tool_name,
                 args=row.args,
+                memory_id=row.pk,
             )
         row.content = INTERRUPTED
         row.is_error = True

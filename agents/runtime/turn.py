@@ -35,6 +35,7 @@ from .pacing import Ending
 from .records import Begun, VoidedError
 from .stopping import Guarded, watch
 from .stuck import Tried, tried
+from .verifying import verify
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 
@@ -104,6 +105,7 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
     toolbox = await open_toolbox(begun.mysis_id)
     await step(remember_tools, toolbox.specs)
     await fetch_events(begun, toolbox)
+    await verify(begun, toolbox)
     for _ in range(begun.max_iterations):
         pending = await _call(begun, endpoint, toolbox, progress)
         if not pending:

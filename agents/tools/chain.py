@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.game import accounts
 from agents.game.accounts import Card
 from agents.game.sessions import pool
 from agents.tools.account import account
@@ -20,15 +20,34 @@ from agents.tools.guard import (
 from agents.tools.local import local, offered
 from agents.tools.record import record
 from agents.tools.redact import redact
-from agents.tools.request import CallNext, Outcome, Request, Seat, Step, Tool
+from agents.tools.request import (
+    CallNext,
+    Outcome,
+    Request,
+    Seat,
+    Step,
+    Tool,
+    Unknown,
+)
 from agents.tools.retry import retry
 from agents.tools.send import send
 from agents.tools.snapshot import snapshot
 from agents.tools.types import GameUnreachableError, ToolResult, ToolSpec
+from agents.tools.unknown import seated, telling
+from agents.tools.verify import verify
 
 __all__ = ["STEPS", "GameUnreachableError", "Toolbox", "compose", "open_toolbox"]
 
-STEPS: Sequence[Step] = (record, redact, guard, local, retry, account, snapshot)
+STEPS: Sequence[Step] = (
+    record,
+    redact,
+    guard,
+    local,
+    verify,
+    retry,
+    account,
+    snapshot,
+)
 """The order matters: secrets are taken out before anything is recorded, arguments
 are checked before anything is sent, and what is sent again passes the account and
 snapshot steps again."""
@@ -61,6 +80,22 @@ class Toolbox:
         checked = read_arguments(arguments, tool)
         check_arguments(checked, tool)
         return checked
+
+    @property
+    def unknown(self) -> tuple[Unknown, ...]:
+        """The actions of which no read has told yet whether they happened."""
+        return self._seat.unknown
+
+    async def look_into(self, unknown: Unknown) -> str:
+        """What the game says now of such an action; empty where it says nothing.
+
+        Raises GameUnreachableError.
+        """
+        read = telling(unknown, self._seat.tools)
+        if read is None:
+            return ""
+        result = await self.call(read.name, json.dumps(dict(read.arguments)))
+        return "" if result.is_error else read.told(result.text, result.tick)
 
     async def call(self, name: str, arguments: str) -> ToolResult:
         """Call a tool with a model's JSON text.
@@ -99,14 +134,17 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     the game server cannot be reached.
     """
     session = await pool().session(mysis_id)
-    card, ours = await cross(_known, mysis_id)
+    card, unknown, ours = await cross(_known, mysis_id)
     tools = await game_tools(session, card)
-    seat = Seat(mysis_id, {**tools, **ours}, card, by=by)
+    seat = Seat(mysis_id, {**tools, **ours}, card, by=by, unknown=unknown)
     if card is not None and card.session:
         seat.secrets.add(card.session)
     return Toolbox(seat)
 
 
-def _known(mysis_id: int) -> tuple[Card | None, Mapping[str, Tool]]:
-    """Whom a Mysis plays as, and which of our own tools it has."""
-    return accounts.active(mysis_id), offered(mysis_id)
+def _known(
+    mysis_id: int,
+) -> tuple[Card | None, tuple[Unknown, ...], Mapping[str, Tool]]:
+    """Whom a Mysis plays as, what is unknown of that, and which of our tools it has."""
+    card, unknown = seated(mysis_id)
+    return card, unknown, offered(mysis_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from jsonschema.protocols import Validator
@@ -32,11 +33,24 @@ class Tool:
     local: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An action that may have happened or not; see `agents.models.UnknownOutcome`."""
+
+    pk: int
+    tool: str
+    arguments: Mapping[str, Any] = field(hash=False)
+    since: datetime
+    tick: int | None = None
+    memory_id: int | None = None
+
+
 @dataclass(slots=True)
 class Seat:
     """One Mysis at the game: its tools, its account, what nobody may read.
 
-    ``by`` names the person who calls by hand, "" for the Mysis itself.
+    ``by`` names the person who calls by hand, "" for the Mysis itself. ``unknown``
+    are the actions of its account of which no read has told yet.
     """
 
     mysis_id: int
@@ -44,6 +58,7 @@ class Seat:
     card: Card | None = None
     secrets: set[str] = field(default_factory=set)
     by: str = ""
+    unknown: tuple[Unknown, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +83,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call, one text per content block."""
+    """What came of a call, one text per content block.
+
+    ``unknown`` is set where an action was sent and its reply was lost.
+    """
 
     blocks: tuple[str, ...]
     is_error: bool = False
     tick: int | None = None
     resolve_tick: int | None = None
+    unknown: bool = False
 
     @property
     def text(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from agents.game.errors import (
     GameCallError,
@@ -79,4 +80,5 @@ def _unknown(request: Request) -> Outcome:
         remedy = "Call register again; if the name is taken by now, use another one."
     else:
         remedy = "It may have been executed: check get_status before you repeat it."
-    return refusal("outcome_unknown", f"The reply to {request.name} was lost. {remedy}")
+    words = f"The reply to {request.name} was lost. {remedy}"
+    return replace(refusal("outcome_unknown", words), unknown=True)

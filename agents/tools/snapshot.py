@@ -22,7 +22,7 @@ from agents.game.errors import (
     RateLimitedError,
     SessionLostError,
 )
-from agents.tools import doubts
+from agents.tools import doubts, unknown
 from agents.tools.account import AUTH
 from agents.tools.crossing import cross
 from agents.tools.redact import clean_text, clean_value
@@ -125,7 +125,7 @@ async def _finish(work: Coroutine[Any, Any, T]) -> T:
 def _remember(answer: _Answer) -> int | None:
     """Store what the answer tells; the tick at which a queued action takes effect."""
     seen = answer.read()
-    if _acts(seen.request):
+    if acts(seen.request):
         return _mutated(seen)
     if seen.request.policy == "snapshot" and not seen.result.is_error:
         _captured(seen)
@@ -136,7 +136,7 @@ def _remember(answer: _Answer) -> int | None:
     return None
 
 
-def _acts(request: Request) -> bool:
+def acts(request: Request) -> bool:
     """Whether a tool changes something that snapshots show.
 
     Some do though they take no turn, and servers that mark no tool as reading call
@@ -225,7 +225,7 @@ def _lost(request: Request, username: str) -> None:
     """An answer was lost: of an action its outcome, of a drain the events."""
     if request.policy == "drain":
         doubts.lose_events(request.seat.mysis_id, username)
-    elif _acts(request):
+    elif acts(request):
         _doubt(request, username)
 
 
@@ -248,14 +248,27 @@ def doubt(
     tool: str,
     args: Mapping[str, Any],
     mutation: bool | None = None,
+    memory_id: int | None = None,
 ) -> None:
-    """Mark what a call of unknown outcome may have changed, or told, and say so."""
+    """Mark what a call of unknown outcome may have changed, or told, and say so.
+
+    An action is not sent again before a read has told what became of it.
+    ``memory_id`` is the row of its result, for what that read says.
+    """
     if policy_by_name(tool) == "drain":
         doubts.lose_events(mysis_id, username)
         return
-    unknown = Result(content=None, is_unknown=True)
+    if tool not in AUTH and invalidation.is_mutation(tool, mutation):
+        unknown.note(
+            mysis_id=mysis_id,
+            username=username,
+            tool=tool,
+            args=args,
+            memory_id=memory_id,
+        )
+    nothing = Result(content=None, is_unknown=True)
     touched = state.invalidate(
-        username=username, tool=tool, args=args, result=unknown, mutation=mutation
+        username=username, tool=tool, args=args, result=nothing, mutation=mutation
     )
     doubts.tell(mysis_id, username, touched)
 

@@ -153,6 +153,19 @@ def lost(reason: str) -> tuple[Invalidation, ...]:
     return tuple(Invalidation(t, e.fields) for t, e in LOSSES[reason].items())
 
 
+def told_by(
+    tool: str, arguments: Mapping[str, object] | None
+) -> Mapping[str, tuple[str, ...]]:
+    """The tools, and the fields of theirs, that tell whether an action happened.
+
+    No fields means the whole answer; of an action that nobody knows it is the status.
+    """
+    effects = _effects(action_name(tool, arguments))
+    if effects is None:
+        return {"get_status": (), "get_state": ()}
+    return {name: effect.fields for name, effect in effects.items() if not effect.when}
+
+
 def action_name(tool: str, arguments: Mapping[str, object] | None) -> str:
     """The action behind a call: grouped tools of API v2 name it in an argument."""
     action = (arguments or {}).get("action")

@@ -17,7 +17,14 @@ from agents.context import subject_of
 from agents.game.sandbox.testing import SandboxServer
 from agents.llm.endpoints import resolve
 from agents.llm.types import Completion, Usage
-from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
+from agents.models import (
+    Account,
+    ModelCall,
+    Mysis,
+    ToolCatalogue,
+    Turn,
+    UnknownOutcome,
+)
 from agents.runtime import answers, ending, records, recovery, stopping
 from agents.runtime import calls as model_calls
 from agents.runtime.turn import take_turn
@@ -329,6 +336,7 @@ async def test_a_turn_of_a_dead_worker_is_taken_up(ada: Mysis, sandbox: SandboxS
     assert_paired(rows)
     assert rows[-1].content == records.INTERRUPTED
     assert (await in_db(Turn.objects.get)()).outcome == "interrupted"
+    assert not await in_db(UnknownOutcome.objects.count)(), "it plays no account yet"
     await fly(ada, "interrupted")
     assert await in_db(Turn.objects.filter(outcome="done").count)() == 1
 
@@ -429,6 +437,28 @@ async def test_an_action_of_unknown_outcome_puts_the_state_in_doubt(
     await in_db(recovery.reschedule_lost)()
     doubted = await in_db(GameSnapshot.objects.get)(tool_name="get_status")
     assert "mine" in doubted.stale_reason
+
+
+async def test_what_a_dead_worker_left_is_read_before_the_model_goes_on(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    name = {"username": "Eve", "empire": "solarian"}
+    joins = call("register", json.dumps(name))
+    provider.answer(completion(None, tool_calls=[joins]))
+    row = await fly(eve)
+    await in_db(abandoned_turn)(row)
+    await in_db(recovery.reschedule_lost)()
+    assert await in_db(UnknownOutcome.objects.count)() == 1
+    mines = completion(None, tool_calls=[call("mine", "{}", "again")])
+    provider.answer(mines)
+    await fly(eve, "interrupted")
+    told, again = (await in_db(log)(eve))[-4], (await in_db(log)(eve))[-2]
+    assert told.content.startswith(f"{records.INTERRUPTED} get_status says now")
+    assert "ship.cargo_used 0" in told.content
+    assert told.content in str(provider.requests[-2]["messages"])
+    # The tick of the action has not passed: the same is not sent again.
+    assert "not_verified" in again.content
+    assert not any(one.tool == "mine" for one in sandbox.writes().get("Eve", []))
 
 
 async def test_too_many_calls_in_one_answer_are_refused_not_lost(
