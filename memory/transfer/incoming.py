@@ -38,6 +38,7 @@ SELECT role, md5(content), md5(reasoning), tool_call_id,
   coalesce(tool_calls->0->>'id', ''), created_at
 FROM memory_memory WHERE mysis_id = %s
 """
+OWNER = "SELECT id FROM agents_mysis WHERE id = %s FOR UPDATE"
 LOCK = "SELECT pg_try_advisory_lock(hashtext('import_history'), %s::int)"
 UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
 
@@ -128,6 +129,9 @@ def _insert(mysis_id: int, lines: list[Line]) -> None:
     ]
     if values:
         with connection.cursor() as cursor:
+            # As whoever else writes into a log: so its ids have the order of commits,
+            # and who follows them misses nothing.
+            cursor.execute(OWNER, [mysis_id])
             cursor.executemany(INSERT, values)
 
 
