@@ -11,7 +11,7 @@ from django.db.models import Exists, F, IntegerField, OuterRef, Q, QuerySet, Val
 from django.db.models.functions import Lower, StrIndex
 from django.utils.safestring import SafeString
 
-from memory.matching import Mode, Wanted
+from memory.conditions import Mode, Wanted
 from memory.models import Memory
 from memory.patience import bounded
 from memory.redaction import clean_text
@@ -80,7 +80,9 @@ def _matching(rows: QuerySet[Broadcast], wanted: Wanted) -> QuerySet[Broadcast]:
         if not wanted.stem:
             return rows.filter(vector=words)
         # There are few broadcasts: their stems need no index.
-        return rows.annotate(stems=plain_vector("text", config)).filter(stems=words)
+        return rows.annotate(stems=plain_vector("text", config=config)).filter(
+            stems=words
+        )
     text, query = F("text"), Value(wanted.query)
     if wanted.ignore_case:
         at = StrIndex(Lower(text), Lower(query), output_field=IntegerField())

@@ -8,17 +8,14 @@ planner's statistics tell; a walk has an end, and behind it the index decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from django.db import connection
 
+from .conditions import COLUMNS, WORDS, Wanted, by_letters, by_stems, by_words
 from .patience import bounded
 from .stemming import candidates
 from .vectors import INDEXED_CHARACTERS, SIGNS, mysis_lexeme, words_of
-
-Field = Literal["content", "reasoning"]
-Mode = Literal["fts", "exact"]
 
 #: A walk reads so many rows at most; it costs a few microseconds for each.
 LONGEST_WALK = 6_000
@@ -55,37 +52,6 @@ EXPLAIN (FORMAT JSON) SELECT FROM memory_memory WHERE {indexed}
 UNION ALL SELECT FROM memory_memory
 """
 
-WORDS = "websearch_to_tsquery('simple', %(words)s)"
-STEMS = (
-    "numnode(websearch_to_tsquery('english', %(words)s)) > 0 AND to_tsvector("
-    "'english', translate(left({field}, %(indexed)s), %(signs)s, %(spaces)s)) @@ "
-    "websearch_to_tsquery('english', %(words)s)"
-)
-SCOPE = " && %(lexeme)s::tsquery"
-LETTERS = "strpos({field}, %(query)s) > 0"
-LETTERS_OF_ANY_CASE = "strpos(lower({field}), lower(%(query)s)) > 0"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is looked for, and where.
-
-    ``fts``: all words of a websearch-syntax query, in any language without stemming;
-    ``stem`` takes English words by their stems, so that "mining" finds "mined".
-    ``exact``: the query letter for letter and without wildcards, upper and lower case
-    told apart unless ``ignore_case`` (W10, A8). Results of ``secret`` tools are never
-    matches (A11).
-    """
-
-    query: str
-    mode: Mode = "fts"
-    field: Field = "content"
-    mysis_id: int | None = None
-    before: int | None = None
-    ignore_case: bool = False
-    stem: bool = False
-    secret: frozenset[str] = frozenset()
-
 
 def matching_ids(wanted: Wanted, limit: int) -> list[int]:
     """Ids of the newest matches, newest first; raises SlowSearchError."""
@@ -96,19 +62,18 @@ def matching_ids(wanted: Wanted, limit: int) -> list[int]:
 def _matching_ids(wanted: Wanted, limit: int) -> list[int]:
     values = _values(wanted) | {"limit": limit}
     if wanted.mode == "exact":
-        letters = LETTERS_OF_ANY_CASE if wanted.ignore_case else LETTERS
-        return _without_index(wanted, letters.format(field=wanted.field), values)
+        return _without_index(wanted, by_letters(wanted), values)
     if wanted.stem:
         values["stems"] = candidates(values["words"])
     if wanted.stem and not values["stems"]:
-        return _without_index(wanted, STEMS.format(field=wanted.field), values)
+        return _without_index(wanted, by_stems(wanted), values)
     walk = _walk(wanted, values)
     if walk:
-        condition = _by_words(wanted, scoped=False)
+        condition = by_words(wanted, scoped=False)
         found = _backwards(wanted, condition, values | {"walk": walk})
         if len(found) == limit:
             return found
-    condition = _by_words(wanted, scoped=wanted.mysis_id is not None)
+    condition = by_words(wanted, scoped=wanted.mysis_id is not None)
     return _ids(ALL.format(condition=condition), values)
 
 
@@ -124,20 +89,6 @@ def _values(wanted: Wanted) -> dict[str, Any]:
         "signs": SIGNS,
         "spaces": " " * len(SIGNS),
     }
-
-
-def _by_words(wanted: Wanted, *, scoped: bool) -> str:
-    """The condition on words, by the index and, for stems, checked again."""
-    query = "%(stems)s::tsquery" if wanted.stem else WORDS
-    scope = SCOPE if scoped else ""
-    condition = f"{wanted.field}_vector @@ ({query}{scope})"
-    if wanted.stem:
-        condition += f" AND {STEMS.format(field=wanted.field)}"
-    else:
-        condition = f"numnode({WORDS}) > 0 AND {condition}"
-    if wanted.field == "reasoning":
-        condition += " AND NOT (reasoning = '')"
-    return condition
 
 
 def _walk(wanted: Wanted, values: dict[str, Any]) -> int:
@@ -163,10 +114,7 @@ def _without_index(wanted: Wanted, condition: str, values: dict[str, Any]) -> li
 
 
 def _backwards(wanted: Wanted, condition: str, values: dict[str, Any]) -> list[int]:
-    columns: str = wanted.field
-    if wanted.mode == "fts":
-        columns += f", {wanted.field}_vector"
-    text = BACKWARDS.format(columns=columns, condition=condition)
+    text = BACKWARDS.format(columns=COLUMNS[wanted.field], condition=condition)
     return _ids(text, values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,22 +13,27 @@ from django.db import connection
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from .calls import calls_said
+from .conditions import Mode, Wanted
 from .hiding import secret_tools
-from .matching import Field, Mode, Wanted, matching_ids
+from .matching import matching_ids
 from .redaction import clean_text
 from .stemming import beginning
 from .vectors import words_of
 
 SNIPPET_CHARACTERS = 240
 ROWS = """
-SELECT id, mysis_id, role, origin, content, reasoning, created_at
+SELECT id, mysis_id, role, origin, content, reasoning, tool_calls, created_at
 FROM memory_memory WHERE id = ANY(%s) ORDER BY id DESC
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One match. ``snippet`` is HTML: escaped text with ``<mark>`` around hits."""
+    """One match. ``snippet`` is HTML: escaped text with ``<mark>`` around hits.
+
+    ``content`` is what was said and, a line for each, the calls that were made.
+    """
 
     memory_id: int
     mysis: int
@@ -70,7 +76,7 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     pattern = pattern_of(wanted)
     with connection.cursor() as cursor:
         cursor.execute(ROWS, [ids])
-        return [_hit(row, wanted.field, pattern) for row in cursor.fetchall()]
+        return [_hit(row, wanted, pattern) for row in cursor.fetchall()]
 
 
 def snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
@@ -115,9 +121,12 @@ def _stem(word: str) -> str:
     return re.sub(r"(?:ings?|ed|es|s|e)$", "", word) if len(word) > 4 else word
 
 
-def _hit(row: Sequence[Any], field: Field, pattern: re.Pattern[str] | None) -> Hit:
-    memory_id, mysis, role, origin, *texts, made = row
-    content, reasoning = map(clean_text, texts)
+def _hit(row: Sequence[Any], wanted: Wanted, pattern: re.Pattern[str] | None) -> Hit:
+    memory_id, mysis, role, origin, said, reasoning, calls, made = row
+    # Raw queries bring JSON as its text.
+    called = calls_said(json.loads(calls), wanted.secret)
+    content = "\n".join(filter(None, [clean_text(said), called]))
+    reasoning = clean_text(reasoning)
     return Hit(
         memory_id=memory_id,
         mysis=mysis,
@@ -125,6 +134,6 @@ def _hit(row: Sequence[Any], field: Field, pattern: re.Pattern[str] | None) -> H
         origin=origin,
         content=content,
         reasoning=reasoning,
-        snippet=snippet(content if field == "content" else reasoning, pattern),
+        snippet=snippet(content if wanted.field == "content" else reasoning, pattern),
         timestamp=made,
     )

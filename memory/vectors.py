@@ -7,8 +7,10 @@ megabyte of lexemes PostgreSQL refuses the row; exact search covers the rest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.contrib.postgres.search import SearchVectorField
-from django.db.models import F, Func, TextField, Value
+from django.db.models import Expression, F, Func, TextField, Value
 from django.db.models.functions import Cast, Concat, Left
 
 INDEXED_CHARACTERS = 32_000
@@ -18,6 +20,10 @@ INDEXED_CHARACTERS = 32_000
 SIGNS = "<>/\\@.:=&?#%~+*|"
 
 
+# The lexeme of an owner begins with one of them, as no word or beginning of a word does.
+OWNER = "@"
+
+
 def words_of(query: str) -> str:
     """A query as the vectors see texts: signs that glue words become spaces."""
     return query.translate(str.maketrans(SIGNS, " " * len(SIGNS)))
@@ -25,13 +31,14 @@ def words_of(query: str) -> str:
 
 def mysis_lexeme(mysis_id: int) -> str:
     """The lexeme that stands for one Mysis inside a scoped vector."""
-    return f"mysis:{mysis_id}"
+    return f"{OWNER}{mysis_id}"
 
 
-def plain_vector(field: str, config: str = "simple") -> Func:
-    """``to_tsvector`` of the head of a text column."""
+def plain_vector(*fields: str, config: str = "simple") -> Func:
+    """``to_tsvector`` of the heads of text columns."""
+    heads: list[Expression] = [Left(F(name), INDEXED_CHARACTERS) for name in fields]
     head = Func(
-        Left(F(field), INDEXED_CHARACTERS),
+        heads[0] if len(heads) == 1 else _joined(heads),
         Value(SIGNS),
         Value(" " * len(SIGNS)),
         function="translate",
@@ -44,7 +51,17 @@ def plain_vector(field: str, config: str = "simple") -> Func:
     )
 
 
-def scoped_vector(field: str) -> Func:
+def _joined(parts: Sequence[Expression]) -> Func:
+    """Texts with a blank between them; ``concat`` would not do in a generated column."""
+    return Func(
+        *parts,
+        arg_joiner=" || ' ' || ",
+        template="(%(expressions)s)",
+        output_field=TextField(),
+    )
+
+
+def scoped_vector(*fields: str) -> Func:
     """A vector that carries its Mysis as one more lexeme.
 
     One GIN index then answers "this word, in this Mysis" by intersecting two
@@ -52,7 +69,7 @@ def scoped_vector(field: str) -> Func:
     """
     owner = Func(
         Concat(
-            Value("mysis:"),
+            Value(OWNER),
             Cast(F("mysis"), TextField()),
             output_field=TextField(),
         ),
@@ -60,7 +77,7 @@ def scoped_vector(field: str) -> Func:
         output_field=SearchVectorField(),
     )
     return Func(
-        plain_vector(field),
+        plain_vector(*fields),
         owner,
         arg_joiner=" || ",
         template="(%(expressions)s)",

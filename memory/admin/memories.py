@@ -13,8 +13,9 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
+from memory.conditions import Wanted
 from memory.hiding import secret_tools
-from memory.matching import Wanted, matching_ids
+from memory.matching import matching_ids
 from memory.models import Memory
 from memory.patience import SlowSearchError
 from memory.search import Hit, search_messages
@@ -69,7 +70,7 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
     list_select_related = ("mysis",)
     search_fields = ("content",)
     search_help_text = 'Words in any order, "a phrase", -without. Newest 500 matches.'
-    exclude = ("content_vector", "reasoning_vector")
+    exclude = ("calls_text", "content_vector", "reasoning_vector")
     ordering = ("-id",)
 
     @admin.display(description="text")

@@ -9,6 +9,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
 
+from memory.calls import CallsText
 from memory.querysets import MemoryQuerySet
 from memory.vectors import scoped_vector
 
@@ -63,6 +64,7 @@ class Memory(models.Model):
     reasoning = models.TextField(blank=True)
     signature = models.TextField(blank=True)
     tool_calls = models.JSONField(default=list, blank=True)
+    calls_text = CallsText(blank=True, db_default="", editable=False)
     tool_call_id = models.CharField(max_length=200, blank=True)
     tool_name = models.CharField(max_length=200, blank=True)
     args = models.JSONField(default=dict, blank=True)
@@ -72,7 +74,7 @@ class Memory(models.Model):
     tokens = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     content_vector = models.GeneratedField(
-        expression=scoped_vector("content"),
+        expression=scoped_vector("content", "calls_text"),
         output_field=SearchVectorField(),
         db_persist=True,
     )

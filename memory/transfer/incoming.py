@@ -18,6 +18,7 @@ from itertools import chain
 from django.db import connection, transaction
 from django.utils import timezone
 
+from memory.calls import calls_said
 from memory.context.tokens import estimate
 
 from .line import Line, TransferError
@@ -28,10 +29,10 @@ Key = tuple[str, str, str, str, str, datetime | None]
 
 INSERT = """
 INSERT INTO memory_memory (mysis_id, role, origin, sender, content, reasoning,
-  signature, tool_calls, tool_call_id, tool_name, args, is_error, pending, tick,
-  tokens, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s::jsonb, %s, false, %s, %s,
-  %s)
+  signature, tool_calls, calls_text, tool_call_id, tool_name, args, is_error, pending,
+  tick, tokens, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s, %s::jsonb, %s, false, %s,
+  %s, %s)
 """
 KNOWN = """
 SELECT role, md5(content), md5(reasoning), tool_call_id,
@@ -117,6 +118,7 @@ def _insert(mysis_id: int, lines: list[Line]) -> None:
             line.reasoning,
             line.signature,
             json.dumps(line.tool_calls),
+            calls_said(line.tool_calls),
             line.tool_call_id,
             line.tool_name,
             json.dumps(line.args),

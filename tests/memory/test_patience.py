@@ -12,7 +12,7 @@ from django.test import Client
 from agents.tools.offer import FOR_PROGRAMS
 from agents.tools.reach import LocalRefusedError, Reach
 from agents.tools.searches import LONGEST_QUERY, broadcasts, messages
-from memory import matching, patience
+from memory import conditions, patience
 from memory.patience import SlowSearchError
 from memory.search import search_messages
 from tests.factories import make_memory, make_mysis
@@ -25,7 +25,7 @@ SLEEPS = "pg_sleep(20) IS NULL"
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row takes the exact search longer than it has."""
     monkeypatch.setattr(patience, "SECONDS", 0.05)
-    monkeypatch.setattr(matching, "LETTERS", SLEEPS)
+    monkeypatch.setattr(conditions, "LETTERS", SLEEPS)
     make_memory(make_mysis(name="Ada"), content="iron")
 
 
@@ -57,7 +57,9 @@ def test_every_door_tells_it(slow: None, admin_client: Client) -> None:
 def test_the_admin_s_list_tells_it(
     slow: None, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matching, "WORDS", f"(CASE WHEN {SLEEPS} THEN ''::tsquery END)")
+    monkeypatch.setattr(
+        conditions, "WORDS", f"(CASE WHEN {SLEEPS} THEN ''::tsquery END)"
+    )
     answer = admin_client.get("/admin/memory/memory/", {"q": "iron"})
     assert answer.status_code == 200
     assert "The search was given up" in answer.content.decode()
