@@ -49,8 +49,10 @@ class Reader:
             tool_name=name[:LONGEST_NAME] if role == "tool" else "",
             args=object_of(call.get("arguments", "") if own is None else own),
             is_error=given.get("is_error") is True,
+            pending=role == "tool" and given.get("pending") is True,
             tick=_tick(given.get("tick")),
             created_at=moment(given.get("created_at", given.get("timestamp"))),
+            broadcast_at=moment(object_of(given.get("broadcast")).get("created_at")),
         )
 
     def _read_calls(self, given: Mapping[str, Any]) -> list[dict[str, Any]]:

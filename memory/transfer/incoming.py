@@ -7,12 +7,9 @@ new. Messages of a source without times are told by what they say alone.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from itertools import chain
 
 from django.db import connection, transaction
@@ -21,31 +18,41 @@ from django.utils import timezone
 from memory.calls import calls_said
 from memory.context.tokens import estimate
 
+from .known import Known
 from .line import Line, TransferError
 
 BATCH = 500
 
-Key = tuple[str, str, str, str, str, datetime | None]
-
 INSERT = """
-INSERT INTO memory_memory (mysis_id, role, origin, sender, content, reasoning,
-  signature, tool_calls, calls_text, tool_call_id, tool_name, args, is_error, pending,
-  tick, tokens, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s, %s::jsonb, %s, false, %s,
+INSERT INTO memory_memory (mysis_id, broadcast_id, role, origin, sender, content,
+  reasoning, signature, tool_calls, calls_text, tool_call_id, tool_name, args, is_error,
+  pending, tick, tokens, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s, %s::jsonb, %s, %s, %s,
   %s, %s)
-"""
-KNOWN = """
-SELECT role, md5(content), md5(reasoning), tool_call_id,
-  coalesce(tool_calls->0->>'id', ''), created_at
-FROM memory_memory WHERE mysis_id = %s
 """
 OWNER = "SELECT id FROM agents_mysis WHERE id = %s FOR UPDATE"
 LOCK = "SELECT pg_try_advisory_lock(hashtext('import_history'), %s::int)"
 UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
 
 
+class Reception:
+    """What else happens where messages come in: here nothing, as in a bare log."""
+
+    def begin(self) -> None:
+        """In the transaction of a batch, first; raises TransferError to refuse it."""
+
+    def broadcast_of(self, line: Line) -> int | None:
+        """Which broadcast a message is a delivery of."""
+
+    def end(self, count: int) -> None:
+        """In the same transaction, last: so many messages were stored."""
+
+
 def store(
-    mysis_id: int, lines: Iterable[Line], done: Callable[[int], None] = lambda _: None
+    mysis_id: int,
+    lines: Iterable[Line],
+    done: Callable[[int], None] = lambda _: None,
+    reception: Reception | None = None,
 ) -> int:
     """Store what is not there yet, in order; how many that were.
 
@@ -53,44 +60,15 @@ def store(
     TransferError while another import into this Mysis runs.
     """
     with _alone(mysis_id):
-        known = _Known(mysis_id)
+        known = Known(mysis_id)
         stored = 0
         for batch in _batches(lines):
             new = [line for line in batch if not known.take(line)]
-            _insert(mysis_id, new)
+            if new:
+                _insert(mysis_id, new, reception or Reception())
             stored += len(new)
             done(len(batch))
         return stored
-
-
-class _Known:
-    """The messages that are there, each to be found as often as it is there."""
-
-    def __init__(self, mysis_id: int) -> None:
-        self._timed: Counter[Key] = Counter()
-        self._untimed: Counter[Key] = Counter()
-        with connection.cursor() as cursor:
-            cursor.execute(KNOWN, [mysis_id])
-            for row in cursor:
-                self._timed[tuple(row)] += 1
-                self._untimed[(*row[:5], None)] += 1
-
-    def take(self, line: Line) -> bool:
-        """Whether a message is there; then it is used up."""
-        calls = line.tool_calls
-        key: Key = (
-            line.role,
-            _md5(line.content),
-            _md5(line.reasoning),
-            line.tool_call_id,
-            calls[0]["id"] if calls else "",
-            line.created_at,
-        )
-        known = self._untimed if line.created_at is None else self._timed
-        if known[key] < 1:
-            return False
-        known[key] -= 1
-        return True
 
 
 def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -106,11 +84,17 @@ def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 @transaction.atomic
-def _insert(mysis_id: int, lines: list[Line]) -> None:
+def _insert(mysis_id: int, lines: list[Line], reception: Reception) -> None:
+    with connection.cursor() as cursor:
+        # As whoever else writes into a log: so its ids have the order of commits, and
+        # who follows them misses nothing.
+        cursor.execute(OWNER, [mysis_id])
+    reception.begin()
     now = timezone.now()
     values = [
         (
             mysis_id,
+            reception.broadcast_of(line),
             line.role,
             line.origin,
             line.sender,
@@ -123,18 +107,16 @@ def _insert(mysis_id: int, lines: list[Line]) -> None:
             line.tool_name,
             json.dumps(line.args),
             line.is_error,
+            line.pending,
             line.tick,
             estimate(line.content),
             line.created_at or now,
         )
         for line in lines
     ]
-    if values:
-        with connection.cursor() as cursor:
-            # As whoever else writes into a log: so its ids have the order of commits,
-            # and who follows them misses nothing.
-            cursor.execute(OWNER, [mysis_id])
-            cursor.executemany(INSERT, values)
+    with connection.cursor() as cursor:
+        cursor.executemany(INSERT, values)
+    reception.end(len(lines))
 
 
 @contextmanager
@@ -150,7 +132,3 @@ def _alone(mysis_id: int) -> Iterator[None]:
     finally:
         with connection.cursor() as cursor:
             cursor.execute(UNLOCK, [number])
-
-
-def _md5(text: str) -> str:
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

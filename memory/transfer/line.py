@@ -18,7 +18,11 @@ class TransferError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message. ``created_at`` is None where the source does not tell it."""
+    """One message. ``created_at`` is None where the source does not tell it.
+
+    ``broadcast_at`` is when the broadcast that it delivers was sent, ``raw`` the same
+    message with its secrets, where it held some.
+    """
 
     role: str
     origin: str
@@ -31,8 +35,11 @@ class Line:
     tool_name: str = ""
     args: dict[str, Any] = field(default_factory=dict)
     is_error: bool = False
+    pending: bool = False
     tick: int | None = None
     created_at: datetime | None = None
+    broadcast_at: datetime | None = None
+    raw: Line | None = None
 
 
 def default_origin(role: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from memory.context.types import ROLES
@@ -26,6 +28,26 @@ ORIGINS = {
 REMEMBERED = 500
 
 
+@dataclass(frozen=True, slots=True)
+class KeptAccount:
+    """A game account as that program kept it, its password in clear."""
+
+    username: str
+    password: str = field(repr=False)
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSnapshot:
+    """An answer of a state tool as that program kept it."""
+
+    username: str
+    tool: str
+    content: str
+    tick: int | None
+    captured_at: datetime
+
+
 class Nova:
     """An open database of the original program."""
 
@@ -39,6 +61,7 @@ class Nova:
         self._owners, self._owner = known[0]
         self._columns = {row[1] for row in self._ask("PRAGMA table_info(memories)")}
         self._has_accounts = "accounts" in tables
+        self._has_snapshots = "game_state_snapshots" in tables
 
     def close(self) -> None:
         """Close the file."""
@@ -55,6 +78,33 @@ class Nova:
             return frozenset()
         rows = self._ask("SELECT password FROM accounts")
         return frozenset(str(row[0]) for row in rows if row[0])
+
+    def accounts(self) -> list[KeptAccount]:
+        """Its game accounts; ``owner`` is a Mysis's id or name there, or empty."""
+        if not self._has_accounts:
+            return []
+        known = {row[1] for row in self._ask("PRAGMA table_info(accounts)")}
+        owner = "assigned_to" if "assigned_to" in known else "NULL"
+        rows = self._ask(f"SELECT username, password, {owner} FROM accounts")  # noqa: S608
+        return [
+            KeptAccount(*(clean_text(str(value or "")) for value in row))
+            for row in rows
+        ]
+
+    def snapshots(self) -> Iterator[KeptSnapshot]:
+        """Its game states, the oldest first; those without a name are left out."""
+        if not self._has_snapshots:
+            return
+        rows = self._ask(
+            "SELECT username, tool_name, content, game_tick, captured_at "
+            "FROM game_state_snapshots ORDER BY id"
+        )
+        for username, tool, content, tick, captured in rows:
+            at = moment(captured)
+            names = clean_text(str(username or "")), clean_text(str(tool or ""))
+            if all(names) and at is not None:
+                number = tick if isinstance(tick, int) and abs(tick) < 2**62 else None
+                yield KeptSnapshot(*names, clean_text(str(content or "")), number, at)
 
     def count(self, owner: str) -> int:
         """How many messages one Mysis has."""

@@ -47,15 +47,26 @@ def document_of(row: Memory) -> dict[str, Any]:
         "tool_name": row.tool_name or None,
         "args": row.args,
         "is_error": row.is_error,
+        "pending": row.pending,
         "tick": row.tick,
         "created_at": row.created_at.isoformat(),
+        "broadcast": _broadcast(row),
     }
+
+
+def _broadcast(row: Memory) -> dict[str, Any] | None:
+    """Which broadcast a message is a delivery of, so that it stays one."""
+    if row.broadcast is None:
+        return None
+    return {"id": row.broadcast.pk, "created_at": row.broadcast.created_at.isoformat()}
 
 
 def _rows(mysis_id: int) -> Iterator[Memory]:
     """By index, chunk after chunk: a history of any length in little memory."""
     log = Memory.objects.filter(mysis_id=mysis_id).order_by("pk")
-    log = log.defer("content_vector", "reasoning_vector")
+    log = log.select_related("broadcast").defer(
+        "calls_text", "content_vector", "reasoning_vector", "broadcast__vector"
+    )
     after = 0
     while found := list(log.filter(pk__gt=after)[:CHUNK]):
         yield from found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,21 +14,24 @@ from .line import Line, TransferError
 from .masking import masked
 from .nova import MAGIC, Nova
 
-OURS = frozenset({"id", "turn", "role", "origin", "args", "created_at"})
 LARGEST_DOCUMENT = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A readable history: how many messages, and each of them, as often as asked."""
+    """A readable history: each of its messages, as often as asked.
+
+    ``secrets`` are texts that must not come in, beside those that it names itself.
+    """
 
     path: Path
     format: str
     owner: str = ""
+    secrets: frozenset[str] = frozenset()
 
     def lines(self) -> Iterator[Line]:
         """The messages, without secrets; raises TransferError that says where."""
-        if self.format == "nova":
+        if self.is_nova:
             yield from self._nova()
             return
         reader = Reader()
@@ -36,17 +40,18 @@ class Source:
                 line = reader.read(value)
             except TransferError as error:
                 raise TransferError(f"{place}: {error}") from None
-            # What this program kept it has cleaned, and it comes back as it was.
-            yield line if value.keys() >= OURS else masked(line)
+            yield masked(line, self.secrets)
+
+    @property
+    def is_nova(self) -> bool:
+        """Whether it is a database of the original program."""
+        return self.format == "nova"
 
     def _nova(self) -> Iterator[Line]:
-        base = Nova(self.path)
-        try:
-            secrets = base.passwords()
+        with closing(Nova(self.path)) as base:
+            secrets = base.passwords() | self.secrets
             for line in base.lines(self.owner):
                 yield masked(line, secrets)
-        finally:
-            base.close()
 
 
 def open_source(path: Path, *, name: str, wanted: str = "") -> Source:

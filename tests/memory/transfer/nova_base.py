@@ -15,7 +15,28 @@ CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, mysis_id TEXT NOT N
   reasoning TEXT, created_at DATETIME NOT NULL);
 CREATE TABLE accounts (username TEXT PRIMARY KEY, password TEXT NOT NULL,
   assigned_to TEXT);
+CREATE TABLE game_state_snapshots (id INTEGER PRIMARY KEY AUTOINCREMENT,
+  username TEXT NOT NULL, tool_name TEXT NOT NULL, content TEXT NOT NULL,
+  game_tick INTEGER, captured_at DATETIME NOT NULL);
 """
+STATES = (
+    (
+        "AdaPilot",
+        "get_ship",
+        '{"ship": {"fuel": 1}}',
+        7,
+        "2026-02-05 01:00:00 +0000 UTC",
+    ),
+    (
+        "AdaPilot",
+        "get_ship",
+        '{"ship": {"fuel": 2}, "session_id": 4711471147114711}',
+        9,
+        "2026-02-05 01:00:09 +0000 UTC",
+    ),
+    ("Other", "get_status", "plain", None, "2026-02-05 01:00:00 +0000 UTC"),
+    ("Other", "get_cargo", "no time", 3, "yesterday"),
+)
 PASSWORD = "hunter2"
 
 Row = Sequence[str | None]
@@ -25,7 +46,13 @@ def make_base(path: Path, histories: dict[str, Iterable[Row]]) -> Path:
     """A database with these Myses; rows are (role, source, content[, reasoning])."""
     base = sqlite3.connect(path)
     base.executescript(SCHEMA)
-    base.execute("INSERT INTO accounts VALUES ('AdaPilot', ?, 'ada')", [PASSWORD])
+    base.execute("INSERT INTO accounts VALUES ('AdaPilot', ?, 'm0')", [PASSWORD])
+    base.execute("INSERT INTO accounts VALUES ('Other', 'swordfish', NULL)")
+    base.executemany(
+        "INSERT INTO game_state_snapshots (username, tool_name, content, game_tick, "
+        "captured_at) VALUES (?, ?, ?, ?, ?)",
+        STATES,
+    )
     for number, (name, rows) in enumerate(histories.items()):
         key = f"m{number}"
         made = f"2026-02-05 00:00:0{number}.5 +0000 UTC"

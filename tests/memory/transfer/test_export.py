@@ -49,7 +49,7 @@ def history(mysis: Any) -> None:
         tool_call_id="c",
         tool_name="get_ship",
         args={"a": 1},
-        content="password: swordfish-swordfish",
+        content="password: needed | twice",
         is_error=True,
     )
     make_memory(mysis, origin="nudge", content="Go on.", signature="seal")

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
+from agents.importing import Arrival
 from agents.models import Mysis
 from memory.models import Memory
 from memory.transfer import incoming
@@ -153,7 +154,7 @@ def test_an_import_that_was_broken_off_goes_on(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        incoming.store(ada.pk, broken())
+        incoming.store(ada.pk, broken(), reception=Arrival(ada))
     partly = rows(ada)
     # A batch ends before a call, never between it and its results.
     assert 0 < len(partly) < 9

@@ -7,11 +7,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from agents import importing
+from agents.models import Mysis
 from memory.management.owner import owner_named, refuse
 from memory.management.progress import bar
-from memory.transfer.incoming import store
 from memory.transfer.line import TransferError
-from memory.transfer.source import Source, open_source
+from memory.transfer.source import open_source
 
 
 class Command(BaseCommand):
@@ -21,7 +22,8 @@ class Command(BaseCommand):
         "Import a history into a Mysis: an export of this program, a chat in the form "
         "of OpenAI's API (JSON or one message a line), or a Zoea Nova database. A "
         "second import of the same file stores nothing twice; one that was broken off "
-        "goes on. Passwords and session ids are left out."
+        "goes on. Passwords and session ids are left out of messages. From a Zoea Nova "
+        "database its game accounts and game states come along."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -39,31 +41,31 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Import, with bars on standard error; tells how many are new."""
-        owner = owner_named(options["mysis"])
-        if getattr(owner, "state", "") == "running":
-            raise refuse(f"{owner.name} is running: stop it first, then import.")
+        mysis = Mysis.objects.get(pk=owner_named(options["mysis"]).pk)
+        if mysis.state == Mysis.State.RUNNING:
+            raise refuse(f"{mysis.name} is running: stop it first, then import.")
         path = Path(options["file"])
         try:
-            source = open_source(path, name=owner.name, wanted=options["source"])
-            total = self._check(source)
-            with bar(f"Importing into {owner.name}", total) as done:
-                stored = store(owner.pk, source.lines(), done)
+            self._import(path, mysis, options["source"])
         except TransferError as error:
             raise refuse(f"{path}: {error}") from error
         except OSError as error:
             raise refuse(f"{path}: {error.strerror or error}") from error
+
+    def _import(self, path: Path, mysis: Mysis, wanted: str) -> None:
+        found = open_source(path, name=mysis.name, wanted=wanted)
+        source = importing.prepared(found)
+        with bar("Checking", None) as done:
+            total = importing.check(mysis, source, done)
+        with bar(f"Importing into {mysis.name}", total) as done:
+            stored = importing.history(mysis, source, done)
+        brought = importing.accounts_and_states(mysis, source)
         there = total - stored
         self.stdout.write(
-            f"{stored} messages imported into {owner.name}, {there} were there already."
+            f"{stored} messages imported into {mysis.name}, {there} were there already."
         )
-
-    def _check(self, source: Source) -> int:
-        """Read all of it before anything is stored; how many messages it has."""
-        total = 0
-        with bar("Checking", None) as done:
-            for _ in source.lines():
-                total += 1
-                done(1)
-        if not total:
-            raise TransferError("holds no message")
-        return total
+        if source.is_nova:
+            self.stdout.write(
+                f"{brought.accounts} game accounts and {brought.snapshots} game states "
+                "imported."
+            )
