@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from agents import importing
 from agents.deliveries import reached
 from agents.models import Account, Broadcast, Event, Mysis
 from agents.search import search_broadcasts
@@ -19,6 +20,8 @@ from memory import state
 from memory.models import GameSnapshot, Memory
 from memory.search import search_messages
 from memory.transfer import incoming
+from memory.transfer.line import TransferError
+from memory.transfer.source import open_source
 from tests.factories import make_account, make_memory, make_mysis
 from tests.memory.transfer.nova_base import PASSWORD, make_base
 
@@ -92,18 +95,10 @@ def test_what_waits_to_be_read_is_not_counted_as_heard(tmp_path: Path) -> None:
 def test_a_mysis_that_starts_meanwhile_gets_no_more(tmp_path: Path) -> None:
     ada = make_mysis(name="Ada")
     base = make_base(tmp_path / "zoea.db", {"Ada": ORDERS})
-
-    def starts(_: str, __: Any) -> Any:
-        Mysis.objects.filter(pk=ada.pk).update(state="running")
-        return bar("", None)
-
-    from agents.management.commands import import_history
-
-    bar = import_history.bar
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_history, "bar", starts)
-        with pytest.raises(CommandError, match="is running: stop it first"):
-            run(base, ada)
+    source = open_source(base, name="Ada")
+    Mysis.objects.update(state="running")
+    with pytest.raises(TransferError, match="Ada is running: stop it first"):
+        importing.history(ada, source, lambda _: None)
     assert not Memory.objects.exists()
 
 
