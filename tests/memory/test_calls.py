@@ -105,7 +105,7 @@ def test_the_migration_says_in_words_what_is_there(
     rows = [speech(ada, call("note", f'{{"n": "iron {n}"}}')) for n in range(5)]
     Memory.objects.update(calls_text="")
     assert found("iron") == []
-    migration = import_module("memory.migrations.0008_calls_are_searched")
+    migration = import_module("memory.migrations.0009_calls_are_searched")
     monkeypatch.setattr(migration, "BATCH", 2)
     with connection.schema_editor() as editor:
         migration.fill(apps, editor)

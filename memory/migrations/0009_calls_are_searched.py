@@ -55,7 +55,7 @@ def fill(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0007_clock_offsets"),
+        ("memory", "0008_pending_calls"),
     ]
 
     operations = [
