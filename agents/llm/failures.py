@@ -27,6 +27,9 @@ ErrorT = TypeVar("ErrorT", bound=Exception)
 LONGEST = 500
 """Characters of a provider's own words that are kept."""
 
+NOT_SENT = ("pool", "connect")
+"""Phases of a connection in which a request has not left."""
+
 # Providers repeat a refused key, mostly shortened by stars.
 _GOT = re.compile(r"Expected a JSON response, got: ['\"]?")
 _MANUAL = re.compile(r" *For further information visit \S+")
@@ -76,6 +79,7 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
             f"{endpoint.name} could not be reached: {said}.",
             "Check that the provider is up and its base URL is right.",
             retryable=True,
+            sent=getattr(error, "phase", None) not in NOT_SENT,
         )
     if isinstance(error, UserError):
         return ModelError(
@@ -106,7 +110,7 @@ def _is_undecoded(error: ModelAPIError) -> bool:
 def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     status = error.status_code
     said = _clean(endpoint, provider_text(error.body))
-    retryable = status in (408, 409, 425, 429) or status >= 500
+    retryable = status == 429 or status >= 500
     refusal = ModelError(
         f"{endpoint.name} answered {status}{f': {said}' if said else ''}.",
         _SERVER if status >= 500 else _REMEDIES.get(status, _REMEDIES[400]),

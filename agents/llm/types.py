@@ -24,8 +24,8 @@ class ModelError(Exception):
 
     ``detail`` is one sentence, ``remedy`` what to do about it. ``retryable`` says
     whether the same call may succeed later, ``retry_after`` how many seconds the
-    provider asks to wait, ``status`` is its HTTP status where it answered. Never holds
-    a key.
+    provider asks to wait, ``status`` is its HTTP status where it answered. ``sent`` is
+    false where the request surely never left. Never holds a key.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class ModelError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
+        sent: bool = True,
     ) -> None:
         super().__init__(f"{detail} {remedy}".strip())
         self.detail = detail
@@ -43,6 +44,17 @@ class ModelError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
+        self.sent = sent
+
+    @property
+    def surely_free(self) -> bool:
+        """Whether nothing was charged for certain: never sent, or refused with 4xx.
+
+        A gateway's 5xx, or an answer that broke off, may follow a long generation
+        that was paid for.
+        """
+        refused = self.status is not None and 400 <= self.status < 500
+        return refused or not self.sent
 
 
 class ModelTimeoutError(ModelError):
@@ -50,7 +62,7 @@ class ModelTimeoutError(ModelError):
 
 
 class UnreachableError(ModelError):
-    """Nobody answered at the provider's address; it may be there later."""
+    """Nobody answered at the provider's address, or the answer broke off."""
 
 
 class UnknownProviderError(ModelError):

@@ -15,7 +15,7 @@ from agents import budgets, events, usage
 from agents.actions import memory_line
 from agents.budgets import NOTHING, Amount
 from agents.events import Kind
-from agents.llm.types import Completion, ModelError, UnreachableError
+from agents.llm.types import Completion, ModelError
 from agents.models import Mysis
 from agents.tools.redact import clean_value
 from agents.tools.types import ToolResult
@@ -96,7 +96,7 @@ def record_refusal(opened: Opened, error: ModelError, latency_ms: int) -> None:
     """
     spent = Spent(latency_ms=latency_ms, error=clean_text(str(error)))
     usage.record(opened.place, spent)
-    if error.status is not None or isinstance(error, UnreachableError):
+    if error.surely_free:
         budgets.settle(opened.taken, NOTHING)
 
 

@@ -42,7 +42,8 @@ def finish(
     outcome = ending.outcome if current else Turn.Outcome.STOPPED
     answer_open_calls(mysis)
     by_itself = outcome in BY_ITSELF
-    answered = deliveries.finish(mysis) if by_itself else []
+    # An answer that says nothing answers no message: the next one may.
+    answered = deliveries.finish(mysis) if by_itself and not ending.error else []
     finish_turn(turn, outcome=outcome, error=ending.error, answered=answered)
     if current:
         _watch(mysis, calls, whole=by_itself)
@@ -90,6 +91,9 @@ def _go_on(mysis: Mysis, ending: Ending, seen: int) -> None:
         rest(mysis, Mysis.State.ERRORED, ending.error)
     else:
         _schedule(mysis, chosen, seen)
+    if ending.outcome == Turn.Outcome.DONE and ending.error:
+        data = {"code": "empty_answer", "detail": mysis.last_error}
+        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
 
 
 def _schedule(mysis: Mysis, chosen: Plan, seen: int) -> None:
@@ -97,7 +101,7 @@ def _schedule(mysis: Mysis, chosen: Plan, seen: int) -> None:
     if chosen.trigger != "retry" and _unseen(mysis, seen):
         scheduling.schedule(mysis, trigger="message")
     elif chosen.trigger is None:
-        rest(mysis, Mysis.State.IDLE)
+        rest(mysis, Mysis.State.IDLE, mysis.last_error)
     else:
         scheduling.schedule(mysis, trigger=chosen.trigger, at=chosen.at)
 
@@ -122,6 +126,7 @@ def rest(mysis: Mysis, state: Mysis.State, error: str = "") -> None:
     data = {"name": mysis.name, "state": str(state), "by": "runtime"}
     if error:
         data["error"] = error
+    if state == Mysis.State.ERRORED:
         events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": error})
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
 

@@ -17,7 +17,7 @@ from agents.budgets import BudgetSpentError
 from agents.catalogue import remember_tools
 from agents.llm.asking import ready
 from agents.llm.overflow import is_overflow
-from agents.llm.types import Endpoint, ModelError
+from agents.llm.types import Completion, Endpoint, ModelError
 from agents.models import Turn
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.types import GameUnreachableError, ToolResult
@@ -33,6 +33,7 @@ from .fetching import fetch_events
 from .fitting import Fit
 from .pacing import Ending
 from .records import Begun, VoidedError
+from .silence import silence
 from .stopping import Guarded, watch
 from .stuck import Tried, tried
 from .verifying import verify
@@ -51,7 +52,8 @@ class WindowError(Exception):
 class Progress:
     """What a turn has come to so far.
 
-    ``calls`` counts requests; ``fit`` bounds the views after one that was too long.
+    ``calls`` counts requests; ``fit`` bounds the views after one that was too long;
+    ``silence`` is why the newest answer says nothing.
     """
 
     calls: int = 0
@@ -59,6 +61,7 @@ class Progress:
     acted: bool = False
     compacted: bool = False
     fit: Fit | None = None
+    silence: str = ""
     resolve_tick: int | None = None
     tried: list[Tried] = field(default_factory=list)
 
@@ -124,7 +127,7 @@ async def _call(
     """
     prepared = await _prepare(begun, endpoint, toolbox, progress)
     try:
-        pending = await _ask(begun, endpoint, toolbox, prepared)
+        answer, pending = await _ask(begun, endpoint, toolbox, prepared)
     except ModelError as error:
         if progress.fit is not None or not is_overflow(error):
             raise
@@ -133,6 +136,7 @@ async def _call(
         return await _call(begun, endpoint, toolbox, progress)
     if progress.fit is not None and progress.fit.guess:
         await step(fitting.remember, begun, progress.fit)
+    progress.silence = silence(answer, acted=progress.acted)
     return pending
 
 
@@ -159,8 +163,8 @@ async def _prepare(
 
 async def _ask(
     begun: Begun, endpoint: Endpoint, toolbox: Toolbox, prepared: Prepared
-) -> list[PendingCall]:
-    """Make the call and store its answer; what the model wants called now."""
+) -> tuple[Completion, list[PendingCall]]:
+    """Make the call and store its answer; with it what the model wants called now."""
     answer, latency = await ask(
         endpoint,
         prepared.opened,
@@ -169,7 +173,8 @@ async def _ask(
         tools=toolbox.specs,
         settings=begun.model_settings,
     )
-    return await step(answers.record_answer, begun, prepared, answer, latency)
+    pending = await step(answers.record_answer, begun, prepared, answer, latency)
+    return answer, pending
 
 
 async def _run_tools(
@@ -209,7 +214,12 @@ def _not_executed(begun: Begun, pending: list[PendingCall]) -> None:
 
 
 def _ended(outcome: Turn.Outcome, progress: Progress) -> Ending:
-    return Ending(outcome, acted=progress.acted, resolve_tick=progress.resolve_tick)
+    return Ending(
+        outcome,
+        acted=progress.acted,
+        resolve_tick=progress.resolve_tick,
+        error=progress.silence,
+    )
 
 
 def failure(error: Exception) -> Ending:

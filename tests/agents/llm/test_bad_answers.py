@@ -80,7 +80,10 @@ def stranger() -> Iterator[Stranger]:
 
 async def ask(stranger: Stranger, wire: Kind, **settings: Any) -> Completion:
     """One call of a wire."""
-    port = stranger.server.server_port
+    return await ask_at(stranger.server.server_port, wire, **settings)
+
+
+async def ask_at(port: int, wire: Kind, **settings: Any) -> Completion:
     path = "" if wire == "anthropic" else "/v1"
     where = Endpoint(
         f"lab:{MODELS[wire]}",
@@ -261,3 +264,16 @@ async def test_a_call_that_cannot_be_made(
     assert [(c.name, c.arguments) for c in answer.tool_calls] == [(name, arguments)]
     assert answer.tool_calls[0].id
     assert len(answer.tool_calls[0].id) <= 40
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_only_what_never_left_is_surely_free(
+    stranger: Stranger, wire: Kind
+) -> None:
+    stranger.headers["Content-Length"] = "5000"
+    stranger.says('{"id": ')
+    assert not (await failing(stranger, wire)).surely_free
+    with pytest.raises(ModelError, match="could not be reached") as caught:
+        await ask_at(9, wire)
+    assert caught.value.retryable
+    assert caught.value.surely_free

@@ -306,7 +306,7 @@ async def test_a_date_and_milliseconds_to_wait(provider: FakeProvider) -> None:
     assert (await failing(endpoint(provider))).retry_after is None
 
 
-@pytest.mark.parametrize("status", [400, 403, 422])
+@pytest.mark.parametrize("status", [400, 403, 408, 409, 422, 425])
 async def test_other_refusals_are_final(provider: FakeProvider, status: int) -> None:
     provider.refuse(status, "No.", Retry_After="7")
     error = await failing(endpoint(provider))

@@ -130,3 +130,14 @@ async def test_an_estimate_stays_where_the_call_may_have_been_charged(
     provider.answer("<html>busy</html>", status)
     await fly(eve)
     assert bool(await in_db(spend)(budget, eve)) is kept
+
+
+@pytest.mark.parametrize(("status", "kept"), [(502, True), (429, False)])
+async def test_what_may_have_been_charged_stays_counted(
+    eve: Mysis, sandbox: SandboxServer, provider: FakeProvider, status: int, kept: bool
+):
+    """A gateway gives up after a long generation; a refusal costs nothing."""
+    budget = await in_db(limit)()
+    provider.refuse(status, "Try later.")
+    await fly(eve)
+    assert (await in_db(spend)(budget, eve) > 0) is kept

@@ -9,9 +9,9 @@ import pytest
 from channels.db import database_sync_to_async
 from pytest_django import Settings
 
-from agents import actions
+from agents import actions, events
 from agents.game.sandbox.testing import SandboxServer
-from agents.models import ModelCall, Mysis
+from agents.models import Delivery, ModelCall, Mysis
 from memory.models import Memory
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 
@@ -49,6 +49,41 @@ async def test_an_answer_that_is_none_ends_errored_with_reason_and_remedy(
     assert set(kept) == {after.last_error}
     provider.answer(completion("Aye."))
     await in_db(actions.start_mysis)(mysis=eve, by="test")
+    assert (await fly(eve)).last_error == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [("length", "max_tokens"), ("content_filter", "filter"), ("stop", "neither")],
+)
+async def test_an_answer_without_words_or_calls_has_a_reason_and_an_end(
+    eve: Mysis, sandbox: SandboxServer, provider: FakeProvider, reason: str, says: str
+):
+    body = completion("")
+    body["choices"][0]["finish_reason"] = reason
+    await in_db(actions.send_message)(mysis=eve, text="Well?", by="operator:x")
+    for state in ("running", "running", "idle"):
+        provider.answer(body)
+        after = await fly(eve)
+        assert after.state == state
+        assert says in after.last_error
+    turn = await in_db(after.turns.latest)("pk")
+    assert (turn.outcome, turn.error) == ("done", after.last_error)
+    told = await in_db(events.read_after)(0, kinds=["error"])
+    assert [one["data"]["code"] for one in told] == ["empty_answer"] * 3
+    # Nobody has answered the message.
+    assert not await in_db(Delivery.objects.exclude(done_at=None).exists)()
+    await in_db(actions.send_message)(mysis=eve, text="Still there?", by="operator:x")
+    provider.answer(completion("Aye."))
+    assert (await fly(eve)).last_error == ""
+    assert not await in_db(Delivery.objects.filter(done_at=None).exists)()
+
+
+async def test_an_end_without_words_after_calls_is_a_good_one(
+    eve: Mysis, sandbox: SandboxServer, provider: FakeProvider
+):
+    provider.answer(completion(None, tool_calls=[call("get_version")]))
+    provider.answer(completion(""))
     assert (await fly(eve)).last_error == ""
 
 
