@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -37,27 +37,35 @@ class Child:
 
 @dataclass
 class Ground:
-    """A running fleet; children that end are started again by :meth:`tend`."""
+    """A running fleet; children that end are started again by :meth:`tend`.
+
+    Of several games each has its shard of the Myses, and workers of its own.
+    """
 
     data: Path
     postgres: EmbeddedPostgres
-    game_url: str
+    games: Sequence[str]
     tick: float
     children: dict[str, Child] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     _listening: list[socket.socket] = field(default_factory=list)
 
+    def layout(self, game: int = 0) -> Layout:
+        """The programs of this ground that play one of its games."""
+        return Layout(ROOT, self.data, self.tick, self.games[game])
+
     @property
-    def layout(self) -> Layout:
-        """The programs of this ground."""
-        return Layout(ROOT, self.data, self.tick, self.game_url)
+    def surroundings(self) -> dict[str, str]:
+        """What all programs are told."""
+        shards = {"ZOEA_TURN_SHARDS": str(len(self.games))}
+        return environment(self.data) | shards
 
     def manage(self, *words: str) -> str:
         """Run a management command to its end; what it printed."""
         done = subprocess.run(
             [sys.executable, "manage.py", *words],
             cwd=ROOT,
-            env=environment(self.data) | {"SPACEMOLT_MCP_URL": self.game_url},
+            env=self.surroundings | {"SPACEMOLT_MCP_URL": self.games[0]},
             stdout=subprocess.PIPE,
             check=True,
             text=True,
@@ -66,14 +74,21 @@ class Ground:
 
     def start(self, workers: int, webs: int) -> None:
         """Start so many workers and web servers."""
-        for number in range(1, workers + 1):
-            self._begin(f"worker-{number}", worker(self.layout))
+        for number in range(workers):
+            self._begin(f"worker-{number + 1}", self._worker(number % len(self.games)))
         for number in range(1, webs + 1):
             listening = socket.create_server(("127.0.0.1", 0))
             self._listening.append(listening)
             name = f"web-{number}"
             self.ports[name] = listening.getsockname()[1]
-            self._begin(name, web(self.layout, listening.fileno()))
+            self._begin(name, web(self.layout(), listening.fileno()))
+
+    def _worker(self, game: int) -> Program:
+        program = worker(self.layout(game))
+        if len(self.games) == 1:
+            return program
+        queues = ("--queues", f"turns-{game},upkeep")
+        return replace(program, argv=(*program.argv, *queues))
 
     def _begin(self, name: str, program: Program) -> None:
         self.children[name] = Child(program, self._spawn(name, program))
@@ -82,7 +97,7 @@ class Ground:
         log = self.data / "logs" / f"{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         lifeline = [sys.executable, "-I", "-S", str(LIFELINE), str(os.getpid())]
-        ours = {**environment(self.data), **program.environment, "ZOEA_DB_POOL": POOL}
+        ours = {**self.surroundings, **program.environment, "ZOEA_DB_POOL": POOL}
         with log.open("ab") as out:
             return subprocess.Popen(
                 [*lifeline, *program.argv],
@@ -107,12 +122,15 @@ class Ground:
                 child.deaths += 1
                 child.process = self._spawn(name, child.program)
 
-    def crash_postgres(self) -> None:
-        """Stop the server at once, as a crash does, and start it again."""
+    def crash_postgres(self, how: signal.Signals) -> None:
+        """Stop the server at once, as a crash does, and start it again.
+
+        By SIGKILL its backends are left alone: they end when they find out.
+        """
         pid = self.postgres.pid
         assert pid is not None
         server = psutil.Process(pid)
-        server.send_signal(signal.SIGQUIT)
+        server.send_signal(how)
         psutil.wait_procs([server], timeout=PATIENCE)
         self.postgres.ensure_running()
 
@@ -142,10 +160,10 @@ class Ground:
 
 
 @contextmanager
-def standing(data: Path, game_url: str, tick: float) -> Iterator[Ground]:
+def standing(data: Path, games: Sequence[str], tick: float) -> Iterator[Ground]:
     """A database that is ready, in a folder of its own, until the block ends."""
     with acquire(data) as postgres:
-        ground = Ground(data, postgres, game_url, tick)
+        ground = Ground(data, postgres, games, tick)
         ground.manage("migrate", "--verbosity=0")
         try:
             yield ground

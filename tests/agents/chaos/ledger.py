@@ -66,7 +66,7 @@ MUST_BE_EMPTY: Mapping[str, str] = {
         GROUP BY t.id HAVING count(c.id) <> t.iterations""",
     "turns that are still queued": """
         SELECT id FROM procrastinate_jobs
-        WHERE queue_name = 'turns' AND status IN ('todo', 'doing')""",
+        WHERE queue_name LIKE 'turns%' AND status IN ('todo', 'doing')""",
 }
 """Questions to which a sound database answers with nothing."""
 

@@ -1,19 +1,19 @@
-"""A provider that plays the whole fleet, and fails as providers fail.
+"""What the whole fleet wants, and how its provider fails, whatever wire it speaks.
 
-It speaks the OpenAI wire, refuses what the real API refuses, and keeps what it has
-refused. A Mysis is known to it by the name of its model.
+A Mysis is known by the name of its model, and has its own chance: so plays can be
+told apart afterwards.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from tests.agents.llm.fake_provider import FakeProvider, Json, Reply, call, completion
+Json = dict[str, Any]
 
 WINDOW = 12_000
 """Tokens that a request may have, at four bytes each."""
@@ -59,82 +59,83 @@ MENU = (
 )
 
 
-class Mind(FakeProvider):
-    """Answers every Mysis from its own chance, so that plays can be told apart."""
+@dataclass(frozen=True)
+class Seen:
+    """What a request shows: its size, whether tools spoke last, whether it has a name.
+
+    ``tokens`` are counted at four bytes each.
+    """
+
+    tokens: int
+    acted: bool
+    nobody: bool
+
+
+@dataclass(frozen=True)
+class Called:
+    """One call of a tool; ``word`` is its own in the whole run."""
+
+    tool: str
+    arguments: Json
+    word: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a request is answered: a failure by its name, or text and calls."""
+
+    kind: str
+    text: str = ""
+    calls: tuple[Called, ...] = ()
+    tokens: int = 0
+
+
+class Mind:
+    """Decides for every Mysis; ``done`` counts what it came to."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
-        self.models = _Anybody()
         self.done: Counter[str] = Counter()
         self._seed = seed
         self._lock = threading.Lock()
         self._asked: Counter[str] = Counter()
 
-    def came(self, raw: bytes, body: Json) -> None:
-        """Keep nothing: a long run has too many of them."""
-
-    def reply(self, body: Json) -> Reply:
+    def decide(self, name: str, seen: Seen) -> Decision:
         """A failure, or what this Mysis wants to do next."""
-        name = str(body["model"])
         with self._lock:
             self._asked[name] += 1
             number = self._asked[name]
         chance = random.Random(f"{self._seed}:{name}:{number}")  # noqa: S311
-        kind, reply = self._failure(chance, body) or ("answer", None)
-        self.done[kind] += 1
-        return reply or Reply(body=self._answer(chance, name, number, body))
+        failure = self._failure(chance, seen)
+        found = failure or self._answer(chance, f"{name}.{number}", seen)
+        with self._lock:
+            self.done[found.kind] += 1
+        return found
 
-    def _failure(self, chance: random.Random, body: Json) -> tuple[str, Reply] | None:
+    def _failure(self, chance: random.Random, seen: Seen) -> Decision | None:
         roll = chance.random()
         if roll < BUSY:
-            text = {"error": {"message": "Rate limit reached.", "code": "rate_limit"}}
-            return "429", Reply(429, text, {"Retry-After": "1"})
+            return Decision("429")
         if roll < BUSY + BROKEN:
-            return "502", Reply(502, "<html><title>502 Bad Gateway</title></html>")
-        tokens = len(json.dumps(body)) // 4
-        if tokens > WINDOW or roll < BUSY + BROKEN + FULL:
-            return "overflow", Reply(400, _too_long(max(tokens, WINDOW + 1)))
+            return Decision("502")
+        if seen.tokens > WINDOW or roll < BUSY + BROKEN + FULL:
+            return Decision("overflow", tokens=max(seen.tokens, WINDOW + 1))
         return None
 
-    def _answer(
-        self, chance: random.Random, name: str, number: int, body: Json
-    ) -> Json:
-        word = f"{name}.{number}"
-        if _is_nobody(body):
+    def _answer(self, chance: random.Random, word: str, seen: Seen) -> Decision:
+        if seen.nobody:
             given = {"username": f"Cap {word}", "empire": "solarian"}
-            return completion(None, tool_calls=[_call("register", given, word)])
-        # The state block stands after what the tools said.
-        acted = any(m["role"] == "tool" for m in body["messages"][-3:])
-        if acted and chance.random() < ENDING:
-            return completion(f"Enough for now ({word}).")
+            return Decision("answer", calls=(Called("register", given, word),))
+        if seen.acted and chance.random() < ENDING:
+            return Decision("answer", f"Enough for now ({word}).")
         calls = []
         for place in range(chance.choice((1, 1, 2, 3))):
-            wish = chance.choice(MENU)
-            each = f"{word}.{place}"
-            calls.append(_call(wish.tool, wish.arguments(chance, each), each))
-        return completion("Going on.", tool_calls=calls)
+            wish, each = chance.choice(MENU), f"{word}.{place}"
+            calls.append(Called(wish.tool, wish.arguments(chance, each), each))
+        return Decision("answer", "Going on.", tuple(calls))
 
 
-class _Anybody:
+class Anybody:
     """All models there are."""
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name.startswith("cap")
-
-
-def _call(tool: str, arguments: Json, word: str) -> Json:
-    return call(tool, json.dumps(arguments), f"call_{word}")
-
-
-def _is_nobody(body: Json) -> bool:
-    """Whether the state block, which no tool has said, tells of no account."""
-    said = (m for m in body["messages"] if m["role"] in ("user", "system"))
-    return any(NOBODY in str(message["content"]) for message in said)
-
-
-def _too_long(tokens: int) -> Json:
-    text = (
-        f"This model's maximum context length is {WINDOW} tokens. However, your "
-        f"messages resulted in {tokens} tokens."
-    )
-    return {"error": {"message": text, "code": "context_length_exceeded"}}

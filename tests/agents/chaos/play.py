@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agents.game.sandbox.tally import Write
 from agents.game.sandbox.testing import SandboxServer
+from tests.agents.llm.fake_anthropic import KEY as ANTHROPIC_KEY
 from tests.agents.llm.fake_provider import KEY
 
 from . import ledger
@@ -17,6 +20,7 @@ from .desk import Desk
 from .ground import Ground, standing
 from .mind import Mind
 from .trouble import GAME, Trouble
+from .wires import Anthropic, OpenAI
 
 LOOK = 0.5
 STOPPING = 90.0
@@ -30,18 +34,20 @@ class Options:
     myses: int = 50
     turns: int = 200
     seconds: float = 0.0
-    workers: int = 3
+    workers: int = 4
     webs: int = 2
     seed: int = 1
     tick: float = 0.5
     worker: float = 15.0
     web: float = 20.0
-    postgres: float = 45.0
+    postgres: float = 90.0
+    postmaster: float = 140.0
 
     @property
     def every(self) -> dict[str, float]:
         """After how many seconds each of them is killed again; 0 for never."""
-        given = {"worker": self.worker, "web": self.web, "postgres": self.postgres}
+        named = ("worker", "web", "postgres", "postmaster")
+        given = {name: getattr(self, name) for name in named}
         return {name: seconds for name, seconds in given.items() if seconds > 0}
 
 
@@ -65,29 +71,62 @@ Tell = Callable[[int], None]
 
 def fly(options: Options, tell: Tell = lambda turns: None) -> Report:
     """Play a whole run; ``tell`` hears how many turns are over."""
+    mind = Mind(options.seed)
     with (
         tempfile.TemporaryDirectory(prefix="zoea-chaos-") as folder,
-        Mind(options.seed) as mind,
-        SandboxServer(
-            tick=options.tick, faults=GAME, seed=options.seed, max_players=20_000
-        ) as sandbox,
-        standing(Path(folder), sandbox.url, options.tick) as ground,
+        OpenAI(mind) as openai,
+        Anthropic(mind) as anthropic,
+        _game(options, "A") as early,
+        _game(options, "C") as late,
+        standing(Path(folder), (early.url, late.url), options.tick) as ground,
     ):
-        run = _Run(options, ground, mind, sandbox)
+        run = _Run(options, ground, World(mind, (openai, anthropic), (early, late)))
         run.prepare()
         run.play(tell)
         run.end()
         return run.report()
 
 
+def _game(options: Options, era: str) -> SandboxServer:
+    return SandboxServer(
+        tick=options.tick,
+        faults=GAME,
+        seed=options.seed,
+        max_players=20_000,
+        era=era,
+    )
+
+
+@dataclass(frozen=True)
+class World:
+    """What the fleet meets: a mind on two wires, and two games."""
+
+    mind: Mind
+    wires: tuple[OpenAI, Anthropic]
+    games: tuple[SandboxServer, ...]
+
+    def writes(self) -> dict[str, list[Write]]:
+        """What every captain did in the games."""
+        found: dict[str, list[Write]] = {}
+        for game in self.games:
+            for name, each in game.writes().items():
+                found.setdefault(name, []).extend(each)
+        return found
+
+    def struck(self) -> dict[str, int]:
+        """The faults of the games."""
+        return dict(sum((Counter(game.struck) for game in self.games), Counter[str]()))
+
+    def refused(self) -> set[str]:
+        """The requests that no real provider would have taken."""
+        return {text for wire in self.wires for text in wire.refused}
+
+
 class _Run:
     """The steps of a run."""
 
-    def __init__(
-        self, options: Options, ground: Ground, mind: Mind, sandbox: SandboxServer
-    ) -> None:
-        self.options, self.ground = options, ground
-        self.mind, self.sandbox = mind, sandbox
+    def __init__(self, options: Options, ground: Ground, world: World) -> None:
+        self.options, self.ground, self.world = options, ground, world
         self.chance = random.Random(options.seed)  # noqa: S311
         self.trouble = Trouble(ground, self.chance, options.every)
         self.desk = Desk([], "")
@@ -99,12 +138,17 @@ class _Run:
         token = ground.manage("create_token", "chaos", "--role", "admin").strip()
         ground.start(options.workers, options.webs)
         self.desk = Desk(list(ground.ports.values()), token)
-        endpoint = {"name": "chaos", "kind": "openai", "base_url": self.mind.url}
-        given = endpoint | {"api_key": KEY, "window": TOLD_WINDOW}
-        self.desk.must("POST", "/providers", given)
+        kinds, keys = ("openai", "anthropic"), (KEY, ANTHROPIC_KEY)
+        urls = [wire.url for wire in self.world.wires]
+        for kind, key, url in zip(kinds, keys, urls, strict=True):
+            endpoint = {"name": f"chaos-{kind}", "kind": kind, "base_url": url}
+            given = endpoint | {"api_key": key, "window": TOLD_WINDOW}
+            self.desk.must("POST", "/providers", given)
         for number in range(1, options.myses + 1):
-            name = f"cap-{number}"
-            self.desk.must("POST", "/myses", {"name": name, "model": f"chaos:{name}"})
+            # By pairs, for the games take turns: all four combinations play.
+            name, kind = f"cap-{number}", kinds[number // 2 % 2]
+            made = {"name": name, "model": f"chaos-{kind}:{name}"}
+            self.desk.must("POST", "/myses", made)
 
     def play(self, tell: Tell) -> None:
         """Keep everybody at it until all have had their turns, or time is up."""
@@ -153,24 +197,24 @@ class _Run:
         return self.ground.number(
             """SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL)
             + (SELECT count(*) FROM procrastinate_jobs
-                WHERE queue_name = 'turns' AND status IN ('todo', 'doing'))"""
+                WHERE queue_name LIKE 'turns%' AND status IN ('todo', 'doing'))"""
         )
 
     def report(self) -> Report:
         """The reckoning."""
         self.ground.stop()
-        writes = self.sandbox.writes()
+        writes = self.world.writes()
         rows = self.ground.rows(
             "SELECT outcome, count(*) FROM agents_turn GROUP BY outcome ORDER BY 1"
         )
         faults = ledger.faults(self.ground, writes, self.desk.promised)
-        faults += [f"a refused request: {text}" for text in set(self.mind.refused)]
+        faults += [f"a refused request: {text}" for text in self.world.refused()]
         return Report(
             turns={str(outcome): int(str(count)) for outcome, count in rows},
             seconds=self.seconds,
             struck=dict(self.trouble.done),
-            model=dict(self.mind.done),
-            game=dict(self.sandbox.struck),
+            model=dict(self.world.mind.done),
+            game=self.world.struck(),
             actions=ledger.happened_by_tool(writes),
             deaths=sum(child.deaths for child in self.ground.children.values()),
             messages=len(self.desk.promised),

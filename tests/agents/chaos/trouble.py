@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -13,6 +14,10 @@ GAME = (
     "rate-limit=0.005,null-lists=0.02,sse=0.02"
 )
 """What goes wrong in the game all the time."""
+
+
+CRASHES = {"postgres": signal.SIGQUIT, "postmaster": signal.SIGKILL}
+"""How the database server ends: with all its backends, or it alone."""
 
 
 @dataclass
@@ -38,8 +43,8 @@ class Trouble:
                 self._do(what)
 
     def _do(self, what: str) -> None:
-        if what == "postgres":
-            self.ground.crash_postgres()
+        if what in CRASHES:
+            self.ground.crash_postgres(CRASHES[what])
             return
         names = [name for name in self.ground.children if name.startswith(what)]
         self.ground.kill(self.chance.choice(names))

@@ -11,13 +11,14 @@ import json
 import re
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 from agents.llm.types import Endpoint
 
 Json = dict[str, Any]
+Answer = tuple[int, Json, dict[str, str]]
 
 KEY = "plain-0123456789"
 MODELS = ("claude-haiku-4-5",)
@@ -66,13 +67,13 @@ def message(*content: Json, stop: str = "end_turn") -> Json:
 # -- what the real API checks ----------------------------------------------
 
 
-def check_request(body: Json, key: str) -> None:
+def check_request(body: Json, key: str, models: Container[str] = MODELS) -> None:
     """Raise RefusedError for a request that the real API would refuse."""
     if key != KEY:
         raise RefusedError("invalid x-api-key", 401, "authentication_error")
     if extra := body.keys() - _KEYS:
         raise RefusedError(f"{min(extra)}: Extra inputs are not permitted")
-    if body.get("model") not in MODELS:
+    if body.get("model") not in models:
         raise RefusedError(f"model: {body.get('model')}", 404, "not_found_error")
     if not isinstance(body.get("max_tokens"), int):
         raise RefusedError("max_tokens: Field required")
@@ -230,8 +231,11 @@ def _mark(where: str, block: Json) -> Iterator[Json]:
 class FakeAnthropic:
     """A context manager: the server listens at ``url`` while it is entered."""
 
+    models: Container[str] = MODELS
+
     def __init__(self) -> None:
-        self.answers: deque[tuple[int, Json, dict[str, str]]] = deque()
+        self.refused: list[str] = []
+        self.answers: deque[Answer] = deque()
         self.requests: list[Json] = []
         self.keys: list[str | None] = []
         fake = self
@@ -254,7 +258,17 @@ class FakeAnthropic:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.answers.append((status, body, named))
 
-    def __enter__(self) -> FakeAnthropic:
+    def came(self, body: Json, key: str) -> None:
+        """Keep a request as it came."""
+        self.requests.append(body)
+        self.keys.append(key)
+
+    def reply(self, body: Json) -> Answer:
+        """What a good request is answered: status, body, headers."""
+        plain = message({"type": "text", "text": "Aye."})
+        return self.answers.popleft() if self.answers else (200, plain, {})
+
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -283,20 +297,19 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         key = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        self.owner.requests.append(body)
-        self.owner.keys.append(key)
+        self.owner.came(body, key)
+        given = key or self.headers.get("X-Api-Key", "")
         try:
-            check_request(body, key or self.headers.get("X-Api-Key", ""))
+            check_request(body, given, self.owner.models)
         except RefusedError as error:
+            self.owner.refused.append(str(error))
             self._send(error.status, _error_body(error), {})
             return
-        answers = self.owner.answers
-        plain = message({"type": "text", "text": "Aye."})
-        self._send(*(answers.popleft() if answers else (200, plain, {})))
+        self._send(*self.owner.reply(body))
 
     def do_GET(self) -> None:
         name = self.path.rpartition("/")[2]
-        if not self.path.startswith("/v1/models/") or name not in MODELS:
+        if not self.path.startswith("/v1/models/") or name not in self.owner.models:
             error = RefusedError(f"model: {name}", 404, "not_found_error")
             self._send(404, _error_body(error), {})
             return
