@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .play import Options, fly
 
 
 def test_every_turn_call_action_and_message_is_accounted_for() -> None:
     """On two wires and in two eras of the game."""
-    when = {"worker": 8.0, "web": 11.0, "postgres": 0.0, "postmaster": 14.0}
-    report = fly(Options(myses=8, seconds=20, webs=1, workers=2, **when))
+    small = Options(myses=8, seconds=20, webs=1, workers=2)
+    report = fly(replace(small, worker=8, web=11, postgres=0, postmaster=14))
     assert report.faults == []
     assert set(report.struck) == {"worker", "web", "postmaster"}
     assert report.deaths >= sum(report.struck.values()) - 1
