@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
@@ -58,10 +59,12 @@ ARGUMENTS = (
 )
 IDS = ("call_1", "call_2", "call_1", "", "odd id!", "x" * 45)
 
-BIG = st.builds(
-    lambda base, times: base * times,
-    st.sampled_from(["word ", '{"a": 1}, ', "漢字", "e\u0301", "👩‍🚀", "\\n", "x"]),
-    st.sampled_from([40, 400, 3_000]),
+BIG = st.sampled_from(
+    [
+        base * times
+        for times in (40, 400, 3_000)
+        for base in ("word ", '{"a": 1}, ', "漢字", "e\u0301", "👩‍🚀", "\\n", "x")
+    ]
 )
 HUGE = st.builds(
     lambda base, times: base * times,
@@ -154,7 +157,24 @@ _USER_ORIGINS: st.SearchStrategy[Origin] = st.sampled_from(
 _SYSTEM_ORIGINS: st.SearchStrategy[Origin] = st.sampled_from(
     ["prompt", "prompt", "warning", "human"]
 )
-_SELDOM = st.sampled_from([False] * 9 + [True])
+_RARE = [False] * 9 + [True]
+_SELDOM = st.sampled_from(_RARE)
+# Several choices in one: each draw costs more than a strategy's whole work on the log.
+_CALLS = st.sampled_from(list(product(IDS, NAMES, ARGUMENTS)))
+_BLOCKS = st.sampled_from(
+    list(
+        product(
+            (False, True),
+            (False, True),
+            (1, 2, 3, 4),
+            (None, "thinking", "odd \ud800"),
+            (None, None, "c2ln"),
+            _RARE,
+            _RARE,
+        )
+    )
+)
+_RESULTS = st.sampled_from(list(product(_RARE, repeat=3)))
 
 
 def _draw_block(
@@ -163,24 +183,18 @@ def _draw_block(
     texts: st.SearchStrategy[str],
     late: list[tuple[str, str]],
 ) -> None:
-    unique = draw(st.booleans())
-    calls = [
-        (
-            f"u{len(log.messages)}.{index}" if unique else draw(st.sampled_from(IDS)),
-            draw(st.sampled_from(NAMES)),
-            draw(st.sampled_from(ARGUMENTS)),
-        )
-        for index in range(draw(st.integers(1, 4)))
-    ]
-    signed = draw(_SELDOM)
-    signature = draw(st.sampled_from([None, None, "c2ln"]))
+    unique, mixed, count, reasoning, signature, signed, pinned = draw(_BLOCKS)
+    calls = [draw(_CALLS) for _ in range(count)]
+    if unique:
+        number = len(log.messages)
+        calls = [(f"u{number}.{i}", *call[1:]) for i, call in enumerate(calls)]
     log.calls(
         *calls,
         content=draw(texts),
         signed=signed,
-        reasoning=draw(st.sampled_from([None, "thinking", "odd \ud800"])),
+        reasoning=reasoning,
         signature=signature,
-        pinned=draw(_SELDOM),
+        pinned=pinned,
     )
     rows: list[tuple[str, bool]] = []
     for call_id, _, _ in calls:
@@ -196,17 +210,14 @@ def _draw_block(
             rows.append((call_id, False))
         if fate == 4:
             rows.append((call_id, False))
-    if draw(st.booleans()):
+    if mixed:
         rows = draw(st.permutations(rows))
     for call_id, pending in rows:
-        if draw(_SELDOM):
+        interrupted, is_error, pinned = draw(_RESULTS)
+        if interrupted:
             log.user(draw(texts), "broadcast")
         log.result(
-            call_id,
-            draw(texts),
-            pending=pending,
-            is_error=draw(_SELDOM),
-            pinned=draw(_SELDOM),
+            call_id, draw(texts), pending=pending, is_error=is_error, pinned=pinned
         )
 
 
