@@ -19,7 +19,7 @@ up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --mys
 	@exec $(PYTHON) manage.py up $(ARGS)
 
 test: lint $(AXE) ## lint, then all tests (ARGS="-k search")
-	@$(PYTHON) -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(DEV) ## style, types, layers, migrations and deployment checks
 	@$(PYTHON) -m ruff check .

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from asgiref.sync import SyncToAsync
@@ -18,6 +19,35 @@ from tests import flushing, postgres
 # thread. Django would give each of them one of its own, which nobody gives back.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 connections._connections = threading.local()  # type: ignore[attr-defined]
+
+# Files of a quarter of a minute and more come first, the longest at the front: of two
+# processes that share the files, none then waits long for the other at the end.
+LONGEST = (
+    "zoea/test_up.py",
+    "browser/test_fleet.py",
+    "agents/chaos/test_chaos.py",
+    "agents/tools/test_believing.py",
+    "context/test_invariants.py",
+    "agents/test_stream.py",
+    "agents/chaos/test_in_step.py",
+    "browser/test_axe.py",
+    "browser/test_mysis.py",
+    "browser/test_journeys.py",
+    "agents/sandbox/test_command.py",
+    "agents/runtime/test_turn.py",
+    "agents/llm/test_pilot_closed_loop.py",
+    "agents/runtime/test_compacting.py",
+    "zoea/test_api_sweep.py",
+    "zoea/test_api_odd_input.py",
+    "memory/test_plans.py",
+)
+PLACES = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    items.sort(key=lambda item: PLACES.get(item.path, len(PLACES)))
 
 
 @pytest.fixture(scope="session", autouse=True)
