@@ -14,6 +14,7 @@ from django.db import connections
 
 from agents import hints
 from tests import flushing, postgres
+from tests.commands import Commands
 
 # Rows are made in async tests as plainly as in others, and by the connection of their
 # thread. Django would give each of them one of its own, which nobody gives back.
@@ -70,3 +71,10 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     hints.close()
     # The thread in which async code calls plain code lives as long as the process.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Commands]:
+    """``manage.py``, loaded once."""
+    with Commands() as loaded:
+        yield loaded

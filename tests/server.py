@@ -47,7 +47,12 @@ def database_url() -> str:
 
 
 @contextmanager
-def running(*arguments: str, at: int = 0, **environment: str) -> Iterator[Server]:
+def running(
+    *arguments: str,
+    at: int = 0,
+    application: str = "zoea.asgi:application",
+    **environment: str,
+) -> Iterator[Server]:
     """A Daphne in a process of its own, until the block ends; ``at`` is its port."""
     with socket.create_server(("127.0.0.1", at)) as listening:
         port: int = listening.getsockname()[1]
@@ -60,7 +65,7 @@ def running(*arguments: str, at: int = 0, **environment: str) -> Iterator[Server
                 "--websocket_timeout=-1",
                 f"--fd={number}",
                 *arguments,
-                "zoea.asgi:application",
+                application,
             ],
             cwd=ROOT,
             env=os.environ | {"DATABASE_URL": database_url()} | environment,

@@ -25,7 +25,7 @@ from agents import events, hints
 from agents.events import Kind
 from agents.hints import connection_parameters
 from agents.live import hub
-from agents.stream import STALLED, EventStream, WishError, wish_of
+from agents.stream import EventStream, WishError, wish_of
 from tests.factories import make_mysis
 from tests.server import Server, running
 from zoea import limits, sockets
@@ -41,6 +41,17 @@ def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
     with django_db_blocker.unblock(), running() as found:
         yield found
         hints.close()
+
+
+@pytest.fixture(scope="module")
+def hasty(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
+    """A server that asks every second whether a client is there and reads."""
+    impatient = "tests.impatient:application"
+    with (
+        django_db_blocker.unblock(),
+        running("--ping-interval=1", application=impatient, STALLED="1") as found,
+    ):
+        yield found
 
 
 @pytest.fixture
@@ -233,14 +244,14 @@ async def test_what_a_client_sends_is_ignored(server: Server, token: str) -> Non
 
 
 async def test_a_client_that_does_not_read_is_dropped_with_1013(
-    server: Server, token: str
+    hasty: Server, token: str
 ) -> None:
     async with stream(
-        server, f"?token={token}", max_queue=1, ping_interval=None
+        hasty, f"?token={token}", max_queue=1, ping_interval=None
     ) as client:
         flood(40, 200_000)
         # Silent for longer than the server waits; then read what it had sent.
-        await asyncio.sleep(STALLED + 3)
+        await asyncio.sleep(4)
         async with asyncio.timeout(SOON):
             with pytest.raises(ConnectionClosed) as closed:
                 while True:
@@ -327,21 +338,19 @@ async def test_nothing_is_missed_or_seen_twice_while_writers_overlap(
     assert ids != sorted(ids), "no transaction committed late: the test shows nothing"
 
 
-async def test_pings_come_from_the_server() -> None:
-    token = create_token(name="pinged", role="viewer")[1]
-    with running("--ping-interval=1") as server:
-        pinged = asyncio.Event()
-        async with stream(server, f"?token={token}", ping_interval=None) as client:
-            real = client.protocol.recv_frame
+async def test_pings_come_from_the_server(hasty: Server, token: str) -> None:
+    pinged = asyncio.Event()
+    async with stream(hasty, f"?token={token}", ping_interval=None) as client:
+        real = client.protocol.recv_frame
 
-            def watch(frame: Any) -> None:
-                if frame.opcode.name == "PING":
-                    pinged.set()
-                real(frame)
+        def watch(frame: Any) -> None:
+            if frame.opcode.name == "PING":
+                pinged.set()
+            real(frame)
 
-            client.protocol.recv_frame = watch  # type: ignore[method-assign]
-            async with asyncio.timeout(SOON):
-                await pinged.wait()
+        client.protocol.recv_frame = watch  # type: ignore[method-assign]
+        async with asyncio.timeout(SOON):
+            await pinged.wait()
 
 
 def test_a_wish_without_parameters_is_everything() -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.server import ROOT
+from tests.commands import ROOT, Commands, Ended
 
 
 @pytest.mark.parametrize(
@@ -27,17 +27,24 @@ from tests.server import ROOT
     ],
 )
 def test_bad_arguments_are_one_line(
-    django_db_setup: None, arguments: list[str], named: str
+    django_db_setup: None, commands: Commands, arguments: list[str], named: str
+) -> None:
+    found = commands.run(*arguments)
+    assert found.status == 2
+    assert found.stdout == ""
+    assert len(found.stderr.strip().splitlines()) == 1
+    assert named in found.stderr
+
+
+def test_a_process_of_its_own_ends_so_too(
+    django_db_setup: None, commands: Commands
 ) -> None:
     found = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
+        [sys.executable, "manage.py", "prune"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert found.returncode == 2
-    assert found.stdout == ""
-    assert len(found.stderr.strip().splitlines()) == 1
-    assert named in found.stderr
+    assert Ended(found.returncode, found.stdout, found.stderr) == commands.run("prune")

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from django.core.management import CommandError, call_command
 
 from agents.game.sandbox.turns import MOST_HELD_EACH
 from tests.agents.sandbox.test_http import connected
+from tests.commands import Commands
 
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, str(ROOT / "manage.py"), "sandbox"]
@@ -105,29 +106,30 @@ async def test_tests_steer_it_through_the_truth_port() -> None:
         assert await asyncio.to_thread(end, process, signal.SIGTERM) == (0, "")
 
 
-def test_the_truth_is_for_this_machine_only() -> None:
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(commands: Commands) -> Refused:
+    """Run the command, expect exit status 2, and give its last line of complaint."""
+
+    def run(*options: str) -> str:
+        done = commands.run("sandbox", *options)
+        assert done.status == 2
+        assert done.stdout == ""
+        assert "Traceback" not in done.stderr
+        return done.stderr.strip().splitlines()[-1]
+
+    return run
+
+
+def test_the_truth_is_for_this_machine_only(refused: Refused) -> None:
     complaint = refused("--host", "0.0.0.0", "--truth-port", "0")  # noqa: S104
     assert "--truth-port is for tests on this machine and --host 0.0.0.0" in complaint
     assert "--manual needs --truth-port" in refused("--manual")
 
 
-def refused(*options: str) -> str:
-    """Run the command, expect exit status 2, and give its last line of complaint."""
-    done = subprocess.run(
-        [*COMMAND, *options],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    return done.stderr.strip().splitlines()[-1]
-
-
-def test_a_taken_port_is_one_clear_line() -> None:
+def test_a_taken_port_is_one_clear_line(refused: Refused) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         complaint = refused("--port", port, "--systems", "20")
@@ -135,14 +137,16 @@ def test_a_taken_port_is_one_clear_line() -> None:
     assert "--port" in complaint
 
 
-def test_a_state_file_of_another_world_is_refused(tmp_path: Path) -> None:
+def test_a_state_file_of_another_world_is_refused(
+    refused: Refused, tmp_path: Path
+) -> None:
     path = tmp_path / "world.json"
     path.write_text("{}")
     complaint = refused(*SMALL, "--state", str(path))
     assert str(path) in complaint
 
 
-def test_an_era_that_is_not_offered_is_one_clear_line() -> None:
+def test_an_era_that_is_not_offered_is_one_clear_line(refused: Refused) -> None:
     assert "argument --era: 'Z' is not offered; choose A, C" in refused("--era", "Z")
 
 

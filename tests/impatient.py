@@ -1,0 +1,17 @@
+"""The web application that soon gives up on clients which do not read.
+
+``STALLED`` in the environment says after how many seconds.
+"""
+
+from __future__ import annotations
+
+import os
+
+from zoea.asgi import application
+
+# Only now are there applications to import from.
+from agents import stream  # isort: skip
+
+stream.STALLED = float(os.environ["STALLED"])
+
+__all__ = ["application"]
