@@ -94,9 +94,12 @@ _WORDS: Mapping[Disposition, str] = {
 }
 
 
+# One for all messages of a view: making an encoder takes longer than a short message.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _bytes(message: Mapping[str, Any]) -> bytes:
-    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass")
+    return _encode(message).encode("utf-8", "surrogatepass")
 
 
 def _common(one: bytes, other: bytes) -> int:
