@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from http.cookiejar import CookieJar
 from pathlib import Path
 
+import psutil
 import pytest
 from django.core.management import CommandError
 
@@ -45,6 +46,12 @@ def _status(url: str, jar: CookieJar | None = None) -> int:
         return 0  # ended in the middle of the answer, or not listening yet
 
 
+def _workers(up: Up) -> int:
+    """How many of its processes take turns."""
+    children = psutil.Process(up.process.pid).children()
+    return sum("procrastinate" in child.cmdline() for child in children)
+
+
 def _fleet(data: Path) -> list[tuple[object, ...]]:
     return rows(data, "SELECT id, name FROM agents_mysis ORDER BY id")
 
@@ -71,12 +78,13 @@ def test_a_fleet_from_first_start_to_second(up: Callable[..., Up]) -> None:
     assert running.end() == (0, "")
     assert left(running.data) == []
 
-    second = up("--port=0", "--tick=0.5")
+    second = up("--port=0", "--tick=0.5", "--workers=2")
     second.wait_for(LINK.pattern)
     assert _fleet(second.data) == fleet
     before = _finished(second.data)
     assert before > 0
     assert eventually(lambda: _finished(second.data) > before)
+    assert eventually(lambda: _workers(second) == 2)
     assert second.end(signal.SIGINT) == (0, "")
     assert left(second.data) == []
 
@@ -182,6 +190,7 @@ def test_a_data_folder_that_cannot_be_used_is_refused(
         ("port", "x"),
         ("myses", "-1"),
         ("tick", "0"),
+        ("workers", "0"),
         ("tick", "soon"),
     ],
 )

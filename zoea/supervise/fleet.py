@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from .ports import HOST
 from .program import Program
 from .readiness import answers
 
-# Seconds to end by itself: first the worker and the web server, then the game.
+# Seconds to end by itself: first the workers and the web server, then the game.
 PATIENCE = 3.5
 GAME_PATIENCE = 1.0
 
@@ -33,7 +33,7 @@ class Fleet:
     when it does.
     """
 
-    worker: Program
+    workers: Sequence[Program]
     web: Program
     web_port: int
     welcome: str
@@ -49,9 +49,9 @@ class Fleet:
 
         Raises GaveUpError when one of them cannot be kept running.
         """
-        programs = [self.worker, self.web]
+        programs = [*self.workers, self.web]
         first: list[Coroutine[Any, Any, None]] = [
-            self._run_worker(),
+            *map(self._run_worker, self.workers),
             keep_running(self.web, self.console.say, PATIENCE),
             self._welcome(),
             shorten_logs(programs + ([self.game] if self.game else [])),
@@ -64,15 +64,15 @@ class Fleet:
         else:
             last.append(self._run_game(self.game))
             first.append(self._await_game(self.game))
-        # The worker plays against the game: it ends first.
+        # The workers play against the game: they end first.
         stages = [
             [asyncio.create_task(one) for one in stage] for stage in (last, first)
         ]
         await run_until(stopped, stages[::-1])
 
-    async def _run_worker(self) -> None:
+    async def _run_worker(self, worker: Program) -> None:
         await self._game_answers.wait()
-        await keep_running(self.worker, self.console.say, PATIENCE)
+        await keep_running(worker, self.console.say, PATIENCE)
 
     async def _run_game(self, game: Program) -> None:
         say, process = self.console.say, self.game_process

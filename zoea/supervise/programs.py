@@ -55,9 +55,10 @@ def sandbox(layout: Layout, port: int) -> Program:
     )
 
 
-def worker(layout: Layout) -> Program:
-    """The worker that takes the turns, as the settings have every worker."""
-    return layout.manage("worker", "procrastinate", "worker")
+def worker(layout: Layout, number: int = 1) -> Program:
+    """A worker that takes turns, as the settings have every worker."""
+    name = "worker" if number == 1 else f"worker-{number}"
+    return layout.manage(name, "procrastinate", "worker")
 
 
 def web(layout: Layout, listening: int) -> Program:

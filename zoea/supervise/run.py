@@ -54,6 +54,7 @@ class Wishes:
     myses: int = 6
     port: int = 8000
     tick: float | None = None
+    workers: int = 1
 
 
 def run(wishes: Wishes) -> None:
@@ -84,7 +85,9 @@ def run(wishes: Wishes) -> None:
         with console.working("Bringing the database up to date"):
             welcome = f"Dashboard: {url}{_prepare(wishes.myses, console, own_game=game is not None)}"
         fleet = Fleet(
-            worker=programs.worker(layout),
+            workers=[
+                programs.worker(layout, number + 1) for number in range(wishes.workers)
+            ],
             web=programs.web(layout, listening.fileno()),
             web_port=listening.getsockname()[1],
             welcome=welcome,

@@ -16,6 +16,8 @@ from zoea.supervise.ports import PortError
 from zoea.supervise.run import Wishes, run
 from zoea.supervise.signals import Interrupted
 
+MOST_WORKERS = 64
+
 
 class Command(BaseCommand):
     """Run a whole fleet: database, game, worker and web server."""
@@ -43,6 +45,13 @@ class Command(BaseCommand):
             default=8000,
             help="the web server's port on 127.0.0.1 (default 8000; 0: any free one)",
         )
+        parser.add_argument(
+            "--workers",
+            type=_workers,
+            default=1,
+            metavar="N",
+            help="how many processes take turns, each on a core of its own (default 1)",
+        )
         parser.add_argument("--no-demo", action="store_true", help="make no demo fleet")
         parser.add_argument(
             "--tick",
@@ -57,6 +66,7 @@ class Command(BaseCommand):
             myses=0 if options["no_demo"] else options["myses"],
             port=options["port"],
             tick=options["tick"],
+            workers=options["workers"],
         )
         try:
             run(wishes)
@@ -74,6 +84,14 @@ def _count(text: str) -> int:
     if text.isdecimal() and int(text) <= 1000:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1000")
+
+
+def _workers(text: str) -> int:
+    if text.isdecimal() and 1 <= int(text) <= MOST_WORKERS:
+        return int(text)
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a number from 1 to {MOST_WORKERS}"
+    )
 
 
 def _port(text: str) -> int:
