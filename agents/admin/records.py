@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast
 from django.http import HttpRequest
 
 from agents.models import (
     Broadcast,
     Delivery,
     Event,
+    GameGate,
     ModelCall,
     Mysis,
     Pin,
@@ -17,7 +21,11 @@ from agents.models import (
     Turn,
     Usage,
 )
+from memory.admin.filters import MysisFilter, MysisOfTurnFilter, NewestValuesFilter
 from memory.admin.readonly import ReadOnlyAdmin
+
+#: Events that a search goes through, the newest ones: no index helps it.
+SEARCHED_EVENTS = 20_000
 
 
 @admin.register(Turn)
@@ -38,8 +46,9 @@ class TurnAdmin(ReadOnlyAdmin[Turn]):
         "latency_ms",
         "started_at",
     )
-    list_filter = ("outcome", "trigger")
+    list_filter = (MysisFilter, "outcome", ("trigger", NewestValuesFilter))
     list_select_related = ("mysis",)
+    search_fields = ("mysis__name", "error")
     ordering = ("-id",)
 
 
@@ -49,7 +58,8 @@ class CallAdmin(ReadOnlyAdmin[ModelCall]):
 
     list_display = (
         "id",
-        "turn",
+        "mysis",
+        "turn_number",
         "kind",
         "number",
         "model",
@@ -61,9 +71,37 @@ class CallAdmin(ReadOnlyAdmin[ModelCall]):
         "finish_reason",
         "created_at",
     )
-    list_filter = ("kind", "finish_reason")
-    list_select_related = ("turn",)
+    list_filter = (
+        MysisOfTurnFilter,
+        "kind",
+        ("finish_reason", NewestValuesFilter),
+        ("model", NewestValuesFilter),
+    )
+    list_select_related = ("turn__mysis",)
+    search_fields = ("turn__mysis__name", "model", "error")
     ordering = ("-id",)
+
+    @admin.display(description="Mysis", ordering="turn__mysis__name")
+    def mysis(self, row: ModelCall) -> str:
+        """Whose call it was."""
+        return row.turn.mysis.name
+
+    @admin.display(description="turn", ordering="turn")
+    def turn_number(self, row: ModelCall) -> int:
+        """Which of its turns, as the pages count them."""
+        return row.turn.number
+
+
+def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """With the name of the Mysis that each row has the number of."""
+    names = Mysis.objects.filter(pk=OuterRef("mysis_id")).values("name")
+    found: QuerySet[Any] = rows.annotate(name=Subquery(names[:1]))
+    return found
+
+
+def named(row: Any) -> str:
+    """A Mysis's name; the number of one that was deleted."""
+    return getattr(row, "name", None) or f"{row.mysis_id} (deleted)"
 
 
 @admin.register(Usage)
@@ -84,20 +122,22 @@ class UsageAdmin(ReadOnlyAdmin[Usage]):
         "cost",
         "latency_ms",
     )
-    list_filter = ("policy", "model")
+    list_filter = (
+        MysisFilter,
+        ("policy", NewestValuesFilter),
+        ("model", NewestValuesFilter),
+    )
     date_hierarchy = "day"
     ordering = ("-day", "mysis_id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Usage]:
         """With the names, looked up so that deleted Myses are not left out."""
-        names = Mysis.objects.filter(pk=OuterRef("mysis_id")).values("name")
-        return super().get_queryset(request).annotate(name=Subquery(names))
+        return with_names(super().get_queryset(request))
 
     @admin.display(description="Mysis", ordering="mysis_id")
     def mysis_name(self, row: Usage) -> str:
         """Its name; the number of one that was deleted."""
-        name: str | None = getattr(row, "name", None)
-        return name or f"{row.mysis_id} (deleted)"
+        return named(row)
 
 
 @admin.register(Delivery)
@@ -113,8 +153,9 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         "shown_at",
         "done_at",
     )
-    list_filter = ("shown",)
+    list_filter = (MysisFilter, "shown")
     list_select_related = ("mysis",)
+    search_fields = ("mysis__name", "=memory__id")
     ordering = ("-memory_id",)
 
 
@@ -122,9 +163,33 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
 class EventAdmin(ReadOnlyAdmin[Event]):
     """The event log."""
 
-    list_display = ("id", "kind", "mysis_id", "data", "created_at")
-    list_filter = ("kind",)
+    list_display = ("id", "kind", "mysis_name", "data", "created_at")
+    list_filter = (MysisFilter, ("kind", NewestValuesFilter))
+    # What is searched for is told below; the field makes the box appear.
+    search_fields = ("kind",)
+    search_help_text = "Any text of the newest 20,000 events."
     ordering = ("-id",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
+        """With the names, looked up so that deleted Myses are not left out."""
+        return with_names(super().get_queryset(request))
+
+    @admin.display(description="Mysis", ordering="mysis_id")
+    def mysis_name(self, row: Event) -> str:
+        """Its name; empty where it concerns all of them."""
+        return named(row) if row.mysis_id is not None else ""
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """In the text of the data; no further back than an answer may take."""
+        wanted = search_term.replace("\x00", "").strip()
+        if not wanted:
+            return queryset, False
+        newest = Event.objects.aggregate(last=Max("pk"))["last"] or 0
+        recent = queryset.filter(pk__gt=newest - SEARCHED_EVENTS)
+        texts = recent.annotate(text=Cast("data", TextField()))
+        return texts.filter(text__icontains=wanted), False
 
 
 @admin.register(Broadcast)
@@ -146,6 +211,13 @@ class ToolsAdmin(ReadOnlyAdmin[ToolCatalogue]):
     def count(self, row: ToolCatalogue) -> int:
         """How many tools."""
         return len(row.tools)
+
+
+@admin.register(GameGate)
+class GateAdmin(ReadOnlyAdmin[GameGate]):
+    """Until when each game server is left alone."""
+
+    list_display = ("host", "full_at")
 
 
 @admin.register(Pin)

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from agents import actions
 from agents.actions import ActionError
+from memory.admin.filters import MysisFilter
 from memory.admin.readonly import ReadOnlyAdmin
 from memory.models import HistorySummary
 
@@ -31,7 +32,7 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
         "error",
         "created_at",
     )
-    list_filter = ("status",)
+    list_filter = (MysisFilter, "status")
     list_select_related = ("mysis",)
     search_fields = ("mysis__name", "text", "error")
     ordering = ("-id",)

@@ -93,4 +93,4 @@ class PromptVersion(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.prompt_id} v{self.number}"
+        return f"{self.prompt} v{self.number}"

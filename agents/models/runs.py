@@ -79,7 +79,7 @@ class Turn(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"turn {self.number} of {self.mysis_id}"
+        return f"turn {self.number} of {self.mysis}"
 
 
 class ModelCall(models.Model):
@@ -121,7 +121,7 @@ class ModelCall(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"call {self.number} of turn {self.turn_id}"
+        return f"call {self.number} of {self.turn}"
 
 
 class Event(models.Model):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +22,17 @@ from memory.models import Memory
 from memory.patience import SlowSearchError
 from memory.search import Hit, search_messages
 
+from .filters import MysisFilter, chosen
 from .readonly import ReadOnlyAdmin
 
 PAGE = 50
 LISTED_MATCHES = 500
+# Where another filter will leave some of them out.
+FILTERED_MATCHES = 5_000
+NARROWING = ("role__exact", "origin__exact", "is_error__exact")
+# The newest matches that are counted by Mysis and by origin.
+COUNTED = 100
+FACETS = 8
 CLIPPED = 120
 
 
@@ -66,7 +75,7 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
     """The log. The search box searches by the full-text index."""
 
     list_display = ("id", "mysis", "role", "origin", "line", "tick", "created_at")
-    list_filter = ("role", "origin", "is_error")
+    list_filter = (MysisFilter, "role", "origin", "is_error")
     list_select_related = ("mysis",)
     search_fields = ("content",)
     search_help_text = 'Words in any order, "a phrase", -without. Newest 500 matches.'
@@ -91,9 +100,14 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
         """Search by the index instead of by LIKE."""
         if not search_term.strip():
             return queryset, False
-        wanted = Wanted(search_term.replace("\x00", ""), secret=secret_tools())
+        wanted = Wanted(
+            search_term.replace("\x00", ""),
+            mysis_id=chosen(request.GET.get("of")),
+            secret=secret_tools(),
+        )
+        narrowed = any(name in request.GET for name in NARROWING)
         try:
-            ids = matching_ids(wanted, LISTED_MATCHES)
+            ids = matching_ids(wanted, FILTERED_MATCHES if narrowed else LISTED_MATCHES)
         except SlowSearchError as error:
             self.message_user(request, error.detail, messages.ERROR)
             ids = []
@@ -120,7 +134,10 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
             "opts": self.opts,
             "title": "Search the memory",
             "form": form,
-            "found": found,
+            "found": None if found is None else _of(found, request)[:PAGE],
+            "counted": len(found or ()),
+            "full": COUNTED,
+            "facets": _facets(found or (), request),
             "page": PAGE,
         }
         return TemplateResponse(request, "admin/memory/memory/search.html", context)
@@ -133,8 +150,59 @@ def _found(wanted: dict[str, Any]) -> list[Found]:
         mysis_id=mysis.pk if mysis else None,
         mode="exact" if wanted["mode"] == "exact" else "fts",
         reasoning=wanted["field"] == "reasoning",
-        limit=PAGE,
+        limit=COUNTED,
     )
     rows = Memory.objects.filter(pk__in=[hit.memory_id for hit in hits])
     names = dict(rows.values_list("pk", "mysis__name"))
     return [Found(hit, names.get(hit.memory_id, "")) for hit in hits]
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A narrower search, and how many of the newest matches it has."""
+
+    label: str
+    count: int
+    query: str
+    chosen: bool
+
+
+def _of(found: list[Found], request: HttpRequest) -> list[Found]:
+    """Those of the origin that is asked for."""
+    origin = request.GET.get("origin")
+    return [one for one in found if not origin or one.hit.origin == origin]
+
+
+def _facets(
+    found: Sequence[Found], request: HttpRequest
+) -> list[tuple[str, list[Facet]]]:
+    """Whose the newest matches are, and where they come from."""
+    hits = [one.hit for one in found]
+    names = {one.hit.mysis: one.mysis for one in found}
+    myses = Counter(hit.mysis for hit in hits)
+    origins = Counter(hit.origin for hit in hits)
+    return [
+        (
+            "mysis",
+            [
+                _facet(request, "mysis", str(pk), names[pk], count)
+                for pk, count in myses.most_common(FACETS)
+            ],
+        ),
+        (
+            "origin",
+            [
+                _facet(request, "origin", origin, origin, count)
+                for origin, count in origins.most_common()
+            ],
+        ),
+    ]
+
+
+def _facet(
+    request: HttpRequest, name: str, value: str, label: str, count: int
+) -> Facet:
+    query = request.GET.copy()
+    taken = query.get(name) == value
+    query[name] = "" if taken else value
+    return Facet(label, count, query.urlencode(), taken)

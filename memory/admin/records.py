@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -23,7 +25,28 @@ from memory.models import (
     TokenCalibration,
 )
 
+from .filters import MysisFilter, NewestValuesFilter
 from .readonly import ReadOnlyAdmin
+
+
+class BeliefFilter(admin.SimpleListFilter):
+    """How far snapshots are to be believed now, by marks and by age."""
+
+    title = "confidence"
+    parameter_name = "belief"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """As the column names them."""
+        partly = f"partly {Confidence.INVALIDATED}"
+        return [(name, name) for name in (*map(str, Confidence), partly)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Judged row by row: there is one for each account and tool, no more."""
+        wanted = self.value()
+        if wanted is None:
+            return queryset
+        found = [row.pk for row in queryset if confidence_of(row) == wanted]
+        return queryset.filter(pk__in=found)
 
 
 @admin.register(GameSnapshot)
@@ -42,7 +65,7 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
         "stale_tick",
         "logged_out_at",
     )
-    list_filter = ("tool_name", "stale_reason")
+    list_filter = (BeliefFilter, "tool_name", "stale_reason")
     search_fields = ("username", "tool_name")
     ordering = ("username", "tool_name")
 
@@ -70,12 +93,17 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
     @admin.display(description="confidence")
     def confidence(self, row: GameSnapshot) -> str:
         """How far to believe it: marks of actions go before its age."""
-        if row.logged_out_at is not None:
-            return str(Confidence.STALE)
-        if row.stale_reason:
-            partly = "partly " if row.stale_fields else ""
-            return f"{partly}{Confidence.INVALIDATED}"
-        return str(grade(_aged(row), _moment(row)))
+        return confidence_of(row)
+
+
+def confidence_of(row: GameSnapshot) -> str:
+    """In a word; of a row with the account's clock."""
+    if row.logged_out_at is not None:
+        return str(Confidence.STALE)
+    if row.stale_reason:
+        partly = "partly " if row.stale_fields else ""
+        return f"{partly}{Confidence.INVALIDATED}"
+    return str(grade(_aged(row), _moment(row)))
 
 
 def _aged(row: GameSnapshot) -> Snapshot:
@@ -110,7 +138,7 @@ class EventAdmin(ReadOnlyAdmin[GameEvent]):
     """What the game told each account, as it was told."""
 
     list_display = ("username", "kind", "tick", "at", "received_at")
-    list_filter = ("kind",)
+    list_filter = (("kind", NewestValuesFilter),)
     search_fields = ("username", "event_id")
     ordering = ("-id",)
 
@@ -135,10 +163,33 @@ class LexiconAdmin(ReadOnlyAdmin[Lexicon]):
 class SentAdmin(ReadOnlyAdmin[SentContext]):
     """What each call was sent, by reference."""
 
-    list_display = ("id", "mysis", "call", "strategy", "username", "created_at")
-    list_filter = ("strategy", "dialect")
-    list_select_related = ("mysis", "call")
+    list_display = (
+        "id",
+        "mysis",
+        "turn",
+        "call_number",
+        "strategy",
+        "username",
+        "created_at",
+    )
+    list_filter = (
+        MysisFilter,
+        ("strategy", NewestValuesFilter),
+        ("dialect", NewestValuesFilter),
+    )
+    list_select_related = ("mysis", "call__turn")
+    search_fields = ("mysis__name", "username", "digest__startswith")
     ordering = ("-id",)
+
+    @admin.display(description="turn", ordering="call__turn")
+    def turn(self, row: SentContext) -> int:
+        """In which of its turns, as the pages count them."""
+        return row.call.turn.number
+
+    @admin.display(description="call")
+    def call_number(self, row: SentContext) -> int:
+        """Which call of that turn."""
+        return row.call.number
 
 
 @admin.register(ContextText)

@@ -76,7 +76,7 @@ class HistorySummary(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"summary {self.generation} of {self.mysis_id}"
+        return f"summary {self.generation} of {self.mysis}"
 
 
 class ContextPolicy(models.Model):

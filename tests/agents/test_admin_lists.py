@@ -1,0 +1,133 @@
+"""The admin's long lists: filters that read little, searches, counts with an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from agents import events
+from agents.events import Kind
+from agents.models import ModelCall, Mysis, Turn
+from memory.admin import readonly
+from memory.admin.readonly import QuickPaginator
+from memory.models import HistorySummary, Memory
+from tests.browser import scenes
+from tests.factories import make_memory, make_mysis, make_turn
+
+pytestmark = pytest.mark.django_db
+
+
+def listed(client: Client, name: str, **query: Any) -> list[Any]:
+    """The rows of a list."""
+    answer = client.get(reverse(f"admin:{name}_changelist"), query)
+    assert answer.status_code == 200, (name, query)
+    return list(answer.context["cl"].result_list)
+
+
+@pytest.fixture
+def pair() -> tuple[Mysis, Mysis]:
+    """Two Myses of which each has done the same."""
+    made = make_mysis(name="Ada"), make_mysis(name="Brahe")
+    for mysis in made:
+        turn = make_turn(mysis, error=f"{mysis.name} fell asleep")
+        ModelCall.objects.create(turn=turn, number=1, model="pilot")
+        make_memory(mysis, content="iron ore")
+        HistorySummary.objects.create(
+            mysis=mysis, first_id=1, through_id=2, generation=1, history_hash="x"
+        )
+        events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": "a leak"})
+    return made
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "agents_turn", "agents_modelcall", "agents_event", "agents_delivery",
+        "agents_usage", "memory_memory", "memory_sentcontext", "memory_historysummary",
+    ],
+)  # fmt: skip
+def test_every_long_list_can_be_of_one_mysis(
+    admin_client: Client, pair: tuple[Mysis, Mysis], name: str
+):
+    ada, _ = pair
+    everything = listed(admin_client, name)
+    mine = listed(admin_client, name, of=ada.pk)
+    assert len(mine) * 2 == len(everything)
+    assert listed(admin_client, name, of="x") == []
+
+
+def test_calls_and_events_name_their_mysis(
+    admin_client: Client, pair: tuple[Mysis, Mysis]
+):
+    for name in ("agents_modelcall", "agents_event"):
+        url = reverse(f"admin:{name}_changelist")
+        text = admin_client.get(url).content.decode()
+        assert text.count(">Ada<") > 1, name
+    assert str(Turn.objects.get(mysis=pair[0])) == "turn 1 of Ada"
+
+
+def test_they_are_searched(admin_client: Client, pair: tuple[Mysis, Mysis]):
+    assert len(listed(admin_client, "agents_turn", q="Ada fell")) == 1
+    assert len(listed(admin_client, "agents_modelcall", q="Brahe")) == 1
+    assert len(listed(admin_client, "agents_event", q="a leak")) == 2
+    assert listed(admin_client, "agents_event", q="a lake") == []
+    for name in ("agents_delivery", "memory_sentcontext"):
+        assert listed(admin_client, name, q="Ada") == []
+
+
+def test_a_filter_without_choices_reads_the_newest_rows_only(
+    admin_client: Client, pair: tuple[Mysis, Mysis]
+):
+    url = reverse("admin:agents_event_changelist")
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        text = admin_client.get(url).content.decode()
+    assert "kind=error" in text
+    assert not [q for q in asked.captured_queries if "DISTINCT" in q["sql"]]
+    assert len(listed(admin_client, "agents_event", kind="error")) == 2
+    assert listed(admin_client, "agents_event", kind="nonsense") == []
+
+
+def test_counts_of_filtered_lists_have_an_end(
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[Mysis, Mysis]
+):
+    ada, _ = pair
+    for number in range(7):
+        make_memory(ada, content=f"order {number}")
+    monkeypatch.setattr(readonly, "EXACT_UP_TO", 5)
+    rows = Memory.objects.order_by("-id")
+    assert QuickPaginator(rows.filter(mysis=ada), 50).count == 5
+    assert QuickPaginator(rows.filter(content="order 3"), 50).count == 1
+
+
+def test_snapshots_are_filtered_by_how_far_to_believe_them(admin_client: Client):
+    scenes.play(make_mysis(name="Ada"), stale=True)
+    name = "memory_gamesnapshot"
+    everything = {row.tool_name for row in listed(admin_client, name)}
+    parts = [
+        {row.tool_name for row in listed(admin_client, name, belief=level)}
+        for level in ("fresh", "ageing", "stale", "invalidated", "partly invalidated")
+    ]
+    assert set().union(*parts) == everything
+    assert sum(map(len, parts)) == len(everything)
+    assert parts[0]
+    assert parts[3] | parts[4]
+
+
+def test_the_search_page_counts_whose_and_what_the_matches_are(
+    admin_client: Client, pair: tuple[Mysis, Mysis]
+):
+    make_memory(pair[0], content="iron again", role="assistant")
+    url = reverse("admin:memory_memory_search")
+    answer = admin_client.get(url, {"q": "iron"})
+    facets = dict(answer.context["facets"])
+    assert [(f.label, f.count) for f in facets["mysis"]] == [("Ada", 2), ("Brahe", 1)]
+    assert sorted(f.count for f in facets["origin"]) == [1, 2]
+    agent = next(f for f in facets["origin"] if f.count == 1)
+    assert len(admin_client.get(f"{url}?{agent.query}").context["found"]) == 1
