@@ -8,7 +8,7 @@ from django import forms
 
 from memory.context import registry
 from memory.context.types import Budget
-from memory.models import ContextPolicy
+from memory.models import ContextPolicy, Origin
 from memory.preview import Subject
 
 from .actions import DEFAULT_PROMPT_NAME, MAX_TEXT
@@ -264,6 +264,11 @@ class PoliciesForm(forms.Form):
     )
 
 
+def _day() -> forms.DateInput:
+    """A day as browsers ask for one."""
+    return forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"})
+
+
 class SearchForm(forms.Form):
     """The search box and its filters."""
 
@@ -287,6 +292,11 @@ class SearchForm(forms.Form):
         label="Of",
     )
     mode = forms.ChoiceField(choices=MODE, required=False, label="Match")
+    origin = forms.ChoiceField(
+        choices=(("", "anybody"), *Origin.choices), required=False, label="From"
+    )
+    since = forms.DateField(required=False, widget=_day(), label="Since")
+    until = forms.DateField(required=False, widget=_day(), label="Until")
     before = forms.IntegerField(
         required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
     )

@@ -45,6 +45,7 @@ urlpatterns = [
     path("myses/<str:key>/start/", commands.start, name="mysis-start"),
     path("myses/<str:key>/stop/", commands.stop, name="mysis-stop"),
     path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
+    path("myses/<str:key>/turns/", turns.turns_page, name="mysis-turns"),
     path("myses/<str:key>/messages/", mysis.older_lines, name="mysis-messages"),
     path(
         "myses/<str:key>/messages/<int:memory_id>/inspect/",

@@ -56,7 +56,9 @@ def recent(mysis_id: int) -> list[PastCall]:
     ]
 
 
-def summaries(mysis_id: int) -> Sequence[HistorySummary]:
-    """The newest compactions, those that failed too."""
+def summaries(mysis_id: int, before: int | None = None) -> Sequence[HistorySummary]:
+    """The newest compactions, those that failed too; ``before`` is an id."""
     rows = HistorySummary.objects.filter(mysis_id=mysis_id).order_by("-id")
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
     return list(rows[:SUMMARIES])

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
 from django.urls import reverse
 
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
+from memory.gamestate.text import title
 from memory.models import Origin, Role
 
 from .addresses import RESERVED
@@ -33,7 +33,6 @@ NEWSWORTHY = frozenset(
 LOOKS = ("get_", "view_", "list_", "find_", "search_", "zoea_")
 # Everything grows old while nobody looks: the badges of the rows tell that.
 BY_AGE = ("ageing", "stale")
-SHOWN = 40
 TEXT = 300
 
 ICONS: Mapping[str, str] = {
@@ -131,23 +130,6 @@ def names(ids: Iterable[int]) -> dict[int, Named]:
     }
 
 
-def newest(limit: int = SHOWN, kinds: Iterable[str] = NEWSWORTHY) -> list[FeedLine]:
-    """The newest events of some kinds, newest first."""
-    # Each kind has an index of its own; one scan of all would read much noise.
-    found: list[Event] = []
-    for kind in kinds:
-        rows = Event.objects.filter(kind=kind).order_by("-xid", "-id")
-        if kind == Kind.TOOL_CALLED:
-            looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
-            rows = rows.exclude(looks, data__ok=True)
-        if kind == Kind.SNAPSHOT_STALE:
-            unknown = Q(data__confidence__isnull=True)
-            rows = rows.filter(unknown | ~Q(data__confidence__in=BY_AGE))
-        found += rows[:limit]
-    found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
-    return told(found[:limit])
-
-
 def told(found: Iterable[Event]) -> list[FeedLine]:
     """Event rows as lines."""
     kept = list(found)
@@ -195,12 +177,17 @@ def _joined(found: Iterable[FeedLine]) -> list[FeedLine]:
         if one.kind == Kind.SNAPSHOT_STALE and place is not None:
             cause = joined[place]
             if cause.cause == one.cause:
-                stale = f"{cause.stale}, {one.stale}" if cause.stale else one.stale
-                joined[place] = replace(cause, stale=clip(stale, TEXT))
+                joined[place] = replace(cause, stale=_listed(cause.stale, one.stale))
                 continue
         newest[one.key] = len(joined)
         joined.append(one)
     return joined
+
+
+def _listed(stale: str, other: str) -> str:
+    """Both in a list that names nothing twice."""
+    named = dict.fromkeys([*filter(None, stale.split(", ")), other])
+    return clip(", ".join(named), TEXT)
 
 
 def line(
@@ -219,7 +206,7 @@ def line(
         text=WORDS.get(kind, _plain)(data),
         bad=kind == Kind.ERROR or _is_bad(data),
         cause=_text(data, "reason" if is_stale else "tool"),
-        stale=_text(data, "tool") if is_stale else "",
+        stale=title(_text(data, "tool")) if is_stale else "",
         link=_link(kind, data, named.key),
     )
 
@@ -262,7 +249,9 @@ def _state(data: Data) -> str:
 
 def _tool(data: Data) -> str:
     words = f"{_text(data, 'tool') or 'a tool'}({arguments(data.get('arguments'))})"
-    return _colon(clip(words, TEXT), "refused" if data.get("ok") is False else "")
+    if data.get("ok") is not False:
+        return clip(words, TEXT)
+    return _colon(clip(words, TEXT), "refused", _text(data, "error"))
 
 
 def _stale(data: Data) -> str:
@@ -275,7 +264,7 @@ def _stale(data: Data) -> str:
 
 def _updated(data: Data) -> str:
     done = "merged" if data.get("fields") else "captured"
-    return f"{_text(data, 'tool')} {done}"
+    return f"{title(_text(data, 'tool'))} {done}"
 
 
 def _begun(data: Data) -> str:

@@ -19,7 +19,7 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from . import detail, feed, health
+from . import detail, feed, health, recent
 from .fixes import fix_of, providers
 from .fleet import FleetRow, Rows
 from .lines import Line
@@ -98,10 +98,10 @@ def fleet_head(found: health.Health) -> list[Fragment]:
     ]
 
 
-def feed_lines(lines: Iterable[feed.FeedLine]) -> SafeString:
+def feed_lines(lines: Iterable[feed.FeedLine], group: str = "") -> SafeString:
     """Lines of the feed, as items of its list."""
     drawn = format_html_join("", "{}", ((_feed_line(line),) for line in lines))
-    return drawn or draw("feed_empty")
+    return drawn or draw("feed_empty", group=feed.GROUPS.get(group, ""))
 
 
 @lru_cache(maxsize=CACHED_ROWS)
@@ -109,9 +109,9 @@ def _feed_line(line: feed.FeedLine) -> SafeString:
     return draw("feed_lines", lines=[line])
 
 
-def newest_feed() -> Fragment:
-    """The feed from its newest line on."""
-    return Fragment("feed", feed_lines(feed.newest()))
+def newest_feed(group: str = "") -> Fragment:
+    """The feed from its newest line on; of one chip if named."""
+    return Fragment("feed", feed_lines(recent.newest(group), group))
 
 
 def mysis(found: detail.Head, panel: detail.Panel) -> list[Fragment]:
@@ -128,7 +128,10 @@ def mysis(found: detail.Head, panel: detail.Panel) -> list[Fragment]:
         Fragment("mysis-context", draw("mysis_context", row=found.row)),
         Fragment("mysis-state", draw("mysis_state", panel=panel)),
         Fragment("mysis-purse", draw("mysis_purse", trend=detail.trend(number))),
-        Fragment("mysis-turns", draw("mysis_turns", turns=detail.turns(number))),
+        Fragment(
+            "mysis-turns",
+            draw("mysis_turns", turns=detail.turns(number), key=found.key),
+        ),
     ]
 
 

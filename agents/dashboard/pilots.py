@@ -15,6 +15,7 @@ from . import game
 from .addresses import page_key
 from .standing import Standing, standing_of
 
+PAGE = 100
 LEVELS = tuple(map(str, Confidence))
 
 
@@ -34,12 +35,17 @@ class Pilot:
     levels: Sequence[tuple[str, int]]
 
 
-def load(now: datetime, names: str = "") -> list[Pilot]:
-    """All accounts by name, or those with a text in theirs."""
+def load(now: datetime, names: str = "", after: str = "") -> list[Pilot]:
+    """A page of accounts by name and one more; those with ``names`` in theirs.
+
+    ``after`` is the last name of the page before.
+    """
     rows = Account.objects.select_related("assigned_to", "active_mysis")
+    if after:
+        rows = rows.filter(username__gt=after)
     if names:
         rows = rows.filter(username__icontains=names)
-    accounts = list(rows.order_by("username"))
+    accounts = list(rows.order_by("username")[: PAGE + 1])
     usernames = [account.username for account in accounts]
     cached, present = game.held(usernames), game.moments(usernames, now)
     return [

@@ -17,6 +17,7 @@ from memory.gamestate.parse import storable
 
 LONGEST_TEXT = 500
 LONGEST_ARGUMENTS = 4000
+LONGEST_ERROR = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class _Entry:
     ok: bool
     ms: int
     tick: int | None = None
+    error: str = ""
 
 
 async def record(request: Request, call_next: CallNext) -> Outcome:
@@ -32,11 +34,14 @@ async def record(request: Request, call_next: CallNext) -> Outcome:
     started = time.perf_counter()
     try:
         outcome = await call_next(request)
-    except GameCallError:
-        await cross(_append, _Entry(request, ok=False, ms=_since(started)))
+    except GameCallError as error:
+        entry = _Entry(request, ok=False, ms=_since(started), error=str(error))
+        await cross(_append, entry)
         raise
     ok = not outcome.is_error
-    await cross(_append, _Entry(request, ok=ok, ms=_since(started), tick=outcome.tick))
+    said = "" if ok else outcome.text
+    entry = _Entry(request, ok, _since(started), tick=outcome.tick, error=said)
+    await cross(_append, entry)
     return outcome
 
 
@@ -51,6 +56,10 @@ def _append(entry: _Entry) -> None:
         "ms": entry.ms,
         "tick": entry.tick,
     }
+    if entry.error:
+        # Why it was refused, in the game's own words; secrets were taken out before.
+        said = clean_text(storable_text(entry.error), request.seat.secrets)
+        data["error"] = said[:LONGEST_ERROR]
     if request.seat.by:
         data["by"] = request.seat.by
     events.append(events.Kind.TOOL_CALLED, mysis_id=request.seat.mysis_id, data=data)

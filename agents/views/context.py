@@ -17,7 +17,7 @@ from agents.actions import ActionError
 from agents.dashboard import calls, changes, charts, comparing, contexts
 from agents.dashboard.addresses import find_mysis, page_key
 from agents.dashboard.offered import tools_of
-from agents.forms import WhatIfForm
+from agents.forms import WhatIfForm, number_of
 from agents.models import Mysis
 from memory.models import SentContext
 from memory.payload import canonical
@@ -51,7 +51,10 @@ def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
         "prepared": prepared,
         "what_if": bool(form.is_bound and form.has_values()),
         **_compared(prepared, other),
-        "summaries": calls.summaries(mysis.pk),
+        "summaries": calls.summaries(
+            mysis.pk, number_of(request.GET.get("folded", ""))
+        ),
+        "most_summaries": calls.SUMMARIES,
         **_view(request, mysis, shown, None),
     }
     return _page(request, mysis, values, 422 if form.errors else 200)

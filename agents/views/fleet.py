@@ -52,5 +52,5 @@ def _targets(chosen: str) -> SafeString:
 
 @require_safe
 def newest_feed(request: HttpRequest) -> HttpResponse:
-    """The feed from its newest line on, after a pause."""
-    return HttpResponse(fragments.newest_feed().html)
+    """The feed from its newest line on, after a pause; ``group`` names a chip."""
+    return HttpResponse(fragments.newest_feed(request.GET.get("group", "")).html)

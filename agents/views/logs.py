@@ -12,6 +12,7 @@ from agents.events import Kind
 from agents.models import Event, Mysis, Prompt
 
 PAGE = 100
+VERSIONS = 20
 
 
 @require_safe
@@ -27,9 +28,10 @@ def events_page(request: HttpRequest) -> HttpResponse:
     before = _number(request.GET.get("before", ""))
     edge = Event.objects.filter(pk=before).first() if before is not None else None
     if edge is not None:
-        # Stream order is (xid, id): ids alone would repeat or skip some.
-        earlier = found.filter(xid=edge.xid, id__lt=edge.pk)
-        found = found.filter(xid__lt=edge.xid) | earlier
+        # Stream order is (xid, id): ids alone would repeat or skip some. Compared as
+        # a pair, it is one range of the index.
+        pair = "(agents_event.xid, agents_event.id) < (%s, %s)"
+        found = found.extra(where=[pair], params=[edge.xid, edge.pk])  # noqa: S610
     page = list(found[: PAGE + 1])
     context = {
         "lines": feed.told(page[:PAGE]),
@@ -61,9 +63,16 @@ def prompts_page(request: HttpRequest) -> HttpResponse:
 def prompt_page(request: HttpRequest, prompt_id: int) -> HttpResponse:
     """One prompt with all its versions, newest first."""
     prompt = get_object_or_404(Prompt, pk=min(prompt_id, 2**63 - 1))
+    before = _number(request.GET.get("before", ""))
+    rows = prompt.versions.all()
+    if before is not None:
+        rows = rows.filter(number__lt=min(before, 2**31 - 1))
+    versions = list(rows[: VERSIONS + 1])
     context = {
         "prompt": prompt,
-        "versions": prompt.versions.all()[:PAGE],
+        "before": before,
+        "versions": versions[:VERSIONS],
+        "older": versions[VERSIONS - 1].number if len(versions) > VERSIONS else None,
         "myses": [(page_key(m), m.name) for m in prompt.myses.order_by("name")],
     }
     return render(request, "agents/prompt.html", context)

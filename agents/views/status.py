@@ -14,8 +14,15 @@ from agents.dashboard import health, machine, pilots
 def accounts_page(request: HttpRequest) -> HttpResponse:
     """The game accounts with their cached state."""
     wanted = request.GET.get("q", "").replace("\x00", "").strip()[:100]
-    found = pilots.load(timezone.now(), wanted)
-    context = {"pilots": found, "query": wanted, "nav": "accounts"}
+    after = request.GET.get("after", "").replace("\x00", "")[:300]
+    found = pilots.load(timezone.now(), wanted, after)
+    context = {
+        "pilots": found[: pilots.PAGE],
+        "more": len(found) > pilots.PAGE,
+        "after": after,
+        "query": wanted,
+        "nav": "accounts",
+    }
     return render(request, "agents/accounts.html", context)
 
 

@@ -9,11 +9,33 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from agents.dashboard import charts, lines
-from agents.dashboard.addresses import page_key
+from agents.dashboard.addresses import find_mysis, page_key
+from agents.forms import number_of
 from agents.models import ModelCall, Turn
 from memory.models import Memory, SentContext
 
 LINES = 200
+PAGE = 50
+
+
+@require_safe
+def turns_page(request: HttpRequest, key: str) -> HttpResponse:
+    """The turns of a Mysis, newest first; ``?before=<number>`` goes further back."""
+    mysis = find_mysis(key)
+    before = number_of(request.GET.get("before", ""))
+    rows = Turn.objects.filter(mysis=mysis).order_by("-id")
+    if before is not None:
+        rows = rows.filter(number__lt=min(before, 2**31 - 1))
+    found = list(rows[: PAGE + 1])
+    context = {
+        "mysis": mysis,
+        "key": page_key(mysis),
+        "tab": "turns",
+        "turns": found[:PAGE],
+        "before": before,
+        "older": found[PAGE - 1].number if len(found) > PAGE else None,
+    }
+    return render(request, "agents/turns.html", context)
 
 
 @require_safe

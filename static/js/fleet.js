@@ -137,19 +137,41 @@
     delete feed().dataset.v;
     held = 0;
     showHeld();
-    htmx.ajax("GET", pill.dataset.source, { target: "#feed", swap: "innerHTML" }).then(function () {
+    var source = pill.dataset.source + (group() ? "?group=" + group() : "");
+    htmx.ajax("GET", source, { target: "#feed", swap: "innerHTML" }).then(function () {
       feed().scrollTop = 0;
     });
   }
 
+  // The chip that is chosen: its lines are asked for, since those at hand are the
+  // newest of all kinds. What comes by the socket is of all kinds, and hidden by CSS.
+  function group() {
+    return document.querySelector("input[name=feed]:checked").value;
+  }
+
+  function fresh(fragment) {
+    if (!fragment.querySelectorAll) return 1;
+    var kind = group() ? ".group-" + group() : "";
+    return fragment.querySelectorAll("[data-event]" + kind).length;
+  }
+
   document.addEventListener("htmx:oobBeforeSwap", function (event) {
-    if (event.detail.target.id !== "feed" || !waits()) return;
-    event.detail.shouldSwap = false;
-    var fresh = event.detail.fragment.querySelectorAll
-      ? event.detail.fragment.querySelectorAll("[data-event]").length
-      : 1;
-    held = Math.min(999, held + fresh);
-    showHeld();
+    if (event.detail.target.id !== "feed") return;
+    var incoming = event.detail.fragment;
+    if (waits()) {
+      event.detail.shouldSwap = false;
+      held = Math.min(999, held + fresh(incoming));
+      showHeld();
+    } else if (group() && incoming.dataset && incoming.dataset.v) {
+      // All of the feed anew, and of all kinds: the chip's own are asked for.
+      event.detail.shouldSwap = false;
+      catchUp();
+    } else if (group() && incoming.querySelectorAll) {
+      // Left in, they would push the chip's own lines out of a list that is cut.
+      incoming.querySelectorAll("[data-event]:not(.group-" + group() + ")").forEach(function (line) {
+        line.remove();
+      });
+    }
   });
   document.addEventListener("click", function (event) {
     if (!event.target.closest("#feed-pill")) return;
@@ -157,6 +179,7 @@
     catchUp();
   });
   document.addEventListener("change", function (event) {
+    if (event.target.name === "feed") catchUp();
     if (event.target.id === "feed-pause" && !event.target.checked && held) catchUp();
   });
 

@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, feed, fleet, fragments, lines
+from agents.dashboard import charts, feed, fleet, fragments, lines, recent
 from agents.dashboard.dirty import Dirty
 from agents.dashboard.pages import FleetPage, MysisPage
 from agents.dashboard.shared import Shared
@@ -218,7 +218,7 @@ def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
     assert [line.text for line in told] == ["get_ship(): refused", "mine()"]
     for one in items:
         events.append(Kind.TOOL_CALLED, mysis_id=mysis.pk, data=one["data"])
-    assert [line.text for line in feed.newest()] == [line.text for line in told]
+    assert [line.text for line in recent.newest()] == [line.text for line in told]
 
 
 def test_growing_old_is_no_news(db: None):
@@ -228,8 +228,8 @@ def test_growing_old_is_no_news(db: None):
         events.append(Kind.SNAPSHOT_STALE, mysis_id=mysis.pk, data=data)
         items = [item(number, Kind.SNAPSHOT_STALE, mysis.pk, **data)]
         assert bool(feed.of_items(items)) is (level == "invalidated")
-    [line] = feed.newest()
-    assert (line.stale, line.text) == ("get_map", "after player_died")
+    [line] = recent.newest()
+    assert (line.stale, line.text) == ("Map", "after player_died")
 
 
 def test_what_an_action_made_stale_stands_on_its_line(db: None):
@@ -246,12 +246,12 @@ def test_what_an_action_made_stale_stands_on_its_line(db: None):
     assert [(line.name, line.text, line.stale) for line in told] == [
         ("Ada", "mine()", ""),
         ("Brahe", "mine()", ""),
-        ("Ada", "after jump at tick 7", "get_map"),
-        ("Ada", "after mine at tick 7", "get_ship, get_status"),
+        ("Ada", "after jump at tick 7", "Map"),
+        ("Ada", "after mine at tick 7", "Ship, Status"),
     ]
     told = feed.of_items([*items[:2], items[3], items[4]])
     assert [(line.name, line.stale) for line in told] == [
-        ("Ada", "get_ship, get_status"),
+        ("Ada", "Ship, Status"),
         ("Brahe", ""),
     ]
 
@@ -296,3 +296,30 @@ def test_the_feed_says_what_happened_and_links_to_it(db: None):
     ]
     gone = feed.line(9, Kind.MEMORY_ADDED, now, said, None)
     assert gone.link == ""
+
+
+def test_a_chip_shows_its_own_however_much_else_happened(db: None):
+    ada = make_mysis(name="Ada")
+    events.append(Kind.ERROR, mysis_id=ada.pk, data={"detail": "It broke."})
+    refused = {"tool": "sell", "arguments": {}, "ok": False, "error": "Not docked."}
+    events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=refused)
+    for _ in range(recent.SHOWN + 5):
+        data = {"tool": "mine", "arguments": {}, "ok": True}
+        events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
+    assert not [line for line in recent.newest() if line.bad]
+    bad = recent.newest("bad")
+    assert [line.text for line in bad] == ["sell(): refused: Not docked.", "It broke."]
+    assert recent.newest("orders") == []
+    assert "Nothing under “Orders”" in fragments.newest_feed("orders").html
+    assert len(recent.newest("nonsense")) == recent.SHOWN
+
+
+def test_what_an_action_made_stale_is_named_once(db: None):
+    ada = make_mysis(name="Ada")
+    for tool in ("get_cargo", "get_status", "get_cargo"):
+        stale = {"tool": tool, "reason": "sell"}
+        events.append(Kind.SNAPSHOT_STALE, mysis_id=ada.pk, data=stale)
+    data = {"tool": "sell", "arguments": {}, "ok": True}
+    events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
+    [line] = recent.newest()
+    assert sorted(line.stale.split(", ")) == ["Cargo", "Status"]

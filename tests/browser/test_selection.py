@@ -79,7 +79,7 @@ def test_a_message_to_the_selected_names_them(page: Page):
     assert list(told) == [mysis.pk for mysis in myses[:2]]
 
 
-def test_all_that_match_get_the_message_wherever_the_page_is(page: Page):
+def test_all_that_match_are_named_and_answers_stand_wherever_the_page_is(page: Page):
     for number in range(FIRST + 2):
         make_mysis(name=f"M{number:03}")
     live(page)
@@ -87,11 +87,9 @@ def test_all_that_match_get_the_message_wherever_the_page_is(page: Page):
     page.get_by_label("All that match").check()
     expect(page.locator("#bulk-count")).to_have_text(f"All {FIRST + 2} that match")
     page.locator("#bulk").get_by_role("button", name="Message").click()
-    send = page.locator("#composer button")
-    expect(send).to_have_text(f"Send to all {FIRST + 2} that match")
-    page.locator("#id_text").fill("Home.")
-    send.click()
-    expect(page.locator("#composer")).to_contain_text(f"Sent to {FIRST + 2} Myses.")
+    expect(page.locator("#composer button")).to_have_text(
+        f"Send to all {FIRST + 2} that match"
+    )
     # Answers stand on the screen at the bottom of the list as well.
     last = page.get_by_role("button", name="Stop M059")
     last.click()
