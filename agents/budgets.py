@@ -12,7 +12,8 @@ the count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -21,7 +22,11 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models import F
 
-from .llm.endpoints import heads
+from . import events
+from .events import Kind
+from .llm.endpoints import heads, resolve
+from .llm.prices import is_priced
+from .llm.types import ModelError
 from .models import Budget, BudgetSpend, Mysis
 from .usage import today
 
@@ -54,6 +59,14 @@ WHERE kept.day < EXCLUDED.day OR (
     kept.cost < %(most_cost)s AND kept.cost + EXCLUDED.cost <= %(most_cost)s))
 )
 """
+
+
+UNPRICED = (
+    "No price is known of {models}: those calls count as $0, and a limit of money does "
+    "not stop them. Give the budget a limit of tokens too."
+)
+# Models of which this process has looked whether a price is known.
+_looked_at: set[str] = set()
 
 
 class BudgetSpentError(Exception):
@@ -110,7 +123,10 @@ def take(mysis: Mysis, tokens: int, price: Callable[[], Decimal]) -> tuple[Taken
         return ()
     dear = any(budget.cost is not None for budget in found)
     amount = Amount(tokens, price() if dear else Decimal(0))
-    return tuple(_take(budget, mysis, amount) for budget in found)
+    taken = tuple(_take(budget, mysis, amount) for budget in found)
+    if dear and tokens and not amount.cost:
+        _tell_unpriced(mysis)
+    return taken
 
 
 def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
@@ -131,6 +147,60 @@ def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
         if cursor.rowcount == 1:
             return taken
     raise BudgetSpentError(_told(budget, _spent(budget, taken.subject), amount))
+
+
+def _tell_unpriced(mysis: Mysis) -> None:
+    """Say that money does not limit these calls; once per model and process."""
+    model = mysis.model
+    if model in _looked_at:
+        return
+    _looked_at.add(model)
+    if unpriced([model]):
+        data = {"code": "unpriced", "detail": UNPRICED.format(models=model)}
+        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+
+
+def unpriced(models: Iterable[str]) -> list[str]:
+    """Those of these models' names whose calls count as $0 as nobody knows a price."""
+    found = []
+    for model in models:
+        # One that cannot be called at all costs nothing.
+        with suppress(ModelError):
+            if not is_priced(resolve(model)):
+                found.append(model)
+    return found
+
+
+def warnings_of(budgets: Sequence[Budget]) -> dict[int, str]:
+    """By number, what these limits of money miss: models without a known price."""
+    dear = [budget for budget in budgets if budget.cost is not None]
+    if not dear:
+        return {}
+    flown = Mysis.objects.order_by("model").values_list("model", flat=True).distinct()
+    blind = unpriced(flown)
+    missed = {budget.pk: _of_budget(budget, blind) for budget in dear}
+    return {
+        pk: UNPRICED.format(models=", ".join(models))
+        for pk, models in missed.items()
+        if models
+    }
+
+
+def _of_budget(budget: Budget, models: Sequence[str]) -> list[str]:
+    """Which of these models fly under a budget, as `applying` has it."""
+    if not models:
+        return []
+    scope = Budget.Scope
+    if budget.scope == scope.PROVIDER:
+        return [model for model in models if budget.label in heads(model)]
+    under = Mysis.objects.filter(model__in=models)
+    if budget.scope == scope.MYSIS:
+        under = under.filter(budgets=budget)
+    elif budget.scope == scope.GROUP:
+        under = under.filter(group=budget.label)
+    elif budget.scope == scope.POLICY:
+        under = under.filter(policy=budget.policy_id)
+    return list(under.order_by("model").values_list("model", flat=True).distinct())
 
 
 def settle(taken: Sequence[Taken], used: Amount) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from agents import actions
-from agents.budgets import all_standings
+from agents.budgets import all_standings, warnings_of
 from agents.models import Budget, BudgetSpend
 from memory.admin.readonly import ReadOnlyAdmin
 
@@ -35,13 +35,18 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
         """Tokens and US dollars; a budget of each Mysis has no one sum."""
         [standing] = all_standings([row])
         spent = standing.spent
-        return f"{spent.tokens:,} tokens, ${spent.cost:,.4f}" if spent else "by Mysis"
+        said = f"{spent.tokens:,} tokens, ${spent.cost:,.4f}" if spent else "by Mysis"
+        return (
+            f"{said}. {missed}" if (missed := warnings_of([row]).get(row.pk)) else said
+        )
 
     def save_model(
         self, request: HttpRequest, obj: Budget, form: Any, change: bool
     ) -> None:
         """Save through the action: whom it held looks again."""
         actions.save_budget(budget=obj)
+        if missed := warnings_of([obj]).get(obj.pk):
+            messages.warning(request, missed)
 
     def delete_model(self, request: HttpRequest, obj: Budget) -> None:
         """Delete through the action."""

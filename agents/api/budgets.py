@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -11,7 +12,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from agents import actions
-from agents.budgets import Standing, all_standings
+from agents.budgets import Standing, all_standings, warnings_of
 from agents.models import Budget
 from memory.api.fields import MAX_ID, Body, Name, Whole
 from memory.api.pages import Page, Window, page_of
@@ -51,6 +52,12 @@ class BudgetOut(Schema):
     spent: Amounts | None
 
 
+class BudgetRead(BudgetOut):
+    """A limit with what it misses: models without a known price count as $0."""
+
+    warning: str | None
+
+
 class BudgetChange(Body):
     """What may change; null takes a limit away. At least one must stay."""
 
@@ -69,27 +76,26 @@ class BudgetIn(BudgetChange):
     scope: Scope
 
 
-@router.get("/budgets", response=Page[BudgetOut])
+@router.get("/budgets", response=Page[BudgetRead])
 def list_budgets(request: HttpRequest, window: Query[Window]) -> dict[str, Any]:
     """All budgets, with what is spent of them."""
     page = page_of(every_budget(), window)
-    found = [document(one) for one in all_standings(page["items"])]
-    return {"items": found, "next": page["next"]}
+    return {"items": _read(page["items"]), "next": page["next"]}
 
 
-@router.post("/budgets", response={201: BudgetOut})
+@router.post("/budgets", response={201: BudgetRead})
 def create_budget(request: HttpRequest, body: BudgetIn) -> Status[dict[str, Any]]:
     """Make a budget; it stops the next call that it has no room for."""
     return Status(201, _changed(Budget(), body))
 
 
-@router.get("/budgets/{reference}", response=BudgetOut)
+@router.get("/budgets/{reference}", response=BudgetRead)
 def read_budget(request: HttpRequest, reference: str) -> dict[str, Any]:
     """One budget, by number or name."""
     return _told(_budget(reference))
 
 
-@router.patch("/budgets/{reference}", response=BudgetOut)
+@router.patch("/budgets/{reference}", response=BudgetRead)
 def update_budget(
     request: HttpRequest, reference: str, body: BudgetChange
 ) -> dict[str, Any]:
@@ -125,8 +131,16 @@ def document(standing: Standing) -> dict[str, Any]:
 
 
 def _told(budget: Budget) -> dict[str, Any]:
-    [standing] = all_standings([budget])
-    return document(standing)
+    [found] = _read([budget])
+    return found
+
+
+def _read(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
+    missed = warnings_of(budgets)
+    return [
+        document(one) | {"warning": missed.get(one.budget.pk)}
+        for one in all_standings(budgets)
+    ]
 
 
 def _budget(reference: str) -> Budget:

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from agents import actions, budgets
 from agents.actions import ActionError
 from agents.budgets import NOTHING, Amount, BudgetSpentError
-from agents.models import Budget, BudgetSpend, Mysis
+from agents.models import Budget, BudgetSpend, Event, Mysis, Provider
 from agents.usage import today
 from memory.models import ContextPolicy
 from tests.factories import make_mysis
@@ -85,6 +85,53 @@ def test_money_is_limited_like_tokens():
     # Where no price is known: once the money is gone, not even a free call.
     with pytest.raises(BudgetSpentError):
         take(mysis, 1)
+
+
+@pytest.fixture
+def blind() -> Mysis:
+    """One whose model nobody knows a price of, beside others that have one."""
+    Provider.objects.create(name="lab", kind="openai", base_url="http://127.0.0.1:9/v1")
+    make_mysis(model="pilot")
+    make_mysis(model="lab:gpt-5-nano", group="red")
+    make_mysis(model="ollama:qwen3:4b")
+    return make_mysis(model="lab:our-own", group="blue")
+
+
+@pytest.mark.parametrize(
+    ("values", "warns"),
+    [
+        ({}, True),
+        ({"cost": None, "tokens": 5}, False),
+        ({"scope": "each"}, True),
+        ({"scope": "group", "label": "blue"}, True),
+        ({"scope": "group", "label": "red"}, False),
+        ({"scope": "provider", "label": "lab"}, True),
+        ({"scope": "provider", "label": "ollama"}, False),
+    ],
+)
+def test_a_limit_of_money_says_what_it_does_not_limit(
+    blind: Mysis, values: dict[str, Any], warns: bool
+):
+    budget = limit(**{"tokens": None, "cost": Decimal(1)} | values)
+    said = budgets.warnings_of([budget]).get(budget.pk, "")
+    assert ("No price is known of lab:our-own:" in said) is warns
+    assert "limit of tokens" in said or not warns
+
+
+def test_a_call_without_a_price_is_told_once(blind: Mysis, other_process: None):
+    limit(tokens=None, cost=Decimal(1))
+    take(make_mysis(model="pilot"), 10)
+    assert not Event.objects.filter(kind="error").exists()
+    for _ in range(2):
+        take(blind, 10)
+    told = Event.objects.get(kind="error")
+    assert (told.mysis_id, told.data["code"]) == (blind.pk, "unpriced")
+
+
+@pytest.fixture
+def other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has looked at no model yet."""
+    monkeypatch.setattr(budgets, "_looked_at", set())
 
 
 def test_a_budget_of_nothing_stops_everything():
@@ -227,6 +274,7 @@ def test_budgets_over_rest():
         "id": Budget.objects.get().pk, "name": "cap", "scope": "mysis",
         "target": "Ada", "period": "day", "tokens": 900, "cost": 0.5,
         "spent": {"tokens": 0, "cost": 0},
+        "warning": None,
     }  # fmt: skip
     take(Mysis.objects.get(), 100)
     changed = admin.patch("/budgets/cap", {"tokens": None, "period": "total"}).json()
@@ -236,6 +284,7 @@ def test_budgets_over_rest():
     moved = admin.patch("/budgets/cap", {"scope": "group", "target": "miners"}).json()
     assert (moved["scope"], moved["target"]) == ("group", "miners")
     assert viewer.get("/budgets").json()["items"] == [moved]
+    del moved["warning"]
     assert viewer.get("/fleet").json()["budgets"] == [moved]
     each = admin.post("/budgets", {"name": "e", "scope": "each", "tokens": 500}).json()
     assert (each["target"], each["spent"]) == (None, None)
