@@ -7,27 +7,38 @@ texts went through on their way in, and calls of secret tools stay hidden.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from django.apps import apps
 from django.conf import settings
-from django.db.models import F, Func, JSONField
+from django.db import connection
 
 from .models import Memory
 from .redaction import HIDDEN, clean_text
 
-NAMES = (
-    "jsonb_path_query_array(%(expressions)s, '$[*] ? (@.policy == \"secret\").name')"
-)
+VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
+NAMES = """
+SELECT tool->>'name' FROM agents_toolcatalogue, jsonb_array_elements(tools) AS tool
+WHERE url = %s AND tool->>'policy' = 'secret'
+"""
 
 
 def secret_tools() -> frozenset[str]:
     """The tools of the game whose calls nobody may read."""
-    names = Func(F("tools"), template=NAMES, output_field=JSONField())
-    rows = apps.get_model("agents", "ToolCatalogue").objects.annotate(names=names)
-    here = rows.filter(pk=settings.SPACEMOLT_MCP_URL)
-    found = here.values_list("names", flat=True).first() or []
-    return frozenset(name for name in found if isinstance(name, str))
+    url: str = settings.SPACEMOLT_MCP_URL
+    with connection.cursor() as cursor:
+        cursor.execute(VERSION, [url])
+        found = cursor.fetchone()
+    return _secret_of(url, found[0]) if found else frozenset()
+
+
+@lru_cache(maxsize=8)
+def _secret_of(url: str, version: datetime) -> frozenset[str]:
+    """Of one version of the game's tools: it is long, and searches are many."""
+    with connection.cursor() as cursor:
+        cursor.execute(NAMES, [url])
+        return frozenset(name for (name,) in cursor.fetchall() if name)
 
 
 def shown(row: Memory, secret: Collection[str]) -> Memory:

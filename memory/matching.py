@@ -45,6 +45,12 @@ SELECT id FROM (
   ORDER BY id DESC LIMIT %(walk)s
 ) AS row WHERE {WHERE} ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
+LAST_WALKED = """
+SELECT id FROM memory_memory
+WHERE (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
+  AND (%(before)s::bigint IS NULL OR id < %(before)s)
+ORDER BY id DESC OFFSET %(walk)s - 1 LIMIT 1
+"""
 # For the list of the pages to read: without room it is kept in part, and checked again.
 ROOM = "SET LOCAL work_mem = '32MB'"
 HOW_MANY = """
@@ -104,13 +110,18 @@ def _walk(wanted: Wanted, values: dict[str, Any]) -> int:
 
 
 def _without_index(wanted: Wanted, condition: str, values: dict[str, Any]) -> list[int]:
-    """First the newest rows; behind them all there are, in the order of the disk."""
+    """First the newest rows; then all that lie behind, in the order of the disk."""
+    limit = values["limit"]
     found = _backwards(wanted, condition, values | {"walk": LONGEST_WALK})
-    if len(found) == values["limit"]:
+    if len(found) == limit:
         return found
+    behind = _ids(LAST_WALKED, values | {"walk": LONGEST_WALK})
+    if not behind:
+        return found
+    rest = {"before": behind[0], "limit": limit - len(found)}
     with connection.cursor() as cursor:
         cursor.execute(ROOM)
-        return _ids(ALL.format(condition=condition), values)
+    return found + _ids(ALL.format(condition=condition), values | rest)
 
 
 def _backwards(wanted: Wanted, condition: str, values: dict[str, Any]) -> list[int]:

@@ -182,7 +182,7 @@ def test_a_word_is_found_however_common_the_planner_takes_it_for(
     common: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A walk that ends too early hands over to the index."""
-    monkeypatch.setattr(matching, "LONGEST_WALK", 10**9 if common else 0)
+    monkeypatch.setattr(matching, "LONGEST_WALK", 10**9 if common else 1)
     monkeypatch.setattr(matching, "MARGIN", 0)
     ada = make_mysis()
     old = [make_memory(ada, content="iron").pk for _ in range(3)]
