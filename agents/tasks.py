@@ -13,6 +13,7 @@ from procrastinate.contrib.django import app
 from .runtime import recovery, turn
 from .runtime.admission import admit
 from .runtime.crossing import step
+from .runtime.underway import underway
 from .scheduling import TURN_QUEUE, TURN_TASK
 from .tools.ageing import announce
 
@@ -22,7 +23,9 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
     """One turn of one Mysis, under its lock."""
     recovery.upkeep.keep()
     job_id = context.job.id
-    if job_id is not None:
+    if job_id is None:
+        return
+    with underway.job(job_id, context.job.worker_id):
         async with ThreadSensitiveContext():
             await step(announce, mysis_id)
             if await admit(mysis_id, job_id=job_id, trigger=trigger):

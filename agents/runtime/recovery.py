@@ -23,9 +23,11 @@ from procrastinate.jobs import Status
 from agents import scheduling
 from agents.actions import resume_broadcasts
 from agents.models import Mysis, Turn
+from agents.scheduling import TURN_TASK
 
 from .ending import rest
 from .records import close_open_turns
+from .underway import underway
 
 # Workers send a heartbeat every 5 s; after three missed ones it is gone.
 STALLED_SECONDS = 17.0
@@ -78,9 +80,30 @@ async def reconcile() -> None:
     for job in stalled:
         logger.warning("Job %s of a worker that is gone is taken up.", job.id)
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
+    await finish_forgotten(asyncio.get_running_loop().time())
     await database_sync_to_async(reschedule_lost)()
     await database_sync_to_async(close_left_open)()
     await database_sync_to_async(resume_broadcasts)()
+
+
+async def finish_forgotten(now: float) -> None:
+    """End jobs of this process's turns that are over, but not for the queue."""
+    doing = await database_sync_to_async(_doing)()
+    for job_id in underway.forgotten(doing, now):
+        logger.warning("Job %s was never ended: it is now.", job_id)
+        await app.job_manager.finish_job_by_id_async(
+            job_id=job_id, status=Status.FAILED, delete_job=True
+        )
+
+
+def _doing() -> list[int]:
+    """The turns that the queue believes to be in this process's hands."""
+    if not underway.workers:
+        return []
+    jobs = ProcrastinateJob.objects.filter(
+        status="doing", task_name=TURN_TASK, worker_id__in=underway.workers
+    )
+    return list(jobs.values_list("pk", flat=True))
 
 
 def reschedule_lost() -> int:

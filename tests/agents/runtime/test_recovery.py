@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from channels.db import database_sync_to_async as in_db
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents import actions
 from agents.models import Mysis, Turn
-from agents.runtime import records, recovery
+from agents.runtime import ending, records, recovery
+from agents.runtime.pacing import Ending
+from agents.runtime.underway import GRACE_SECONDS, Underway
 
 
 def running(name: str) -> Mysis:
@@ -79,3 +84,50 @@ def test_a_turn_of_a_dead_worker_ends_also_where_its_mysis_was_stopped(
     assert Turn.objects.get(pk=turn.turn_id).outcome == Turn.Outcome.STOPPED
     assert Turn.objects.get(pk=kept.turn_id).outcome is None
     assert recovery.close_left_open() == 0
+
+
+def job_of_a_live_worker(mysis: Mysis) -> tuple[int, int]:
+    """A job that is taken; its number and that of the worker, whose heart beats."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT worker_id FROM procrastinate_register_worker_v1()")
+        (worker_id,) = cursor.fetchone()
+        cursor.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s "
+            "WHERE id = %s",
+            [worker_id, mysis.next_job],
+        )
+    return mysis.next_job or 0, worker_id
+
+
+async def test_a_job_whose_end_was_not_written_holds_up_no_turn_for_ever(
+    transactional_db: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """The queue tries that write once, and its worker may live on."""
+    mine = Underway()
+    monkeypatch.setattr(recovery, "underway", mine)
+    mysis = await in_db(running)("Ada")
+    job_id, worker_id = await in_db(job_of_a_live_worker)(mysis)
+    left = ProcrastinateJob.objects.filter(pk=job_id)
+    with mine.job(job_id, worker_id):
+        turn = await in_db(begun)(mysis)
+        for now in (0.0, GRACE_SECONDS + 1):
+            await recovery.finish_forgotten(now)
+        assert await in_db(left.exists)(), "it is worked on"
+    ended = Ending(Turn.Outcome.DONE, acted=True)
+    await in_db(ending.finish)(turn, ended, seen=0)
+    await recovery.finish_forgotten(100.0)
+    await recovery.finish_forgotten(99.0 + GRACE_SECONDS)
+    assert await in_db(left.exists)(), "its end may be written yet"
+    await recovery.finish_forgotten(100.0 + GRACE_SECONDS)
+    assert not await in_db(left.exists)()
+    assert await in_db(recovery.reschedule_lost)() == 0, "its next turn waits already"
+
+
+async def test_the_jobs_of_other_workers_are_their_business(
+    transactional_db: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(recovery, "underway", Underway({-1}))
+    job_id, _ = await in_db(lambda: job_of_a_live_worker(running("Ada")))()
+    for now in (0.0, GRACE_SECONDS + 1):
+        await recovery.finish_forgotten(now)
+    assert await in_db(ProcrastinateJob.objects.filter(pk=job_id).exists)()
