@@ -15,7 +15,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-WINDOW = 12_000
+WINDOW = 32_000
 """Tokens that a request may have, at four bytes each."""
 
 BUSY, BROKEN, FULL = 0.02, 0.02, 0.005
