@@ -109,7 +109,7 @@ class ActionUnderWay(models.Model):
     tick = models.BigIntegerField(null=True, blank=True)
     asked_at = models.DateTimeField()
     done_at = models.DateTimeField(null=True, blank=True)
-    target = models.CharField(max_length=200, blank=True)
+    target = models.CharField(max_length=200, blank=True, db_default="")
     until = models.DateTimeField()
 
     class Meta:
