@@ -34,8 +34,9 @@ UNLESS_HIDDEN = """
 class Wanted:
     """What is looked for, and where.
 
-    Messages are what was said and what was said in calls. ``fts``: all words of a websearch-syntax query, in any language without stemming;
-    ``stem`` takes English words by their stems, so that "mining" finds "mined".
+    Content is what was said, also in calls. ``fts``: all words of a websearch-syntax
+    query, in any language without stemming; ``stem`` takes English words by their
+    stems, so that "mining" finds "mined".
     ``exact``: the query letter for letter and without wildcards, upper and lower case
     told apart unless ``ignore_case`` (W10, A8). Results of ``secret`` tools are never
     matches (A11).
