@@ -1,0 +1,152 @@
+"""Every strategy, also where it acts on small logs, and what it is asked with."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from memory.context import registry
+from memory.context.assemble import assemble
+from memory.context.text import clean
+from memory.context.types import (
+    Assembly,
+    AssemblyRequest,
+    Budget,
+    Compaction,
+    Message,
+    Summary,
+)
+from tests.context.histories import (
+    Log,
+)
+
+STRATEGIES = registry.names()
+PINS = ("never attack miners", "report to Ada-7")
+ROOMY = Budget(10_000_000, 0)
+STATE = "## Current Game State\n\n" + "- Fuel: 60/100\n" * 40
+
+#: Together more than 10,000 logs. For a long run:
+#: CONTEXT_EXAMPLES=2000 pytest tests/context
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "60"))
+fast = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+slow = settings(fast, max_examples=EXAMPLES // 5)
+
+#: Options under which a strategy acts on small logs as on large ones by default.
+EAGER: dict[str, dict[str, object]] = {
+    "mask:eager": {"keep_results": 1, "min_tokens": 3, "batch_fraction": 0.0},
+    "summary:eager": {"threshold": 1, "keep_recent": 1, "max_summary_tokens": 1},
+    "tiered:eager": {
+        "keep_results": 1,
+        "min_tokens": 3,
+        "batch_fraction": 0.0,
+        "keep_recent": 1,
+        "max_summary_tokens": 1,
+        "hi": 0.000_01,
+        "lo": 0.0,
+    },
+    "coalesced:eager": {"println_limit": 1, "tool_call_limit": 0},
+    "summary:two": {"threshold": 1, "keep_recent": 0, "max_summary_tokens": 1},
+}
+CASES = (*STRATEGIES, *EAGER)
+every_strategy = pytest.mark.parametrize("strategy", CASES)
+every_dialect = pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+
+
+def render_state(max_bytes: int) -> str:
+    lines, size = [], 0
+    for line in STATE.splitlines(keepends=True):
+        size += len(line)
+        if size > max_bytes:
+            break
+        lines.append(line)
+    return "".join(lines)
+
+
+budgets = st.one_of(
+    st.just(ROOMY),
+    st.builds(Budget, st.integers(0, 900), st.integers(0, 60)),
+    st.builds(Budget, st.integers(300, 4_000), st.just(100)),
+)
+summaries = st.builds(
+    Summary,
+    st.integers(0, 40),
+    st.sampled_from(["Iron is at A-1.", "採掘 \ud800", "", "word " * 200]),
+    st.integers(1, 3),
+)
+requests = st.fixed_dictionaries(
+    {
+        "system": st.sampled_from([None, None, "You are Ada.", "", " ", "odd \ud800"]),
+        "pins": st.sampled_from([(), (), PINS]),
+        "budget": budgets,
+        "counter": st.sampled_from(["estimate", "chars"]),
+        "render_state": st.sampled_from([None, render_state]),
+        "tools_tokens": st.sampled_from([0, 0, 25]),
+        "tool_policy": st.just({"login": "secret"}),
+        "summary": st.one_of(st.none(), summaries),
+        "compaction": st.sampled_from(
+            [
+                Compaction(),
+                Compaction(reported_tokens=10**7, reported_through=3, prompt="Sum up."),
+                Compaction(breaker_open=True),
+                Compaction(cooling_turns=2),
+                Compaction(failure="timeout"),
+            ]
+        ),
+    }
+)
+
+
+def window_options(strategy: str, size: int) -> dict[str, object]:
+    names = {spec.name for spec in registry.option_specs(name_of(strategy))}
+    return {"window": size} if "window" in names else {}
+
+
+def name_of(case: str) -> str:
+    return case.partition(":")[0]
+
+
+def options_of(case: str) -> dict[str, object]:
+    return EAGER.get(case, {})
+
+
+def build(log: Log, strategy: str, **more: Any) -> tuple[AssemblyRequest, Assembly]:
+    """The view by a strategy, eager where the case says so."""
+    more["options"] = {**options_of(strategy), **more.get("options", {})}
+    request = AssemblyRequest(log.done(), strategy=name_of(strategy), **more)
+    return request, assemble(request)
+
+
+def sendable(message: Message, dialect: str) -> bool:
+    text = clean(message.content)
+    return bool(text.strip() if dialect == "anthropic" else text)
+
+
+def newest_order(messages: tuple[Message, ...], dialect: str) -> Message | None:
+    orders = [
+        message
+        for message in messages
+        if message.role in ("user", "system")
+        and message.origin in ("human", "broadcast")
+        and sendable(message, dialect)
+    ]
+    return orders[-1] if orders else None
+
+
+def newest_head(messages: tuple[Message, ...], dialect: str) -> Message | None:
+    heads = [
+        message
+        for message in messages
+        if message.role != "tool"
+        and message.origin != "prompt"
+        and (message.tool_calls or sendable(message, dialect))
+        and (message.tool_calls or not message.pinned or not message.content.strip())
+    ]
+    return heads[-1] if heads else None

@@ -1,0 +1,133 @@
+"""What becomes of a view while its log grows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from memory.context.types import (
+    Summary,
+)
+from tests.context.cases import (
+    CASES,
+    ROOMY,
+    build,
+    fast,
+    name_of,
+    newest_head,
+    summaries,
+    window_options,
+)
+from tests.context.histories import (
+    Log,
+    histories,
+)
+
+
+@pytest.mark.parametrize(
+    "strategy", [case for case in CASES if name_of(case) != "coalesced"]
+)
+@fast
+@given(histories(), st.one_of(st.none(), summaries), st.data())
+def test_appending_keeps_the_prefix(
+    strategy: str, log: Log, summary: Summary | None, data: st.DataObject
+) -> None:
+    """I25: without a compaction, a longer log begins as the shorter one did."""
+    options = window_options(strategy, 10_000)
+    if summary is not None:  # none that was asked for covers the newest unit
+        newest = newest_head(log.done(), "openai")
+        most = newest.id - 1 if newest is not None else 0
+        summary = replace(summary, through_id=min(summary.through_id, most))
+    more: dict[str, Any] = {"budget": ROOMY, "options": options, "summary": summary}
+    _, before = build(log, strategy, **more)
+    assume(before.messages)
+    log.user(data.draw(st.sampled_from(["Go on.", "次"])))
+    _, after = build(log, strategy, **more)
+    for event in ("masked", "superseded") if strategy != "snapshot-window" else ():
+        assume(after.stats[event] == before.stats[event])
+    tail = {entry.position for entry in before.synthetic if entry.kind == "nudge"}
+    stable = [m for i, m in enumerate(before.messages) if i not in tail]
+    assert after.messages[: len(stable)] == stable
+
+
+@pytest.mark.parametrize("strategy", ["summary:eager", "summary:two", "tiered:eager"])
+@fast
+@given(histories(), st.integers(1, 5))
+def test_summaries_cover_everything_once(strategy: str, log: Log, step: int) -> None:
+    """I22: spans follow one another, and what is told in one was in its request."""
+    rows = [
+        replace(row, content=f"{row.content} #{row.id}#", pinned=row.pinned)
+        for row in log.done()
+    ]
+    known: Summary | None = None
+    told, reduced = "", set[int]()
+    for end in range(step, len(rows) + step, step):
+        part = Log(rows[:end])
+        _, result = build(part, strategy, budget=ROOMY, summary=known)
+        shown = [entry.kind for entry in result.synthetic].count("summary")
+        assert shown == (known is not None and result.messages != [])
+        for line in result.ledger:
+            if line.disposition in ("masked", "superseded", "truncated"):
+                reduced.add(line.id)  # a tier before: it is told as a note, or not
+            if line.disposition == "summarized":
+                assert f"#{line.id}#" in told or line.id in reduced
+                assert known is not None
+                assert line.id <= known.through_id
+        wanted = result.summary_wanted
+        if wanted is None:
+            continue
+        first = known.through_id if known is not None else 0
+        assert first < wanted.first_id <= wanted.last_id <= rows[:end][-1].id
+        stored = {row.id for row in rows[:end]}
+        assert {wanted.first_id, wanted.last_id} <= stored
+        request = json.dumps(wanted.request)
+        assert request.count("[Summary ") == (known is not None)
+        told += request
+        generation = known.generation + 1 if known is not None else 1
+        known = Summary(wanted.last_id, "Told.", generation)
+
+
+#: Where the part of the coalesced message begins that a turn may change.
+CHANGING = ("\n\n;; Tool calls made:", "\n\n;; Output:", "\n\n;; Error:")
+FIXED: dict[str, Any] = {
+    "mission": "Mine iron.",
+    "tools": {"mine": "n:int -> ore"},
+    "data": {"map": [1, 2]},
+    "definitions": {"home": "sol"},
+}
+
+
+@fast
+@given(histories(), st.integers(0, 3), st.booleans())
+def test_a_coalesced_message_keeps_its_prefix(
+    log: Log, limit: int, is_error: bool
+) -> None:
+    """I25 for `coalesced`: a turn without a new order changes nothing before the calls.
+
+    A new order stands after the mission, so it moves all behind that (I17, A28).
+    While there are fewer calls than are shown, their lines only grow as well.
+    """
+    more: dict[str, Any] = {"budget": ROOMY, "system": "You are Ada.", **FIXED}
+    _, before = build(log, "coalesced", options={"tool_call_limit": limit}, **more)
+    log.turn("mine", "ore", is_error=is_error)
+    _, after = build(log, "coalesced", options={"tool_call_limit": limit}, **more)
+    assume(before.messages)
+    assert after.messages[0] == before.messages[0]
+    one, two = (result.messages[1]["content"] for result in (before, after))
+    assert two.startswith(stable_part(one))
+    assert 'home                             ; = "sol"' in stable_part(one)
+    if after.stats["compression"]["tool_calls_total"] <= limit:
+        calls = one[len(stable_part(one)) :].partition("\n\n;; Output:")[0]
+        if calls.startswith(CHANGING[0]):
+            assert two.startswith(stable_part(one) + calls.partition(CHANGING[2])[0])
+
+
+def stable_part(text: str) -> str:
+    begin = text.index(";; === user/")
+    ends = [text.find(mark, begin) for mark in CHANGING]
+    return text[: min((end for end in ends if end >= 0), default=len(text))]
