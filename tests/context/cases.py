@@ -20,9 +20,7 @@ from memory.context.types import (
     Message,
     Summary,
 )
-from tests.context.histories import (
-    Log,
-)
+from tests.context.histories import Log
 
 STRATEGIES = registry.names()
 PINS = ("never attack miners", "report to Ada-7")

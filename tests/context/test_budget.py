@@ -6,8 +6,8 @@ import pytest
 
 from memory.context import registry
 from memory.context.types import Budget
+from tests.context.cases import render_state
 from tests.context.histories import Log
-from tests.context.test_invariants import render_state
 from tests.context.views import fate, kinds, line, sent, text_of, view
 
 #: All there are.

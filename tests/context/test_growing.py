@@ -10,9 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory.context.types import (
-    Summary,
-)
+from memory.context.types import Summary
 from tests.context.cases import (
     CASES,
     ROOMY,
@@ -23,10 +21,7 @@ from tests.context.cases import (
     summaries,
     window_options,
 )
-from tests.context.histories import (
-    Log,
-    histories,
-)
+from tests.context.histories import Log, histories
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 from memory.context.assemble import assemble
 from memory.context.documents import parse_request, result_document
-from memory.context.types import (
-    Budget,
-    Message,
-)
+from memory.context.types import Budget, Message
 from tests.context import checks
 from tests.context.cases import (
     PINS,

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 from memory.context.documents import result_document
 from memory.context.text import clean
-from memory.context.types import (
-    Assembly,
-    Budget,
-)
+from memory.context.types import Assembly, Budget
 from tests.context import checks
 from tests.context.cases import (
     CASES,
@@ -29,11 +26,7 @@ from tests.context.cases import (
     requests,
     window_options,
 )
-from tests.context.histories import (
-    SECRET,
-    Log,
-    histories,
-)
+from tests.context.histories import SECRET, Log, histories
 
 
 @every_dialect

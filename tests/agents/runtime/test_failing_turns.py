@@ -1,0 +1,163 @@
+"""Turns that are stopped, or that the provider or the game lets fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from pytest_django import Settings
+
+from agents import actions, events
+from agents.game.sandbox.testing import SandboxServer
+from agents.models import Mysis, Turn
+from agents.runtime import answers, records
+from agents.runtime.turn import take_turn
+from memory.models import ContextPolicy, Memory, SentContext
+from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
+
+from .conftest import fly, refreshed
+from .logs import assert_paired, in_db, log
+
+
+async def test_a_stop_aborts_a_call_in_flight(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    waiting = Reply(body=completion("too late"), wait=provider.arrived.__class__())
+    provider.answers.append(waiting)
+    row = await refreshed(eve)
+    assert row.next_job
+    turn = asyncio.create_task(take_turn(eve.pk, job_id=row.next_job, trigger="start"))
+    assert await asyncio.to_thread(provider.arrived.wait, 20)
+    await in_db(actions.stop_mysis)(mysis=eve, by="test")
+    async with asyncio.timeout(10):
+        await turn
+    assert waiting.wait is not None
+    waiting.wait.set()
+    assert (await in_db(Turn.objects.get)()).outcome == "stopped"
+    assert (await refreshed(eve)).state == "stopped"
+    assert await in_db(log)(eve) == []
+
+
+async def test_a_stop_during_an_action_leaves_no_call_open(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    register = call("register", '{"username": "Eve", "empire": "solarian"}')
+    provider.answer(completion(None, tool_calls=[register]))
+    provider.answer(
+        completion(
+            None, tool_calls=[call("undock", "{}", "a"), call("dock", "{}", "b")]
+        )
+    )
+    row = await refreshed(eve)
+    assert row.next_job
+    turn = asyncio.create_task(take_turn(eve.pk, job_id=row.next_job, trigger="start"))
+    await asyncio.to_thread(sandbox.wait_until_held)
+    await in_db(actions.stop_mysis)(mysis=eve, by="test")
+    async with asyncio.timeout(10):
+        await turn
+    rows = await in_db(log)(eve)
+    assert_paired(rows)
+    assert rows[-1].content == records.INTERRUPTED
+    assert rows[-1].is_error
+
+
+async def test_an_unknown_model_errors_at_once_with_the_remedy(
+    ada: Mysis, sandbox: SandboxServer
+):
+    await in_db(Mysis.objects.filter(pk=ada.pk).update)(model="nosuch:model")
+    flown = await fly(ada)
+    assert flown.state == "errored"
+    assert "nosuch" in flown.last_error
+    assert flown.next_job is None
+    kinds = [item["kind"] for item in await in_db(events.read_after)(0)]
+    assert "error" in kinds
+    assert (await in_db(Turn.objects.get)()).outcome == "errored"
+
+
+async def test_a_refused_request_errors_and_says_what_the_provider_said(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    provider.refuse(401, "Incorrect API key provided.")
+    flown = await fly(eve)
+    assert flown.state == "errored"
+    assert "Incorrect API key" in flown.last_error
+
+
+async def test_a_busy_provider_is_asked_again_later(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    provider.refuse(429, "Slow down.", Retry_After="7")
+    flown = await fly(eve)
+    assert (flown.state, flown.failures) == ("running", 1)
+    assert flown.wake_at is not None
+    turn = await in_db(Turn.objects.get)()
+    assert turn.finished_at is not None
+    assert (flown.wake_at - turn.finished_at).total_seconds() > 6
+    # What comes meanwhile waits for it too.
+    await in_db(actions.send_message)(mysis=flown, text="Well?", by="operator:x")
+    assert (await refreshed(flown)).wake_at == flown.wake_at
+    provider.answer(completion("Back."))
+    assert (await fly(flown, "retry")).failures == 0
+    assert "Well?" in str(provider.messages)
+
+
+async def test_a_game_that_is_down_ends_errored_with_the_remedy(
+    ada: Mysis, settings: Settings
+):
+    settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:9/mcp"
+    settings.ZOEA_ERRORED_AFTER = 2
+    flown = await fly(ada)
+    assert (flown.state, flown.failures) == ("running", 1)
+    assert "127.0.0.1:9" in flown.last_error
+    assert "try again" in flown.activity
+    flown = await fly(flown, "retry")
+    assert flown.state == "errored"
+    assert "127.0.0.1:9" in flown.last_error
+    assert await in_db(Memory.objects.count)() == 0
+    outcomes = await in_db(lambda: {t.outcome for t in Turn.objects.all()})()
+    assert outcomes == {"errored"}
+
+
+async def test_odd_characters_in_a_refusal_do_not_loop(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    provider.refuse(400, "context \x00 too \ud800 long")
+    flown = await fly(eve)
+    assert flown.state == "errored"
+    assert "too" in flown.last_error
+
+
+async def test_too_many_calls_in_one_answer_are_refused_not_lost(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    many = [call("get_version", "{}", f"c{n}") for n in range(answers.MOST_CALLS + 9)]
+    provider.answer(completion(None, tool_calls=many))
+    provider.answer(completion("Enough."))
+    await fly(eve)
+    rows = await in_db(log)(eve)
+    assert_paired(rows)
+    refused = [r for r in rows if "too_many_calls" in r.content]
+    assert len(refused) == 9
+    assert all(row.is_error for row in refused)
+    assert "too_many_calls" in json.dumps(provider.requests[-1]["messages"])
+
+
+async def test_a_strategy_that_fails_is_told_once(
+    eve: Mysis, provider: FakeProvider, sandbox: SandboxServer
+):
+    """The window stands in, and the operator hears of it, but not at every call."""
+
+    def gone() -> None:
+        # As after an upgrade that took a plug-in away.
+        policy = ContextPolicy.objects.create(name="gone", strategy="gone")
+        Mysis.objects.filter(pk=eve.pk).update(policy=policy)
+
+    await in_db(gone)()
+    for _ in range(2):
+        provider.answer(completion("Aye."))
+        await fly(eve)
+    kept = await in_db(lambda: list(SentContext.objects.all()))()
+    assert {context.stats["status"] for context in kept} == {"fallback_used"}
+    told = await in_db(events.read_after)(0, kinds=["error"])
+    assert len(told) == 1
+    assert "gone" in told[0]["data"]["detail"]
