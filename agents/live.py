@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,12 +26,17 @@ from .hints import CHANNEL, connection_parameters
 POLL = 1.0
 BATCH = 500
 RECONNECT = 1.0
+#: Events that viewers are offered in one go.
+AT_ONCE = 50
+LONGEST_REST = 0.2
 
 NEWEST = (
     "SELECT xid, id FROM agents_event "
     "WHERE xid < txid_snapshot_xmin(txid_current_snapshot()) "
     "ORDER BY xid DESC, id DESC LIMIT 1"
 )
+
+Row = tuple[Position, Item]
 
 logger = logging.getLogger(__name__)
 
@@ -41,30 +47,52 @@ class ViewerOverflowError(Exception):
 
 @dataclass(eq=False)
 class Viewer:
-    """One reader of the stream: ``queue`` holds what came after ``position``."""
+    """One reader of the stream: ``queue`` holds what came after ``position``.
+
+    ``straight`` may take events at once, while the reader waits with nothing in hand,
+    and tells how many it took: to wake a task for each event of each viewer costs more
+    than to send it.
+    """
 
     position: Position
     maxsize: int
-    queue: asyncio.Queue[tuple[Position, Item]] = field(init=False)
+    queue: asyncio.Queue[Row] = field(init=False)
     overflowed: bool = False
+    straight: Callable[[Sequence[Row]], int] | None = None
+    waiting: bool = False
 
     def __post_init__(self) -> None:
         self.queue = asyncio.Queue(self.maxsize)
 
-    def offer(self, row: tuple[Position, Item]) -> None:
-        """Take one event, or note that there was no room."""
+    def offer(self, rows: Sequence[Row]) -> None:
+        """Take events, or note that there was no room."""
         if self.overflowed:
             return
+        if self.waiting and self.queue.empty():
+            rows = rows[self._take_straight(rows) :]
         try:
-            self.queue.put_nowait(row)
+            for row in rows:
+                self.queue.put_nowait(row)
         except asyncio.QueueFull:
             self.overflowed = True
 
-    async def next(self) -> tuple[Position, Item]:
+    async def next(self) -> Row:
         """The next event; raises ViewerOverflowError when some were missed."""
         if self.overflowed and self.queue.empty():
             raise ViewerOverflowError
-        return await self.queue.get()
+        self.waiting = True
+        try:
+            return await self.queue.get()
+        finally:
+            self.waiting = False
+
+    def _take_straight(self, rows: Sequence[Row]) -> int:
+        try:
+            return self.straight(rows) if self.straight is not None else 0
+        except Exception:
+            # One viewer's fault is not to keep the events from the others.
+            logger.exception("A viewer failed to take events at once.")
+            return 0
 
 
 class Hub:
@@ -137,16 +165,21 @@ class Hub:
     async def _drain(self, database: psycopg.AsyncConnection[Any]) -> None:
         while True:
             rows = await self._read(database)
-            for row in rows:
-                self._position = row[0]
-                for viewer in self._viewers:
-                    viewer.offer(row)
+            for start in range(0, len(rows), AT_ONCE):
+                await self._offer(rows[start : start + AT_ONCE])
             if len(rows) < BATCH:
                 return
 
-    async def _read(
-        self, database: psycopg.AsyncConnection[Any]
-    ) -> list[tuple[Position, Item]]:
+    async def _offer(self, rows: Sequence[Row]) -> None:
+        begun = time.monotonic()
+        self._position = rows[-1][0]
+        for viewer in tuple(self._viewers):
+            viewer.offer(rows)
+        # As long as that took, all else of this loop has its turn. Where it took long,
+        # events gather meanwhile, and several in one go cost hardly more than one.
+        await asyncio.sleep(min(time.monotonic() - begun, LONGEST_REST))
+
+    async def _read(self, database: psycopg.AsyncConnection[Any]) -> list[Row]:
         wanted = events.parameters(self._position, None, (), BATCH)
         cursor = await database.execute(events.READ, wanted)
         return [events.item_of(row) for row in await cursor.fetchall()]
@@ -179,14 +212,27 @@ async def stream_after(
     *,
     mysis_id: int | None = None,
     kinds: frozenset[str] = frozenset(),
+    straight: Callable[[Sequence[Item]], int] | None = None,
 ) -> AsyncIterator[Item]:
     """Everything after the event ``after``, then live; no gap, no repeat.
 
     ``viewer`` must have been subscribed before: the log is read up to its
     position, the queue holds the rest. Raises ViewerOverflowError when the
-    consumer of this iterator was too slow for the live part.
+    consumer of this iterator was too slow for the live part. What ``straight`` takes,
+    while this waits for the next event, does not come out of it.
     """
     start = await database_sync_to_async(events.position_of)(after)
+
+    def done(rows: Sequence[Row]) -> int:
+        asked = [
+            (number, item)
+            for number, (place, item) in enumerate(rows)
+            if place > start and wanted(item, mysis_id, kinds)
+        ]
+        taken = straight([item for _, item in asked]) if straight and asked else 0
+        return asked[taken][0] if taken < len(asked) else len(rows)
+
+    viewer.straight = done
     async for item in _backlog(start, viewer.position, mysis_id, kinds):
         yield item
     while True:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import random
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from channels.db import database_sync_to_async
 
 from agents import events
 from agents.events import Item, Kind
-from agents.live import Hub, Viewer, ViewerOverflowError, stream_after
+from agents.live import Hub, Row, Viewer, ViewerOverflowError, stream_after
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -96,6 +97,55 @@ def test_an_overflowed_viewer_takes_no_more():
     viewer = Viewer(events.START, 1)
     item = events.Item(id=1, kind="error", at="", mysis=None, data={})
     for n in range(3):
-        viewer.offer((events.Position(n, n), item))
+        viewer.offer([(events.Position(n, n), item)])
     assert viewer.overflowed
     assert viewer.queue.qsize() == 1
+
+
+async def test_events_that_go_straight_keep_their_order_and_come_once(hub):
+    """Some are taken at once, some wait for a reader who is busy: one order."""
+    dice = random.Random(3)  # noqa: S311
+    seen: list[int] = []
+    end = asyncio.Event()
+    straight = 0
+
+    def take_some(items: Sequence[Item]) -> int:
+        nonlocal straight
+        number = dice.randint(0, len(items))
+        seen.extend(item["data"]["n"] for item in items[:number])
+        straight += number
+        if seen and seen[-1] == 59:
+            end.set()
+        return number
+
+    viewer = await hub.subscribe()
+
+    async def read() -> None:
+        async for item in stream_after(0, viewer, mysis_id=1, straight=take_some):
+            seen.append(item["data"]["n"])
+            await asyncio.sleep(0)
+            if seen[-1] == 59:
+                end.set()
+
+    reading = asyncio.create_task(read())
+    for n in range(0, 59, 2):
+        await append(n, mysis_id=1)
+        await append(1000, mysis_id=2)
+        await append(n + 1, mysis_id=1)
+    async with asyncio.timeout(10):
+        await end.wait()
+    reading.cancel()
+    assert seen == list(range(60))
+    assert 0 < straight < 60
+
+
+async def test_a_viewer_that_fails_to_take_events_at_once_has_them_queued():
+    def broken(rows: Sequence[Row]) -> int:
+        raise RuntimeError("the transport is gone")
+
+    viewer = Viewer(events.START, 2, straight=broken)
+    item = events.Item(id=1, kind="error", at="", mysis=None, data={})
+    reading = asyncio.create_task(viewer.next())
+    await asyncio.sleep(0)
+    viewer.offer([(events.Position(1, 1), item)])
+    assert await reading == (events.Position(1, 1), item)
