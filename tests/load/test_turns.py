@@ -21,6 +21,7 @@ def found(**changed: Any) -> dict[str, Any]:
         "game times": 1.0,
     }
     given = {"turns": [turn] * 9, "crossing": 0.001, "per_second": 20.0, "busy": 0.8}
+    given["lengths"] = {"100": [turn] * 5, "1000000": [turn] * 5}
     return given | {"late": [0.1] * 94 + [0.5] * 6} | changed
 
 

@@ -3,7 +3,8 @@
 A program of its own, as Django is set up once in a process. It writes a line for each
 step and the result as JSON in the last one; see ``turns``. One Mysis alone shows where
 the time of a turn goes; sixteen at once what one worker process carries; and a whole
-fleet at the game's own pace, on a worker as ``up`` starts it, how late turns begin.
+fleet at the game's own pace, on two workers as ``up`` starts them, how late turns
+begin.
 """
 
 from __future__ import annotations
@@ -31,9 +32,23 @@ from .surroundings import ROOT
 
 ALONE, TOGETHER, FLEET = 1, 16, 200
 ALONE_TURNS = 60
+LENGTHS, LONG_TURNS = (100, 10_000, 1_000_000), 25
 TOGETHER_SECONDS = 20.0
 WARM_SECONDS, FLEET_SECONDS = 60.0, 60.0
 QUICK_TICK, TICK = 1.0, 10.0
+# Half orders of the game's size, half answers; all older than what turns add.
+LENGTHEN = """
+INSERT INTO memory_memory (mysis_id, role, origin, sender, content, reasoning,
+  signature, tool_calls, tool_call_id, tool_name, args, is_error, pending, tokens,
+  created_at)
+SELECT %(mysis)s, CASE WHEN n %% 2 = 0 THEN 'user' ELSE 'assistant' END,
+  CASE WHEN n %% 2 = 0 THEN 'human' ELSE 'agent' END, '',
+  'line ' || n || ' of a long history: ' || md5(n::text), '', '', '[]', '', '', '{}',
+  false, false, 20, now()
+FROM generate_series(1, %(rows)s - (
+  SELECT count(*) FROM memory_memory WHERE mysis_id = %(mysis)s
+)) AS n
+"""
 DUE = """
 SELECT extract(epoch FROM turn.started_at - coalesce(job.scheduled_at, deferred.at))
 FROM agents_turn AS turn
@@ -59,7 +74,7 @@ def main() -> None:
             say("Taking turns one after another")
             found = asyncio.run(quick())
         say(f"Letting {FLEET} Myses fly at {TICK:g} s a tick")
-        with game(TICK), worker():
+        with game(TICK), worker(), worker():
             found["late"] = fly()
         say(json.dumps(found))
 
@@ -148,6 +163,11 @@ async def quick() -> dict[str, Any]:
     crossing = await _crossing()
     [alone] = await sync_to_async(made)(ALONE, "Alone")
     single = [await one_turn(alone) for _ in range(ALONE_TURNS)][5:]
+    lengths = {}
+    for rows in LENGTHS:
+        say(f"Taking turns after {rows:,} memories")
+        await sync_to_async(lengthen)(alone, rows)
+        lengths[rows] = [await one_turn(alone) for _ in range(LONG_TURNS)]
     say("Taking turns of sixteen at once")
     several = await sync_to_async(made)(TOGETHER, "Of many")
     until = time.perf_counter() + TOGETHER_SECONDS
@@ -160,6 +180,7 @@ async def quick() -> dict[str, Any]:
     return {
         "crossing": crossing,
         "turns": single,
+        "lengths": lengths,
         "per_second": sum(counts) / seconds,
         "busy": busy,
     }
@@ -221,6 +242,28 @@ async def one_turn(mysis: int) -> Parts:
     parts["whole"] = time.perf_counter() - begun
     _parts.set(None)
     return parts
+
+
+def lengthen(mysis: int, rows: int) -> None:
+    """Make a history so long, with a summary that tells what is old, as in a long game."""
+    from django.db import connection
+
+    from memory.models import HistorySummary, Memory
+
+    with connection.cursor() as cursor:
+        cursor.execute(LENGTHEN, {"mysis": mysis, "rows": rows})
+        cursor.execute("ANALYZE memory_memory")
+    newest = Memory.objects.filter(mysis=mysis).order_by("-pk").values_list("pk")[0][0]
+    HistorySummary.objects.filter(mysis=mysis).delete()
+    HistorySummary.objects.create(
+        mysis_id=mysis,
+        first_id=1,
+        through_id=newest,
+        generation=1,
+        text="Much was done.",
+        status=HistorySummary.Status.ACTIVE,
+        history_hash="",
+    )
 
 
 def woken(row: Any) -> Any:

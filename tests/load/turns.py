@@ -13,7 +13,7 @@ from typing import Any
 from .figures import Aim, Figure
 from .growth import last_line
 
-STEPS = 6
+STEPS = 9
 PROGRAM = [sys.executable, "-W", "ignore", "-m", "tests.load.turning"]
 OVERHEAD_TARGET = 0.025
 LATE_TARGET = 1.0
@@ -29,6 +29,7 @@ def figures_of(found: Mapping[str, Any]) -> list[Figure]:
     """The figures of what was measured."""
     return [
         *_turn(found["turns"], found["crossing"]),
+        *_growth(found["lengths"]),
         Figure(
             "turns of one worker process",
             found["per_second"],
@@ -50,7 +51,7 @@ def _turn(turns: Sequence[Mapping[str, float]], crossing: float) -> list[Figure]
     def middle(part: str) -> float:
         return statistics.median(turn.get(part, 0.0) for turn in turns)
 
-    beside = statistics.median(map(overhead, turns))
+    beside = _middle(turns)
     ways = middle("database times")
     calls = middle("model times")
     return [
@@ -80,6 +81,28 @@ def _turn(turns: Sequence[Mapping[str, float]], crossing: float) -> list[Figure]
     ]
 
 
+def _growth(lengths: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Figure]:
+    """What turns cost after long histories, beside a short one."""
+    costs = {int(rows): _middle(turns) for rows, turns in lengths.items()}
+    short = min(costs)
+    return [
+        Figure(
+            f"a turn after {rows:,} memories (median)",
+            cost * 1000,
+            "ms",
+            baseline=costs[short] * 1000,
+            baseline_is=f"after {short:,}",
+            note="beside model and game",
+        )
+        for rows, cost in sorted(costs.items())
+        if rows != short
+    ]
+
+
+def _middle(turns: Sequence[Mapping[str, float]]) -> float:
+    return statistics.median(map(overhead, turns))
+
+
 def _late(late: Sequence[float]) -> list[Figure]:
     if not late:
         raise RuntimeError("No turn of the whole fleet began.")
@@ -93,6 +116,6 @@ def _late(late: Sequence[float]) -> list[Figure]:
             baseline_is="the median of the same run",
             target=LATE_TARGET * 1000,
             aim=Aim.BELOW,
-            note=f"200 Myses, 10 s ticks, one worker, {len(late)} turns",
+            note=f"200 Myses, 10 s ticks, two workers, {len(late)} turns",
         )
     ]
