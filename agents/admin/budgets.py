@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -25,6 +26,15 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
     fields = ("name", "scope", "mysis", "policy", "label", "period", "tokens", "cost")
     ordering = ("name",)
 
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """The list, with what was spent read for all its rows at once."""
+        found = super().get_changelist_instance(request)
+        rows = list(found.result_list)
+        for row, standing in zip(rows, all_standings(rows), strict=True):
+            row.told = standing.spent
+        found.result_list = rows
+        return found
+
     @admin.display(description="of")
     def whom(self, row: Budget) -> str:
         """The Mysis, group, policy or provider."""
@@ -33,8 +43,7 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
     @admin.display(description="spent, calls under way included")
     def spent(self, row: Budget) -> str:
         """Tokens and US dollars; a budget of each Mysis has no one sum."""
-        [standing] = all_standings([row])
-        spent = standing.spent
+        spent = getattr(row, "told", None) or all_standings([row])[0].spent
         said = f"{spent.tokens:,} tokens, ${spent.cost:,.4f}" if spent else "by Mysis"
         return (
             f"{said}. {missed}" if (missed := warnings_of([row]).get(row.pk)) else said

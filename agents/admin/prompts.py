@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -80,18 +81,24 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
     list_display = ("name", "version", "users", "created_at")
     search_fields = ("name", "versions__text")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Prompt]:
+        """With the newest version's number and the users, by two queries for all."""
+        rows = super().get_queryset(request)
+        newest = PromptVersion.objects.filter(prompt=OuterRef("pk")).order_by("-number")
+        number = Subquery(newest.values("number")[:1])
+        return rows.annotate(newest=number).prefetch_related("myses")
+
     @admin.display(description="version")
     def version(self, row: Prompt) -> int:
         """The number of the current version."""
-        current = row.current
-        return current.number if current else 0
+        return getattr(row, "newest", None) or 0
 
     @admin.display(description="used by")
     def users(self, row: Prompt) -> str:
         """The Myses that are sent it."""
         if row.name == SUMMARY_PROMPT_NAME:
             return "every summary"
-        names = list(row.myses.order_by("name").values_list("name", flat=True)[:6])
+        names = sorted(mysis.name for mysis in row.myses.all())[:6]
         return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
 
     def get_readonly_fields(

@@ -19,6 +19,7 @@ from agents.models import (
     Pin,
     ToolCatalogue,
     Turn,
+    UnknownOutcome,
     Usage,
 )
 from memory.admin.filters import MysisFilter, MysisOfTurnFilter, NewestValuesFilter
@@ -211,6 +212,17 @@ class ToolsAdmin(ReadOnlyAdmin[ToolCatalogue]):
     def count(self, row: ToolCatalogue) -> int:
         """How many tools."""
         return len(row.tools)
+
+
+@admin.register(UnknownOutcome)
+class UnknownAdmin(ReadOnlyAdmin[UnknownOutcome]):
+    """Actions of which nobody knows yet whether they happened."""
+
+    list_display = ("mysis", "username", "tool", "tick", "created_at")
+    list_filter = (MysisFilter,)
+    list_select_related = ("mysis",)
+    search_fields = ("mysis__name", "username", "tool")
+    ordering = ("-id",)
 
 
 @admin.register(GameGate)

@@ -26,6 +26,7 @@ PROVIDER = re.compile(
     r"could not be reached|the provider|no completion|out of reach",
     re.I,
 )
+KEY = re.compile(r"api key|answered 40[123]", re.I)
 GAME = re.compile(r"\bgame\b", re.I)
 ACCOUNT = re.compile(r"\baccount\b|password|registration", re.I)
 
@@ -83,6 +84,9 @@ def _policy(mysis: Mysis) -> Fix:
 def _provider(mysis: Mysis, known: Mapping[str, int]) -> Fix:
     """The form of the provider that its model belongs to, or that of a new one."""
     found = next((name for name in heads(mysis.model) if name in known), None)
+    if found is None and not KEY.search(mysis.last_error):
+        # It comes from the environment: what can be mended here is the name.
+        return _own(mysis, "Change its model")
     if found is None:
         return Fix("Add its provider", reverse("admin:agents_provider_add"))
     link = reverse("admin:agents_provider_change", args=[known[found]])

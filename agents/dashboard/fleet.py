@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db.models import (
     Case,
+    Exists,
     F,
     IntegerField,
     OuterRef,
+    Q,
     QuerySet,
     Subquery,
     When,
@@ -20,7 +22,7 @@ from django.utils.http import urlencode
 
 from agents.models import Mysis
 from memory.gamestate.confidence import Moment
-from memory.models import Memory, Role, SentContext
+from memory.models import GameSnapshot, Memory, Role, SentContext
 
 from . import charts, game, lines
 from .activity import Hour, last_hour
@@ -33,6 +35,8 @@ FIRST = 60
 MOST = 2_000
 MOST_DIGITS = 6
 STATES = ("running", "idle", "stopped", "errored")
+# What may be the matter with those that run, as filters beside the states.
+FLAGS = ("held", "stuck", "stale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ class View:
         """From GET parameters; what is unknown falls back to everything."""
         state, sort = params.get("state", ""), params.get("sort", "")
         return cls(
-            state if state in STATES else "",
+            state if state in (*STATES, *FLAGS) else "",
             params.get("q", "").replace("\x00", "").strip()[:100],
             sort if sort in SORTS else "name",
             _shown(params.get("show", "")),
@@ -110,6 +114,7 @@ SORTS = {
     "attention": "Needs attention",
     "newest": "Last line",
     "credits": "Credits",
+    "context": "Context, fullest",
     "cost": "Cost, all time",
 }
 
@@ -117,18 +122,32 @@ SORTS = {
 def matching(view: View) -> list[int]:
     """Ids of the Myses in a view, in its order."""
     found = Mysis.objects.all()
-    if view.state:
+    if view.state in STATES:
         found = found.filter(state=view.state)
+    elif view.state in FLAGS:
+        found = _flagged(found, view.state)
     if view.query:
         found = found.filter(name__icontains=view.query)
     return list(_ordered(found, view.sort).values_list("id", flat=True))
 
 
+def _flagged(found: QuerySet[Mysis], flag: str) -> QuerySet[Mysis]:
+    if flag == "stale":
+        untrue = GameSnapshot.objects.filter(
+            username=OuterRef("account__username"), logged_out_at=None
+        ).exclude(stale_reason="")
+        return found.filter(Exists(untrue))
+    return found.exclude(**{"hold" if flag == "held" else "stuck": ""})
+
+
 def _ordered(found: QuerySet[Mysis], sort: str) -> QuerySet[Mysis]:
     if sort == "attention":
-        order = ("errored", "stopped", "idle", "running")
+        troubled = ~Q(hold="") | ~Q(stuck="") | ~Q(last_error="")
+        order = ("stopped", "idle", "running")
         rank = Case(
-            *(When(state=state, then=place) for place, state in enumerate(order)),
+            When(state="errored", then=0),
+            When(troubled, then=1),
+            *(When(state=state, then=place) for place, state in enumerate(order, 2)),
             output_field=IntegerField(),
         )
         return found.annotate(rank=rank).order_by("rank", "name")
@@ -172,13 +191,18 @@ class Rows:
         return self.view.query_of(min(MOST, self.view.show + FIRST))
 
 
+# Orders by what only a loaded row knows.
+MADE: Mapping[str, Callable[[FleetRow], float]] = {
+    "credits": lambda row: -(row.standing.credits or -1),
+    "context": lambda row: -(row.gauge.used / row.gauge.limit if row.gauge else -1),
+}
+
+
 def rows_of(view: View, now: datetime) -> Rows:
     """The rows of a view; orders that the database does not know are made here."""
     found = matching(view)
-    if view.sort == "credits":
-        rows = load(found, now)
-        rows.sort(key=lambda row: -(row.standing.credits or -1))
-        rows = rows[: view.show]
+    if view.sort in MADE:
+        rows = sorted(load(found, now), key=MADE[view.sort])[: view.show]
     else:
         rows = load(found[: view.show], now)
     return Rows(rows, frozenset(found), view)

@@ -103,7 +103,10 @@ class FleetPage:
 
     def _recheck(self, now: datetime) -> list[SafeString]:
         rows = self._all_rows(now)
-        if rows.matching != self.matching:
+        # An order by what changes is kept up to date, but only with these rechecks:
+        # rows that move at every word could not be read.
+        moved = [row.id for row in rows.shown] != self.ids
+        if rows.matching != self.matching or moved:
             return [*self._list(rows), *self._head(now)]
         mine = [row for row in rows.shown if row.id in self.ids]
         found = [cell for row in mine for cell in fragments.cells(row)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
@@ -31,6 +32,7 @@ class Badge:
     tool: str
     confidence: str
     reason: str
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def _badges(
                     snapshot.tool,
                     "partly" if doubted else str(level),
                     reason,
+                    snapshot.captured_at,
                 )
             )
     # What an action made untrue goes before what merely grew old.

@@ -30,6 +30,7 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
         "health": found,
         "sorts": fleet.SORTS,
         "states": fleet.STATES,
+        "flags": fleet.FLAGS,
         "parts": {part.id: part for part in parts},
         "live_query": f"page=fleet&{view.query_of()}",
         "targets": _targets(request.GET.get("to", "")),

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from agents.dashboard import feed
 from agents.dashboard.addresses import page_key
 from agents.events import Kind
-from agents.models import Event, Mysis, Prompt
+from agents.models import Event, Mysis, Prompt, PromptVersion
 
 PAGE = 100
 VERSIONS = 20
@@ -48,10 +48,12 @@ def events_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 def prompts_page(request: HttpRequest) -> HttpResponse:
     """All prompts, their current version and who uses them."""
+    newest = PromptVersion.objects.order_by("prompt", "-number").distinct("prompt")
+    current = {version.prompt_id: version for version in newest}
     prompts = [
         {
             "prompt": prompt,
-            "current": prompt.current,
+            "current": current.get(prompt.pk),
             "myses": [(page_key(m), m.name) for m in prompt.myses.all()],
         }
         for prompt in Prompt.objects.prefetch_related("myses").order_by("name")

@@ -51,6 +51,8 @@
     }
     var seconds = (now() - at) / 1000;
     var age = words(seconds);
+    // In a badge the age alone, and no more of it than fits.
+    if ("brief" in node.dataset) return write(node, age.split(" ").slice(0, 2).join(" "));
     write(node, seconds < -1.5 ? "in " + age : seconds < 1.5 ? "now" : age + " ago");
   }
 
@@ -239,10 +241,27 @@
   });
 
   // -- the pane beside the talk ------------------------------------------
-  document.addEventListener("click", function (event) {
-    if (event.target.closest("[data-close-inspector]")) {
-      document.getElementById("inspector").replaceChildren();
+  // Escape closes it too, and the focus goes back to where it was opened.
+  var opener = null;
+
+  function closeInspector() {
+    var pane = document.getElementById("inspector");
+    if (!pane || !pane.firstElementChild) return;
+    pane.replaceChildren();
+    if (opener && document.body.contains(opener)) opener.focus();
+    opener = null;
+  }
+
+  document.addEventListener("htmx:beforeRequest", function (event) {
+    if (event.detail.target && event.detail.target.id === "inspector") {
+      opener = event.detail.elt;
     }
+  });
+  document.addEventListener("click", function (event) {
+    if (event.target.closest("[data-close-inspector]")) closeInspector();
+  });
+  document.addEventListener("keydown", function (event) {
+    if (event.key === "Escape") closeInspector();
   });
 
   // -- start -----------------------------------------------------------
@@ -260,6 +279,10 @@
   document.addEventListener("htmx:afterSwap", function (event) {
     draw(event.target);
     if (event.target.id === "notices") letGo(event.target);
+    if (event.target.id === "inspector") {
+      var close = event.target.querySelector("[data-close-inspector]");
+      if (close) close.focus({ preventScroll: true });
+    }
     if (event.target.matches(".composer-answer, #inspector")) {
       event.target.scrollIntoView({ block: "nearest" });
     }

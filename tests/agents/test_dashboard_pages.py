@@ -323,3 +323,36 @@ def test_what_an_action_made_stale_is_named_once(db: None):
     events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
     [line] = recent.newest()
     assert sorted(line.stale.split(", ")) == ["Cargo", "Status"]
+
+
+def test_rows_are_narrowed_to_what_is_the_matter_and_put_in_order(db: None):
+    now = timezone.now()
+    ada = make_mysis(name="Ada", state="running", last_memory_at=now)
+    brahe = make_mysis(name="Brahe", state="running", hold="The money is spent.")
+    cassini = make_mysis(name="Cassini", state="running", stuck="It repeats mine().")
+    drake = make_mysis(name="Drake", state="errored", last_error="No.")
+    play(ada, stale=True)
+    work(ada, share=0.2)
+    work(cassini, share=0.9)
+
+    def ids(**asked: str) -> list[int]:
+        rows = fleet.rows_of(fleet.View.of(asked), now)
+        return [row.id for row in rows.shown]
+
+    assert ids(state="held") == [brahe.pk]
+    assert ids(state="stuck") == [cassini.pk]
+    assert ids(state="stale") == [ada.pk]
+    assert ids(sort="attention") == [drake.pk, brahe.pk, cassini.pk, ada.pk]
+    assert ids(sort="context")[:2] == [cassini.pk, ada.pk]
+
+
+def test_an_order_by_what_changes_is_kept(db: None):
+    first, second = make_mysis(name="Ada", cost=2), make_mysis(name="Brahe", cost=1)
+    page = FleetPage(fleet.View(sort="cost"))
+    page.snapshot(1)
+    assert page.ids == [first.pk, second.pk]
+    second.cost = Decimal(9)
+    second.save()
+    swaps = page.changes(Dirty(everything=True, newest=2, wide=2))
+    assert page.ids == [second.pk, first.pk]
+    assert any('id="fleet-rows"' in swap for swap in swaps)

@@ -144,6 +144,10 @@ def test_errors_of_a_name_lead_to_the_model_and_of_a_key_to_a_provider(settings)
     assert fix(errored("openai:gpt", keyless.value)).link == (
         "/admin/agents/provider/add/"
     )
+    settings.OPENAI_API_KEY = "sk-x"
+    missing = as_model_error(resolve("openai:gpt"), ModelHTTPError(404, "gpt", {}))
+    mysis = errored("openai:gpt", missing)
+    assert fix(mysis).label == "Change its model"
 
 
 def test_errors_of_the_game_lead_to_the_accounts_or_to_health():
