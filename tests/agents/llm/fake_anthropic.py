@@ -295,7 +295,10 @@ class _Handler(BaseHTTPRequestHandler):
     owner: FakeAnthropic
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        if not raw:  # Whoever asked was killed meanwhile.
+            return
+        body = json.loads(raw)
         key = self.headers.get("Authorization", "").removeprefix("Bearer ")
         self.owner.came(body, key)
         given = key or self.headers.get("X-Api-Key", "")
