@@ -17,7 +17,7 @@ from agents.dashboard.dirty import Dirty
 from agents.dashboard.pages import FleetPage, MysisPage
 from agents.dashboard.shared import Shared
 from agents.events import Item, Kind
-from memory.models import GameSnapshot
+from memory.models import GameSnapshot, Memory
 from tests.browser.scenes import TICK, play, talk, work
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -175,7 +175,9 @@ def test_old_turns_do_not_count(db: None):
 def test_what_cannot_be_read_is_no_crash(db: None):
     mysis = make_mysis()
     strange = ["x", {"function": None}, {"function": {"name": None}}, None]
-    make_memory(mysis, role="assistant", content="", tool_calls=strange)
+    odd = make_memory(mysis, role="assistant", content="")
+    # Past the model, which would not store them.
+    Memory.objects.filter(pk=odd.pk).update(tool_calls=strange)
     broken = {"function": {"name": "f", "arguments": '{"a": '}}
     make_memory(mysis, role="assistant", content="", tool_calls=[broken])
     make_memory(mysis, role="tool", content='{"a": ' * 3000)
