@@ -45,7 +45,7 @@ def test_the_map_shows_ships_and_comes_closer(page: Page):
     ship()
     chart(60)
     page.goto("/")
-    page.get_by_role("link", name="Map").click()
+    page.get_by_role("link", name="Map", exact=True).click()
     expect(page.locator("#map circle")).to_have_count(60)
     expect(page.locator(".ships text")).to_have_text("Ada")
     map_ = page.locator("#map")
@@ -63,11 +63,14 @@ def test_the_map_shows_ships_and_comes_closer(page: Page):
 
 def test_accounts_and_health_lead_on(page: Page):
     ship()
-    make_mysis(name="Brahe", state="errored", last_error="There is no API key.")
+    error = 'There is no API key for "openai:gpt-5-nano".'
+    make_mysis(
+        name="Brahe", model="openai:gpt-5-nano", state="errored", last_error=error
+    )
     page.goto("/")
     page.get_by_role("link", name="Accounts").click()
     expect(page.get_by_role("table")).to_contain_text("Asteroid Belt Alpha")
     page.get_by_role("link", name="Health").click()
     expect(page.get_by_text("No worker runs")).to_be_visible()
-    page.get_by_role("link", name="Providers").click()
-    expect(page).to_have_url(re.compile("/admin/agents/provider/"))
+    page.get_by_role("link", name="Add its provider").click()
+    expect(page).to_have_url(re.compile("/admin/agents/provider/add/"))
