@@ -26,6 +26,9 @@ MAX_BYTES = 32 * 1024 * 1024
 FAILURE = -32090
 """The JSON-RPC code of the errors made here; ``data.failure`` is one of:"""
 
+BROKEN = -32603
+"""JSON-RPC's code for an error inside the server: the call may have been executed."""
+
 UNREACHABLE = "unreachable"
 SESSION_LOST = "session_lost"
 RATE_LIMITED = "rate_limited"
@@ -112,6 +115,9 @@ def _refused(
         wait = _wait(response, said)
         return _failed(request, RATE_LIMITED, "asks to wait", retry_after=wait)
     if said.get("jsonrpc") == "2.0" and isinstance(said.get("error"), dict):
+        if response.is_server_error and said["error"].get("code") == BROKEN:
+            # A server that loses the answer to what it did says no more than that.
+            return _failed(request, REPLY_LOST, f"failed with HTTP {status}")
         return _copy(request, response, body)
     detail = f"answered HTTP {status}"
     if response.is_server_error:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from agents.game import wire
 from agents.game.errors import (
     GameCallError,
     GameUnreachableError,
     ProtocolRefusalError,
+    ReplyLostError,
     SessionLostError,
 )
 from agents.game.sessions import pool
 from agents.tools.request import Outcome, Request
+from agents.tools.retry import may_repeat
 from memory.gamestate.parse import clean_text
 
 
@@ -39,6 +42,8 @@ async def _send(request: Request) -> Outcome:
     try:
         answer = await session.call(request.name, request.arguments)
     except ProtocolRefusalError as error:
+        if error.code == wire.BROKEN and not may_repeat(request):
+            raise ReplyLostError("The game server failed in the call.") from error
         return Outcome((f"Error: {error.detail}",), is_error=True)
     blocks = tuple(clean_text(block) for block in answer.blocks)
     outcome = Outcome(blocks, answer.is_error)

@@ -60,6 +60,19 @@ async def test_a_json_rpc_error_is_an_error_result(
     assert (refused.text, refused.is_error) == ("Error: empty_entry", True)
 
 
+async def test_an_error_inside_the_server_leaves_open_what_an_action_did(
+    faulty: FaultyServer, mysis: Mysis
+) -> None:
+    """A read that fails there is refused: it changed nothing."""
+    box = await open_toolbox(mysis.pk)
+    faulty.plan.extend([rpc_error(-32603, "Internal error")] * 2)
+    lost = await box.call("mine", "")
+    assert lost.text.startswith("Error: outcome_unknown: ")
+    read = await box.call("get_status", "")
+    assert (read.text, read.is_error) == ("Error: Internal error", True)
+    assert [name for name, _ in faulty.calls].count("mine") <= 1
+
+
 async def test_an_error_in_a_good_result_is_an_error_result(
     faulty: FaultyServer, mysis: Mysis
 ) -> None:
