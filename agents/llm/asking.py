@@ -47,11 +47,19 @@ async def _asked_once(endpoint: Endpoint) -> None:
     key = (endpoint.kind, endpoint.base_url, endpoint.model)
     task = _under_way.get(key)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
-        task = asyncio.create_task(ask_and_keep(endpoint))
+        task = asyncio.create_task(_ask_if_due(endpoint))
         _under_way[key] = task
         task.add_done_callback(lambda _: _under_way.pop(key, None))
     # A turn that is stopped meanwhile must not end the question of the others.
     await asyncio.shield(task)
+
+
+async def _ask_if_due(endpoint: Endpoint) -> None:
+    """Ask, unless somebody was answered between our look and now."""
+    async with ThreadSensitiveContext():
+        now: Endpoint = await database_sync_to_async(resolve)(endpoint.name)
+    if now.window_due:
+        await ask_and_keep(endpoint)
 
 
 async def ask_and_keep(endpoint: Endpoint) -> None:
