@@ -245,7 +245,8 @@ async def test_a_lost_game_session_is_replaced_in_code(
     assert not again.is_error, again.text
     after = (await Account.objects.aget()).game_session
     assert after not in ("", before)
-    kinds = [e.data["tool"] async for e in Event.objects.filter(kind="tool.called")]
+    called = Event.objects.filter(kind="tool.called").order_by("id")
+    kinds = [e.data["tool"] async for e in called]
     assert kinds == ["register", tool]
 
 
