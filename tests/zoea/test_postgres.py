@@ -25,6 +25,8 @@ from zoea.postgres import (
     socket_directory,
 )
 
+from .running import eventually
+
 ROOT = Path(__file__).resolve().parents[2]
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -169,6 +171,24 @@ def test_a_stale_pid_file_is_no_hindrance(used: Path, pid: str) -> None:
     shutil.chown(stale, data_directory(used).stat().st_uid)
     with acquire(used) as server, psycopg.connect(server.conninfo()) as connection:
         assert connection.execute("SELECT text FROM kept").fetchone() == ("still here",)
+
+
+def test_a_killed_server_that_nobody_has_missed_yet_is_no_hindrance(used: Path) -> None:
+    """Its pid stays until its parent asks, and stands in the lock of the socket."""
+    owner = data_directory(used).stat().st_uid
+    zombie = subprocess.Popen(["true"], user=owner)
+    assert eventually(
+        lambda: psutil.Process(zombie.pid).status() == psutil.STATUS_ZOMBIE
+    )
+    locks = [data_directory(used), socket_directory(used)]
+    for folder in locks:
+        stale = folder / ".s.PGSQL.5432.lock"
+        if folder.exists():
+            stale.write_text(f"{zombie.pid}\n{data_directory(used)}\n1\n5432\n")
+            shutil.chown(stale, folder.stat().st_uid)
+    with acquire(used) as server, psycopg.connect(server.conninfo()) as connection:
+        assert connection.execute("SELECT text FROM kept").fetchone() == ("still here",)
+    zombie.wait()
 
 
 def test_a_dead_server_is_started_again_with_its_data(used: Path) -> None:

@@ -198,6 +198,7 @@ class Cluster:
         account.let_through(self.folder)
         postmaster.remove_stale_file(self.folder)
         self._ensure_sockets(account)
+        postmaster.remove_stale_socket(self.sockets, PORT, self.folder)
         self._shorten_log()
         with self.log.open("ab") as log:
             self._started = subprocess.Popen(  # noqa: S603 - our own program

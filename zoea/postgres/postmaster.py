@@ -95,6 +95,24 @@ def remove_stale_file(folder: Path) -> None:
         (folder / FILE).unlink(missing_ok=True)
 
 
+def remove_stale_socket(sockets: Path, port: int, folder: Path) -> None:
+    """Remove the socket's lock where it names anything but a server of ``folder``.
+
+    The server takes any living pid for its own: that of another program that got it
+    meanwhile, and that of a killed server whose parent has not asked for its end yet.
+    """
+    lock = sockets / f".s.PGSQL.{port}.lock"
+    try:
+        pid = lock.read_text(errors="replace").partition("\n")[0].strip()
+        ours = pid.isdigit() and _is_server_of(psutil.Process(int(pid)), folder)
+    except FileNotFoundError:
+        return
+    except psutil.Error:
+        ours = False
+    if not ours:
+        lock.unlink(missing_ok=True)
+
+
 def _is_server_of(process: psutil.Process, folder: Path) -> bool:
     words = process.cmdline()
     if not words or Path(words[0]).name != "postgres":
