@@ -36,11 +36,11 @@ LEFT JOIN agents_account AS account ON account.id = mysis.account_id
 LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
 WHERE mysis.id = %s
 """
-ROW = _ROW + "FOR UPDATE OF mysis"
+LOCKED = "FOR UPDATE OF mysis"
+ROW = _ROW + LOCKED
 GOING_ON = f"""{_ROW} AND mysis.epoch = %s AND mysis.state = 'running'
 AND EXISTS (SELECT FROM agents_turn WHERE id = %s AND outcome IS NULL)
 """
-LOCKED = "FOR UPDATE OF mysis"
 OPEN_TURNS = "SELECT * FROM agents_turn WHERE mysis_id = %s AND outcome IS NULL"
 OPEN_CALLS = "SELECT * FROM memory_memory WHERE mysis_id = %s AND pending ORDER BY id"
 START = """
