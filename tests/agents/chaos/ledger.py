@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agents.game.sandbox.tally import Write
@@ -24,6 +25,9 @@ Key = tuple[str, str, str]
 
 CHANGING = {name for name, tool in TOOLS.items() if not tool.read_only} - {"login"}
 """Tools that change something; the program logs in by itself where it must."""
+
+TOLD = 300
+"""How many characters of a result a fault quotes."""
 
 UNKNOWN = ("Error: interrupted:", "Error: outcome_unknown:")
 
@@ -96,37 +100,51 @@ def _messages(ground: Asked, promised: Iterable[str]) -> Iterator[str]:
         yield f"messages that came twice: {twice}"
 
 
+@dataclass
+class Recorded:
+    """What the rows say of one action of one Mysis."""
+
+    answered: int = 0
+    unknown: int = 0
+    told: list[str] = field(default_factory=list)
+
+    def note(self, content: str, is_error: bool) -> None:
+        """One more result of it."""
+        self.answered += not is_error
+        self.unknown += is_error and content.startswith(UNKNOWN)
+        self.told.append(content[:TOLD])
+
+
 def _actions(ground: Asked, writes: Mapping[str, list[Write]]) -> Iterator[str]:
     """Each action that was answered happened, and none happened more than that.
 
     Where the answer is unknown it may have happened or not.
     """
-    answered, unknown = _recorded(ground)
+    recorded = _recorded(ground)
     happened = Counter(_key(name, one) for name in writes for one in writes[name])
-    for key in sorted(happened.keys() | answered.keys()):
+    for key in sorted(happened.keys() | recorded.keys()):
         if key[1] not in CHANGING:
             continue
-        least, most = answered[key], answered[key] + unknown[key]
-        if not least <= happened[key] <= most:
-            yield f"{key} happened {happened[key]} times, recorded {least} to {most}"
+        rows, times = recorded[key], happened[key]
+        least, most = rows.answered, rows.answered + rows.unknown
+        if not least <= times <= most:
+            yield (
+                f"{key} happened {times} times, recorded {least} to {most}: {rows.told}"
+            )
 
 
-def _recorded(ground: Asked) -> tuple[Counter[Key], Counter[Key]]:
-    """What rows say of calls: answered well, and of unknown outcome."""
+def _recorded(ground: Asked) -> defaultdict[Key, Recorded]:
+    """What rows say of calls."""
     rows: list[tuple[Any, ...]] = ground.rows(
         """SELECT m.model, r.tool_name, r.args::text, r.content, r.is_error
         FROM memory_memory r JOIN agents_mysis m ON m.id = r.mysis_id
-        WHERE r.role = 'tool'"""
+        WHERE r.role = 'tool' ORDER BY r.id"""
     )
-    answered: Counter[Key] = Counter()
-    unknown: Counter[Key] = Counter()
+    found: defaultdict[Key, Recorded] = defaultdict(Recorded)
     for model, tool, args, content, is_error in rows:
         key = (model.rpartition(":")[2], tool, _told(tool, json.loads(args)))
-        if not is_error:
-            answered[key] += 1
-        elif content.startswith(UNKNOWN):
-            unknown[key] += 1
-    return answered, unknown
+        found[key].note(content, is_error)
+    return found
 
 
 def _key(username: str, write: Write) -> Key:
