@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs
@@ -22,7 +23,11 @@ from django.utils.safestring import SafeString
 
 from .dashboard import fleet, fragments
 from .dashboard.dirty import Dirty
-from .dashboard.pages import PENDING, FleetPage, LivePage, MysisPage
+from .dashboard.one_turn import TurnPage
+from .dashboard.one_turn import find as find_turn
+from .dashboard.outdated import ContextPage
+from .dashboard.pages import FleetPage, LivePage, MysisPage
+from .dashboard.talk import PENDING
 from .live import Viewer, ViewerOverflowError, hub, sockets
 from .models import Mysis
 
@@ -40,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """``?page=fleet`` with the page's filters, or ``?page=mysis&mysis=<id>``."""
+    """``?page=fleet`` with the page's filters, or what else ``PAGES`` names."""
 
     page: LivePage
     viewer: Viewer
@@ -159,22 +164,64 @@ def _frame(make: Any) -> str:
     )
 
 
+Params = Mapping[str, str]
+
+
 def page_of(query: bytes) -> LivePage | None:
     """The page that a socket's address asks for; None for one that is not there."""
     parsed = parse_qs(query.decode("utf-8", "replace"))
     params = {key: values[-1] for key, values in parsed.items()}
-    if params.get("page", "fleet") == "fleet":
-        return FleetPage(fleet.View.of(params))
-    number = _number(params.get("mysis", ""))
-    mysis = Mysis.objects.filter(pk=number).first() if number is not None else None
-    if mysis is None or params["page"] != "mysis":
+    make = PAGES.get(params.get("page", "fleet"))
+    return make(params) if make is not None else None
+
+
+def _fleet(params: Params) -> LivePage:
+    return FleetPage(fleet.View.of(params))
+
+
+def _mysis(params: Params) -> LivePage | None:
+    """``?mysis=<id>``, with the newest line that the viewer has."""
+    mysis = _owner(params)
+    if mysis is None:
         return None
-    waiting = [_number(part) for part in params.get("pending", "").split(",")[:PENDING]]
-    return MysisPage(
-        mysis,
-        _number(params.get("after", "")),
-        [number for number in waiting if number is not None],
-    )
+    return MysisPage(mysis, _number(params.get("after", "")), _waiting(params))
+
+
+def _context(params: Params) -> LivePage | None:
+    """``?mysis=<id>``, with the event and the settings that the reader's is as of."""
+    mysis = _owner(params)
+    as_of = _number(params.get("event", ""))
+    if mysis is None or as_of is None:
+        return None
+    return ContextPage(mysis, as_of, params.get("settings", ""))
+
+
+def _turn(params: Params) -> LivePage | None:
+    """``?turn=<id>``, with the newest line that the viewer has."""
+    number = _number(params.get("turn", ""))
+    turn = find_turn(number) if number is not None else None
+    if turn is None:
+        return None
+    return TurnPage(turn, _number(params.get("after", "")), _waiting(params))
+
+
+PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
+    "fleet": _fleet,
+    "mysis": _mysis,
+    "context": _context,
+    "turn": _turn,
+}
+
+
+def _owner(params: Params) -> Mysis | None:
+    number = _number(params.get("mysis", ""))
+    return Mysis.objects.filter(pk=number).first() if number is not None else None
+
+
+def _waiting(params: Params) -> list[int]:
+    """The lines whose answer the viewer still waits for."""
+    given = params.get("pending", "").split(",")[:PENDING]
+    return [number for part in given if (number := _number(part)) is not None]
 
 
 def _number(text: str) -> int | None:

@@ -82,6 +82,13 @@ WHERE (xid, id) > (%(xid)s, %(id)s)
 ORDER BY xid, id LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
 
+# Where the settled part of the log ends.
+NEWEST = (
+    "SELECT xid, id FROM agents_event "
+    "WHERE xid < txid_snapshot_xmin(txid_current_snapshot()) "
+    "ORDER BY xid DESC, id DESC LIMIT 1"
+)
+
 # Both by the primary key; the second only where the first finds nothing.
 PLACE = "SELECT xid FROM agents_event WHERE id = %s"
 PLACE_BEFORE = "SELECT xid FROM agents_event WHERE id < %s ORDER BY id DESC LIMIT 1"
@@ -110,6 +117,14 @@ def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None
     with connection.cursor() as cursor:
         cursor.execute(APPEND, [[str(k) for k in kinds], list(owners), texts])
     transaction.on_commit(hints.send)
+
+
+def newest() -> int:
+    """The last settled event; whoever reads on from it misses none. 0 before any."""
+    with connection.cursor() as cursor:
+        cursor.execute(NEWEST)
+        row = cursor.fetchone()
+    return row[1] if row else 0
 
 
 def position_of(after: int) -> Position:

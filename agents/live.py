@@ -30,12 +30,6 @@ RECONNECT = 1.0
 AT_ONCE = 50
 LONGEST_REST = 0.2
 
-NEWEST = (
-    "SELECT xid, id FROM agents_event "
-    "WHERE xid < txid_snapshot_xmin(txid_current_snapshot()) "
-    "ORDER BY xid DESC, id DESC LIMIT 1"
-)
-
 Row = tuple[Position, Item]
 
 logger = logging.getLogger(__name__)
@@ -187,7 +181,7 @@ class Hub:
 
 async def newest_position(database: psycopg.AsyncConnection[Any]) -> Position:
     """Where the settled part of the log ends now."""
-    cursor = await database.execute(NEWEST)
+    cursor = await database.execute(events.NEWEST)
     row = await cursor.fetchone()
     return Position(*row) if row else events.START
 

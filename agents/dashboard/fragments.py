@@ -145,9 +145,9 @@ def log_lines(lines: Sequence[Line], key: str, swap: bool = False) -> SafeString
     return draw("log_lines", lines=lines, key=key, swap=swap)
 
 
-def log(lines: Sequence[Line], key: str) -> Fragment:
+def log(lines: Sequence[Line], key: str, *, whole: bool = False) -> Fragment:
     """A conversation from its newest page on, with a way to what is older."""
-    older = lines[0].id if lines else None
+    older = lines[0].id if lines and not whole else None
     return Fragment("log", draw("log", lines=lines, key=key, older=older))
 
 

@@ -220,16 +220,23 @@ def gist_of(body: str) -> str:
     return clip(", ".join(plain[:5]) or ", ".join(found), GIST)
 
 
-def newest(mysis_id: int, name: str, limit: int = PAGE) -> list[Line]:
-    """The newest lines, oldest first."""
-    return before(mysis_id, name, None, limit)
+def newest(
+    mysis_id: int, name: str, limit: int = PAGE, *, turn_id: int | None = None
+) -> list[Line]:
+    """The newest lines, oldest first; of one turn if named."""
+    return before(mysis_id, name, None, limit, turn_id=turn_id)
 
 
 def before(
-    mysis_id: int, name: str, memory_id: int | None, limit: int = PAGE
+    mysis_id: int,
+    name: str,
+    memory_id: int | None,
+    limit: int = PAGE,
+    *,
+    turn_id: int | None = None,
 ) -> list[Line]:
     """The lines just before a memory, oldest first; by index, at any depth."""
-    found = Memory.objects.filter(mysis_id=mysis_id)
+    found = _of(mysis_id, turn_id)
     if memory_id is not None:
         found = found.filter(id__lt=memory_id)
     page = _lines(found.order_by("-id")[:limit], mysis_id, name)
@@ -244,9 +251,16 @@ def around(mysis_id: int, name: str, memory_id: int) -> list[Line]:
     return [*before(mysis_id, name, memory_id + 1, PAGE // 2), *after]
 
 
-def after(mysis_id: int, name: str, memory_id: int, limit: int) -> list[Line]:
-    """Up to ``limit`` lines after a memory, oldest first."""
-    later = Memory.objects.filter(mysis_id=mysis_id, id__gt=memory_id).order_by("id")
+def after(
+    mysis_id: int,
+    name: str,
+    memory_id: int,
+    limit: int,
+    *,
+    turn_id: int | None = None,
+) -> list[Line]:
+    """Up to ``limit`` lines after a memory, oldest first; of one turn if named."""
+    later = _of(mysis_id, turn_id).filter(id__gt=memory_id).order_by("id")
     return _lines(later[:limit], mysis_id, name)
 
 
@@ -254,6 +268,11 @@ def chosen(mysis_id: int, name: str, ids: Sequence[int]) -> list[Line]:
     """Certain lines of one Mysis."""
     found = Memory.objects.filter(mysis_id=mysis_id, id__in=ids).order_by("id")
     return _lines(found, mysis_id, name)
+
+
+def _of(mysis_id: int, turn_id: int | None) -> QuerySet[Memory]:
+    found = Memory.objects.filter(mysis_id=mysis_id)
+    return found if turn_id is None else found.filter(turn_id=turn_id)
 
 
 def _lines(found: QuerySet[Memory], mysis_id: int, name: str) -> list[Line]:

@@ -15,17 +15,17 @@ from django.utils.safestring import SafeString
 
 from agents.models import Mysis
 
-from . import detail, feed, fleet, fragments, health, lines
+from . import detail, feed, fleet, fragments, health
 from .addresses import page_key
 from .dirty import Dirty
 from .fragments import Fragment
+from .sending import Sent
 from .shared import shared
+from .talk import Of, Talk
 
 # Facts age by themselves: what was drawn earlier than this, in seconds, is not
 # shared any more.
 RECHECK_SHARED = 10
-LOG_GAP = 200
-PENDING = 50
 
 
 class LivePage(Protocol):
@@ -40,26 +40,6 @@ class LivePage(Protocol):
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """What differs from what the viewer has."""
-
-
-class Sent:
-    """Which version of each fragment the viewer has."""
-
-    def __init__(self) -> None:
-        self._versions: dict[str, str] = {}
-
-    def news(self, found: Iterable[Fragment]) -> list[SafeString]:
-        """The swaps of those fragments that differ."""
-        swaps = []
-        for fragment in found:
-            if self._versions.get(fragment.id) != fragment.version:
-                self._versions[fragment.id] = fragment.version
-                swaps.append(fragments.swapped(fragment))
-        return swaps
-
-    def note(self, found: Iterable[Fragment]) -> None:
-        """The viewer has these already, as parts of something bigger."""
-        self._versions |= {fragment.id: fragment.version for fragment in found}
 
 
 def bucket(now: datetime) -> int:
@@ -166,20 +146,15 @@ class MysisPage:
         self, mysis: Mysis, after: int | None, pending: Iterable[int] = ()
     ) -> None:
         self.mysis_id = mysis.pk
-        self.name = mysis.name
-        self.key = page_key(mysis)
-        self.after = after
         self.version = 0
         self.sent = Sent()
-        self.open: dict[int, tuple[object, ...]] = dict.fromkeys(
-            list(pending)[:PENDING], ()
-        )
+        self.talk = Talk(Of(mysis.pk, mysis.name, page_key(mysis)), after, pending)
 
     def snapshot(self, version: int) -> list[SafeString]:
         """The live parts, and the lines written since the viewer's newest."""
         self.version = version
         parts = self._draw(timezone.now())
-        return [*self.sent.news(parts), *self._log()]
+        return [*self.sent.news(parts), *self.talk.news()]
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """What differs, if anything happened to this Mysis."""
@@ -187,7 +162,7 @@ class MysisPage:
         if version is None and not dirty.everything:
             return []
         self.version = version or self.version
-        return [*self._parts(), *self._log()]
+        return [*self._parts(), *self.talk.news()]
 
     def _parts(self) -> list[SafeString]:
         now = timezone.now()
@@ -200,42 +175,3 @@ class MysisPage:
         if mysis is None:
             return [Fragment("mysis-error", fragments.draw("mysis_gone"))]
         return fragments.mysis(detail.head(mysis, now), detail.panel(mysis, now))
-
-    def _log(self) -> list[SafeString]:
-        if self.after is None:
-            return []
-        fresh = lines.after(self.mysis_id, self.name, self.after, LOG_GAP + 1)
-        if len(fresh) > LOG_GAP:
-            return self._from_newest()
-        known = self._answered()
-        self._note(fresh)
-        if not fresh:
-            return known
-        added = fragments.log_lines(fresh, self.key)
-        return [*known, fragments.appended("log", "beforeend", added)]
-
-    def _from_newest(self) -> list[SafeString]:
-        newest = lines.newest(self.mysis_id, self.name)
-        self._note(newest)
-        return [fragments.swapped(fragments.log(newest, self.key))]
-
-    def _answered(self) -> list[SafeString]:
-        """Lines that were waiting and have their answer now."""
-        if not self.open:
-            return []
-        found = lines.chosen(self.mysis_id, self.name, list(self.open))
-        changed = [line for line in found if self.open.get(line.id) != line.version]
-        self._note(changed)
-        if not changed:
-            return []
-        return [fragments.log_lines(changed, self.key, swap=True)]
-
-    def _note(self, seen: Sequence[lines.Line]) -> None:
-        for line in seen:
-            self.after = max(self.after or 0, line.id)
-            if line.waits:
-                self.open[line.id] = line.version
-            else:
-                self.open.pop(line.id, None)
-        while len(self.open) > PENDING:
-            self.open.pop(next(iter(self.open)))

@@ -10,11 +10,12 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from agents import context
 from agents.actions import ActionError
-from agents.dashboard import calls, changes, charts, comparing, contexts
+from agents.dashboard import calls, changes, charts, comparing, contexts, outdated
 from agents.dashboard.addresses import find_mysis, page_key
 from agents.dashboard.offered import tools_of
 from agents.forms import WhatIfForm, number_of
@@ -40,6 +41,7 @@ RAW = 200_000
 def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
     """The exact next payload; what-if values come as GET parameters."""
     mysis = find_mysis(key)
+    as_of = outdated.as_of(mysis)
     form = WhatIfForm(request.GET or None)
     prepared, other = _prepare(mysis, form)
     if prepared is not None and request.GET.get("format") == "json":
@@ -55,9 +57,18 @@ def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
             mysis.pk, number_of(request.GET.get("folded", ""))
         ),
         "most_summaries": calls.SUMMARIES,
+        "as_of": as_of,
+        "now": as_of.at,
+        "live_query": _live(mysis, as_of),
         **_view(request, mysis, shown, None),
     }
     return _page(request, mysis, values, 422 if form.errors else 200)
+
+
+def _live(mysis: Mysis, as_of: outdated.AsOf) -> str:
+    """The address of the socket that tells when the context is outdated."""
+    values = {"event": str(as_of.event), "settings": as_of.settings}
+    return urlencode({"page": "context", "mysis": str(mysis.pk), **values})
 
 
 def _prepare(mysis: Mysis, form: WhatIfForm) -> tuple[Prepared | None, Prepared | None]:

@@ -1,21 +1,22 @@
-"""One past turn: its calls, what each was sent, what it cost."""
+"""One turn: its calls, what each was sent, what it cost; live while it goes on."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from agents.dashboard import charts, lines
+from agents.dashboard import one_turn
 from agents.dashboard.addresses import find_mysis, page_key
 from agents.forms import number_of
-from agents.models import ModelCall, Turn
-from memory.models import Memory, SentContext
+from agents.models import Turn
+from memory.models import Memory
 
-LINES = 200
 PAGE = 50
+# Lines of a turn that are drawn when all are asked for.
+WHOLE = 2_000
 
 
 @require_safe
@@ -41,41 +42,40 @@ def turns_page(request: HttpRequest, key: str) -> HttpResponse:
 @require_safe
 def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
     """The turn, its model calls with their contexts, and its messages."""
-    rows = Turn.objects.select_related("mysis", "mysis__account")
-    turn = get_object_or_404(rows, pk=min(turn_id, 2**63 - 1))
-    sent = SentContext.objects.filter(call__turn=turn).in_bulk(field_name="call_id")
-    calls = [
-        _shown(call, sent.get(call.pk))
-        for call in ModelCall.objects.filter(turn=turn).order_by("pk")
-    ]
-    found = Memory.objects.filter(mysis=turn.mysis, turn=turn).order_by("id")[:LINES]
+    turn = one_turn.find(turn_id)
+    if turn is None:
+        raise Http404("No such turn.")
+    limit = WHOLE if request.GET.get("whole") else one_turn.LINES
+    # The calls first: what is missed of them then, the socket brings.
+    made = one_turn.calls_of(turn)
+    shown = one_turn.newest_lines(turn, limit)
+    parts = one_turn.head(turn, made)
     context = {
         "turn": turn,
         "mysis": turn.mysis,
         "key": page_key(turn.mysis),
-        "calls": calls,
-        "summaries": sum(item["summary"] for item in calls),
-        "lines": [lines.line(row, turn.mysis.name) for row in lines.rows(found)],
-        "earlier": _neighbour(turn, -1),
-        "later": _neighbour(turn, 1),
+        "parts": {part.id: part for part in parts},
+        "calls": one_turn.call_list(one_turn.call_parts(turn, made)),
+        "lines": shown,
+        "live_query": _live(turn),
+        "now": timezone.now(),
+        **_rest(turn, len(shown), limit),
     }
     return render(request, "agents/turn.html", context)
 
 
-def _shown(call: ModelCall, sent: SentContext | None) -> dict[str, Any]:
-    summary = call.kind == ModelCall.Kind.SUMMARY
-    return {
-        "call": call,
-        "id": f"{'summary' if summary else 'call'}-{call.number}",
-        "summary": summary,
-        "sent": sent,
-        "gauge": _gauge(sent),
-    }
+def _live(turn: Turn) -> str:
+    """The address of its socket while it goes on; what is over needs none."""
+    if turn.outcome is not None:
+        return ""
+    return urlencode({"page": "turn", "turn": str(turn.pk)})
 
 
-def _gauge(sent: SentContext | None) -> charts.Gauge | None:
-    return None if sent is None else charts.gauge(sent.stats)
-
-
-def _neighbour(turn: Turn, step: int) -> Turn | None:
-    return Turn.objects.filter(mysis=turn.mysis, number=turn.number + step).first()
+def _rest(turn: Turn, shown: int, limit: int) -> dict[str, object]:
+    """How many messages there are, where not all of them are shown."""
+    if shown < limit:
+        return {}
+    rows = Memory.objects.filter(mysis=turn.mysis, turn=turn)
+    count = rows.count()
+    first = rows.order_by("id").values_list("id", flat=True).first()
+    return {"before": count - shown, "all": count, "first": first}

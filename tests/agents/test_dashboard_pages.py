@@ -37,7 +37,7 @@ def test_a_gap_is_bridged_by_starting_from_the_newest_page(db: None):
     assert "order 259." in log
     assert "order 100." not in log
     assert f"before={rows[210].pk}" in log
-    assert page.after == rows[-1].pk
+    assert page.talk.after == rows[-1].pk
 
 
 def test_a_pending_answer_is_sent_once_when_it_comes(db: None):

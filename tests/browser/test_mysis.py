@@ -10,12 +10,12 @@ from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 
 from agents import actions, events
 from agents.events import Kind
-from agents.models import Mysis
+from agents.models import ModelCall, Mysis, Turn
 from memory.models import GameSnapshot, Memory
 from tests.browser import scenes
 from tests.browser.conftest import PHONE, Complaints, sign_in
 from tests.browser.test_fleet import live
-from tests.factories import make_memory, make_mysis
+from tests.factories import make_memory, make_mysis, make_turn
 from tests.server import Server
 
 AT_END = "(box => box.scrollHeight - box.scrollTop - box.clientHeight < 2)"
@@ -295,3 +295,42 @@ def test_the_context_page_shows_what_would_be_sent(page: Page, complaints: Compl
     page.get_by_label("Strategy").select_option("full")
     page.get_by_role("button", name="Show").click()
     expect(page.locator(".field-error")).to_contain_text("window")
+
+
+def test_an_outdated_context_says_so_and_waits_to_be_asked(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    scenes.talk(mysis)
+    live(page, "/myses/Ada/context/")
+    told = page.locator("#context-outdated")
+    expect(told).to_be_empty()
+    expect(page.locator("#context-refresh")).to_be_hidden()
+    blocks = page.locator(".block").count()
+    say(mysis, "One thing more.")
+    expect(told).to_have_text("This context is outdated.")
+    expect(page.locator("#context-news")).to_contain_text("1 message new")
+    assert page.locator(".block").count() == blocks
+    page.get_by_role("link", name="Refresh").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".ledger")).to_contain_text(
+        f"#{Memory.objects.latest('pk').pk}"
+    )
+    expect(told).to_be_empty()
+
+
+def test_a_running_turn_grows_until_its_end(page: Page):
+    mysis = make_mysis(name="Ada", state="running")
+    turn = make_turn(mysis)
+    live(page, f"/turns/{turn.pk}/")
+    ModelCall.objects.create(turn=turn, number=1, model="pilot")
+    row = say(mysis, "", role="tool", tool_name="mine", pending=True, turn=turn)
+    line = page.locator(f"#line-{row.pk}")
+    expect(line).to_contain_text("waiting for the answer")
+    expect(page.locator("#call-1")).to_contain_text("waiting for the model")
+    Memory.objects.filter(pk=row.pk).update(content="3 ore", pending=False)
+    Turn.objects.update(outcome="done")
+    events.append(Kind.TURN_FINISHED, mysis_id=mysis.pk, data={"turn": turn.pk})
+    expect(page.locator("#turn-outcome")).to_have_text("done")
+    expect(line).to_contain_text("3 ore")
+    line.hover()
+    line.get_by_role("button").click()
+    expect(page.locator("#inspector")).to_contain_text("3 ore")

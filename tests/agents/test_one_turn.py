@@ -1,0 +1,103 @@
+"""The page of a turn, as it goes on and when it is over."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from agents.consumers import page_of
+from agents.dashboard.dirty import Dirty
+from agents.dashboard.one_turn import TurnPage
+from agents.models import ModelCall, Mysis, Turn
+from tests.factories import make_memory, make_mysis, make_turn
+
+
+@pytest.fixture
+def turn(db: None) -> Turn:
+    return make_turn(make_mysis(name="Ada", state="running"))
+
+
+def call(turn: Turn, number: int, **values: object) -> ModelCall:
+    return ModelCall.objects.create(turn=turn, number=number, model="pilot", **values)
+
+
+def live(turn: Turn) -> TurnPage:
+    """The page behind its socket."""
+    page = page_of(f"page=turn&turn={turn.pk}&after=0".encode())
+    assert isinstance(page, TurnPage)
+    return page
+
+
+def test_a_running_turn_is_live_and_one_that_is_over_is_not(admin: Client, turn: Turn):
+    address = f"/turns/{turn.pk}/"
+    text = admin.get(address).content.decode()
+    assert f"page=turn&amp;turn={turn.pk}" in text
+    assert 'id="live-status"' in text
+    assert "No model call yet in this turn." in text
+    Turn.objects.update(outcome="done")
+    text = admin.get(address).content.decode()
+    assert "ws-connect" not in text
+    assert 'id="live-status"' not in text
+    assert "data-live" not in text
+
+
+def test_calls_and_messages_come_as_they_are_made(turn: Turn):
+    page = live(turn)
+    first = "".join(page.snapshot(0))
+    assert "No model call yet" in first
+    call(turn, 1)
+    [calls] = page.changes(Dirty())
+    assert 'id="turn-calls"' in calls
+    assert "waiting for the model" in calls
+    ModelCall.objects.update(input_tokens=1234, finish_reason="tool_calls")
+    make_memory(turn.mysis, role="assistant", turn=turn, content="I mine.")
+    make_memory(turn.mysis, content="Not of this turn.")
+    found = page.changes(Dirty())
+    assert 'id="call-1"' in "".join(found[:-1])
+    text = "".join(found)
+    assert "1,234 in" in text
+    assert "I mine." in text
+    assert "Not of this turn." not in text
+    call(turn, 2)
+    [added] = page.changes(Dirty())
+    assert 'hx-swap-oob="beforeend:#turn-calls"' in added
+    assert 'id="call-2"' in added
+    assert page.changes(Dirty()) == []
+
+
+def test_the_outcome_comes_with_what_was_written_last(turn: Turn):
+    page = live(turn)
+    page.snapshot(0)
+    call(turn, 1)
+    make_memory(turn.mysis, role="assistant", turn=turn, content="The end.")
+    Turn.objects.update(outcome="errored", error="502 <b>")
+    text = "".join(page.changes(Dirty()))
+    assert "outcome-errored" in text
+    assert "502 &lt;b&gt;" in text
+    assert "The end." in text
+    assert "no answer" in text
+    make_turn(turn.mysis)
+    assert page.changes(Dirty()) == []
+    assert "Turn 2" in "".join(page.changes(Dirty(everything=True)))
+
+
+def test_a_turn_that_is_pruned_says_so(turn: Turn):
+    page = live(turn)
+    page.snapshot(0)
+    turn.delete()
+    assert "no longer kept" in "".join(page.changes(Dirty()))
+    assert page.changes(Dirty()) == []
+
+
+def test_a_long_turn_is_shown_from_its_end(
+    admin: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("agents.dashboard.one_turn.LINES", 3)
+    mysis: Mysis = turn.mysis
+    rows = [make_memory(mysis, turn=turn, content=f"order {n}.") for n in range(5)]
+    text = admin.get(f"/turns/{turn.pk}/").content.decode()
+    assert "order 4." in text
+    assert "order 1." not in text
+    assert "The newest 3 of 5." in text
+    assert f"/myses/Ada/?at={rows[0].pk}#line-{rows[0].pk}" in text
+    assert "order 0." in admin.get(f"/turns/{turn.pk}/?whole=1").content.decode()

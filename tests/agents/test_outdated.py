@@ -1,0 +1,132 @@
+"""The context page says when what it shows is outdated, and by how much."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client
+
+from agents import actions, events
+from agents.consumers import page_of
+from agents.dashboard import outdated
+from agents.dashboard.dirty import Dirty
+from agents.dashboard.outdated import ContextPage
+from agents.events import Kind
+from agents.models import Mysis
+from memory.models import ContextPolicy
+from tests.factories import make_memory, make_mysis, make_turn
+
+# A transaction's own events are not settled before it ends.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def mysis() -> Iterator[Mysis]:
+    yield make_mysis(name="Ada", state="running")
+
+
+def opened(mysis: Mysis) -> ContextPage:
+    """The socket's page for a context that was assembled now."""
+    found = outdated.as_of(mysis)
+    return ContextPage(mysis, found.event, found.settings)
+
+
+def told(page: ContextPage) -> str:
+    """What it sends when it looks at everything, as text."""
+    swaps = page.changes(Dirty(everything=True))
+    return re.sub(r"<[^>]*>", "", " ".join(swaps)).strip()
+
+
+def write(mysis: Mysis, kind: Kind, **data: object) -> None:
+    events.append(kind, mysis_id=mysis.pk, data=data)
+
+
+def test_nothing_new_says_nothing(mysis: Mysis):
+    write(mysis, Kind.MEMORY_ADDED, memory_id=1)
+    page = opened(mysis)
+    assert re.sub(r"<[^>]*>", "", "".join(page.snapshot(0))) == ""
+    assert told(page) == ""
+
+
+def test_what_is_written_afterwards_is_counted_once(mysis: Mysis):
+    page = opened(mysis)
+    page.snapshot(0)
+    turn = make_turn(mysis)
+    row = make_memory(mysis, role="tool", pending=True)
+    write(mysis, Kind.TURN_STARTED, turn=turn.pk)
+    for _ in range(2):
+        # Its call is told of, then its answer.
+        write(mysis, Kind.MEMORY_ADDED, memory_id=row.pk)
+    write(mysis, Kind.MEMORY_ADDED, memory_id=row.pk + 1)
+    write(mysis, Kind.SNAPSHOT_UPDATED, tool="get_ship", args={})
+    write(mysis, Kind.TOOL_CALLED, tool="get_ship")
+    first = page.changes(Dirty(myses={mysis.pk: 1}))
+    assert "This context is outdated." in first[0]
+    assert "1 turn, 2 messages, 1 snapshot new." in first[1]
+    write(mysis, Kind.TURN_FINISHED, turn=turn.pk)
+    write(mysis, Kind.CONTEXT_COMPACTED, summary=1)
+    again = page.changes(Dirty(myses={mysis.pk: 2}))
+    # The announcement is not made twice; the count goes on.
+    assert len(again) == 1
+    assert "1 turn, 2 messages, 1 snapshot, 1 summary new." in again[0]
+
+
+def test_what_others_write_is_no_news(mysis: Mysis):
+    page = opened(mysis)
+    page.snapshot(0)
+    write(make_mysis(), Kind.MEMORY_ADDED, memory_id=1)
+    assert page.changes(Dirty(myses={mysis.pk + 1: 1})) == []
+    assert told(page) == ""
+
+
+def test_other_settings_are_told(mysis: Mysis):
+    page = opened(mysis)
+    page.snapshot(0)
+    policy = ContextPolicy.objects.create(name="small", budget_tokens=20_000)
+    actions.update_mysis(mysis=mysis, by="ann", policy=policy)
+    assert "its settings or prompt changed" in told(page)
+
+
+def test_so_much_is_not_counted_to_the_end(mysis: Mysis, monkeypatch):
+    monkeypatch.setattr(outdated, "MOST", 5)
+    monkeypatch.setattr(outdated, "BATCH", 2)
+    page = opened(mysis)
+    for number in range(9):
+        write(mysis, Kind.MEMORY_ADDED, memory_id=number)
+    assert "more than 1,000 things new" in "".join(page.snapshot(0))
+    assert page.news.read == 6
+
+
+def test_a_deleted_mysis_is_told(mysis: Mysis):
+    page = opened(mysis)
+    page.snapshot(0)
+    actions.delete_mysis(mysis=mysis, by="system")
+    assert "This Mysis was deleted." in told(page)
+
+
+def test_the_page_says_as_of_when_and_its_socket_knows(admin: Client, mysis: Mysis):
+    row = make_memory(mysis)
+    mysis.tick = 4711
+    mysis.save()
+    write(mysis, Kind.MEMORY_ADDED, memory_id=row.pk)
+    answer = admin.get("/myses/Ada/context/?window=4")
+    text = answer.content.decode()
+    assert f"#{row.pk}</a>" in text
+    assert "4,711" in text
+    assert 'id="context-refresh" href="/myses/Ada/context/?window=4"' in text
+    [socket] = re.findall(r'ws-connect="([^"]+)"', text)
+    query = urlsplit(socket.replace("&amp;", "&")).query
+    assert parse_qs(query)["event"] == [str(events.newest())]
+    page = page_of(query.encode())
+    assert isinstance(page, ContextPage)
+    page.snapshot(0)
+    write(mysis, Kind.MEMORY_ADDED, memory_id=row.pk + 1)
+    assert "1 message new." in told(page)
+
+
+@pytest.mark.parametrize("query", ["page=context&mysis=1", "page=context&event=1"])
+def test_a_socket_without_its_page_is_refused(query: str):
+    assert page_of(query.encode()) is None
