@@ -21,13 +21,12 @@ from django.db.models import (
 from django.utils.http import urlencode
 
 from agents.models import Mysis
-from memory.gamestate.confidence import Moment
 from memory.models import GameSnapshot, Memory, Role, SentContext
 
 from . import charts, game, lines
 from .activity import Hour, last_hour
 from .addresses import page_key
-from .standing import Standing, standing_of
+from .standing import Standing, standings_of
 
 LAST_LINE = 240
 # Rows of the first paint. More come on demand: a screen holds twenty.
@@ -162,9 +161,9 @@ def load(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     """The rows of these Myses in the order given; deleted ones are left out."""
     myses = Mysis.objects.select_related("account").in_bulk(list(ids))
     usernames = [m.account.username for m in myses.values() if m.account]
+    present = game.moments(usernames, now)
     parts = Parts(
-        present=game.moments(usernames, now),
-        cached=game.held(usernames),
+        standings=standings_of(game.held(usernames), present),
         said=_said(ids, {m.pk: m.name for m in myses.values()}),
         gauges=gauges(ids),
         hours=last_hour(list(ids), now),
@@ -212,8 +211,7 @@ def rows_of(view: View, now: datetime) -> Rows:
 class Parts:
     """What the rows are put together from, by Mysis or by account."""
 
-    present: dict[str, Moment]
-    cached: dict[str, list[game.Held]]
+    standings: Mapping[str, Standing]
     said: dict[int, Said]
     gauges: dict[int, charts.Gauge | None]
     hours: dict[int, Hour]
@@ -221,9 +219,7 @@ class Parts:
 
 def _row(mysis: Mysis, parts: Parts) -> FleetRow:
     account = mysis.account.username if mysis.account else ""
-    standing = Standing()
-    if account:
-        standing = standing_of(parts.cached.get(account, []), parts.present[account])
+    standing = parts.standings.get(account, Standing())
     return FleetRow(
         id=mysis.pk,
         name=mysis.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.conf import settings
@@ -29,6 +29,9 @@ from memory.gamestate.text import title
 from memory.gamestate.types import Snapshot
 from memory.models import AccountClock, GameSnapshot
 from memory.state import snapshot_of
+from memory.stored import names_of
+
+from . import placenames
 
 # A galaxy map has about 190 KB; its facts are two lines. Contents above this
 # are left in the database and shown by size alone.
@@ -47,6 +50,9 @@ class Held:
     snapshot: Snapshot
     size: int
     version: str
+    # Ids of the places that the ship is at, and what it calls places by id.
+    places: tuple[str, ...] = ()
+    names: Names = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,10 @@ def _read(ids: Sequence[int]) -> dict[int, Held]:
     found: dict[int, Held] = {}
     for row in rows:
         row.content, row.merged = row.body, row.changed
-        found[row.pk] = Held(snapshot_of(row), row.size, f"{row.pk}:{row.version}")
+        read = snapshot_of(row)
+        version = f"{row.pk}:{row.version}"
+        places, named = placenames.places_in(read), placenames.named_in(read)
+        found[row.pk] = Held(read, row.size, version, places, named)
         with _LOCK:
             _READ[row.pk, row.version] = found[row.pk]
             while len(_READ) > KEPT:
@@ -202,7 +211,8 @@ def panel(
     """
     found = held([username]).get(username, [])
     moment = moments([username], now)[username]
-    names = known_names([one.snapshot for one in found])
+    # As the state block names things: what was told earlier counts as well.
+    names = {**names_of(username), **known_names([one.snapshot for one in found])}
     drawn = [_section(one, moment, names, beliefs) for one in found]
     drawn.sort(key=lambda s: (_rank(s.tool), s.tool, s.args))
     return drawn, moment.current_tick

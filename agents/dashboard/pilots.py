@@ -13,7 +13,7 @@ from memory.gamestate.names import known_names
 
 from . import game
 from .addresses import page_key
-from .standing import Standing, standing_of
+from .standing import Standing, standings_of
 
 PAGE = 100
 LEVELS = tuple(map(str, Confidence))
@@ -48,13 +48,24 @@ def load(now: datetime, names: str = "", after: str = "") -> list[Pilot]:
     accounts = list(rows.order_by("username")[: PAGE + 1])
     usernames = [account.username for account in accounts]
     cached, present = game.held(usernames), game.moments(usernames, now)
+    stand = standings_of(cached, present)
     return [
-        _pilot(one, cached.get(one.username, []), present[one.username])
+        _pilot(
+            one,
+            stand[one.username],
+            cached.get(one.username, []),
+            present[one.username],
+        )
         for one in accounts
     ]
 
 
-def _pilot(account: Account, cached: Sequence[game.Held], moment: Moment) -> Pilot:
+def _pilot(
+    account: Account,
+    standing: Standing,
+    cached: Sequence[game.Held],
+    moment: Moment,
+) -> Pilot:
     active = getattr(account, "active_mysis", None)
     owner = active or account.assigned_to
     return Pilot(
@@ -65,7 +76,7 @@ def _pilot(account: Account, cached: Sequence[game.Held], moment: Moment) -> Pil
         key=page_key(owner) if owner else "",
         state=owner.state if owner else "",
         flies=active is not None,
-        standing=standing_of(cached, moment),
+        standing=standing,
         newest=max((one.snapshot.captured_at for one in cached), default=None),
         levels=_levels(cached, moment),
     )

@@ -8,11 +8,12 @@ from datetime import datetime
 from functools import lru_cache
 
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
-from memory.gamestate.names import Names, known_names
+from memory.gamestate.names import Names
 from memory.gamestate.paths import first, primary
 from memory.gamestate.text import title
 from memory.gamestate.types import Snapshot
 
+from . import placenames
 from .game import Held, ShownFact, facts_of, level_of, reason_of
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
@@ -20,8 +21,6 @@ UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
 SHOWN_FACTS = 3
 # Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
 SAME_FOR = 10
-# Enough to name the place of a ship; maps and markets would take longer to read.
-NAMING = frozenset({"get_status", "get_system", "get_poi", "get_base"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,8 @@ class Standing:
 
     location: str = ""
     location_doubt: bool = False
+    # The ids behind the names, as tools want them.
+    place: str = ""
     docked: str = ""
     credits: int | None = None
     credits_doubt: bool = False
@@ -50,14 +51,35 @@ class Standing:
     badges: tuple[Badge, ...] = ()
 
 
-def standing_of(found: Sequence[Held], moment: Moment) -> Standing:
-    """The headline facts of one account, and what is doubtful.
+def standings_of(
+    cached: Mapping[str, Sequence[Held]], present: Mapping[str, Moment]
+) -> dict[str, Standing]:
+    """The headline facts of several accounts, and what is doubtful.
 
     Made once for the same snapshots at the same tick.
     """
+    found = {who: cached.get(who, ()) for who in present}
+    names = placenames.names_for({who: _unnamed(held) for who, held in found.items()})
+    return {
+        who: _standing(held, present[who], names[who]) for who, held in found.items()
+    }
+
+
+def _unnamed(found: Sequence[Held]) -> set[str]:
+    """The places whose names none of the snapshots tells."""
+    return {
+        place
+        for one in found
+        for place in one.places
+        if place and not any(place in other.names for other in found)
+    }
+
+
+def _standing(found: Sequence[Held], moment: Moment, names: Names) -> Standing:
     versions = tuple(one.version for one in found)
     seconds = int(moment.now.timestamp()) // SAME_FOR
-    return _made(Asked((versions, moment.current_tick, seconds), found, moment))
+    key = versions, tuple(sorted(names.items())), moment.current_tick, seconds
+    return _made(Asked(key, found, moment, names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +89,7 @@ class Asked:
     key: tuple[object, ...]
     found: Sequence[Held] = field(compare=False)
     moment: Moment = field(compare=False)
+    names: Names = field(compare=False)
 
 
 @lru_cache(maxsize=1_000)
@@ -74,12 +97,15 @@ def _made(asked: Asked) -> Standing:
     found, moment = asked.found, asked.moment
     snapshots = [one.snapshot for one in found]
     latest = {s.tool: s for s in sorted(snapshots, key=lambda s: s.captured_at)}
-    names = known_names(s for s in snapshots if s.tool in NAMING)
+    names = dict(asked.names)
+    for one in sorted(found, key=lambda one: one.snapshot.captured_at):
+        names |= one.names
     facts = _headline(latest, moment, names)
     location = facts.get("Location", UNKNOWN)
     return Standing(
         location=location.value,
         location_doubt=location.confidence in SUSPECT,
+        place=_place(latest, found),
         docked=facts.get("Docked", UNKNOWN).value,
         credits=_credits(latest.get("get_status")),
         credits_doubt=facts.get("Credits", UNKNOWN).confidence in SUSPECT,
@@ -104,6 +130,13 @@ def _headline(
         place = next((f for f in facts_of(system, moment, names) if not f.label), None)
         facts |= {"Location": place} if place else {}
     return facts
+
+
+def _place(latest: Mapping[str, Snapshot], found: Sequence[Held]) -> str:
+    """The ids of where the ship is, from the answer that its location is read from."""
+    tool = "get_status" if "get_status" in latest else "get_system"
+    ids = next((one.places for one in found if one.snapshot is latest.get(tool)), ())
+    return " > ".join(filter(None, ids[:2]))
 
 
 def _credits(status: Snapshot | None) -> int | None:

@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from agents.dashboard import credits, galaxy, game, lines
+from agents.dashboard import credits, detail, fleet, galaxy, game, lines
 from agents.models import Mysis, Provider
-from memory.models import GameSnapshot
+from memory.models import GameSnapshot, Lexicon
 from tests.browser import scenes
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 
@@ -215,3 +215,28 @@ def test_a_held_mysis_says_why(admin: Client):
     for address in ("/", "/myses/Ada/"):
         page = admin.get(address).content.decode()
         assert "Budget &lt;day&gt; is spent: raise it." in page
+
+
+# -- what places are called ----------------------------------------------------------
+
+
+def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    scenes.play(mysis)
+    account = mysis.account
+    assert account is not None
+    player = {"current_system": "s3", "current_poi": "s3_belt", "credits": 5}
+    GameSnapshot.objects.filter(tool_name="get_status").update(
+        content=json.dumps({"player": player})
+    )
+    Lexicon.objects.create(username=account.username, names={"s3_belt": "Old Belt"})
+    Lexicon.objects.create(username="Other", names={"s3": "Not yours"})
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.location == "s3 > Old Belt"
+    chart([system(n, name=f"Star {n}") for n in range(5)])
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.location == "Star 3 > Old Belt"
+    assert row.standing.place == "s3 > s3_belt"
+    facts = detail.panel(mysis, timezone.now()).sections[0].facts
+    # As the state block has it, which goes by what this account was told.
+    assert "s3 > Old Belt" in [fact.value for fact in facts]
