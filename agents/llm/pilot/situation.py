@@ -8,6 +8,7 @@ from typing import Any
 
 from agents.llm.pilot.answers import WAIT
 from agents.llm.pilot.beliefs import ASKS, Beliefs
+from agents.llm.pilot.block import Block, read_block
 from agents.llm.pilot.events import LESSONS
 from agents.llm.pilot.orders import Order
 from agents.llm.pilot.replay import ACTIONS
@@ -108,6 +109,17 @@ class Situation:
                 return tool
         return ""
 
+    @property
+    def is_poorly_told(self) -> bool:
+        """Whether there is a state block and it has no word of the credits."""
+        told = self.block.find("Credits", "get_status")
+        return self.block.logged_in is True and told is None
+
+    @property
+    def block(self) -> Block:
+        """The state block in view."""
+        return read_block(self.transcript.state)
+
     def ask_chart(self, thought: str) -> Decision | None:
         """Get the chart of this system: from the cache where it is, else anew."""
         if self.beliefs.chart_here:
@@ -122,7 +134,7 @@ class Situation:
             return None
         calls = [Call("get_system", {})]
         cramped = self.transcript.is_cramped and self.beliefs.place.known
-        if cramped and "get_status" in self.tools:
+        if (cramped or self.is_poorly_told) and self.can_ask("get_status"):
             calls.append(Call("get_status", {}))
         thought = f"{thought} I have no chart of this system in view."
         return Decision(tuple(calls), thought=thought)

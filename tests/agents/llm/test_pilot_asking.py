@@ -154,6 +154,34 @@ async def test_a_block_without_doubt_counts_more_than_an_expectation() -> None:
     assert set((await view.user(block(*undocked)).fly()).calls) == {"dock"}
 
 
+async def test_asks_for_its_credits_beside_the_chart_where_a_block_has_none() -> None:
+    untold = ["### System (get_system - 9 ticks ago)", "- Sol (Solarian Empire)"]
+    view = View().nudge().did("undock", {"undocked": True})
+    view.did("travel", QUEUED, target_poi="sol_sun").said().nudge()
+    view.did("get_poi", {"poi": {"id": "sol_sun", "system_id": "sol"}})
+    assert set((await view.fly()).calls) == {"get_system"}
+    view.user(block(*untold))
+    assert set((await view.fly()).calls) == {"get_system", "get_status"}
+    view.did("get_status", status("sol_sun", docked=False))
+    assert "get_status" not in (await view.fly()).calls
+
+
+async def test_counts_its_money_once_after_a_sale() -> None:
+    sold = [
+        "### Status (get_status - 9 ticks ago)",
+        "- Credits: 500 (before sell at tick 7; call get_status)",
+        "- Docked: Yes (Sol Central)",
+    ]
+    view = View().nudge().did("get_cargo", cargo(ore_iron=7))
+    view.did("sell", QUEUED, item_id="ore_iron", quantity=7).said().nudge()
+    view.did("get_cargo", cargo()).user(block(*sold))
+    names = {"captains_log_add", "get_status", "undock"}
+    assert set((await view.fly()).calls) == names
+    sold[1] = "- Credits: 535"
+    view.user(block(*sold))
+    assert set((await view.fly()).calls) == names - {"get_status"}
+
+
 async def test_does_not_ask_twice_in_a_turn() -> None:
     view = View().nudge().did("get_status", "a dashboard without any JSON")
     flown = await view.fly()

@@ -61,7 +61,10 @@ def leave(s: Situation) -> Decision | None:
 
 
 def with_log(s: Situation, decision: Decision) -> Decision:
-    """Add a line to the captain's log beside an action, once per visit."""
+    """Count the money and add a line to the captain's log beside an action.
+
+    Once per visit: what was sold for is in nobody's state before it is asked for.
+    """
     sold = 0
     for call in s.transcript.calls():
         if call.name == "captains_log_add":
@@ -75,4 +78,11 @@ def with_log(s: Situation, decision: Decision) -> Decision:
     now = f" {money.value:,} credits." if money.known else ""
     entry = f"Sold {sold} kinds of cargo at {where}.{now} Next: mine again."
     log = Call("captains_log_add", {"entry": entry})
-    return replace(decision, calls=(log, *decision.calls))
+    count = (Call("get_status", {}),) if _is_uncounted(s) else ()
+    return replace(decision, calls=(log, *count, *decision.calls))
+
+
+def _is_uncounted(s: Situation) -> bool:
+    """Whether a state block would tell the credits, and does not for sure."""
+    kept = s.block.logged_in is True
+    return kept and not s.beliefs.credits.known and s.can_ask("get_status")
