@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents import budgets
-from agents.budgets import Standing
 from agents.models import Mysis, Turn
 from memory.models import SentContext
 
-from . import charts, credits, fleet, game
+from . import charts, credits, fleet, game, limits
 from .addresses import page_key
 
 TURNS = 12
@@ -26,7 +25,7 @@ class Head:
     row: fleet.FleetRow
     policy: str
     prompt: str
-    budgets: Sequence[Standing] = ()
+    limits: Sequence[limits.Limit] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def head(mysis: Mysis, now: datetime) -> Head:
         row=row,
         policy=mysis.policy.name if mysis.policy else "built-in policy",
         prompt=mysis.prompt.name if mysis.prompt else "built-in prompt",
-        budgets=budgets.standings(mysis),
+        limits=limits.limits_of(budgets.standings(mysis)),
     )
 
 

@@ -19,7 +19,7 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from . import detail, feed, health, recent
+from . import detail, feed, health, limits, recent
 from .fixes import fix_of, providers
 from .fleet import FleetRow, Rows
 from .lines import Line
@@ -88,6 +88,10 @@ def fleet_head(found: health.Health) -> list[Fragment]:
     """Counts, the health line, and whom a broadcast would reach."""
     return [
         Fragment("fleet-totals", draw("fleet_totals", health=found)),
+        Fragment(
+            "fleet-limits",
+            draw("fleet_limits", limits=found.limits[: limits.SHOWN], health=found),
+        ),
         Fragment("fleet-health", draw("fleet_health", health=found)),
         Fragment("fleet-reach", draw("fleet_reach", health=found)),
         Fragment("count-all", format_html("{}", found.total)),

@@ -93,13 +93,16 @@ class Section:
         return len(doubtful) > 1
 
 
-def held(usernames: Sequence[str]) -> dict[str, list[Held]]:
+def held(usernames: Sequence[str], tool: str = "") -> dict[str, list[Held]]:
     """The snapshots of several accounts; those of a logged-out one are hidden.
+
+    Those of one ``tool`` alone, if it is named.
 
     What this process has read already is not read again: most snapshots of a fleet
     are as they were when the page was drawn before.
     """
     rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
+    rows = rows.filter(tool_name=tool) if tool else rows
     known = {
         pk: (username, version)
         for pk, username, version in rows.annotate(version=VERSION).values_list(

@@ -11,8 +11,10 @@ from django.db.models import Count, Max
 
 from agents.models import Mysis
 
-from . import machine, troubles
+from . import limits, machine, purse, troubles
 from .activity import Spent, fleet_hour
+from .limits import Limit
+from .purse import Purse
 from .troubles import Trouble
 
 SHOWN = 4
@@ -33,6 +35,8 @@ class Health:
     more: int
     workers: int
     heartbeat: datetime | None
+    purse: Purse
+    limits: tuple[Limit, ...]
 
     @property
     def broadcast_cost(self) -> Decimal:
@@ -59,4 +63,6 @@ def look(now: datetime, most: int = SHOWN) -> Health:
         more=max(0, len(wrong) - most),
         workers=workers,
         heartbeat=heartbeat,
+        purse=purse.look(),
+        limits=limits.of_fleet(),
     )

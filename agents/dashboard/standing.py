@@ -107,7 +107,7 @@ def _made(asked: Asked) -> Standing:
         location_doubt=location.confidence in SUSPECT,
         place=_place(latest, found),
         docked=facts.get("Docked", UNKNOWN).value,
-        credits=_credits(latest.get("get_status")),
+        credits=credits_in(latest.get("get_status")),
         credits_doubt=facts.get("Credits", UNKNOWN).confidence in SUSPECT,
         fuel=facts.get("Fuel", UNKNOWN).value,
         hull=facts.get("Hull", UNKNOWN).value,
@@ -139,7 +139,8 @@ def _place(latest: Mapping[str, Snapshot], found: Sequence[Held]) -> str:
     return " > ".join(filter(None, ids[:2]))
 
 
-def _credits(status: Snapshot | None) -> int | None:
+def credits_in(status: Snapshot | None) -> int | None:
+    """What get_status told of the credits; None where it did not."""
     if status is None:
         return None
     held_credits = first(primary(status.current), "player.credits", "credits")

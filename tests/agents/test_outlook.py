@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,8 +12,20 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from agents.dashboard import credits, detail, fleet, galaxy, game, lines
-from agents.models import Mysis, Provider
+from agents.dashboard import (
+    credits,
+    detail,
+    fleet,
+    fragments,
+    galaxy,
+    game,
+    health,
+    limits,
+    lines,
+    purse,
+)
+from agents.models import Budget, BudgetSpend, Mysis, Provider
+from agents.usage import today
 from memory.models import GameSnapshot, Lexicon
 from tests.browser import scenes
 from tests.factories import make_account, make_memory, make_mysis, make_turn
@@ -240,3 +253,68 @@ def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(db: None):
     facts = detail.panel(mysis, timezone.now()).sections[0].facts
     # As the state block has it, which goes by what this account was told.
     assert "s3 > Old Belt" in [fact.value for fact in facts]
+
+
+# -- money ---------------------------------------------------------------------------
+
+
+def test_the_fleets_credits_say_how_many_are_known(db: None):
+    assert purse.look() == purse.Purse()
+    for name, held in (("Ada", 100), ("Brahe", 250)):
+        scenes.play(make_mysis(name=name), credits=held)
+    silent = make_mysis(name="Cassini")
+    silent.account = make_account()
+    silent.save()
+    # Nobody flies it: not the fleet's.
+    spare = make_mysis(name="Draper")
+    scenes.play(spare, credits=9_000)
+    spare.delete()
+    now = timezone.now()
+    oldest = now - timedelta(hours=1)
+    first = GameSnapshot.objects.filter(tool_name="get_status").order_by("pk")[:1]
+    GameSnapshot.objects.filter(pk__in=first.values("pk")).update(captured_at=oldest)
+    found = purse.look()
+    assert (found.credits, found.known, found.oldest) == (350, 2, oldest)
+    assert "2 of 3 known" in str(fragments.fleet_head(health.look(now))[0].html)
+
+
+def test_budgets_are_told_with_what_is_left(admin: Client):
+    ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
+    cap = Budget.objects.create(name="Cap", scope="fleet", cost=Decimal(5))
+    each = Budget.objects.create(name="Each", scope="each", tokens=1_000)
+    Budget.objects.create(name="Roomy", scope="group", label="x", tokens=50_000)
+    BudgetSpend.objects.create(budget=cap, day=today(), cost=Decimal("4.20"))
+    for mysis, tokens in ((ada, 100), (brahe, 1_000)):
+        BudgetSpend.objects.create(
+            budget=each, subject=mysis.pk, day=today(), tokens=tokens
+        )
+    found = [(one.name, one.percent, one.level) for one in limits.of_fleet()]
+    assert found == [("Each", 100, "spent"), ("Cap", 84, "near"), ("Roomy", 0, "fine")]
+    page = admin.get("/").content.decode()
+    assert "$0.80 left" in page
+    assert f"/admin/agents/budget/{cap.pk}/change/" in page
+    BudgetSpend.objects.update(day=today() - timedelta(days=1))
+    assert {one.level for one in limits.of_fleet()} == {"fine"}
+    page = admin.get(f"/myses/{ada.pk}/").content.decode()
+    assert "0 of 1.0k tokens today" in page
+
+
+def test_a_strip_costs_the_same_queries_at_any_size(
+    db: None, django_assert_num_queries: Any
+):
+    def look(count: int) -> None:
+        with django_assert_num_queries(count):
+            purse.look()
+            limits.of_fleet()
+
+    def add(name: str) -> None:
+        scenes.play(make_mysis(name=name))
+        Budget.objects.create(name=name, scope="each", tokens=5)
+
+    add("Ada")
+    purse.look()
+    look(6)
+    for number in range(5):
+        add(f"M{number}")
+    purse.look()
+    look(6)
