@@ -134,7 +134,10 @@ class Situation:
             return None
         calls = [Call("get_system", {})]
         cramped = self.transcript.is_cramped and self.beliefs.place.known
-        if (cramped or self.is_poorly_told) and self.can_ask("get_status"):
+        if cramped and "get_status" in self.tools:
             calls.append(Call("get_status", {}))
+        elif self.is_poorly_told and self.can_ask("get_status"):
+            # First, for a short view keeps the last answer: the chart is needed now.
+            calls.insert(0, Call("get_status", {}))
         thought = f"{thought} I have no chart of this system in view."
         return Decision(tuple(calls), thought=thought)
