@@ -13,6 +13,12 @@ NAME = RegexValidator(
     "character, a slash, a question mark, a hash or a percent sign.",
 )
 
+# It travels in a header.
+KEY = RegexValidator(
+    r"^[\x21-\x7e]*$",
+    "A key holds plain letters, digits and signs, and no space: copy it again.",
+)
+
 # Joiners shape letters in many scripts; the rest of their class only deceives.
 JOINERS = "\u200c\u200d"
 INVISIBLE = ("Cf", "Zl", "Zp")

@@ -5,12 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import resolve
 
+from agents.dashboard.trying import try_provider
+from agents.forms import PROVIDER_ERRORS
 from agents.models import Account, Provider
+from agents.validators import KEY
 from agents.windows import AskedWindow
 from memory.admin.readonly import ReadOnlyAdmin
+
+#: What the button is called that saves a provider, stays there and tries it.
+CHECK = "Save and check"
+AT_ONCE = 3
 
 
 class ProviderForm(forms.ModelForm[Provider]):
@@ -19,6 +28,8 @@ class ProviderForm(forms.ModelForm[Provider]):
     new_key = forms.CharField(
         label="API key",
         required=False,
+        max_length=4000,
+        validators=[KEY],
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
         help_text="Never shown. Leave empty to keep the stored key.",
     )
@@ -31,6 +42,7 @@ class ProviderForm(forms.ModelForm[Provider]):
             "window": "Tokens; empty: asked of the endpoint (see Asked windows), "
             "anew after each change here."
         }
+        error_messages = PROVIDER_ERRORS
 
 
 @admin.register(Provider)
@@ -41,6 +53,7 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
     list_display = ("name", "kind", "base_url", "default_model", "window", "has_key")
     list_filter = ("kind",)
     search_fields = ("name", "base_url", "default_model")
+    actions = ("check_selected",)
 
     @admin.display(boolean=True, description="key")
     def has_key(self, row: Provider) -> bool:
@@ -56,6 +69,45 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
         elif form.cleaned_data["clear_key"]:
             obj.api_key = ""
         super().save_model(request, obj, form, change)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The form; what is saved to be checked is checked once it is stored.
+
+        Whether it answers decides nothing: it may be down for an hour.
+        """
+        answer = super().changeform_view(request, object_id, form_url, extra_context)
+        saved = isinstance(answer, HttpResponseRedirect)
+        if saved and request.POST.get("_continue") == CHECK:
+            key = resolve(answer["Location"]).kwargs["object_id"]
+            self._check(request, Provider.objects.get(pk=key))
+        return answer
+
+    @admin.action(description="Check: ask the models for one word")
+    def check_selected(
+        self, request: HttpRequest, queryset: QuerySet[Provider]
+    ) -> None:
+        """Each after the other, a few at most: somebody waits for it."""
+        for row in queryset[:AT_ONCE]:
+            self._check(request, row)
+        if (rest := queryset.count() - AT_ONCE) > 0:
+            words = f"{rest} more were not checked: choose {AT_ONCE} at most."
+            self.message_user(request, words, messages.WARNING)
+
+    def _check(self, request: HttpRequest, row: Provider) -> None:
+        trial = try_provider(row)
+        level = messages.SUCCESS if trial.good else messages.WARNING
+        words = (
+            trial.words
+            if trial.good
+            else f"Provider {row} does not work: {trial.words}"
+        )
+        self.message_user(request, words, level)
 
 
 @admin.register(AskedWindow)

@@ -26,7 +26,7 @@ from agents.llm.windows import keep, learn, tells
 SECONDS = 60.0
 HELLO = [{"role": "user", "content": "This is a test. Answer with one word: ready."}]
 # A model that reasons needs some room before its first word.
-SETTINGS = {"max_tokens": 1024, "timeout": SECONDS}
+ROOM = 1024
 REFUSED = (401, 403)
 MISSING = 404
 # A wrong address gives a 404 too, but its page speaks of no model.
@@ -85,9 +85,12 @@ def find(name: str, model: str) -> Endpoint:
         return resolve(name)
 
 
-def check(endpoint: Endpoint) -> Check:
-    """Make the request, and keep what is learnt of the window; waits a minute at most."""
-    error, latency, found = asyncio.run(_requests(endpoint))
+def check(endpoint: Endpoint, seconds: float = SECONDS) -> Check:
+    """Make the request, and keep what is learnt of the window.
+
+    Waits so many seconds at most, and a few more for what the model can read.
+    """
+    error, latency, found = asyncio.run(_requests(endpoint, seconds))
     if tells(endpoint.kind, endpoint.base_url):
         keep(endpoint, *(found or (None, "")))
     if error is not None and (limit := limit_of(error)):
@@ -102,13 +105,16 @@ def check(endpoint: Endpoint) -> Check:
     )
 
 
-async def _requests(endpoint: Endpoint) -> tuple[ModelError | None, int, Found | None]:
+async def _requests(
+    endpoint: Endpoint, seconds: float
+) -> tuple[ModelError | None, int, Found | None]:
     import_module(WIRES[endpoint.kind])  # A second, which is not the provider's.
+    settings = {"max_tokens": ROOM, "timeout": seconds}
     started = time.monotonic()
     error: ModelError | None = None
     try:
         await complete(
-            endpoint, messages=HELLO, system=None, tools=(TOOL,), settings=SETTINGS
+            endpoint, messages=HELLO, system=None, tools=(TOOL,), settings=settings
         )
     except ModelError as caught:
         error = caught

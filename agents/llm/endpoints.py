@@ -63,6 +63,14 @@ def resolve_in(provider: str, model: str = "") -> Endpoint:
     return _endpoint(name, account, model)
 
 
+def resolve_row(row: Provider) -> Endpoint:
+    """Find the endpoint of a provider's default model; it need not be saved yet.
+
+    Raises ModelError where the model's name or the key is missing.
+    """
+    return _endpoint(row.name, _from_row(row), "")
+
+
 def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     kind = account.kind
     model = PILOT if kind == "pilot" else wanted or account.default_model

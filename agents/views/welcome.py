@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from django import forms
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,12 +16,15 @@ from django.views.decorators.http import require_http_methods
 from agents import actions
 from agents.actions import ActionError
 from agents.dashboard.addresses import mysis_url
+from agents.dashboard.trying import try_provider
 from agents.forms import EndpointForm, FirstMysisForm, PromptTextForm
 from agents.models import Mysis, Provider
 
 from .access import actor, admin_required
 
 PROVIDER, PROMPT, MYSIS = "provider", "prompt", "mysis"
+#: Where a session keeps, sealed, the key of a provider that is not saved yet.
+TYPED = "provider-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +74,10 @@ def welcome(request: HttpRequest, step: str = "") -> HttpResponse:
     here = step if step in names else next((s.name for s in known if not s.done), MYSIS)
     form = FORMS[here](request)
     if request.method == "POST" and form.is_valid():
-        try:
-            return SAVES[here](request, form)
-        except ActionError as error:
-            field, colon, words = error.detail.partition(": ")
-            at = field if colon and field in form.fields else None
-            form.add_error(at, words if at else error.detail)
+        saved = _saved(request, here, form)
+        if saved is not None:
+            return saved
+    _focus(form)
     after = names[names.index(here) + 1 :]
     context = {
         "steps": known,
@@ -88,9 +90,36 @@ def welcome(request: HttpRequest, step: str = "") -> HttpResponse:
     return render(request, "agents/welcome.html", context, status=status)
 
 
+def _saved(
+    request: HttpRequest, step: str, form: forms.BaseForm
+) -> HttpResponse | None:
+    """Where it goes on; None where the form says why not."""
+    try:
+        return SAVES[step](request, form)
+    except ActionError as error:
+        field, colon, words = error.detail.partition(": ")
+        at = field if colon and field in form.fields else None
+        form.add_error(at, words if at else error.detail)
+    return None
+
+
+def _focus(form: forms.BaseForm) -> None:
+    """Begin at the first field that is wrong."""
+    wrong = next((name for name in form.fields if name in form.errors), None)
+    if wrong is not None:
+        form.fields[wrong].widget.attrs["autofocus"] = True
+
+
 def _provider_form(request: HttpRequest) -> forms.BaseForm:
+    """Of the newest provider, where there is one: who comes back mends it."""
+    if request.method != "POST":
+        request.session.pop(TYPED, None)
+    row = Provider.objects.order_by("-pk").first()
     return EndpointForm(
-        request.POST or None, initial={"name": "openai", "kind": "openai"}
+        request.POST or None,
+        instance=row,
+        initial={} if row else {"name": "openai", "kind": "openai"},
+        typed=request.session.get(TYPED, ""),
     )
 
 
@@ -107,9 +136,19 @@ def _mysis_form(request: HttpRequest) -> forms.BaseForm:
     )
 
 
-def _save_provider(request: HttpRequest, form: forms.BaseForm) -> HttpResponse:
+def _save_provider(request: HttpRequest, form: forms.BaseForm) -> HttpResponse | None:
+    """Saved once it answers, or when somebody insists."""
     assert isinstance(form, EndpointForm)  # noqa: S101 (for types)
+    if "insist" not in request.POST:
+        trial = try_provider(form.instance)
+        if not trial.good:
+            request.session[TYPED] = form.instance.sealed_key
+            form.insist = True
+            form.add_error(trial.field or None, trial.words)
+            return None
+        messages.success(request, trial.words)
     form.save()
+    request.session.pop(TYPED, None)
     return redirect("welcome-step", PROMPT)
 
 
@@ -137,7 +176,7 @@ FORMS: dict[str, Callable[[HttpRequest], forms.BaseForm]] = {
     PROMPT: _prompt_form,
     MYSIS: _mysis_form,
 }
-SAVES: dict[str, Callable[[HttpRequest, forms.BaseForm], HttpResponse]] = {
+SAVES: dict[str, Callable[[HttpRequest, forms.BaseForm], HttpResponse | None]] = {
     PROVIDER: _save_provider,
     PROMPT: _save_prompt,
     MYSIS: _save_mysis,

@@ -117,6 +117,7 @@ def test_an_empty_database_is_three_forms_away_from_a_fleet(admin: Client):
     assert "/welcome/provider/" in text
     assert "Step 1: A provider" in admin.get("/welcome/").content.decode()
     values = {"name": "mine", "kind": "openai", "key": "sk-1", "default_model": "m"}
+    values |= {"base_url": "http://127.0.0.1:1/v1", "insist": "yes"}
     answer = admin.post("/welcome/provider/", values)
     assert answer["Location"] == "/welcome/prompt/"
     assert Provider.objects.get().api_key == "sk-1"

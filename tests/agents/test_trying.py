@@ -1,0 +1,150 @@
+"""Providers tried from a page: what is wrong is said where it can be mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from agents.dashboard.trying import try_provider
+from agents.models import Provider
+from tests.agents.llm.fake_provider import KEY, FakeProvider
+
+pytestmark = pytest.mark.django_db
+NOBODY = "http://127.0.0.1:1/v1"
+STEP = "/welcome/provider/"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[FakeProvider]:
+    """One server for all tests here."""
+    with FakeProvider() as running:
+        yield running
+
+
+@pytest.fixture
+def lab(shared: FakeProvider) -> dict[str, str]:
+    """What is typed for a provider that works."""
+    return {
+        "name": "lab",
+        "kind": "openai",
+        "base_url": shared.url,
+        "key": KEY,
+        "default_model": "gpt-5-nano",
+    }
+
+
+@pytest.fixture
+def staff(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("ann"))
+    return client
+
+
+def errors(answer: Any) -> dict[str, str]:
+    """What the form says, by field."""
+    return {
+        name: " ".join(said) for name, said in answer.context["form"].errors.items()
+    }
+
+
+def test_one_that_works_is_saved_and_said_to(staff: Client, lab: dict[str, str]):
+    answer = staff.post(STEP, lab, follow=True)
+    assert answer.redirect_chain[0][0] == "/welcome/prompt/"
+    assert "Provider lab works: gpt-5-nano answered in" in answer.content.decode()
+    assert Provider.objects.get().api_key == KEY
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "remedy"),
+    [
+        ({"key": "sk-wrong-0123456789"}, "key", "Check the API key"),
+        ({"key": "ключ"}, "key", "copy it again"),
+        ({"default_model": "gpt-99"}, "default_model", "does not exist"),
+        ({"default_model": ""}, "default_model", "Name one."),
+        ({"base_url": NOBODY}, "base_url", "could not be reached"),
+        ({"base_url": "", "key": ""}, "key", "OPENAI_API_KEY"),
+        ({"base_url": "nonsense"}, "base_url", "This is no web address"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field_and_nothing_is_saved(
+    staff: Client,
+    lab: dict[str, str],
+    settings: Any,
+    wrong: Any,
+    field: str,
+    remedy: str,
+):
+    settings.OPENAI_BASE_URL = settings.OPENAI_API_KEY = ""
+    answer = staff.post(STEP, lab | wrong)
+    assert answer.status_code == 422
+    said = errors(answer)
+    assert list(said) == [field]
+    assert remedy in said[field]
+    assert not Provider.objects.exists()
+    text = answer.content.decode()
+    # What no provider can have is no matter of trying.
+    asked = remedy not in ("copy it again", "This is no web address")
+    assert ("Save anyway" in text) == asked
+    assert KEY not in text
+    assert "sk-wrong" not in text
+
+
+def test_a_key_that_was_typed_need_not_be_typed_again(
+    staff: Client, lab: dict[str, str]
+):
+    staff.post(STEP, lab | {"base_url": NOBODY})
+    staff.post(STEP, lab | {"base_url": NOBODY, "key": "", "insist": "yes"})
+    row = Provider.objects.get()
+    assert (row.base_url, row.api_key) == (NOBODY, KEY)
+    # Who comes back mends that one, and keeps its key.
+    assert NOBODY in staff.get(STEP).content.decode()
+    assert staff.post(STEP, lab | {"key": ""}).status_code == 302
+    assert Provider.objects.get().api_key == KEY
+
+
+def test_a_key_is_forgotten_by_who_begins_anew(staff: Client, lab: dict[str, str]):
+    staff.post(STEP, lab | {"base_url": NOBODY})
+    staff.get(STEP)
+    staff.post(STEP, lab | {"key": "", "insist": "yes"})
+    assert Provider.objects.get().api_key == ""
+
+
+def test_nobody_but_an_admin_has_one_asked(
+    client: Client, lab: dict[str, str], shared: FakeProvider
+):
+    asked = len(shared.requests)
+    client.force_login(User.objects.create_user("bob", is_staff=True))
+    assert client.post(STEP, lab)["Location"] == "/"
+    add = reverse("admin:agents_provider_add")
+    assert client.post(add, lab | {"_continue": "Save and check"}).status_code == 403
+    assert not Provider.objects.exists()
+    assert len(shared.requests) == asked
+
+
+def test_the_admin_saves_then_checks(staff: Client, lab: dict[str, str]):
+    add = reverse("admin:agents_provider_add")
+    assert 'value="Save and check"' in staff.get(add).content.decode()
+    values = lab | {"new_key": KEY, "_continue": "Save and check"}
+    good = staff.post(add, values, follow=True)
+    row = Provider.objects.get()
+    change = reverse("admin:agents_provider_change", args=[row.pk])
+    assert good.redirect_chain[0][0] == change
+    assert "Provider lab works: gpt-5-nano answered in" in good.content.decode()
+    bad = staff.post(change, values | {"base_url": NOBODY, "new_key": ""}, follow=True)
+    assert "Provider lab does not work:" in bad.content.decode()
+    row.refresh_from_db()
+    assert row.base_url == NOBODY
+    listed = reverse("admin:agents_provider_changelist")
+    chosen = {"action": "check_selected", "_selected_action": [row.pk]}
+    assert (
+        "could not be reached"
+        in staff.post(listed, chosen, follow=True).content.decode()
+    )
+
+
+def test_the_pilot_needs_no_model_and_no_key():
+    assert try_provider(Provider(name="p", kind="pilot")).good
