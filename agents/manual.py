@@ -160,7 +160,7 @@ def _check(mysis: Mysis, tool: str) -> None:
 def _interrupt(memory_id: int) -> None:
     """Give a call up: what it may have changed, or been told, is in doubt."""
     row = Memory.objects.select_related("mysis__account").filter(pk=memory_id).first()
-    if row is None:
+    if row is None or not _locked(row.mysis_id):
         return
     if row.mysis.account is not None:
         doubt(
@@ -176,7 +176,8 @@ def _interrupt(memory_id: int) -> None:
 def _end(memory_id: int, result: ToolResult) -> None:
     """Put the result in its place, also where it was given up meanwhile."""
     row = Memory.objects.filter(pk=memory_id).first()
-    if row is None:
+    # The Mysis before its rows, as a turn locks them; it may be deleted meanwhile.
+    if row is None or not _locked(row.mysis_id):
         return
     row.content = clean_text(result.text)
     row.is_error = result.is_error
@@ -185,6 +186,11 @@ def _end(memory_id: int, result: ToolResult) -> None:
     row.tokens = estimate(row.content)
     row.save(update_fields=["content", "is_error", "pending", "tick", "tokens"])
     _tell(row)
+
+
+def _locked(mysis_id: int) -> bool:
+    locked = Mysis.objects.select_for_update(of=("self",)).filter(pk=mysis_id)
+    return locked.exists()
 
 
 def _tell(row: Memory) -> None:

@@ -17,7 +17,7 @@ from memory.models import ContextPolicy
 
 from .errors import ActionError, clean_text
 from .prompts import default_prompt
-from .states import lock, run, state_event
+from .states import lock, retry_anew, run, state_event
 
 
 @transaction.atomic
@@ -53,6 +53,7 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
 def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
     """Change name, model, prompt, policy, group, max_iterations, settings, pins."""
     locked = lock(mysis)
+    before = locked.model
     pins = changes.pop("pins", None)
     for field, value in changes.items():
         setattr(locked, field, value)
@@ -64,6 +65,8 @@ def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
     if locked.hold:
         # Another policy, group or model may count in other budgets.
         scheduling.schedule(locked, trigger="budget")
+    elif locked.model != before:
+        retry_anew(locked)
     state_event(locked, by)
     return locked
 

@@ -58,7 +58,7 @@ def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
     """Let a locked Mysis look at what came: at once, or after its call.
 
     A retry is never brought forward: whatever comes, the provider or the game is to
-    be left alone for as long. A start by a person begins anew.
+    be left alone for as long. A start by a person begins anew, as another model does.
     """
     if mysis.state == Mysis.State.IDLE:
         run(mysis, trigger=trigger)
@@ -69,6 +69,14 @@ def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
         # Without a job it is in a turn, at whose end what came meanwhile is seen.
         if mysis.next_job is not None and not _backs_off(mysis):
             scheduling.schedule(mysis, trigger=trigger)
+
+
+def retry_anew(mysis: Mysis) -> None:
+    """Try a locked Mysis's other model at once: the failures were the former one's."""
+    if _backs_off(mysis):
+        mysis.failures = 0
+        mysis.save(update_fields=["failures"])
+        scheduling.schedule(mysis, trigger="retry")
 
 
 def _backs_off(mysis: Mysis) -> bool:

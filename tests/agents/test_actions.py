@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
@@ -102,6 +104,23 @@ def test_a_message_brings_a_waiting_turn_forward():
     mysis.refresh_from_db()
     assert mysis.next_job != first.next_job
     assert [job["id"] for job in jobs()] == [mysis.next_job]
+
+
+def test_another_model_is_tried_at_once_where_the_former_failed():
+    mysis = actions.start_mysis(mysis=make_mysis(), by="x")
+    later = timezone.now() + timedelta(minutes=5)
+    for failures, changes, wakes in (
+        (3, {"max_iterations": 4}, True),
+        (0, {"model": "pilot:b"}, True),
+        (3, {"model": "pilot:c"}, False),
+    ):
+        Mysis.objects.update(failures=failures, wake_at=later)
+        actions.update_mysis(mysis=mysis, by="x", **changes)
+        mysis.refresh_from_db()
+        assert (mysis.wake_at is not None) is wakes
+    assert mysis.failures == 0
+    (job,) = jobs()
+    assert job["args"]["trigger"] == "retry"
 
 
 @pytest.mark.parametrize("state", ["stopped", "errored"])

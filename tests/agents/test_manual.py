@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -269,6 +271,29 @@ def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
     manual._end(row.pk, ToolResult("docked", is_error=False))
     row.refresh_from_db()
     assert (row.content, row.is_error) == ("docked", False)
+
+
+def test_a_result_locks_the_mysis_before_its_row_as_a_turn_does(ada: Mysis) -> None:
+    row = make_memory(ada, role="tool", pending=True, content="")
+    for end in (
+        lambda: manual._end(row.pk, ToolResult("docked", is_error=False)),
+        lambda: manual._interrupt(row.pk),
+    ):
+        with CaptureQueriesContext(connection) as asked:
+            end()
+        writing = [
+            query["sql"]
+            for query in asked
+            if "FOR UPDATE" in query["sql"] or query["sql"].startswith("UPDATE")
+        ]
+        assert 'FROM "agents_mysis"' in writing[0]
+
+
+def test_a_result_of_a_deleted_mysis_has_no_place(ada: Mysis) -> None:
+    row = make_memory(ada, role="tool", pending=True, content="")
+    ada.delete()
+    manual._end(row.pk, ToolResult("docked", is_error=False))
+    assert not Memory.objects.filter(pk=row.pk).exists()
 
 
 def doubts() -> dict[str, str]:
