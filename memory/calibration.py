@@ -35,7 +35,7 @@ def known(model: str) -> Known:
     return Known(*row) if row else Known()
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def learn(model: str, *, estimated: int, reported: int) -> None:
     """Take one call into account, from its estimate and what its provider counted.
 

@@ -72,7 +72,7 @@ class Changed:
     tick: int | None
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def merge(
     *, username: str, result: Result, asked_at: datetime | None = None
 ) -> list[Changed]:

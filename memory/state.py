@@ -77,7 +77,7 @@ DOUBT = ("stale_reason", "stale_fields", "stale_tick")
 KEPT_PER_TOOL = 100
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def capture(
     *,
     username: str,
@@ -129,7 +129,7 @@ def capture(
     return row
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def invalidate(
     *,
     username: str,

@@ -180,12 +180,17 @@ def note(username: str, result: Result, now: datetime) -> Sighting | None:
     )
     if seen is None or seen == before:
         return seen
-    AccountClock.objects.update_or_create(
-        username=username, defaults={"tick": seen.tick, "seen_at": seen.at}
-    )
+    _see(username, seen)
     if clock.is_reset(before.tick if before else None, seen.tick):
         _forget_ticks(username)
     return seen
+
+
+def _see(username: str, seen: Sighting) -> None:
+    # Under the lock nobody else makes the row, so it needs no savepoint.
+    told = {"tick": seen.tick, "seen_at": seen.at}
+    if not AccountClock.objects.filter(pk=username).update(**told):
+        AccountClock.objects.create(username=username, **told)
 
 
 def own_tick(result: Result, seen: Sighting | None, now: datetime) -> int | None:

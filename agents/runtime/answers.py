@@ -73,7 +73,7 @@ def _stored(begun: Begun, answer: Completion) -> list[PendingCall] | None:
         return None
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def record_usage(opened: Opened, answer: Completion, latency_ms: int) -> None:
     """Write what an answer cost, and count it in the budgets as it came out."""
     spent = Spent(
@@ -111,8 +111,8 @@ def _learn(begun: Begun, prepared: Prepared, answer: Completion) -> None:
         logger.exception("The token estimate could not learn from a call")
 
 
-@transaction.atomic
 def _store_answer(begun: Begun, answer: Completion) -> list[PendingCall]:
+    # In the caller's transaction: nothing is written before the turn is known to count.
     mysis = current(begun)
     if not (answer.text.strip() or answer.tool_calls or answer.reasoning.strip()):
         return []
