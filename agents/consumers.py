@@ -21,13 +21,16 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from . import events
 from .dashboard import fleet, fragments
 from .dashboard.dirty import Dirty
+from .dashboard.logbook import Chosen, EventsPage
 from .dashboard.one_turn import TurnPage
 from .dashboard.one_turn import find as find_turn
 from .dashboard.outdated import ContextPage
 from .dashboard.pages import FleetPage, LivePage, MysisPage
 from .dashboard.talk import PENDING
+from .dashboard.upkeep import HealthPage
 from .live import Viewer, ViewerOverflowError, hub, sockets
 from .models import Mysis
 
@@ -205,11 +208,20 @@ def _turn(params: Params) -> LivePage | None:
     return TurnPage(turn, _number(params.get("after", "")), _waiting(params))
 
 
+def _events(params: Params) -> LivePage:
+    """``?kind=<kind>&mysis=<id>``, with the newest event that the viewer has."""
+    chosen = Chosen.of(params.get("kind", ""), _number(params.get("mysis", "")))
+    after = _number(params.get("after", ""))
+    return EventsPage(chosen, events.newest() if after is None else after)
+
+
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "fleet": _fleet,
     "mysis": _mysis,
     "context": _context,
     "turn": _turn,
+    "events": _events,
+    "health": lambda _: HealthPage(),
 }
 
 

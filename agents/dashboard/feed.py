@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -49,13 +49,14 @@ ICONS: Mapping[str, str] = {
     Kind.ERROR: "alert",
 }
 
+BAD = "bad"
 # What the chips above the feed show, by the kind of a line.
 GROUPS: Mapping[str, str] = {
     "acts": "Actions",
     "stale": "Staleness",
     "orders": "Orders",
     "states": "States",
-    "bad": "Errors",
+    BAD: "Errors",
 }
 GROUP_OF: Mapping[str, str] = {
     Kind.MYSIS_STATE: "states",
@@ -68,7 +69,7 @@ GROUP_OF: Mapping[str, str] = {
     Kind.CONTEXT_COMPACTED: "states",
     Kind.BROADCAST_SENT: "orders",
     Kind.PROMPT_CHANGED: "orders",
-    Kind.ERROR: "bad",
+    Kind.ERROR: BAD,
 }
 
 Data = Mapping[str, Any]
@@ -109,7 +110,7 @@ class FeedLine:
         """The chips under which the line is shown, as class names."""
         found = {GROUP_OF.get(self.kind, "states")}
         found |= {"stale"} if self.stale else set()
-        found |= {"bad"} if self.bad else set()
+        found |= {BAD} if self.bad else set()
         return " ".join(f"group-{name}" for name in sorted(found))
 
 
@@ -142,16 +143,25 @@ def told(found: Iterable[Event]) -> list[FeedLine]:
 
 def is_news(item: Item) -> bool:
     """Whether an event goes into the feed."""
-    if item["kind"] == Kind.TOOL_CALLED and item["data"].get("ok") is True:
-        return not str(item["data"].get("tool")).startswith(LOOKS)
-    if item["kind"] == Kind.SNAPSHOT_STALE:
-        return item["data"].get("confidence") not in BY_AGE
-    return item["kind"] in NEWSWORTHY
+    return tells(item["kind"], item["data"])
+
+
+def tells(kind: str, data: Data) -> bool:
+    """Whether an event of a kind goes into the feed, by what it says."""
+    if kind == Kind.TOOL_CALLED and data.get("ok") is True:
+        return not str(data.get("tool")).startswith(LOOKS)
+    if kind == Kind.SNAPSHOT_STALE:
+        return data.get("confidence") not in BY_AGE
+    return kind in NEWSWORTHY
 
 
 def of_items(items: Iterable[Item]) -> list[FeedLine]:
-    """Items of the hub as lines, newest first."""
-    kept = [item for item in items if is_news(item)]
+    """Items of the hub that are news as lines, newest first."""
+    return lines_of([item for item in items if is_news(item)])
+
+
+def lines_of(kept: Sequence[Item]) -> list[FeedLine]:
+    """Items as lines, newest first; they come in stream order."""
     known = names(item["mysis"] for item in kept if item["mysis"] is not None)
     return _joined(
         line(
@@ -204,7 +214,7 @@ def line(
         name=named.name,
         key=named.key,
         text=WORDS.get(kind, _plain)(data),
-        bad=kind == Kind.ERROR or _is_bad(data),
+        bad=is_bad(kind, data),
         cause=_text(data, "reason" if is_stale else "tool"),
         stale=title(_text(data, "tool")) if is_stale else "",
         link=_link(kind, data, named.key),
@@ -221,11 +231,10 @@ def _link(kind: str, data: Data, key: str) -> str:
     return ""
 
 
-def _is_bad(data: Data) -> bool:
-    return data.get("ok") is False or "errored" in (
-        data.get("state"),
-        data.get("outcome"),
-    )
+def is_bad(kind: str, data: Data) -> bool:
+    """Whether something went wrong."""
+    errored = "errored" in (data.get("state"), data.get("outcome"))
+    return kind == Kind.ERROR or data.get("ok") is False or errored
 
 
 def _text(data: Data, *keys: str) -> str:

@@ -15,17 +15,13 @@ from django.utils.safestring import SafeString
 
 from agents.models import Mysis
 
-from . import detail, feed, fleet, fragments, health
+from . import chips, detail, feed, fleet, fragments, health
 from .addresses import page_key
 from .dirty import Dirty
 from .fragments import Fragment
 from .sending import Sent
-from .shared import shared
+from .shared import bucket, shared
 from .talk import Of, Talk
-
-# Facts age by themselves: what was drawn earlier than this, in seconds, is not
-# shared any more.
-RECHECK_SHARED = 10
 
 
 class LivePage(Protocol):
@@ -40,11 +36,6 @@ class LivePage(Protocol):
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """What differs from what the viewer has."""
-
-
-def bucket(now: datetime) -> int:
-    """A version for what changes with time alone."""
-    return int(now.timestamp()) // RECHECK_SHARED
 
 
 class FleetPage:
@@ -62,7 +53,8 @@ class FleetPage:
         now = timezone.now()
         self.newest = self.wide = version
         rows = fleet.rows_of(self.view, now)
-        head = self.sent.news(fragments.fleet_head(health.look(now)))
+        parts = [*fragments.fleet_head(health.look(now)), *chips.of_groups()]
+        head = self.sent.news(parts)
         newest = fragments.swapped(fragments.newest_feed())
         return [*self._list(rows), *head, newest]
 
@@ -110,7 +102,7 @@ class FleetPage:
     def _head(self, now: datetime) -> list[SafeString]:
         key = ("health", self.wide, bucket(now))
         found = shared.get(key, lambda: health.look(now))
-        return self.sent.news(fragments.fleet_head(found))
+        return self.sent.news([*fragments.fleet_head(found), *chips.of_groups()])
 
 
 Cells = Mapping[tuple[str, int, int], Sequence[Fragment]]

@@ -9,12 +9,11 @@ from django.db.models import Max, Q, QuerySet
 from agents.events import Kind
 from agents.models import Event
 
-from .feed import BY_AGE, GROUP_OF, GROUPS, LOOKS, NEWSWORTHY, FeedLine, told
+from .feed import BAD, BY_AGE, GROUP_OF, GROUPS, LOOKS, NEWSWORTHY, FeedLine, told
 
 SHOWN = 40
 # How far back failures are looked for among what went well, in events.
 FAR = 20_000
-BAD = "bad"
 # Kinds of which some are failures.
 MAY_FAIL = (Kind.TOOL_CALLED, Kind.MYSIS_STATE)
 

@@ -6,11 +6,20 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
+from datetime import datetime
 from typing import Any, TypeVar
 
+# Facts age by themselves: what was drawn earlier than this, in seconds, is not
+# shared any more.
+RECHECK_SHARED = 10
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 KEPT = 2048
+
+
+def bucket(now: datetime) -> int:
+    """A version for what changes with time alone."""
+    return int(now.timestamp()) // RECHECK_SHARED
 
 
 class Shared:

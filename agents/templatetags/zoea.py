@@ -140,6 +140,12 @@ def count(parts: Mapping[str, Placed], state: str) -> Placed:
 
 
 @register.filter
+def group(parts: Mapping[str, Placed], name: str) -> Placed:
+    """The fragment that counts the events under a chip of the feed."""
+    return parts[f"group-{name}"]
+
+
+@register.filter
 def side(place: int) -> str:
     """The letter of the first, second, ... of things laid side by side."""
     return chr(ord("A") + place - 1)

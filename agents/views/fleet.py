@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from agents.actions import MAX_TEXT
-from agents.dashboard import charts, feed, fleet, fragments, health
+from agents.dashboard import charts, chips, feed, fleet, fragments, health
 from agents.models import Mysis
 
 
@@ -23,6 +23,7 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
     parts = [
         fragments.fleet_rows(fleet.rows_of(view, now)),
         *fragments.fleet_head(found),
+        *chips.of_groups(),
         fragments.newest_feed(),
     ]
     context = {
@@ -35,6 +36,7 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
         "live_query": f"page=fleet&{view.query_of()}",
         "targets": _targets(request.GET.get("to", "")),
         "groups": feed.GROUPS,
+        "counted": chips.COUNTED,
         "max_text": MAX_TEXT,
         "categories": charts.CATEGORIES,
         "now": now,

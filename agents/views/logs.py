@@ -4,40 +4,45 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from agents.dashboard import feed
+from agents import events
+from agents.dashboard import chips, feed, fragments
 from agents.dashboard.addresses import page_key
+from agents.dashboard.logbook import PAGE, Chosen, rows
 from agents.events import Kind
-from agents.models import Event, Mysis, Prompt, PromptVersion
+from agents.models import Mysis, Prompt, PromptVersion
 
-PAGE = 100
+from .answers import uses_htmx
+
 VERSIONS = 20
 
 
 @require_safe
 def events_page(request: HttpRequest) -> HttpResponse:
     """Events, newest first; ``kind``, ``mysis`` and ``before`` narrow them."""
-    kind = request.GET.get("kind", "")
     owner = _number(request.GET.get("mysis", ""))
-    found = Event.objects.order_by("-xid", "-id")
-    if kind in Kind.__members__.values():
-        found = found.filter(kind=kind)
-    if owner is not None:
-        found = found.filter(mysis_id=owner)
+    chosen = Chosen.of(request.GET.get("kind", ""), owner)
     before = _number(request.GET.get("before", ""))
-    edge = Event.objects.filter(pk=before).first() if before is not None else None
-    if edge is not None:
-        # Stream order is (xid, id): ids alone would repeat or skip some. Compared as
-        # a pair, it is one range of the index.
-        pair = "(agents_event.xid, agents_event.id) < (%s, %s)"
-        found = found.extra(where=[pair], params=[edge.xid, edge.pk])  # noqa: S610
-    page = list(found[: PAGE + 1])
+    # Before the rows: what settles meanwhile comes by the socket, not never.
+    settled = events.newest()
+    page = rows(chosen, before)
+    if uses_htmx(request):
+        return HttpResponse(fragments.feed_lines(feed.told(page[:PAGE])))
+    query = {"kind": chosen.kind, "mysis": "" if owner is None else str(owner)}
+    live = {"page": "events", **query, "after": str(settled)}
     context = {
         "lines": feed.told(page[:PAGE]),
-        "kinds": [(str(kind), feed.ICONS[kind]) for kind in Kind],
-        "kind": kind,
+        "kinds": [(str(kind), feed.ICONS[kind], chips.place_of(kind)) for kind in Kind],
+        "kind": chosen.kind,
         "mysis": owner,
+        "parts": {part.id: part for part in chips.of_kinds()},
+        "counted": chips.COUNTED,
+        "query": urlencode(query),
+        "live_query": "" if before else urlencode(live),
+        "now": timezone.now(),
         "myses": Mysis.objects.order_by("name").values_list("pk", "name"),
         "before": before,
         "next": page[PAGE - 1].pk if len(page) > PAGE else None,

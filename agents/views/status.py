@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from agents.dashboard import health, machine, pilots
+from agents.dashboard import machine, pilots, upkeep
 
 
 @require_safe
@@ -31,7 +31,7 @@ def health_page(request: HttpRequest) -> HttpResponse:
     """What is wrong and what it costs: fleet, worker, models, database."""
     now = timezone.now()
     context = {
-        "health": health.look(now, most=health.ALL),
+        "parts": {part.id: part for part in upkeep.parts(now)},
         "machine": machine.look(now),
         "now": now,
         "nav": "health",

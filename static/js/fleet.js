@@ -1,4 +1,4 @@
-/* The fleet page: ticked rows stay ticked, and the feed waits while it is read. */
+/* The fleet page: ticked rows stay ticked. */
 "use strict";
 (function () {
   // -- selection ---------------------------------------------------------
@@ -113,80 +113,7 @@
   document.addEventListener("htmx:afterSettle", restore);
   document.addEventListener("htmx:wsAfterMessage", restore);
 
-  // -- the feed ------------------------------------------------------------
-  // While it is paused or scrolled, new lines are only counted: nothing moves
-  // under the eyes, and nothing grows.
-  var held = 0;
-
-  function feed() {
-    return document.getElementById("feed");
-  }
-
-  function waits() {
-    return document.getElementById("feed-pause").checked || feed().scrollTop > 20;
-  }
-
-  function showHeld() {
-    var pill = document.getElementById("feed-pill");
-    pill.hidden = held === 0;
-    pill.querySelector("span").textContent = held + " new";
-  }
-
-  function catchUp() {
-    var pill = document.getElementById("feed-pill");
-    delete feed().dataset.v;
-    held = 0;
-    showHeld();
-    var source = pill.dataset.source + (group() ? "?group=" + group() : "");
-    htmx.ajax("GET", source, { target: "#feed", swap: "innerHTML" }).then(function () {
-      feed().scrollTop = 0;
-    });
-  }
-
-  // The chip that is chosen: its lines are asked for, since those at hand are the
-  // newest of all kinds. What comes by the socket is of all kinds, and hidden by CSS.
-  function group() {
-    return document.querySelector("input[name=feed]:checked").value;
-  }
-
-  function fresh(fragment) {
-    if (!fragment.querySelectorAll) return 1;
-    var kind = group() ? ".group-" + group() : "";
-    return fragment.querySelectorAll("[data-event]" + kind).length;
-  }
-
-  document.addEventListener("htmx:oobBeforeSwap", function (event) {
-    if (event.detail.target.id !== "feed") return;
-    var incoming = event.detail.fragment;
-    if (waits()) {
-      event.detail.shouldSwap = false;
-      held = Math.min(999, held + fresh(incoming));
-      showHeld();
-    } else if (group() && incoming.dataset && incoming.dataset.v) {
-      // All of the feed anew, and of all kinds: the chip's own are asked for.
-      event.detail.shouldSwap = false;
-      catchUp();
-    } else if (group() && incoming.querySelectorAll) {
-      // Left in, they would push the chip's own lines out of a list that is cut.
-      incoming.querySelectorAll("[data-event]:not(.group-" + group() + ")").forEach(function (line) {
-        line.remove();
-      });
-    }
-  });
-  document.addEventListener("click", function (event) {
-    if (!event.target.closest("#feed-pill")) return;
-    document.getElementById("feed-pause").checked = false;
-    catchUp();
-  });
-  document.addEventListener("change", function (event) {
-    if (event.target.name === "feed") catchUp();
-    if (event.target.id === "feed-pause" && !event.target.checked && held) catchUp();
-  });
-
   document.addEventListener("DOMContentLoaded", function () {
     if (document.getElementById("bulk")) restore();
-    feed().addEventListener("scroll", function () {
-      if (held && !waits()) catchUp();
-    });
   });
 })();

@@ -33,6 +33,8 @@
       });
       if (ids.length) url.searchParams.set("pending", ids.join(","));
     }
+    var feed = document.querySelector("#feed[data-live]");
+    if (feed && feed.dataset.newest) url.searchParams.set("after", feed.dataset.newest);
     return new WebSocket(url.href);
   };
 

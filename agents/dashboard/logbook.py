@@ -1,0 +1,91 @@
+"""The page of events as it grows: what is newer than the reader's, in stream order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from agents import events
+from agents.events import Kind
+from agents.models import Event
+
+from . import chips, feed, fragments
+from .dirty import Dirty
+from .sending import Sent
+
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which events are shown: of one kind, of one Mysis, or all."""
+
+    kind: str = ""
+    mysis: int | None = None
+
+    @classmethod
+    def of(cls, kind: str, mysis: int | None) -> Chosen:
+        """What is no kind falls back to all."""
+        return cls(kind if kind in Kind.__members__.values() else "", mysis)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds to read; none for all."""
+        return (self.kind,) if self.kind else ()
+
+
+def rows(chosen: Chosen, before: int | None = None) -> list[Event]:
+    """A page of events, newest first, and one more; from ``before`` on backwards."""
+    found = Event.objects.order_by("-xid", "-id")
+    if chosen.kind:
+        found = found.filter(kind=chosen.kind)
+    if chosen.mysis is not None:
+        found = found.filter(mysis_id=chosen.mysis)
+    edge = Event.objects.filter(pk=before).first() if before is not None else None
+    if edge is not None:
+        # Stream order is (xid, id): ids alone would repeat or skip some. Compared as
+        # a pair, it is one range of the index.
+        pair = "(agents_event.xid, agents_event.id) < (%s, %s)"
+        found = found.extra(where=[pair], params=[edge.xid, edge.pk])  # noqa: S610
+    return list(found[: PAGE + 1])
+
+
+class EventsPage:
+    """Events as they settle; ``after`` is the last one that the viewer has seen.
+
+    Read from the log, not from what the hub brings: of a burst no event is missing.
+    """
+
+    def __init__(self, chosen: Chosen, after: int) -> None:
+        self.chosen = chosen
+        self.position = events.position_of(after)
+        self.sent = Sent()
+
+    def snapshot(self, version: int) -> list[SafeString]:
+        """What came since the page was drawn."""
+        return self._news()
+
+    def changes(self, dirty: Dirty) -> list[SafeString]:
+        """What came since, in one piece."""
+        return self._news()
+
+    def _news(self) -> list[SafeString]:
+        counts = self.sent.news(chips.of_kinds())
+        found = events.read_from(
+            self.position,
+            mysis_id=self.chosen.mysis,
+            kinds=self.chosen.kinds,
+            limit=PAGE + 1,
+        )
+        if not found:
+            return counts
+        if len(found) > PAGE:
+            # So much that a page cannot be read any more: it begins anew.
+            self.position = events.position_of(events.newest())
+            whole = fragments.feed_lines(feed.told(rows(self.chosen)[:PAGE]))
+            return [*counts, fragments.swapped(fragments.Fragment("feed", whole))]
+        self.position = found[-1][0]
+        told = feed.lines_of([item for _, item in found])
+        added = fragments.appended("feed", "afterbegin", fragments.feed_lines(told))
+        return [*counts, added]

@@ -1,0 +1,111 @@
+/* A list of events that grows at its top, and waits while it is read. */
+"use strict";
+(function () {
+  // -- the feed ------------------------------------------------------------
+  // While it is paused or scrolled, new lines are only counted: nothing moves
+  // under the eyes, and nothing grows.
+  var held = 0;
+
+  function feed() {
+    return document.getElementById("feed");
+  }
+
+  function isPage() {
+    return feed().classList.contains("feed-page");
+  }
+
+  function waits() {
+    if (document.getElementById("feed-pause").checked) return true;
+    // A page of its own has no box that scrolls: the reader is below its top edge.
+    if (isPage()) return feed().getBoundingClientRect().top < 0;
+    return feed().scrollTop > 20;
+  }
+
+  function showHeld() {
+    var pill = document.getElementById("feed-pill");
+    pill.hidden = held === 0;
+    pill.querySelector("span").textContent = held + " new";
+  }
+
+  function catchUp() {
+    var pill = document.getElementById("feed-pill");
+    delete feed().dataset.v;
+    held = 0;
+    showHeld();
+    var source = pill.dataset.source + (group() ? "?group=" + group() : "");
+    htmx.ajax("GET", source, { target: "#feed", swap: "innerHTML" }).then(function () {
+      feed().scrollTop = 0;
+      if (isPage() && waits()) window.scrollTo(0, 0);
+    });
+  }
+
+  // The chip that is chosen: its lines are asked for, since those at hand are the
+  // newest of all kinds. What comes by the socket is of all kinds, and hidden by CSS.
+  function group() {
+    var chosen = document.querySelector("input[name=feed]:checked");
+    return chosen ? chosen.value : "";
+  }
+
+  function fresh(fragment) {
+    if (!fragment.querySelectorAll) return 1;
+    var kind = group() ? ".group-" + group() : "";
+    return fragment.querySelectorAll("[data-event]" + kind).length;
+  }
+
+  // What is here already does not come twice, and a socket that comes back goes on
+  // behind what this page was told last, shown or only counted.
+  function note(incoming) {
+    if (!incoming.querySelectorAll || (incoming.dataset && incoming.dataset.v)) return;
+    var lines = incoming.querySelectorAll("[data-event]");
+    if (lines.length) feed().dataset.newest = lines[0].dataset.event;
+    lines.forEach(function (line) {
+      if (feed().querySelector('[data-event="' + line.dataset.event + '"]')) line.remove();
+    });
+  }
+
+  // The list is cut at its end: older ones begin behind what is left of it.
+  document.addEventListener("click", function (event) {
+    var older = event.target.closest("#feed-older");
+    var lines = older ? feed().querySelectorAll(":scope > [data-event]") : [];
+    if (!lines.length) return;
+    var last = lines[lines.length - 1].dataset.event;
+    older.href = older.href.replace(/before=\d+/, "before=" + last);
+  });
+
+  document.addEventListener("htmx:oobBeforeSwap", function (event) {
+    if (event.detail.target.id !== "feed") return;
+    var incoming = event.detail.fragment;
+    note(incoming);
+    if (waits()) {
+      event.detail.shouldSwap = false;
+      held = Math.min(999, held + fresh(incoming));
+      showHeld();
+    } else if (group() && incoming.dataset && incoming.dataset.v) {
+      // All of the feed anew, and of all kinds: the chip's own are asked for.
+      event.detail.shouldSwap = false;
+      catchUp();
+    } else if (group() && incoming.querySelectorAll) {
+      // Left in, they would push the chip's own lines out of a list that is cut.
+      incoming.querySelectorAll("[data-event]:not(.group-" + group() + ")").forEach(function (line) {
+        line.remove();
+      });
+    }
+  });
+  document.addEventListener("click", function (event) {
+    if (!event.target.closest("#feed-pill")) return;
+    document.getElementById("feed-pause").checked = false;
+    catchUp();
+  });
+  document.addEventListener("change", function (event) {
+    if (event.target.name === "feed") catchUp();
+    if (event.target.id === "feed-pause" && !event.target.checked && held) catchUp();
+  });
+
+  document.addEventListener("DOMContentLoaded", function () {
+    [feed(), window].forEach(function (place) {
+      place.addEventListener("scroll", function () {
+        if (held && !waits()) catchUp();
+      }, { passive: true });
+    });
+  });
+})();
