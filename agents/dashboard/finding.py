@@ -1,4 +1,11 @@
-"""What a search finds, as its page shows it."""
+"""What a search finds, as its page shows it.
+
+The days go by ids, which rise with time as rows are written: by an index on the time
+itself, a search would either sort all matches or keep a second order of the whole log.
+An imported history keeps its own times under new ids. Its rows are shown with the right
+day or not at all, but a search by days may end before it has seen those that lie
+further back by id; without days every match is found.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +100,10 @@ def _before(model: type[Model], before: int | None, until: date | None) -> int |
 
 
 def first_since(model: type[Model], moment: datetime) -> int:
-    """The lowest id written at a moment or later, by halving: a few rows are read."""
+    """The lowest id written at a moment or later, by halving: a few rows are read.
+
+    Where ids do not rise with time, as after an import, one of several such places.
+    """
     rows = model._default_manager.order_by("pk")
     ends = rows.aggregate(low=Min("pk"), high=Max("pk"))
     low, high = ends["low"] or 0, (ends["high"] or 0) + 1

@@ -51,28 +51,80 @@
   map.addEventListener(
     "wheel",
     function (event) {
+      // At its ends the wheel is the page's again: nobody is caught in the map.
+      var out = event.deltaY > 0;
+      if (out ? seen[2] >= whole[2] : seen[2] <= whole[2] / CLOSEST) return;
       event.preventDefault();
       var place = at(event);
       zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, place.x, place.y);
     },
     { passive: false },
   );
+  // A mouse moves the map with one button. On a touch screen one finger scrolls the
+  // page, as everywhere, and two move the map and bring it closer.
+  var down = new Map();
+  // The spot of the map that is held, and how far apart the two fingers were.
   var held = null;
+  var apart = 0;
+
+  function middleOf() {
+    var x = 0;
+    var y = 0;
+    down.forEach(function (one) {
+      x += one.clientX / down.size;
+      y += one.clientY / down.size;
+    });
+    return { clientX: x, clientY: y };
+  }
+
+  function spread() {
+    var ends = Array.from(down.values());
+    return Math.hypot(ends[0].clientX - ends[1].clientX, ends[0].clientY - ends[1].clientY);
+  }
+
+  function grip() {
+    held = down.size ? at(middleOf()) : null;
+    apart = down.size === 2 ? Math.max(1, spread()) : 0;
+  }
+
+  function isTouch(event) {
+    return event.pointerType === "touch";
+  }
+
   map.addEventListener("pointerdown", function (event) {
-    held = at(event);
-    map.setPointerCapture(event.pointerId);
+    if (down.size === 2) return;
+    down.set(event.pointerId, event);
+    if (!isTouch(event)) map.setPointerCapture(event.pointerId);
+    grip();
   });
   map.addEventListener("pointermove", function (event) {
-    if (!held) return;
-    var place = at(event);
+    if (!down.has(event.pointerId)) return;
+    down.set(event.pointerId, event);
+    if (isTouch(event) && down.size < 2) return;
+    if (apart) {
+      var now = Math.max(1, spread());
+      zoom(apart / now, held.x, held.y);
+      apart = now;
+    }
+    var place = at(middleOf());
     seen[0] += held.x - place.x;
     seen[1] += held.y - place.y;
     keep();
   });
   ["pointerup", "pointercancel"].forEach(function (name) {
-    map.addEventListener(name, function () {
-      held = null;
+    window.addEventListener(name, function (event) {
+      if (down.delete(event.pointerId)) grip();
     });
+  });
+  // Else the browser would take two fingers for a zoom of the whole page.
+  ["touchstart", "touchmove"].forEach(function (name) {
+    map.addEventListener(
+      name,
+      function (event) {
+        if (event.touches.length > 1) event.preventDefault();
+      },
+      { passive: false },
+    );
   });
 
   var KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
