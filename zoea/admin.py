@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -17,6 +22,45 @@ from .models import ApiToken, IdempotencyRecord, SignInLink
 admin.site.site_header = "Zoea admin"
 admin.site.site_title = "Zoea"
 admin.site.index_title = "What can be edited, and what is kept"
+admin.site.unregister((User, Group))
+
+
+@admin.register(Group)
+class CrewAdmin(GroupAdmin):
+    """Permissions under a name; a plain list, since the stock pair is not labelled."""
+
+    filter_horizontal = ()
+
+
+@admin.register(User)
+class PeopleAdmin(UserAdmin[User]):
+    """Who signs in: superusers administer, staff operates, all others look on."""
+
+    readonly_fields = ("last_login", "date_joined")
+    filter_horizontal = ()
+
+
+# Day and minute, as browsers ask for them.
+MOMENT = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
+
+
+class TokenForm(forms.ModelForm[ApiToken]):
+    """A token's name, role and end."""
+
+    class Meta:
+        model = ApiToken
+        fields = ("name", "role", "expires_at", "revoked_at")
+        help_texts: ClassVar[dict[str, str]] = {
+            "expires_at": "UTC. Empty: it never ends.",
+            "revoked_at": "UTC. From then on it is refused.",
+        }
+
+    def clean_expires_at(self) -> datetime | None:
+        """A new end is yet to come; revoking is the way to end one now."""
+        end: datetime | None = self.cleaned_data["expires_at"]
+        if end and "expires_at" in self.changed_data and end <= timezone.now():
+            raise forms.ValidationError("That is over already: give a later moment.")
+        return end
 
 
 @admin.register(ApiToken)
@@ -33,7 +77,11 @@ class TokenAdmin(admin.ModelAdmin[ApiToken]):
     )
     list_filter = ("role",)
     search_fields = ("name",)
-    fields = ("name", "role", "expires_at", "revoked_at")
+    form = TokenForm
+    # One native field each: the stock pair of fields has no labels.
+    formfield_overrides: ClassVar[dict[Any, Any]] = {
+        models.DateTimeField: {"form_class": forms.DateTimeField, "widget": MOMENT}
+    }
     actions = ("revoke",)
 
     def save_model(

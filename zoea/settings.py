@@ -162,6 +162,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
+FORMAT_MODULE_PATH = "zoea.formats"
 USE_TZ = True
 
 STATIC_URL = "/static/"

@@ -15,6 +15,7 @@ from agents.forms import PROVIDER_ERRORS
 from agents.models import Account, Provider
 from agents.validators import KEY
 from agents.windows import AskedWindow
+from memory.admin.filters import NewestValuesFilter
 from memory.admin.readonly import ReadOnlyAdmin
 
 #: What the button is called that saves a provider, stays there and tries it.
@@ -150,7 +151,7 @@ class AccountAdmin(admin.ModelAdmin[Account]):
 
     form = AccountForm
     list_display = ("username", "empire", "assigned_to", "in_use", "has_password")
-    list_filter = ("empire",)
+    list_filter = (("empire", NewestValuesFilter),)
     list_select_related = ("assigned_to", "active_mysis")
     search_fields = ("username",)
 

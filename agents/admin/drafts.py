@@ -40,7 +40,9 @@ class DraftForm(forms.Form):
     text = forms.CharField(
         max_length=MAX_TEXT,
         strip=False,
-        widget=forms.Textarea(attrs={"rows": 16, "class": "vLargeTextField"}),
+        widget=forms.Textarea(
+            attrs={"rows": 16, "class": "vLargeTextField", "dir": "auto"}
+        ),
     )
     note = forms.CharField(required=False, max_length=300)
     mysis = forms.ModelChoiceField(

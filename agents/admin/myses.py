@@ -16,6 +16,7 @@ from agents import actions
 from agents.actions import ActionError
 from agents.models import Mysis, Pin, Prompt
 from agents.summarizing import SUMMARY_PROMPT_NAME
+from memory.admin.filters import NewestValuesFilter
 
 from .preview import preview_view
 
@@ -84,15 +85,14 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         "name",
         "state",
         "model",
+        "prompt",
         "policy",
         "account",
         "turn_count",
-        "input_tokens",
-        "output_tokens",
-        "cost",
+        "spent",
         "last_memory_at",
     )
-    list_filter = ("state", "group", "policy", "prompt")
+    list_filter = ("state", ("group", NewestValuesFilter), "policy", "prompt")
     list_select_related = ("policy", "account", "prompt")
     search_fields = ("name", "model")
     fields = (*EDITABLE, "state", "account", *SHOWN)
@@ -100,6 +100,11 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     inlines = (PinInline,)
     actions = ("start_selected", "stop_selected")
     ordering = ("name",)
+
+    @admin.display(description="cost", ordering="cost")
+    def spent(self, row: Mysis) -> str:
+        """In US dollars."""
+        return f"${row.cost:,.4f}"
 
     def get_urls(self) -> list[URLPattern]:
         """The stock addresses, and that of the preview."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -17,6 +15,7 @@ from django.urls import URLPattern, path
 
 from agents import actions
 from agents.actions import ActionError
+from agents.dashboard import textdiff
 from agents.models import Prompt, PromptVersion
 from agents.summarizing import SUMMARY_PROMPT_NAME
 from memory.admin.readonly import ReadOnlyAdmin
@@ -28,21 +27,25 @@ SUMMARY_HELP = (
     "What a summary of a history is to hold. The rules of the answer are added when "
     "it is asked for; nothing is filled in."
 )
-CLASSES = {"+": "added", "-": "removed", "@": "place"}
 
 
 class PromptForm(forms.ModelForm[Prompt]):
     """The name, and the text of the next version."""
 
     text = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 24, "class": "vLargeTextField"}),
+        widget=forms.Textarea(
+            attrs={"rows": 24, "class": "vLargeTextField", "dir": "auto"}
+        ),
         max_length=actions.MAX_TEXT,
         strip=False,
         help_text="{{ name }}, {{ account }} and {{ broadcast }} are filled in "
         "when a call is made.",
     )
     note = forms.CharField(
-        required=False, max_length=300, help_text="What changed, and why."
+        required=False,
+        max_length=300,
+        widget=forms.TextInput(attrs={"class": "vTextField", "dir": "auto"}),
+        help_text="What changed, and why.",
     )
 
     class Meta:
@@ -63,14 +66,6 @@ class PromptForm(forms.ModelForm[Prompt]):
             return actions.clean_text(self.cleaned_data["text"], "The prompt")
         except ActionError as error:
             raise forms.ValidationError(error.detail) from error
-
-
-@dataclass(frozen=True, slots=True)
-class DiffLine:
-    """One line of a comparison; ``kind`` is added, removed, place or empty."""
-
-    kind: str
-    text: str
 
 
 @admin.register(Prompt)
@@ -172,8 +167,12 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
             "prompt": prompt,
             "version": version,
             "current": current,
-            "since_before": diff(before.text if before else "", version.text),
-            "to_current": diff(version.text, current.text) if current else [],
+            "since_before": textdiff.compare(
+                before.text if before else "", version.text
+            ),
+            "to_current": textdiff.compare(version.text, current.text)
+            if current
+            else (),
             "may_change": self.has_change_permission(request, prompt),
         }
         return TemplateResponse(request, "admin/agents/prompt/diff.html", page)
@@ -197,14 +196,6 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
             messages.SUCCESS,
         )
         return redirect("admin:agents_prompt_change", pk)
-
-
-def diff(old: str, new: str) -> list[DiffLine]:
-    """A unified comparison, line by line; empty where nothing differs."""
-    lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), "before", "after", lineterm=""
-    )
-    return [DiffLine(CLASSES.get(line[:1], ""), line) for line in list(lines)[2:]]
 
 
 @admin.register(PromptVersion)

@@ -33,10 +33,14 @@ class MysisFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """The rows of the one that is chosen; of nobody for what is no number."""
+        if not self.value():
+            return queryset
         number = chosen(self.value())
-        if number is None:
-            return queryset if self.value() is None else queryset.none()
-        return queryset.filter(**{self.path: number})
+        return (
+            queryset.none()
+            if number is None
+            else queryset.filter(**{self.path: number})
+        )
 
     @property
     def others(self) -> list[tuple[str, str]]:

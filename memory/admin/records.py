@@ -59,13 +59,13 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
         "args_key",
         "confidence",
         "age",
-        "size",
-        "captured_at",
         "stale_reason",
         "stale_tick",
+        "captured_at",
+        "size",
         "logged_out_at",
     )
-    list_filter = (BeliefFilter, "tool_name", "stale_reason")
+    list_filter = (BeliefFilter, "tool_name", ("stale_reason", NewestValuesFilter))
     search_fields = ("username", "tool_name")
     ordering = ("username", "tool_name")
 

@@ -100,7 +100,7 @@
       document.documentElement.dataset.theme = chosen;
     }
     try {
-      localStorage.setItem("zoea-theme", chosen);
+      localStorage.setItem("theme", chosen);
     } catch (error) {
       /* Not remembered then. */
     }

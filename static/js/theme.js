@@ -1,8 +1,9 @@
-/* Runs before the first paint: the remembered theme, if one was chosen. */
+/* Runs before the first paint: the remembered theme, if one was chosen. The admin
+   remembers it under the same name. */
 "use strict";
 (function () {
   try {
-    var chosen = localStorage.getItem("zoea-theme");
+    var chosen = localStorage.getItem("theme");
     if (chosen === "light" || chosen === "dark") {
       document.documentElement.dataset.theme = chosen;
     }

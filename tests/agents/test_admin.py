@@ -119,6 +119,17 @@ def test_a_token_is_shown_once(staff: Client):
     assert "The token is" not in page(staff, url)
 
 
+def test_a_token_that_is_over_is_not_made(staff: Client):
+    form = {"name": "ci", "role": "viewer", "expires_at": "2020-01-01T00:00"}
+    answer = staff.post(reverse("admin:zoea_apitoken_add"), form)
+    assert "over already: give a later moment" in answer.content.decode()
+    form["expires_at"] = "2999-01-01T00:00"
+    staff.post(reverse("admin:zoea_apitoken_add"), form)
+    token = ApiToken.objects.get()
+    url = reverse("admin:zoea_apitoken_change", args=[token.pk])
+    assert 'value="2999-01-01T00:00"' in page(staff, url)
+
+
 def test_policies_are_checked_when_saved(staff: Client):
     form = {"name": "p", "strategy": "window", "budget_tokens": 1000}
     url = reverse("admin:memory_contextpolicy_add")

@@ -59,6 +59,7 @@ def test_every_long_list_can_be_of_one_mysis(
     mine = listed(admin_client, name, of=ada.pk)
     assert len(mine) * 2 == len(everything)
     assert listed(admin_client, name, of="x") == []
+    assert len(listed(admin_client, name, of="")) == len(everything)
 
 
 def test_calls_and_events_name_their_mysis(
@@ -131,3 +132,15 @@ def test_the_search_page_counts_whose_and_what_the_matches_are(
     assert sorted(f.count for f in facets["origin"]) == [1, 2]
     agent = next(f for f in facets["origin"] if f.count == 1)
     assert len(admin_client.get(f"{url}?{agent.query}").context["found"]) == 1
+
+
+def test_an_empty_list_says_what_to_do_next(admin_client: Client):
+    def said(name: str, query: str = "") -> str:
+        url = reverse(f"admin:{name}_changelist") + query
+        return admin_client.get(url).content.decode()
+
+    assert 'href="add/">Add the first' in said("agents_provider")
+    assert "as the fleet plays" in said("agents_turn")
+    make_mysis(name="Ada")
+    assert "Nothing matches." in said("agents_mysis", "?q=nobody")
+    assert "Nothing matches." not in said("agents_mysis")

@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Page, expect
+from django.template.loader import render_to_string
+from playwright.sync_api import Page, Route, expect
 
 from agents import actions
-from agents.models import Mysis
+from agents.models import Mysis, Prompt
+from memory.models import ContextPolicy
 from tests.browser import scenes
-from tests.browser.conftest import PHONE
+from tests.browser.conftest import PHONE, Complaints
 from tests.browser.test_outlook import chart
 from tests.factories import make_mysis
 
 AXE = Path(sys.prefix) / "axe/node_modules/axe-core/axe.min.js"
 RUN = """async rules => {
   const options = rules.length ? {runOnly: {type: "rule", values: rules}} : {};
+  // It would copy sheets that import others into the page, which the policy forbids.
+  options.preload = false;
   const found = await axe.run(document, options);
   return found.violations
     .filter(one => ["serious", "critical"].includes(one.impact))
@@ -60,6 +64,22 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
     ]  # fmt: skip
 
 
+def administered(mysis: Mysis, prompt: Prompt) -> list[str]:
+    """Of the admin: its index, each kind of list and of form, and its own views."""
+    policy = ContextPolicy.objects.create(name="wide", strategy="full")
+    mind, kept = "/admin/agents", "/admin/memory"
+    version = actions.save_prompt(
+        prompt=prompt, text=f"{scenes.CJK}\n{scenes.RTL}", by="ann"
+    )
+    return [
+        f"{mind}/mysis/", f"{mind}/prompt/{prompt.pk}/diff/{version.number}/",
+        f"{kept}/contextpolicy/{policy.pk}/change/", f"{kept}/memory/search/?q=belt",
+        "/admin/", f"{kept}/memory/?q=belt", f"{mind}/pin/", f"{kept}/gamesnapshot/",
+        f"{mind}/mysis/{mysis.pk}/preview/", f"{mind}/prompt/{prompt.pk}/change/",
+        f"{mind}/provider/add/", "/admin/zoea/apitoken/add/",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page(page: Page, axe: str, theme: Literal["light", "dark"]):
     fleet = scenes.busy_fleet()
@@ -71,10 +91,42 @@ def test_every_page(page: Page, axe: str, theme: Literal["light", "dark"]):
     assert found == []
 
 
+def test_the_admin(page: Page, axe: str):
+    ada = make_mysis(name="Ada", prompt=actions.default_prompt())
+    scenes.play(ada, stale=True)
+    scenes.talk(ada)
+    pages = administered(ada, actions.default_prompt())
+    found = [one for at in pages for one in judge(page, axe, at)]
+    page.emulate_media(color_scheme="dark")
+    # The first four have every part that the others are made of.
+    for at in pages[:4]:
+        found += judge(page, axe, at, "color-contrast")
+    assert found == []
+
+
 def test_a_phone_and_an_empty_fleet(page: Page, axe: str):
     found = judge(page, axe, "/")
     page.set_viewport_size(PHONE)
     make_mysis(name="Ada", state="errored", last_error="No such model.")
     found += judge(page, axe, "/")
     found += judge(page, axe, "/myses/Ada/")
+    assert found == []
+
+
+def test_the_way_in_and_what_refuses(page: Page, axe: str, complaints: Complaints):
+    complaints.allowed = ("403", "404")
+
+    def failed(route: Route) -> None:
+        name = route.request.url.rpartition("/")[2]
+        route.fulfill(body=render_to_string(name, {"seconds": 3}))
+
+    page.route("**/failed/*", failed)
+    pages = ["/nowhere/", "/admin/login/", "/failed/429.html", "/failed/500.html"]
+    found = [one for at in pages for one in judge(page, axe, at)]
+    page.emulate_media(color_scheme="dark")
+    found += [one for at in pages for one in judge(page, axe, at, "color-contrast")]
+    page.context.clear_cookies()
+    found += judge(page, axe, "/sign-in/")
+    page.emulate_media(color_scheme="light")
+    found += judge(page, axe, "/sign-in/?next=/events/", "color-contrast")
     assert found == []
