@@ -73,7 +73,8 @@ def record(*, call_id: int, prepared: Prepared) -> SentContext:
         dialect=prepared.request.dialect,
         view=view,
         ledger=pack(assembly.ledger),
-        stats=assembly.stats,
+        # What it was made with is no figure, but who asks for these wants to know.
+        stats=assembly.stats | {"options": dict(prepared.request.options)},
         facts=dict(prepared.facts),
         username=prepared.subject.username or "",
         first_id=prepared.loaded.start,

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from memory.context import registry
+from memory.context.types import Budget
+
 CATEGORIES = (
     "system",
     "tools",
@@ -32,16 +35,29 @@ class Segment:
     x: float
     width: float
 
+    @property
+    def share(self) -> str:
+        """Its share in whole per cent, in words: little is not nothing."""
+        return share_of(self.width)
+
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """How full a context is. ``limit`` is the budget less the output reserve."""
+    """How full a context is. ``limit`` is the budget less the output reserve.
+
+    ``free`` is what may still be filled and ``reserve`` what is kept for the answer;
+    ``trigger`` is where the view is compacted, None where it never is or nobody knows.
+    The widths of all, the free part and the reserve among them, come to 100.
+    """
 
     used: int
     limit: int
     percent: int
     level: str
     segments: tuple[Segment, ...]
+    free: Segment
+    reserve: Segment
+    trigger: Segment | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +70,11 @@ class Bar:
     bad: bool
 
 
+def share_of(percent: float) -> str:
+    """Per cent as people say it."""
+    return "<1 %" if 0 < percent < 1 else f"{percent:.0f} %"
+
+
 def gauge(stats: Mapping[str, object]) -> Gauge | None:
     """The gauge of a call's statistics (CONTEXT section 2), None without any."""
     counts = stats.get("tokens_by_category")
@@ -61,22 +82,49 @@ def gauge(stats: Mapping[str, object]) -> Gauge | None:
         return None
     tokens = {name: _count(counts.get(name)) for name in CATEGORIES}
     used = sum(tokens.values())
-    limit = max(1, _count(stats.get("budget")) - _count(stats.get("reserve")))
+    budget = Budget(_count(stats.get("budget")), _count(stats.get("reserve")))
+    limit = max(1, budget.tokens - budget.reserve)
     share = used / limit
     level = "full" if share >= FULL else "high" if share >= HIGH else "ok"
-    return Gauge(used, limit, round(share * 100), level, _segments(tokens, limit))
+    tokens |= {"free": max(0, limit - used), "reserve": budget.reserve}
+    *parts, free, reserve = _segments(tokens)
+    return Gauge(
+        used,
+        limit,
+        round(share * 100),
+        level,
+        tuple(part for part in parts if part.tokens),
+        free,
+        reserve,
+        _trigger(stats, budget, sum(tokens.values())),
+    )
 
 
-def _segments(tokens: Mapping[str, int], limit: int) -> tuple[Segment, ...]:
-    whole = max(limit, sum(tokens.values()))
+def _segments(tokens: Mapping[str, int]) -> list[Segment]:
+    whole = max(1, sum(tokens.values()))
     found: list[Segment] = []
     x = 0.0
     for category, count in tokens.items():
-        if count:
-            width = 100 * count / whole
-            found.append(Segment(category, count, round(x, 2), round(width, 2)))
-            x += width
-    return tuple(found)
+        width = 100 * count / whole
+        found.append(Segment(category, count, round(x, 2), round(width, 2)))
+        x += width
+    return found
+
+
+def _trigger(stats: Mapping[str, object], budget: Budget, whole: int) -> Segment | None:
+    """Where a strategy compacts; ``width`` is its share of what may be filled."""
+    options = stats.get("options")
+    if not isinstance(options, Mapping):
+        return None
+    try:
+        known = registry.validate_options(str(stats.get("strategy")), options)
+    except ValueError:
+        return None
+    at = known.trigger(budget)
+    if not at:
+        return None
+    room = max(1, budget.tokens - budget.reserve)
+    return Segment("trigger", at, round(100 * at / whole, 2), round(100 * at / room, 2))
 
 
 def _count(value: object) -> int:

@@ -102,8 +102,8 @@ def of(a: Prepared, b: Prepared) -> Comparison:
 
 
 def _column(prepared: Prepared) -> Column:
-    stats = prepared.assembly.stats
     options = prepared.subject.options
+    stats = prepared.assembly.stats | {"options": options}
     return Column(
         strategy=str(stats["strategy"]),
         options=", ".join(f"{k} {v}" for k, v in sorted(options.items())),

@@ -83,7 +83,7 @@ def of_preview(prepared: Prepared) -> Shown:
         Origins(assembly.sources, {s.position: s.kind for s in assembly.synthetic}),
         Account(
             [asdict(line) for line in assembly.ledger],
-            assembly.stats,
+            assembly.stats | {"options": prepared.subject.options},
             prepared.digest,
             assembly.dialect,
             None,

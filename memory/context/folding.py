@@ -17,7 +17,13 @@ from memory.context.quoting import as_record
 from memory.context.summaries import Shown
 from memory.context.summary_prompt import UNDERSTOOD, prompt_with
 from memory.context.turns import turn_start
-from memory.context.types import FILLER_TEXT, Kind, Status, SummaryWanted
+from memory.context.types import (
+    FILLER_TEXT,
+    Budget,
+    Kind,
+    Status,
+    SummaryWanted,
+)
 from memory.context.units import History, Item, Unit
 
 #: A18: beyond this share of the window, less the reserve, no threshold waits.
@@ -41,6 +47,17 @@ class SummaryOptions(CommonOptions):
         2_000, "Most tokens of a summary; less than that is not folded.", minimum=1
     )
 
+    def threshold_in(self, budget: Budget) -> int:
+        """The threshold that applies; 0 where it never fires (A12, A18)."""
+        if not self.threshold:
+            return 0
+        most = int(budget.tokens * WINDOW_SHARE) - budget.reserve
+        return max(1, min(self.threshold, most))
+
+    def trigger(self, budget: Budget) -> int:
+        """Where a summary is asked for."""
+        return self.threshold_in(budget)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -52,12 +69,8 @@ class Verdict:
 
 
 def threshold_of(options: SummaryOptions, history: History) -> int:
-    """The threshold that applies; 0 where it never fires (A12, A18)."""
-    if not options.threshold:
-        return 0
-    budget = history.request.budget
-    most = int(budget.tokens * WINDOW_SHARE) - budget.reserve
-    return max(1, min(options.threshold, most))
+    """The threshold that applies to a request; 0 where it never fires."""
+    return options.threshold_in(history.request.budget)
 
 
 def tokens_now(units: Sequence[Unit], history: History) -> int:

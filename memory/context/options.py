@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
+from memory.context.types import Budget
+
 
 class OptionError(ValueError):
     """An option that does not exist or has a bad value; the text names it."""
@@ -40,6 +42,10 @@ class CommonOptions:
     result_cap: int = option(
         20_000, "Most tokens of one tool result in a view; 0 for no cap.", minimum=0
     )
+
+    def trigger(self, budget: Budget) -> int:
+        """Tokens of a view from which on it is compacted; 0 where it never is."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import cast
 
 from memory.context.folding import SummaryOptions
@@ -22,6 +23,7 @@ from memory.context.masking import (
 from memory.context.options import OptionError, option
 from memory.context.snapshots import Mode, compact
 from memory.context.turns import in_one_turn, turn_start
+from memory.context.types import Budget
 from memory.context.units import Fate, History, Unit
 
 _WHY = "The view reached its upper mark; a note with its handle is sent."
@@ -55,6 +57,11 @@ class TieredOptions(SummaryOptions, MaskOptions):
         """Refuse marks that no view can move between (OptionError)."""
         if self.lo > self.hi:
             raise OptionError("options.lo: must not be above options.hi")
+
+    def trigger(self, budget: Budget) -> int:
+        """The upper mark, or the threshold of summaries where that is lower."""
+        mark = max(1, ceil(self.hi * (budget.tokens - budget.reserve)))
+        return min(mark, self.threshold_in(budget) or mark)
 
 
 @dataclass(slots=True)

@@ -209,6 +209,44 @@ def test_an_overfull_gauge_stays_in_its_frame():
     assert last.x + last.width == pytest.approx(100)
 
 
+def test_a_gauge_tells_what_is_free_and_what_is_kept():
+    stats: dict[str, object] = {"tokens_by_category": {"user": 25_000, "tool": 100}}
+    stats |= {"budget": 100_000, "reserve": 10_000, "strategy": "tiered"}
+    gauge = charts.gauge(stats)
+    assert gauge is not None
+    assert (gauge.free.tokens, gauge.free.share) == (64_900, "65 %")
+    assert (gauge.reserve.tokens, gauge.reserve.x) == (10_000, 90.0)
+    assert [part.share for part in gauge.segments] == ["25 %", "<1 %"]
+    # Where nobody knows the options of then, no line is drawn.
+    assert gauge.trigger is None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options", "tokens"),
+    [
+        ("tiered", {}, 63_000),
+        ("tiered", {"hi": 0.5}, 45_000),
+        ("tiered", {"threshold": 20_000}, 20_000),
+        ("tiered", {"threshold": 0}, 63_000),
+        ("summary", {}, 70_000),
+        ("summary", {"threshold": 0}, None),
+        ("window", {}, None),
+        ("gone", {}, None),
+        ("window", {"nonsense": 1}, None),
+    ],
+)
+def test_a_gauge_marks_where_its_strategy_compacts(
+    strategy: str, options: dict[str, object], tokens: int | None
+):
+    stats: dict[str, object] = {"tokens_by_category": {}, "budget": 100_000}
+    stats |= {"reserve": 10_000, "strategy": strategy, "options": options}
+    gauge = charts.gauge(stats)
+    assert gauge is not None
+    assert (gauge.trigger.tokens if gauge.trigger else None) == tokens
+    if gauge.trigger:
+        assert gauge.trigger.x == pytest.approx(tokens / 1000 if tokens else 0)
+
+
 def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
     mysis = make_mysis(name="Ada")
     calls = [("get_status", True), ("mine", True), ("get_ship", False)]
