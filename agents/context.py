@@ -10,10 +10,11 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
-from memory import calibration, compactions
+from memory import calibration, compactions, past
 from memory.context import registry
 from memory.context.types import Budget
-from memory.models import ContextPolicy
+from memory.models import ContextPolicy, SentContext
+from memory.past import Past
 from memory.preview import Prepared, Subject, prepare
 from memory.reading import fetches_events
 
@@ -47,6 +48,35 @@ def preview(
     subject = subject_of(mysis, strategy=strategy, options=options, budget=budget)
     check_policy(subject.strategy, subject.options)
     return prepare(subject)
+
+
+def past_of(sent: SentContext) -> Past:
+    """A call that was made, to be assembled again; what is not kept is as now."""
+    return past.past_of(sent, subject_of(sent.mysis))
+
+
+def again(
+    then: Past,
+    *,
+    strategy: str | None = None,
+    options: Mapping[str, object] | None = None,
+    budget: Budget | None = None,
+) -> Prepared:
+    """What a past call would have been sent; without other settings, what it was.
+
+    Raises ActionError 422 for an unknown strategy or a bad option.
+    """
+    own = then.subject
+    same = strategy is None or strategy == own.strategy
+    kept = own.options if same else {}
+    subject = replace(
+        own,
+        strategy=strategy or own.strategy,
+        options=options if options is not None else kept,
+        budget=budget or own.budget,
+    )
+    check_policy(subject.strategy, subject.options)
+    return prepare(subject, before=then.before)
 
 
 def check_policy(strategy: str, options: Mapping[str, object]) -> None:

@@ -202,10 +202,6 @@ class FirstMysisForm(forms.Form):
     start = forms.BooleanField(required=False, initial=True, label="Start it at once")
 
 
-def _strategies() -> list[tuple[str, str]]:
-    return [("", "its own policy"), *((name, name) for name in registry.names())]
-
-
 def _others() -> list[tuple[str, str]]:
     return [("", "nothing"), *((name, name) for name in registry.names())]
 
@@ -216,7 +212,7 @@ class WhatIfForm(forms.Form):
     ``against`` is a second strategy to lay beside it, ``beside`` that one's window.
     """
 
-    strategy = forms.ChoiceField(required=False, choices=_strategies)
+    strategy = forms.ChoiceField(required=False)
     window = forms.IntegerField(
         required=False, min_value=1, max_value=10_000, label="Window, messages"
     )
@@ -231,14 +227,21 @@ class WhatIfForm(forms.Form):
         required=False, min_value=1, max_value=10_000, label="Its window"
     )
 
+    def __init__(self, *args: Any, own: str = "its own policy", **kwargs: Any) -> None:
+        """``own`` is what its own settings are called."""
+        super().__init__(*args, **kwargs)
+        strategy = self.fields["strategy"]
+        assert isinstance(strategy, forms.ChoiceField)  # noqa: S101 (for types)
+        strategy.choices = [("", own), *_others()[1:]]
+
     def has_values(self) -> bool:
-        """Whether anything differs from the Mysis's own policy."""
+        """Whether anything differs from its own settings."""
         return self.is_valid() and any(
             self.cleaned_data.get(name) for name in ("strategy", "window", "budget")
         )
 
     def changes(self, subject: Subject) -> dict[str, Any]:
-        """What ``preview`` takes, on top of what the Mysis has."""
+        """What an assembly takes, on top of the subject's own settings."""
         values = self.cleaned_data
         return self._changes(subject, values["strategy"], values["window"])
 

@@ -21,12 +21,15 @@ SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_c
   is_error, pending, tick, turn_id,
   to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')
 FROM memory_memory """
-_NEWEST = _READ + "WHERE mysis_id = %s AND id > %s ORDER BY id DESC LIMIT %s"
+_NEWEST = (
+    _READ + "WHERE mysis_id = %s AND id > %s AND id <= %s ORDER BY id DESC LIMIT %s"
+)
 _THESE = _READ + "WHERE mysis_id = %s AND id = ANY(%s) ORDER BY id"
 _ANY = _READ + "WHERE id = ANY(%s)"
 _INTENT = (
     _READ
-    + """WHERE mysis_id = %s AND origin IN ('human', 'broadcast') ORDER BY id DESC LIMIT 1"""
+    + """WHERE mysis_id = %s AND id <= %s AND origin IN ('human', 'broadcast')
+ORDER BY id DESC LIMIT 1"""
 )
 # From the newest answer of the model before an id: what results after it belong to.
 _BEFORE = f"""{_READ}
@@ -36,6 +39,10 @@ WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
   ORDER BY id DESC LIMIT 1
 ) ORDER BY id LIMIT %(limit)s
 """  # noqa: S608 (constants only)
+
+
+#: No row of today is newer.
+LAST = 2**63 - 1
 
 
 class Entry(NamedTuple):
@@ -66,9 +73,11 @@ class Entry(NamedTuple):
         return self.origin in INTENT_ORIGINS
 
 
-def newest(mysis_id: int, *, after: int, limit: int) -> list[Entry]:
-    """The newest rows after an id, at most ``limit``, oldest first."""
-    found = _read(_NEWEST, [mysis_id, after, limit])
+def newest(
+    mysis_id: int, *, after: int, limit: int, through: int = LAST
+) -> list[Entry]:
+    """The newest rows after an id, up to another, at most ``limit``, oldest first."""
+    found = _read(_NEWEST, [mysis_id, after, through, limit])
     found.reverse()
     return found
 
@@ -83,9 +92,9 @@ def by_id(ids: Iterable[int]) -> dict[int, Entry]:
     return {entry.pk: entry for entry in _read(_ANY, [list(ids)])}
 
 
-def newest_intent(mysis_id: int) -> Entry | None:
-    """The newest message that a human or a broadcast brought (A14)."""
-    return next(iter(_read(_INTENT, [mysis_id])), None)
+def newest_intent(mysis_id: int, through: int = LAST) -> Entry | None:
+    """The newest message that a human or a broadcast brought (A14), up to an id."""
+    return next(iter(_read(_INTENT, [mysis_id, through])), None)
 
 
 def before(mysis_id: int, entry_id: int, limit: int) -> list[Entry]:

@@ -24,6 +24,7 @@ from .context.types import (
     Dialect,
     Summary,
 )
+from .entries import LAST
 from .gamestate.render import Rendered, render
 from .models import HistorySummary, SentContext
 from .payload import digest_of
@@ -34,7 +35,7 @@ LAST_SENT = """
 SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, view, stats, facts,
   username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by
 FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
-WHERE sent.mysis_id = %s ORDER BY sent.id DESC LIMIT 1
+WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
 
 
@@ -83,12 +84,35 @@ class Prepared:
     digest: str
 
 
-def prepare(subject: Subject, *, now: datetime | None = None) -> Prepared:
-    """Load the tail of the log and assemble it. Costs the same at any length."""
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a view is made of beside its subject: the log and its state at a moment.
+
+    ``through`` is the newest row that there is, ``sent`` the id that the context of
+    the call would have. ``summary`` is the one in use, ``state`` the game's as a text;
+    None: as it is known now.
+    """
+
+    summary: HistorySummary | None
+    through: int = LAST
+    sent: int = LAST
+    state: str | None = None
+
+
+def prepare(
+    subject: Subject, *, now: datetime | None = None, before: Before | None = None
+) -> Prepared:
+    """Load the tail of the log and assemble it. Costs the same at any length.
+
+    ``before`` is another moment than this one.
+    """
     shown: list[Rendered] = []
-    last = _last_call(subject)
+    moment = before or Before(tail.newest_summary(subject.mysis_id))
+    last = _last_call(subject, moment)
     state = _state_renderer(subject, last.sent if last else None, shown, now)
-    loaded, request = _request(subject, last, state)
+    if moment.state is not None:
+        state = _as_shown(moment.state)
+    loaded, request = _request(subject, moment, last, state)
     assembly = assemble(request)
     if loaded.cut:
         assembly.warnings.append(
@@ -113,23 +137,34 @@ class _Last(NamedTuple):
     tokens: int
 
 
-def _last_call(subject: Subject) -> _Last | None:
+def _last_call(subject: Subject, moment: Before) -> _Last | None:
     """The call before this one, without its long account."""
     found: Any
-    for found in SentContext.objects.raw(LAST_SENT, [subject.mysis_id]):
+    wanted = [subject.mysis_id, moment.sent]
+    for found in SentContext.objects.raw(LAST_SENT, wanted):
         return _Last(found, found.counted_by, found.reported)
     return None
 
 
 def _request(
-    subject: Subject, before: _Last | None, state: Callable[[int], str]
+    subject: Subject,
+    moment: Before,
+    before: _Last | None,
+    state: Callable[[int], str],
 ) -> tuple[tail.Tail, AssemblyRequest]:
     last = before.sent if before else None
     strategy = subject.strategy or registry.DEFAULT
-    summary = tail.newest_summary(subject.mysis_id)
-    window = subject.options.get("window")
+    summary = moment.summary
     loaded = tail.load(
-        tail.Wish(subject.mysis_id, strategy, window, subject.budget, summary, last)
+        tail.Wish(
+            subject.mysis_id,
+            strategy,
+            subject.options.get("window"),
+            subject.budget,
+            summary,
+            last,
+            moment.through,
+        )
     )
     same = last is not None and last.dialect == subject.dialect
     return loaded, AssemblyRequest(
@@ -198,6 +233,11 @@ def _state_renderer(
         return rendered.text
 
     return block
+
+
+def _as_shown(text: str) -> Callable[[int], str]:
+    """A block that was made already; it cannot be made shorter."""
+    return lambda most: text if len(text.encode()) <= most else ""
 
 
 def _facts(subject: Subject, last: SentContext | None) -> Mapping[str, str]:

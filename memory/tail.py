@@ -45,7 +45,8 @@ SELECT id FROM (
     row_number() OVER newest AS place
   FROM (
     SELECT id, content, reasoning, tool_calls FROM memory_memory
-    WHERE mysis_id = %(mysis)s AND id > %(after)s ORDER BY id DESC LIMIT %(limit)s
+    WHERE mysis_id = %(mysis)s AND id > %(after)s AND id <= %(through)s
+    ORDER BY id DESC LIMIT %(limit)s
   ) AS tail
   WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
 ) AS sizes
@@ -57,7 +58,8 @@ WHERE bytes > %(most)s AND place > 1 ORDER BY id DESC LIMIT 1
 class Wish:
     """Whose rows are wanted, for which strategy and budget, after which summary.
 
-    ``last`` is the call before, whose reading is gone on with.
+    ``last`` is the call before, whose reading is gone on with. Rows after ``through``
+    are as if they were not there.
     """
 
     mysis_id: int
@@ -66,6 +68,7 @@ class Wish:
     budget: Budget
     summary: HistorySummary | None = None
     last: SentContext | None = None
+    through: int = entries.LAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,8 @@ def load(wish: Wish) -> Tail:
     reads, summary, cut = reads_of(wish.strategy), wish.summary, False
     if reads == "newest":
         most = _rows_for(wish.window)
-        after = _within(wish.mysis_id, 0, most, most_bytes(wish.budget)) or 0
-        rows = _newest(wish.mysis_id, after, most)
+        after = _within(wish, 0, most, most_bytes(wish.budget)) or 0
+        rows = _newest(wish, after, most)
         rows = _whole(wish.mysis_id, rows) if after else rows
     else:
         told = summary if reads == "unsummarized" else None
@@ -100,7 +103,7 @@ def load(wish: Wish) -> Tail:
     if reads == "unsummarized" and summary:
         found.update((row.pk, row) for row in _covered(summary))
     if rows and not any(row.is_intent for row in rows):
-        intent = entries.newest_intent(wish.mysis_id)
+        intent = entries.newest_intent(wish.mysis_id, wish.through)
         found.update({intent.pk: intent} if intent else {})
     messages = messages_of(found[number] for number in sorted(found))
     return Tail(messages, found, rows[0].pk if rows else None, cut)
@@ -145,11 +148,11 @@ def _from_a_steady_start(wish: Wish, after: int) -> tuple[list[Entry], bool]:
     most = most_rows(wish.budget)
     start = _start_of(wish)
     allowed = most_bytes(wish.budget)
-    if _within(wish.mysis_id, max(after, start - 1), most, allowed) is not None:
-        half = _within(wish.mysis_id, after, most, allowed // 2)
-        rows = _newest(wish.mysis_id, half or after, most)
+    if _within(wish, max(after, start - 1), most, allowed) is not None:
+        half = _within(wish, after, most, allowed // 2)
+        rows = _newest(wish, half or after, most)
         return _whole(wish.mysis_id, rows), True
-    rows = _newest(wish.mysis_id, max(after, start - 1), most)
+    rows = _newest(wish, max(after, start - 1), most)
     if len(rows) >= most:
         return _whole(wish.mysis_id, rows[-(most // 2) :]), True
     return rows, start > after + 1 and bool(rows) and _is_cut(wish, after, rows[0])
@@ -168,17 +171,23 @@ def _is_cut(wish: Wish, after: int, first: Entry) -> bool:
     return left.exists()
 
 
-def _newest(mysis_id: int, after: int, limit: int) -> list[Entry]:
-    rows = entries.newest(mysis_id, after=after, limit=limit)
-    return _whole(mysis_id, rows) if len(rows) == limit else rows
+def _newest(wish: Wish, after: int, limit: int) -> list[Entry]:
+    rows = entries.newest(wish.mysis_id, after=after, limit=limit, through=wish.through)
+    return _whole(wish.mysis_id, rows) if len(rows) == limit else rows
 
 
-def _within(mysis_id: int, after: int, limit: int, most: int) -> int | None:
+def _within(wish: Wish, after: int, limit: int, most: int) -> int | None:
     """The newest id that the newest rows of so many bytes leave out; None: they fit.
 
     Sizes are told without reading the texts. The newest row is never left out.
     """
-    values = {"mysis": mysis_id, "after": after, "limit": limit, "most": most}
+    values = {
+        "mysis": wish.mysis_id,
+        "after": after,
+        "through": wish.through,
+        "limit": limit,
+        "most": most,
+    }
     with connection.cursor() as cursor:
         cursor.execute(HEAVY, values)
         row = cursor.fetchone()

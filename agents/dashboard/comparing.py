@@ -23,6 +23,7 @@ class Column:
     """One strategy's sum. ``shared`` is what the last request began with too."""
 
     strategy: str
+    name: str
     options: str
     status: str
     reason: str
@@ -90,22 +91,23 @@ class Comparison:
     runs: tuple[Run, ...]
 
 
-def of(a: Prepared, b: Prepared) -> Comparison:
-    """Two views of one history."""
+def of(a: Prepared, b: Prepared, names: tuple[str, str] = ("", "")) -> Comparison:
+    """Two views of one history; ``names`` tell them apart where strategies do not."""
     pairs = difference(a, b)
     return Comparison(
-        a=_column(a),
-        b=_column(b),
+        a=_column(a, names[0]),
+        b=_column(b, names[1]),
         differing=sum(not pair.same for pair in pairs),
         runs=tuple(_runs(pairs)),
     )
 
 
-def _column(prepared: Prepared) -> Column:
+def _column(prepared: Prepared, name: str) -> Column:
     options = prepared.subject.options
     stats = prepared.assembly.stats | {"options": options}
     return Column(
         strategy=str(stats["strategy"]),
+        name=name,
         options=", ".join(f"{k} {v}" for k, v in sorted(options.items())),
         status=prepared.assembly.status,
         reason=prepared.assembly.reason or "",

@@ -8,7 +8,7 @@ from typing import Any
 
 from memory.models import SentContext
 from memory.preview import Prepared
-from memory.shown import show
+from memory.shown import Shown as Rendered
 
 from . import charts
 from .lines import Call, calls
@@ -91,9 +91,8 @@ def of_preview(prepared: Prepared) -> Shown:
     )
 
 
-def of_sent(sent: SentContext) -> Shown:
-    """The context that a past call was sent, rendered from what was kept."""
-    found = show(sent)
+def of_sent(sent: SentContext, found: Rendered) -> Shown:
+    """The context that a past call was sent, ``found`` rendered from what was kept."""
     kinds = {s["position"]: s["kind"] for s in sent.view.get("synthetic", [])}
     account = Account(found.ledger, sent.stats, sent.digest, sent.dialect, found.intact)
     return _shown(found.system, found.messages, Origins(found.sources, kinds), account)

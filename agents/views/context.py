@@ -14,15 +14,16 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from agents import context
-from agents.actions import ActionError
-from agents.dashboard import calls, changes, charts, comparing, contexts, outdated
+from agents.dashboard import calls, changes, charts, contexts, outdated
 from agents.dashboard.addresses import find_mysis, page_key
 from agents.dashboard.offered import tools_of
 from agents.forms import WhatIfForm, number_of
 from agents.models import Mysis
 from memory.models import SentContext
+from memory.past import Past
 from memory.payload import canonical
-from memory.preview import Prepared
+
+from . import what_if
 
 VIEWS = {
     "messages": "Messages",
@@ -31,7 +32,6 @@ VIEWS = {
     "tools": "Tools",
     "raw": "Raw",
 }
-OF_PAST = ("messages", "changes", "tools", "raw")
 # What is drawn of a long one at first; the rest is a click away.
 DRAWN = 200
 RAW = 200_000
@@ -43,16 +43,12 @@ def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
     mysis = find_mysis(key)
     as_of = outdated.as_of(mysis)
     form = WhatIfForm(request.GET or None)
-    prepared, other = _prepare(mysis, form)
-    if prepared is not None and request.GET.get("format") == "json":
-        return _download(contexts.of_preview(prepared))
-    shown = contexts.of_preview(prepared) if prepared else None
+    view = _wanted(request)
+    tried = what_if.attempt(what_if.on_next(mysis), form, compare=view == "compare")
+    shown = contexts.of_preview(tried.view) if tried.view else None
+    if shown is not None and request.GET.get("format") == "json":
+        return _download(shown)
     values = {
-        "form": form,
-        "shown": shown,
-        "prepared": prepared,
-        "what_if": bool(form.is_bound and form.has_values()),
-        **_compared(prepared, other),
         "summaries": calls.summaries(
             mysis.pk, number_of(request.GET.get("folded", ""))
         ),
@@ -60,7 +56,8 @@ def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
         "as_of": as_of,
         "now": as_of.at,
         "live_query": _live(mysis, as_of),
-        **_view(request, mysis, shown, None),
+        **_tried(form, tried, shown),
+        **_view(request, view, mysis, shown, None),
     }
     return _page(request, mysis, values, 422 if form.errors else 200)
 
@@ -71,47 +68,39 @@ def _live(mysis: Mysis, as_of: outdated.AsOf) -> str:
     return urlencode({"page": "context", "mysis": str(mysis.pk), **values})
 
 
-def _prepare(mysis: Mysis, form: WhatIfForm) -> tuple[Prepared | None, Prepared | None]:
-    """The view asked for, and the one to lay beside it if one is chosen."""
-    if not form.is_bound:
-        return context.preview(mysis), None
-    if not form.is_valid():
-        return None, None
-    subject = context.subject_of(mysis)
-    try:
-        prepared = context.preview(mysis, **form.changes(subject))
-    except ActionError as error:
-        form.blame(error.detail)
-        return None, None
-    other = form.other(subject)
-    try:
-        return prepared, None if other is None else context.preview(mysis, **other)
-    except ActionError as error:
-        form.blame(error.detail, beside=True)
-        return prepared, None
+def _wanted(request: HttpRequest) -> str:
+    """Which way of showing it is asked for."""
+    usual = "compare" if request.GET.get("against") else "messages"
+    wanted = request.GET.get("view", usual)
+    return wanted if wanted in VIEWS else "messages"
 
 
-def _compared(prepared: Prepared | None, other: Prepared | None) -> dict[str, Any]:
-    if prepared is None or other is None:
-        return {}
-    comparison = comparing.of(prepared, other)
-    return {"comparison": comparison, "sides": (comparison.a, comparison.b)}
+def _tried(
+    form: WhatIfForm, tried: what_if.Tried, shown: contexts.Shown | None
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "form": form,
+        "shown": shown,
+        "prepared": tried.view,
+        "what_if": tried.what_if is not None,
+    }
+    if tried.comparison is not None:
+        sides = (tried.comparison.a, tried.comparison.b)
+        found |= {"comparison": tried.comparison, "sides": sides}
+    return found
 
 
 def _view(
     request: HttpRequest,
+    view: str,
     mysis: Mysis,
     shown: contexts.Shown | None,
     sent: SentContext | None,
 ) -> dict[str, Any]:
-    """Which way of showing it is asked for, and what that one needs."""
-    compared = request.GET.get("against") and sent is None
-    wanted = request.GET.get("view", "compare" if compared else "messages")
-    offered = VIEWS if sent is None else {name: VIEWS[name] for name in OF_PAST}
-    view = wanted if wanted in offered else "messages"
+    """What a way of showing it needs."""
     found: dict[str, Any] = {
         "view": view,
-        "views": [(n, label, _query(request, view=n)) for n, label in offered.items()],
+        "views": [(n, label, _query(request, view=n)) for n, label in VIEWS.items()],
         "json_query": _query(request, format="json"),
         "tools_query": _query(request, view="tools"),
         "recent": calls.recent(mysis.pk),
@@ -175,21 +164,36 @@ def _download(shown: contexts.Shown) -> HttpResponse:
 
 @require_safe
 def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpResponse:
-    """What one past model call was sent, byte for byte."""
-    rows = SentContext.objects.select_related("call__turn", "mysis__account")
+    """What one past model call was sent, byte for byte; or what it would have been."""
+    rows = SentContext.objects.select_related(
+        "call__turn", "mysis__account", "mysis__policy", "mysis__prompt"
+    )
     sent = get_object_or_404(
         rows, call__turn=min(turn_id, 2**63 - 1), call__number=min(number, 2**31 - 1)
     )
-    shown = contexts.of_sent(sent)
-    if request.GET.get("format") == "json":
+    form = WhatIfForm(request.GET or None, own=what_if.AS_SENT)
+    view = _wanted(request)
+    then = context.past_of(sent)
+    tried = what_if.attempt(what_if.on_past(then), form, compare=view == "compare")
+    asked = tried.what_if is not None or tried.comparison is not None
+    shown = _shown(then, tried)
+    if shown is not None and request.GET.get("format") == "json":
         return _download(shown)
     values = {
-        "shown": shown,
         "sent": sent,
         "call": sent.call,
-        **_view(request, sent.mysis, shown, sent),
+        **_tried(form, tried, shown),
+        "likeness": what_if.likeness(then) if asked else None,
+        **_view(request, view, sent.mysis, shown, sent),
     }
-    return _page(request, sent.mysis, values, 200)
+    return _page(request, sent.mysis, values, 422 if form.errors else 200)
+
+
+def _shown(then: Past, tried: what_if.Tried) -> contexts.Shown | None:
+    """The call as it was sent, or what is tried instead."""
+    if tried.what_if is not None:
+        return contexts.of_preview(tried.what_if)
+    return contexts.of_sent(then.sent, then.shown) if tried.own is not None else None
 
 
 def _page(

@@ -24,6 +24,13 @@ def with_pins(system: str | None, pins: Iterable[str]) -> str | None:
     return f"{base}\n\n{HEADER}{added}" if base else f"{HEADER}{added}"
 
 
+def apart(system: str) -> tuple[str, tuple[str, ...]]:
+    """A system message as its text and its pins; `with_pins` puts it together again."""
+    base, section = _split(system)
+    pins = tuple(section.split("\n- ")[1:])
+    return (base.removesuffix("\n\n") if pins else base), pins
+
+
 def _split(system: str) -> tuple[str, str]:
     """What stands before the standing orders at the end of a text, and these."""
     base, header, section = system.rpartition(HEADER)
