@@ -179,7 +179,8 @@ def page_of(query: bytes) -> LivePage | None:
 
 
 def _fleet(params: Params) -> LivePage:
-    return FleetPage(fleet.View.of(params))
+    shown = params.get("rows", ""), params.get("feed", "")
+    return FleetPage(fleet.View.of(params), *shown)
 
 
 def _mysis(params: Params) -> LivePage | None:

@@ -184,6 +184,11 @@ class Rows:
         """How many are in the view beside those shown."""
         return len(self.matching) - len(self.shown)
 
+    def lists_as(self, other: Rows) -> bool:
+        """Whether both show the same Myses in the same order, out of as many."""
+        mine = self.view, self.matching, [row.id for row in self.shown]
+        return mine == (other.view, other.matching, [row.id for row in other.shown])
+
     @property
     def more(self) -> str:
         """The address parameters that show the next ones too."""

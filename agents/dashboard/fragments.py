@@ -7,6 +7,7 @@ so they cannot differ.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +16,7 @@ from hashlib import blake2b
 from typing import Any
 
 from django.conf import settings
-from django.template.loader import render_to_string
+from django.template.loader import get_template, render_to_string
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -26,6 +27,7 @@ from .lines import Line
 
 CELLS = ("who", "place", "purse", "said", "context", "hour", "acts")
 CACHED_ROWS = 1024
+FIELD = re.compile(r"\brow\.(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,36 @@ def draw(template: str, **context: Any) -> SafeString:
 def cells(row: FleetRow) -> tuple[Fragment, ...]:
     """The cells of a fleet row; equal rows are drawn once per process."""
     return tuple(
-        Fragment(
-            f"m{row.id}-{cell}", draw(f"cell_{cell}", row=row), f"cell cell-{cell}"
-        )
+        Fragment(f"m{row.id}-{cell}", _drawn(_asked(cell, row)), f"cell cell-{cell}")
         for cell in CELLS
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A cell of a row; ``shown`` alone tells whether the same was drawn before."""
+
+    cell: str
+    shown: tuple[object, ...]
+    row: FleetRow = field(compare=False)
+
+
+def _asked(cell: str, row: FleetRow) -> Asked:
+    shown = tuple(getattr(row, name) for name in fields_of(cell))
+    return Asked(cell, shown, row)
+
+
+@lru_cache(maxsize=CACHED_ROWS * len(CELLS))
+def _drawn(asked: Asked) -> SafeString:
+    # At a word of a Mysis two or three of its cells change.
+    return draw(f"cell_{asked.cell}", row=asked.row)
+
+
+@lru_cache(maxsize=len(CELLS))
+def fields_of(cell: str) -> tuple[str, ...]:
+    """What a cell shows of its row, as its template names it."""
+    template: Any = get_template(f"agents/live/cell_{cell}.html")
+    return tuple(sorted(set(FIELD.findall(template.template.source))))
 
 
 def fleet_rows(rows: Rows) -> Fragment:

@@ -38,25 +38,50 @@ class LivePage(Protocol):
         """What differs from what the viewer has."""
 
 
-class FleetPage:
-    """The fleet, as one viewer filters and sorts it."""
+def drawn(rows: fleet.Rows) -> Fragment:
+    """The list of rows; its version stands for what a page with it shows."""
+    fragment = fragments.fleet_rows(rows)
+    shared.get(("drawn", fragment.version), lambda: rows)
+    return fragment
 
-    def __init__(self, view: fleet.View) -> None:
+
+class FleetPage:
+    """The fleet, as one viewer filters and sorts it.
+
+    ``rows`` and ``told`` are versions of the list and of the feed that the viewer
+    shows, from the page that was loaded a moment ago: neither comes twice.
+    """
+
+    def __init__(self, view: fleet.View, rows: str = "", told: str = "") -> None:
         self.view = view
+        self.has = rows, told
         self.ids: list[int] = []
         self.matching: frozenset[int] = frozenset()
         self.sent = Sent()
         self.newest = self.wide = 0
 
     def snapshot(self, version: int) -> list[SafeString]:
-        """Head, all rows, the feed."""
+        """Head, all rows, the feed; of the last two what the viewer has not got."""
         now = timezone.now()
         self.newest = self.wide = version
         rows = fleet.rows_of(self.view, now)
         parts = [*fragments.fleet_head(health.look(now)), *chips.of_groups()]
         head = self.sent.news(parts)
-        newest = fragments.swapped(fragments.newest_feed())
-        return [*self._list(rows), *head, newest]
+        shown, told = self.has
+        newest = fragments.newest_feed()
+        feed = [] if newest.version == told else [fragments.swapped(newest)]
+        return [*self._since(shared.known(("drawn", shown)), rows), *head, *feed]
+
+    def _since(self, shown: fleet.Rows | None, rows: fleet.Rows) -> list[SafeString]:
+        if shown is None or not shown.lists_as(rows):
+            return self._list(rows)
+        self.ids = [row.id for row in rows.shown]
+        self.matching = rows.matching
+        for row in shown.shown:
+            self.sent.note(fragments.cells(row))
+        return self.sent.news(
+            cell for row in rows.shown for cell in fragments.cells(row)
+        )
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """Rows whose Mysis did something, the head, new feed lines."""
@@ -89,7 +114,7 @@ class FleetPage:
         self.matching = rows.matching
         for row in rows.shown:
             self.sent.note(fragments.cells(row))
-        return [fragments.swapped(fragments.fleet_rows(rows))]
+        return [fragments.swapped(drawn(rows))]
 
     def _all_rows(self, now: datetime) -> fleet.Rows:
         key = ("rows", self.view, self.newest, bucket(now))

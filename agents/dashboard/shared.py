@@ -38,6 +38,12 @@ class Shared:
         """The result for a key, made by the first who asks; the others wait."""
         return self.get_many([key], lambda _: {key: make()})[key]
 
+    def known(self, key: Hashable) -> Any:
+        """The result for a key that somebody made before, None for none."""
+        with self._lock:
+            found = self._results.get(key)
+        return found.result() if found is not None and found.done() else None
+
     def get_many(
         self, keys: Sequence[K], make: Callable[[Sequence[K]], Mapping[K, T]]
     ) -> dict[K, T]:

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from agents.actions import MAX_TEXT
-from agents.dashboard import charts, chips, feed, fleet, fragments, health
+from agents.dashboard import charts, chips, feed, fleet, fragments, health, pages
 from agents.models import Mysis
 
 
@@ -21,7 +21,7 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
     view = fleet.View.of(request.GET)
     found = health.look(now)
     parts = [
-        fragments.fleet_rows(fleet.rows_of(view, now)),
+        pages.drawn(fleet.rows_of(view, now)),
         *fragments.fleet_head(found),
         *chips.of_groups(),
         fragments.newest_feed(),

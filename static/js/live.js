@@ -22,6 +22,11 @@
   // exactly what this page has not got.
   htmx.createWebSocket = function (address) {
     var url = new URL(address);
+    // The newest frame would bring what the page was just loaded with once more.
+    [["rows", "fleet-rows"], ["feed", "feed"]].forEach(function (part) {
+      var shown = document.getElementById(part[1]);
+      if (shown && shown.dataset.v) url.searchParams.set(part[0], shown.dataset.v);
+    });
     var log = document.querySelector("#log[data-live]");
     if (log) {
       var lines = log.querySelectorAll(":scope > [data-id]");

@@ -1,0 +1,127 @@
+"""What of the fleet page is sent and drawn once more, and what is not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from agents import actions, events
+from agents.dashboard import charts, fleet, fragments
+from agents.dashboard.activity import Hour
+from agents.dashboard.dirty import Dirty
+from agents.dashboard.pages import FleetPage
+from agents.dashboard.standing import Standing
+from agents.events import Item, Kind
+from tests.browser.scenes import play, talk, work
+from tests.factories import make_memory, make_mysis
+
+
+def loaded(client: Client) -> dict[str, str]:
+    """Versions of the list and of the feed of a page that was just loaded."""
+    page = client.get("/").content.decode()
+    parts = {"rows": "fleet-rows", "told": "feed"}
+    return {
+        name: re.search(rf'id="{part}" data-v="([0-9a-f]+)"', page)[1]  # type: ignore[index]
+        for name, part in parts.items()
+    }
+
+
+def frame_of(has: dict[str, str], view: fleet.View | None = None) -> str:
+    """What the socket of a page that shows so much sends first."""
+    return "".join(FleetPage(view or fleet.View(), **has).snapshot(0))
+
+
+def test_a_page_that_was_just_loaded_is_not_sent_again(admin_client: Client):
+    ada, brahe = (make_mysis(name=name, state="running") for name in ("Ada", "Brahe"))
+    has = loaded(admin_client)
+    actions.stop_mysis(mysis=ada, by="system")
+    make_memory(ada, role="assistant", content="Mining.")
+    page = FleetPage(fleet.View(), **has)
+    frame = "".join(page.snapshot(0))
+    assert "Mining." in frame
+    assert f'id="m{ada.pk}-said"' in frame
+    assert f'id="m{brahe.pk}-' not in frame
+    assert 'id="fleet-rows"' not in frame
+    assert page.ids == [ada.pk, brahe.pk]
+    dirty = Dirty()
+    at = events.iso(timezone.now())
+    dirty.add(Item(id=1, kind=Kind.MEMORY_ADDED, at=at, mysis=brahe.pk, data={}))
+    assert not any(f'id="m{brahe.pk}-who"' in part for part in page.changes(dirty))
+
+
+def test_a_page_that_lists_others_is_sent_whole(admin_client: Client):
+    make_mysis(name="Ada", state="running")
+    has = loaded(admin_client)
+    assert 'id="fleet-rows"' in frame_of(has, fleet.View(sort="cost"))
+    make_mysis(name="Brahe", state="running")
+    assert any(
+        'id="fleet-rows"' in part for part in FleetPage(fleet.View(), **has).snapshot(0)
+    )
+    assert 'id="fleet-rows"' in frame_of({"rows": "0" * 16})
+
+
+def test_a_feed_that_is_shown_is_sent_when_more_happened(admin_client: Client):
+    has = loaded(admin_client)
+    assert not any(
+        'id="feed"' in part for part in FleetPage(fleet.View(), **has).snapshot(0)
+    )
+    events.append(Kind.ERROR, data={"error": "Oh no"})
+    assert any(
+        'id="feed"' in part for part in FleetPage(fleet.View(), **has).snapshot(0)
+    )
+
+
+def test_a_cell_is_drawn_anew_when_what_it_shows_changes(db: None):
+    mysis = make_mysis(name="Ada", state="running")
+    play(mysis)
+    talk(mysis)
+    work(mysis)
+    [row] = fleet.rows_of(fleet.View(), timezone.now()).shown
+    others = [
+        replace(row, name="Brahe", key="Brahe"),
+        replace(row, state="errored", last_error="Oh no"),
+        replace(row, activity="thinking", hold="the budget is spent", stuck="no ore"),
+        replace(row, account="", tick=7, standing=Standing(credits=5)),
+        replace(row, said=None, gauge=None, hour=replace(row.hour, turns=1, bars=())),
+    ]
+    fragments.cells(row)
+    for other in others:
+        for cell, drawn in zip(fragments.CELLS, fragments.cells(other), strict=True):
+            assert drawn.html == fragments.draw(f"cell_{cell}", row=other)
+
+
+def test_a_cell_that_shows_the_same_is_not_drawn_again(db: None):
+    make_mysis(name="Ada")
+    [row] = fleet.rows_of(fleet.View(), timezone.now()).shown
+    fragments.cells(row)
+    before = fragments._drawn.cache_info().misses
+    fragments.cells(replace(row, activity="thinking"))
+    assert fragments._drawn.cache_info().misses == before + 1
+
+
+def test_what_a_cell_includes_is_told_what_it_shows():
+    folder = Path(settings.BASE_DIR) / "templates"
+    for cell in fragments.CELLS:
+        source = (folder / f"agents/live/cell_{cell}.html").read_text()
+        for name in re.findall(r'{% include "(.+?)"', source):
+            assert not fragments.FIELD.search((folder / name).read_text())
+
+
+def test_gauges_and_sparklines_are_drawn_with_their_words():
+    gauge = charts.gauge(
+        {"budget": 100, "tokens_by_category": {"system": 5, "user": 20}}
+    )
+    hour = Hour(3, 0, Decimal(0), 1, charts.bars([0, 3], [0, 1]))
+    drawn = fragments.draw("gauge", gauge=gauge)
+    assert 'aria-label="Context 25 % full: system 5, user 20, free 75, ' in drawn
+    assert 'class="seg seg-user" x="5.0" y="0" width="20.0" height="6"' in drawn
+    assert "<title>user: 20 tokens</title>" in drawn
+    spark = fragments.draw("spark", hour=hour)
+    assert '<rect class="bar" x="0" y="19.0" width="4" height="1.0"/>' in spark
+    assert '<rect class="bar-bad" x="6" y="0.0" width="4" height="20.0"/>' in spark
