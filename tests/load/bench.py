@@ -1,13 +1,15 @@
-"""``make bench``: measures a demo fleet, the context core, memory and surfaces.
+"""``make bench``: measures a demo fleet, the context core, memory, surfaces and pages.
 
 The fleet part runs ``manage.py up`` and looks at it; the core part assembles made-up
 logs, in this process, out of a database and on the command line; the turns part takes
 turns of the pilot, without pause and by a fleet of 200; the memory part
 searches a million memories; the surfaces part asks a server for summaries and opens
-sockets to it; the chaos part, if it is named, is ``make chaos``. Everything happens on the loopback address and in temporary folders, but
-the million memories, which are made once and kept in ``.zoea``; every process that was
-started has ended when this has. Times depend on the machine and on what else it does, so each
-figure stands beside a baseline of the same run.
+sockets to it; the pages part looks at 200 Myses, of which 20 fly, as browsers do; the
+chaos part, if it is named, is ``make chaos``. Everything happens on the loopback
+address and in temporary folders, but the million memories, which are made once and kept
+in ``.zoea``; every process that was started has ended when this has. Times depend on
+the machine and on what else it does, so each figure stands beside a baseline of the
+same run.
 """
 
 from __future__ import annotations
@@ -44,11 +46,12 @@ from . import (
 from .figures import Figure, amount, key_of, table_of
 from .fleet import FleetError
 from .footprint import Process, by_name
+from .pages import part as pages
 from .search import part as memory
 from .surfaces import part as surfaces
 
 FLEET, CORE, TURNS = "fleet", "core", "turns"
-MEMORY, SURFACES = "memory", "surfaces"
+MEMORY, SURFACES, PAGES = "memory", "surfaces", "pages"
 CHAOS = "chaos"
 TITLES = {
     FLEET: "A demo fleet",
@@ -56,6 +59,7 @@ TITLES = {
     TURNS: "Turns",
     MEMORY: "A million memories",
     SURFACES: "REST and sockets",
+    PAGES: "The pages",
     CHAOS: "A fleet in chaos",
 }
 UNASKED = [part for part in TITLES if part != CHAOS]
@@ -66,6 +70,7 @@ MEASURES: dict[str, tuple[Any, ...]] = {
     TURNS: (turns,),
     MEMORY: (memory,),
     SURFACES: (surfaces,),
+    PAGES: (pages,),
     CHAOS: (accounting,),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
@@ -22,16 +23,17 @@ class Answer:
 
 
 class Visitor:
-    """Fetches from one site, with its cookies."""
+    """Fetches from one site, with its cookies, and ``headers`` of one's own."""
 
-    def __init__(self, site: str) -> None:
+    def __init__(self, site: str, headers: Mapping[str, str] = {}) -> None:
         self.site = site
+        self._headers = {"Accept-Encoding": "gzip", **headers}
         self._opener: OpenerDirector = build_opener(HTTPCookieProcessor())
 
     def get(self, path: str) -> Answer:
         """GET a path or an address, compressed where the server can."""
         url = urljoin(self.site, path)
-        request = Request(url, headers={"Accept-Encoding": "gzip"})  # noqa: S310 (our own address)
+        request = Request(url, headers=self._headers)  # noqa: S310 (our own address)
         with self._opener.open(request, timeout=SECONDS) as response:
             raw: bytes = response.read()
             packed = response.headers.get("Content-Encoding", "") == "gzip"

@@ -1,0 +1,1 @@
+"""What the pages cost: bytes, server time, and how late a row is painted."""
