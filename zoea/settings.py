@@ -69,6 +69,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "zoea.middleware.SignInRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "zoea.middleware.AdminAddressMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "zoea.middleware.WriteLimitMiddleware",

@@ -134,6 +134,11 @@ def test_the_search_page_counts_whose_and_what_the_matches_are(
     assert len(admin_client.get(f"{url}?{agent.query}").context["found"]) == 1
 
 
+@pytest.mark.parametrize("address", ["provider/?kind__exact=%00", "mysis/%00/change/"])
+def test_what_no_column_can_hold_is_no_page(admin_client: Client, address: str):
+    assert admin_client.get(f"/admin/agents/{address}").status_code == 404
+
+
 def test_an_empty_list_says_what_to_do_next(admin_client: Client):
     def said(name: str, query: str = "") -> str:
         url = reverse(f"admin:{name}_changelist") + query
