@@ -178,6 +178,9 @@ class PromptTextForm(forms.Form):
         max_length=MAX_TEXT,
         strip=False,
         label="System prompt",
+        error_messages={
+            "required": "The prompt is empty: write something, or keep what is there."
+        },
         help_text="{{ name }}, {{ account }} and {{ broadcast }} are filled in "
         "when a call is made.",
         widget=forms.Textarea(attrs={"rows": 16, "dir": "auto"}),

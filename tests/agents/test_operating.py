@@ -140,6 +140,7 @@ def test_an_empty_database_is_three_forms_away_from_a_fleet(admin: Client):
     [
         ("provider", {"name": "", "kind": "openai"}, "This field is required."),
         ("prompt", {"text": "  "}, "is empty: write something."),
+        ("prompt", {"text": ""}, "or keep what is there."),
         ("mysis", {"name": "x/y", "model": "pilot"}, "field-bad"),
         ("mysis", {"name": "x", "model": "nobody:m"}, "field-bad"),
     ],
