@@ -65,6 +65,13 @@ def before(mysis_id: int, call: SentContext | None = None) -> SentContext | None
     return rows.select_related("call__turn").defer("ledger").first()
 
 
+def after(call: SentContext) -> SentContext | None:
+    """The context of the call after one, without its payload."""
+    rows = SentContext.objects.filter(mysis_id=call.mysis_id, pk__gt=call.pk)
+    rows = rows.select_related("call__turn").defer("ledger", "view", "facts")
+    return rows.order_by("id").first()
+
+
 def since(
     earlier: SentContext, messages: Sequence[Wire], system: str | None
 ) -> Changes:

@@ -64,11 +64,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbours that are alike: ``kind`` is same, A or B (only that one considers
-    them), or both."""
+    """Neighbours that are alike: ``kind`` is same, A or B (only that one sends them),
+    or both. ``fate`` is what the other makes of all of them, empty where it does not
+    consider them."""
 
     kind: str
     rows: tuple[Row, ...]
+    fate: str = ""
 
     @property
     def same(self) -> bool:
@@ -124,16 +126,21 @@ def _size(prepared: Prepared) -> int:
 
 
 def _runs(pairs: Sequence[Pair]) -> Iterator[Run]:
-    for kind, group in groupby(pairs, key=_kind):
-        yield Run(kind, tuple(_row(pair) for pair in group))
+    for (kind, fate), group in groupby(pairs, key=_kind):
+        yield Run(kind, tuple(_row(pair) for pair in group), fate)
 
 
-def _kind(pair: Pair) -> str:
+def _kind(pair: Pair) -> tuple[str, str]:
+    """Which side alone sends a message, and what the other makes of it."""
     if pair.same:
-        return "same"
-    if _is_empty(pair.b):
-        return "A"
-    return "B" if _is_empty(pair.a) else "both"
+        return "same", ""
+    if pair.b.message is None:
+        return "A", _fate(pair.b)
+    return ("B", _fate(pair.a)) if pair.a.message is None else ("both", "")
+
+
+def _fate(side: Side) -> str:
+    return str(side.line.disposition) if side.line else ""
 
 
 def _is_empty(side: Side) -> bool:

@@ -20,7 +20,7 @@ EXCERPT = 140
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What became of one stored message, and why."""
+    """What became of one stored message, and why; ``place`` is where it is sent."""
 
     id: int
     disposition: str
@@ -29,6 +29,12 @@ class Entry:
     tokens_in: int
     tokens_out: int
     handle: str
+    place: int | None = None
+
+    @property
+    def newer(self) -> bool:
+        """Whether it is another stored message that stands for it."""
+        return self.by.isdecimal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,8 @@ def _shown(
     origins: Origins,
     account: Account,
 ) -> Shown:
-    entries = tuple(_entry(line) for line in account.ledger)
+    places = _places(origins.sources)
+    entries = tuple(_entry(line, places) for line in account.ledger)
     known = {entry.id: entry for entry in entries}
     blocks = [
         _block(place, message, origins, known) for place, message in enumerate(messages)
@@ -145,7 +152,16 @@ def _shown(
     )
 
 
-def _entry(line: Mapping[str, Any]) -> Entry:
+def _places(sources: Sequence[Any]) -> Mapping[int, int]:
+    """Where each stored message stands in the view."""
+    found: dict[int, int] = {}
+    for place, source in enumerate(sources):
+        ids = source if isinstance(source, list) else [source]
+        found |= {number: place for number in ids if isinstance(number, int)}
+    return found
+
+
+def _entry(line: Mapping[str, Any], places: Mapping[int, int]) -> Entry:
     return Entry(
         id=line["id"],
         disposition=line["disposition"],
@@ -154,6 +170,7 @@ def _entry(line: Mapping[str, Any]) -> Entry:
         tokens_in=line["tokens_in"],
         tokens_out=line["tokens_out"],
         handle=line["handle"] or "",
+        place=places.get(line["id"]),
     )
 
 

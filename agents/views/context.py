@@ -182,6 +182,8 @@ def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpRespons
     values = {
         "sent": sent,
         "call": sent.call,
+        "earlier": changes.before(sent.mysis_id, sent),
+        "later": changes.after(sent),
         **_tried(form, tried, shown),
         "likeness": what_if.likeness(then) if asked else None,
         **_view(request, view, sent.mysis, shown, sent),

@@ -84,6 +84,9 @@ def test_two_strategies_side_by_side_fold_what_is_the_same(db: None):
     differing = sum(len(run.rows) for run in found.runs if not run.same)
     assert found.differing == differing > 0
     assert comparing.of(wide, wide).differing == 0
+    # What only one sends, and the other leaves out for one reason, is one line.
+    [left] = [run for run in found.runs if run.fate == "out_of_window"]
+    assert (left.kind, left.folded) == ("A", True)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +109,26 @@ def test_a_huge_text_is_not_laid_side_by_side():
     [line] = textdiff.compare("x\n" * 2000, "y\n" * 2000)
     assert line.kind == "fold"
     assert "2,000 lines" in line.text
+
+
+def test_the_ledger_leads_to_the_payload_and_to_what_supersedes(admin: Client):
+    mysis = make_mysis(name="Ada")
+    results = []
+    for number in range(2):
+        made = {"id": f"c{number}", "function": {"name": "get_ship", "arguments": "{}"}}
+        make_memory(mysis, content="Look.")
+        make_memory(mysis, role="assistant", content="", tool_calls=[made])
+        results.append(make_memory(mysis, role="tool", tool_call_id=made["id"]))
+    query = {"strategy": "snapshot-window", "window": "40"}
+    answer = admin.get("/myses/Ada/context/", query)
+    page = answer.content.decode()
+    shown = answer.context["shown"]
+    ledger = {entry.id: entry for entry in shown.ledger}
+    old, new = (ledger[row.pk] for row in results)
+    assert (old.newer, old.by, old.place) == (True, str(new.id), None)
+    assert f'by <a class="num" href="/myses/Ada/?at={new.id}#line-{new.id}">' in page
+    assert new.id in shown.blocks[new.place].ids
+    assert f'href="#block-{new.place}"' in page
 
 
 def test_every_view_of_the_next_context_opens(admin: Client):
@@ -190,8 +213,11 @@ def test_a_past_call_is_compared_with_the_one_before_it(admin: Client):
     make_memory(mysis, role="assistant", content="In between.")
     second = call(mysis)
     address = f"/turns/{second.call.turn_id}/calls/1/context/"
-    shown = admin.get(address).context["changes"]
-    assert shown.earlier == first
+    answer = admin.get(address)
+    assert answer.context["changes"].earlier == first
+    assert f'href="/turns/{first.call.turn_id}/calls/1/context/">←' in (
+        answer.content.decode()
+    )
     assert "In between." in admin.get(f"{address}?view=changes").content.decode()
     address = f"/turns/{first.call.turn_id}/calls/1/context/?view=changes"
     assert "No call before this one." in admin.get(address).content.decode()
