@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import (
     Case,
+    Count,
     Exists,
     F,
     IntegerField,
@@ -131,12 +132,22 @@ def matching(view: View) -> list[int]:
 
 
 def _flagged(found: QuerySet[Mysis], flag: str) -> QuerySet[Mysis]:
-    if flag == "stale":
-        untrue = GameSnapshot.objects.filter(
-            username=OuterRef("account__username"), logged_out_at=None
-        ).exclude(stale_reason="")
-        return found.filter(Exists(untrue))
-    return found.exclude(**{"hold" if flag == "held" else "stuck": ""})
+    return found.filter(_matter()[flag])
+
+
+def _matter() -> Mapping[str, Q]:
+    """What each flag means."""
+    untrue = GameSnapshot.objects.filter(
+        username=OuterRef("account__username"), logged_out_at=None
+    ).exclude(stale_reason="")
+    return {"held": ~Q(hold=""), "stuck": ~Q(stuck=""), "stale": Q(Exists(untrue))}
+
+
+def flag_counts() -> Mapping[str, int]:
+    """How many Myses have each flag; one query."""
+    counts = {flag: Count("pk", filter=what) for flag, what in _matter().items()}
+    found: Mapping[str, int] = Mysis.objects.aggregate(**counts)
+    return found
 
 
 def _ordered(found: QuerySet[Mysis], sort: str) -> QuerySet[Mysis]:

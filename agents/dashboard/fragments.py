@@ -126,6 +126,10 @@ def fleet_head(found: health.Health) -> list[Fragment]:
             Fragment(f"count-{name}", format_html("{}", found.counts[name]))
             for name in found.counts
         ),
+        *(
+            Fragment(f"count-{name}", format_html("{}", found.flags[name]))
+            for name in found.flags
+        ),
     ]
 
 

@@ -11,7 +11,7 @@ from django.db.models import Count, Max
 
 from agents.models import Mysis
 
-from . import limits, machine, purse, troubles
+from . import fleet, limits, machine, purse, troubles
 from .activity import Spent, fleet_hour
 from .limits import Limit
 from .purse import Purse
@@ -37,6 +37,7 @@ class Health:
     heartbeat: datetime | None
     purse: Purse
     limits: tuple[Limit, ...]
+    flags: Mapping[str, int]
 
     @property
     def broadcast_cost(self) -> Decimal:
@@ -65,4 +66,5 @@ def look(now: datetime, most: int = SHOWN) -> Health:
         heartbeat=heartbeat,
         purse=purse.look(),
         limits=limits.of_fleet(),
+        flags=fleet.flag_counts(),
     )

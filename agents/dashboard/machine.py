@@ -64,11 +64,12 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Turns of the last hour that failed alike."""
+    """Turns of the last hour that failed alike; ``turn`` is the newest of them."""
 
     text: str
     count: int
     newest: datetime
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def _failures(floor: int) -> list[Failure]:
     rows = (
         Turn.objects.filter(id__gte=floor, outcome=Turn.Outcome.ERRORED)
         .values(text=F("error"))
-        .annotate(n=Count("id"), newest=Max("started_at"))
+        .annotate(n=Count("id"), newest=Max("started_at"), turn=Max("id"))
         .order_by("-n")[:CLASSES]
     )
-    return [Failure(row["text"], row["n"], row["newest"]) for row in rows]
+    return [Failure(row["text"], row["n"], row["newest"], row["turn"]) for row in rows]
