@@ -26,6 +26,7 @@ class Limit:
     name: str
     whom: str
     daily: bool
+    each: bool
     link: str
     tokens: int | None
     cost: Decimal | None
@@ -106,6 +107,7 @@ def _limit(one: Standing) -> Limit:
         name=budget.name,
         whom=budget.target or budget.get_scope_display(),
         daily=budget.period == Budget.Period.DAY,
+        each=budget.scope == Budget.Scope.EACH,
         link=reverse("admin:agents_budget_change", args=[budget.pk]),
         tokens=budget.tokens,
         cost=budget.cost,

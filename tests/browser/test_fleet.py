@@ -252,6 +252,20 @@ def test_the_events_page_has_no_box_that_scrolls_by_itself(page: Page):
     inner = "feed => feed.scrollHeight > feed.clientHeight + 1"
     assert not page.locator(".feed").evaluate(inner)
     assert page.locator(".feed").evaluate("feed => feed.clientHeight") > 400
+    # It grows at its top, and waits on demand: nothing is missing afterwards.
+    expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
+    events.append(Kind.ERROR, data={"detail": "First news."})
+    newest = page.locator(".feed-line").first
+    expect(newest).to_contain_text("First news.")
+    page.get_by_label("Pause").check()
+    for number in (2, 3):
+        events.append(Kind.ERROR, data={"detail": f"News no. {number}."})
+    pill = page.locator("#feed-pill")
+    expect(pill).to_have_text("2 new")
+    expect(newest).to_contain_text("First news.")
+    pill.click()
+    expect(newest).to_contain_text("News no. 3.")
+    expect(page.locator(".feed")).to_contain_text("News no. 2.")
 
 
 @pytest.mark.parametrize("width", [PHONE["width"], 768, 1024])
