@@ -153,8 +153,8 @@ def as_sent(past: Past) -> Prepared:
         Message(number, cast("Role", role), "agent", "") for number, role in roles
     )
     assembly = Assembly(
-        status=sent.stats["status"],
-        reason=sent.stats["reason"],
+        status=sent.stats.get("status", "unchanged"),
+        reason=sent.stats.get("reason", ""),
         messages=shown.messages,
         sources=shown.sources,
         synthetic=[Synthetic(**each) for each in sent.view["synthetic"]],
