@@ -30,7 +30,7 @@ lint: $(DEV) ## style, types, layers, migrations and deployment checks
 	$(PYTHON) manage.py makemigrations --check --dry-run && \
 	$(PYTHON) manage.py check --deploy --fail-level WARNING
 
-bench: $(DEV) ## measure fleet, context core, memory and surfaces (ARGS="core")
+bench: $(DEV) ## measure fleet, context core, memory, surfaces and pages (ARGS="core")
 	@$(PYTHON) -m tests.load.bench $(ARGS)
 
 bench-fleet: $(DEV) ## fly one fleet under several kinds of context (ARGS="--ticks 300")
