@@ -8,7 +8,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import resolve
 
 from agents.dashboard.trying import try_provider
 from agents.forms import PROVIDER_ERRORS
@@ -44,6 +43,22 @@ class ProviderForm(forms.ModelForm[Provider]):
             "anew after each change here."
         }
         error_messages = PROVIDER_ERRORS
+
+
+class SavedToCheck(HttpResponseRedirect):
+    """Where the form goes on, with the provider that is to be checked before."""
+
+    def __init__(self, address: str, row: Provider) -> None:
+        super().__init__(address)
+        self.row = row
+
+
+def _asked(request: HttpRequest, row: Provider, answer: HttpResponse) -> HttpResponse:
+    """The answer to a saved form, with the provider where a check was asked for."""
+    if request.POST.get("_continue") != CHECK:
+        return answer
+    # The address alone would not tell: it carries the filters of the list.
+    return SavedToCheck(answer["Location"], row)
 
 
 @admin.register(Provider)
@@ -83,11 +98,20 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
         Whether it answers decides nothing: it may be down for an hour.
         """
         answer = super().changeform_view(request, object_id, form_url, extra_context)
-        saved = isinstance(answer, HttpResponseRedirect)
-        if saved and request.POST.get("_continue") == CHECK:
-            key = resolve(answer["Location"]).kwargs["object_id"]
-            self._check(request, Provider.objects.get(pk=key))
+        if isinstance(answer, SavedToCheck):
+            self._check(request, answer.row)
         return answer
+
+    def response_add(
+        self, request: HttpRequest, obj: Provider, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Where a new one goes on."""
+        answer = super().response_add(request, obj, post_url_continue)
+        return _asked(request, obj, answer)
+
+    def response_change(self, request: HttpRequest, obj: Provider) -> HttpResponse:
+        """Where a changed one goes on."""
+        return _asked(request, obj, super().response_change(request, obj))
 
     @admin.action(description="Check: ask the models for one word")
     def check_selected(

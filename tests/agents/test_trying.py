@@ -146,5 +146,19 @@ def test_the_admin_saves_then_checks(staff: Client, lab: dict[str, str]):
     )
 
 
+def test_the_admin_checks_what_was_opened_from_a_filtered_list(
+    staff: Client, lab: dict[str, str]
+):
+    filtered = "?_changelist_filters=kind__exact%3Dopenai"
+    values = lab | {"new_key": KEY, "_continue": "Save and check"}
+    add = reverse("admin:agents_provider_add")
+    added = staff.post(add + filtered, values, follow=True)
+    assert "Provider lab works" in added.content.decode()
+    change = reverse("admin:agents_provider_change", args=[Provider.objects.get().pk])
+    changed = staff.post(change + filtered, values, follow=True)
+    assert "Provider lab works" in changed.content.decode()
+    assert changed.redirect_chain[0][0] == change + filtered
+
+
 def test_the_pilot_needs_no_model_and_no_key():
     assert try_provider(Provider(name="p", kind="pilot")).good
