@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from agents.dashboard import one_turn
+from agents.dashboard import made, one_turn
 from agents.dashboard.addresses import find_mysis, page_key
 from agents.forms import number_of
 from agents.models import Turn
@@ -41,23 +41,28 @@ def turns_page(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_safe
 def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
-    """The turn, its model calls with their contexts, and its messages."""
+    """The turn, its model calls with their contexts, and its messages.
+
+    ``?before=<call>`` lists the calls before one: such a page stands still.
+    """
     turn = one_turn.find(turn_id)
     if turn is None:
         raise Http404("No such turn.")
     limit = WHOLE if request.GET.get("whole") else one_turn.LINES
+    before = number_of(request.GET.get("before", ""))
     # The calls first: what is missed of them then, the socket brings.
-    made = one_turn.calls_of(turn)
+    calls = made.page_of(turn, None if before is None else min(before, 2**63 - 1))
     shown = one_turn.newest_lines(turn, limit)
-    parts = one_turn.head(turn, made)
+    parts = one_turn.head(turn)
     context = {
         "turn": turn,
         "mysis": turn.mysis,
         "key": page_key(turn.mysis),
         "parts": {part.id: part for part in parts},
-        "calls": one_turn.call_list(one_turn.call_parts(turn, made)),
+        "calls": made.list_of(calls, made.parts_of(turn, calls.made)),
+        "calls_before": before,
         "lines": shown,
-        "live_query": _live(turn),
+        "live_query": _live(turn) if before is None else "",
         "now": timezone.now(),
         **_rest(turn, len(shown), limit),
     }

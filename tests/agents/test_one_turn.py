@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from agents.consumers import page_of
+from agents.dashboard import made, one_turn
 from agents.dashboard.dirty import Dirty
 from agents.dashboard.one_turn import TurnPage
 from agents.models import ModelCall, Mysis, Turn
@@ -101,3 +106,60 @@ def test_a_long_turn_is_shown_from_its_end(
     assert "The newest 3 of 5." in text
     assert f"/myses/Ada/?at={rows[0].pk}#line-{rows[0].pk}" in text
     assert "order 0." in admin.get(f"/turns/{turn.pk}/?whole=1").content.decode()
+
+
+def test_what_others_do_costs_a_running_turn_nothing(turn: Turn):
+    page = live(turn)
+    page.snapshot(0)
+    call(turn, 1)
+    others = Dirty(myses={turn.mysis_id + 1: 5}, newest=5, wide=5)
+    with CaptureQueriesContext(connection) as queries:
+        assert page.changes(others) == []
+    assert len(queries) == 0
+    # Somebody always does something in a big fleet: it is looked at all the same.
+    page.looked -= one_turn.SELDOM
+    assert "call-1" in "".join(page.changes(others))
+    call(turn, 2)
+    own = Dirty(myses={turn.mysis_id: 6})
+    assert "call-2" in "".join(page.changes(own))
+    # What its event was told for opens a call a little later.
+    call(turn, 3)
+    page.looked -= one_turn.SOON
+    assert "call-3" in "".join(page.changes(others))
+
+
+def test_a_turn_of_a_thousand_calls_is_listed_from_its_end(admin: Client, turn: Turn):
+    rows = ModelCall.objects.bulk_create(
+        ModelCall(turn=turn, number=n, model="pilot", finish_reason="stop")
+        for n in range(1, 1_001)
+    )
+    text = admin.get(f"/turns/{turn.pk}/").content.decode()
+    listed = re.findall(r'id="call-(\d+)"', text)
+    assert listed == [str(n) for n in range(951, 1_001)]
+    assert f'href="?before={rows[950].pk}"' in text
+    text = admin.get(f"/turns/{turn.pk}/?before={rows[50].pk}").content.decode()
+    assert re.findall(r'id="call-(\d+)"', text) == [str(n) for n in range(1, 51)]
+    assert "Older calls" not in text
+    assert "ws-connect" not in text
+
+
+def test_calls_that_came_to_an_end_are_not_read_again(
+    turn: Turn, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(made, "LISTED", 3)
+    for number in range(1, 6):
+        call(turn, number, finish_reason="tool_calls")
+    page = live(turn)
+    first = "".join(page.snapshot(0))
+    assert re.findall(r'id="call-(\d)"', first) == ["3", "4", "5"]
+    call(turn, 6)
+    own = Dirty(myses={turn.mysis_id: 1})
+    assert "call-6" in "".join(page.changes(own))
+    ModelCall.objects.filter(number=5).update(model="never drawn again")
+    ModelCall.objects.filter(number=6).update(finish_reason="stop", model="answered")
+    text = "".join(page.changes(own))
+    assert "answered" in text
+    assert "never" not in text
+    with CaptureQueriesContext(connection) as queries:
+        assert page.changes(own) == []
+    assert len(queries) <= 5
