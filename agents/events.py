@@ -121,10 +121,15 @@ def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None
 
 def newest() -> int:
     """The last settled event; whoever reads on from it misses none. 0 before any."""
+    return settled_end().id
+
+
+def settled_end() -> Position:
+    """Where the settled part of the log ends; whoever reads on from it misses none."""
     with connection.cursor() as cursor:
         cursor.execute(NEWEST)
         row = cursor.fetchone()
-    return row[1] if row else 0
+    return Position(*row) if row else START
 
 
 def position_of(after: int) -> Position:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.utils.safestring import SafeString
 
 from agents import events
-from agents.events import Kind
+from agents.events import Item, Kind, Position
 from agents.models import Event
 
 from . import chips, feed, fragments
@@ -34,6 +34,16 @@ class Chosen:
         """The kinds to read; none for all."""
         return (self.kind,) if self.kind else ()
 
+    @property
+    def all(self) -> bool:
+        """Whether every event is shown."""
+        return not self.kind and self.mysis is None
+
+    def takes(self, item: Item) -> bool:
+        """Whether an event is shown."""
+        owned = self.mysis is None or item["mysis"] == self.mysis
+        return owned and self.kind in ("", item["kind"])
+
 
 def rows(chosen: Chosen, before: int | None = None) -> list[Event]:
     """A page of events, newest first, and one more; from ``before`` on backwards."""
@@ -55,6 +65,7 @@ class EventsPage:
     """Events as they settle; ``after`` is the last one that the viewer has seen.
 
     Read from the log, not from what the hub brings: of a burst no event is missing.
+    The hub only tells when there may be something to read.
     """
 
     def __init__(self, chosen: Chosen, after: int) -> None:
@@ -68,16 +79,32 @@ class EventsPage:
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """What came since, in one piece."""
-        return self._news()
+        return self._news() if self._may_bring(dirty) else self._counts()
 
-    def _news(self) -> list[SafeString]:
-        counts = self.sent.news(chips.of_kinds())
+    def _may_bring(self, dirty: Dirty) -> bool:
+        # A full list has lost its oldest.
+        full = len(dirty.feed) == dirty.feed.maxlen
+        return dirty.everything or full or any(map(self.chosen.takes, dirty.feed))
+
+    def _counts(self) -> list[SafeString]:
+        return self.sent.news(chips.of_kinds())
+
+    def _read(self) -> list[tuple[Position, Item]]:
+        # What is not shown is stepped over once, not read at every look; taken
+        # before the events, so that none settles between the two.
+        end = self.position if self.chosen.all else events.settled_end()
         found = events.read_from(
             self.position,
             mysis_id=self.chosen.mysis,
             kinds=self.chosen.kinds,
             limit=PAGE + 1,
         )
+        if not found:
+            self.position = max(self.position, end)
+        return found
+
+    def _news(self) -> list[SafeString]:
+        counts, found = self._counts(), self._read()
         if not found:
             return counts
         if len(found) > PAGE:

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from agents import consumers, events
 from agents.dashboard import chips, logbook, upkeep
-from agents.dashboard.dirty import Dirty
+from agents.dashboard.dirty import FEED, Dirty
 from agents.dashboard.logbook import Chosen, EventsPage
-from agents.events import Kind
+from agents.events import Item, Kind
 from agents.models import Event
 from tests.factories import make_mysis
 
@@ -30,8 +30,17 @@ def tell(count: int, kind: Kind = Kind.ERROR, mysis: int | None = None) -> list[
 
 
 def shown(page: EventsPage) -> list[str]:
-    """The events that a flush brings."""
-    return SHOWN.findall("".join(page.changes(Dirty())))
+    """The events that a look at everything brings."""
+    return SHOWN.findall("".join(page.changes(Dirty(everything=True))))
+
+
+def told_of(kind: Kind, mysis: int | None = None, count: int = 1) -> Dirty:
+    """What the hub brings of so many events."""
+    dirty = Dirty()
+    for number in range(1, count + 1):
+        item = Item(id=number, kind=kind, at="", mysis=mysis, data={})
+        dirty.add(item)
+    return dirty
 
 
 @pytest.mark.django_db(transaction=True)
@@ -48,6 +57,36 @@ def test_events_come_once_each_in_order_and_only_those_that_were_asked_for():
     assert shown(chosen) == mine
     assert len(shown(odd)) == 4
     assert shown(everything) == shown(chosen) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_log_is_read_only_where_it_may_bring_something(
+    django_assert_num_queries: Any, moments: list[Any]
+):
+    ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
+    page = EventsPage(Chosen.of("error", ada.pk), events.newest())
+    page.snapshot(0)
+    with django_assert_num_queries(0):
+        page.changes(Dirty())
+        page.changes(told_of(Kind.ERROR, brahe.pk))
+        page.changes(told_of(Kind.TURN_STARTED, ada.pk))
+    [mine] = tell(1, mysis=ada.pk)
+    assert SHOWN.findall("".join(page.changes(told_of(Kind.ERROR, ada.pk)))) == [mine]
+    # Of many events the hub keeps the last: the one that matters may be gone.
+    [mine] = tell(1, mysis=ada.pk)
+    burst = told_of(Kind.TURN_STARTED, brahe.pk, FEED)
+    assert SHOWN.findall("".join(page.changes(burst))) == [mine]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_not_shown_is_stepped_over_once():
+    ada = make_mysis(name="Ada")
+    page = EventsPage(Chosen.of("error", ada.pk), events.newest())
+    [other, *_] = tell(3)
+    assert shown(page) == []
+    assert page.position == events.settled_end() == events.position_of(int(other))
+    mine = tell(2, mysis=ada.pk)
+    assert shown(page) == mine
 
 
 @pytest.mark.django_db(transaction=True)
@@ -75,7 +114,9 @@ def test_the_events_page_hands_over_to_its_socket(
     assert isinstance(page, EventsPage)
     assert page.chosen == Chosen("error")
     assert shown(page) == []
-    assert SHOWN.findall("".join(tell(1) and page.changes(Dirty()))) != [newest]
+    assert SHOWN.findall("".join(tell(1) and page.changes(Dirty(everything=True)))) != [
+        newest
+    ]
     # Older pages stand still.
     old = client.get(f"/events/?before={newest}").content.decode()
     assert "ws-connect" not in old
