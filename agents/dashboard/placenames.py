@@ -6,17 +6,17 @@ asked for names the systems to all.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Lock
 
 from django.db import connection
+from django.utils import timezone
 
 from memory.gamestate.names import Names, known_names
 from memory.gamestate.paths import first, primary
 from memory.gamestate.types import Snapshot
 
 from . import galaxy
+from .shared import Shared, bucket
 
 # Where answers name the system, the point of interest and the base of a ship.
 PLACES = (
@@ -38,9 +38,10 @@ JOIN memory_lexicon AS lexicon ON lexicon.username = wanted.username
 WHERE lexicon.names ->> wanted.id IS NOT NULL
 """
 
-Key = tuple[str, str]
-_NAMES: OrderedDict[Key, str] = OrderedDict()
-_LOCK = Lock()
+# An account and an id; before them what makes the answer of ten seconds ago old.
+Pair = tuple[str, str]
+Key = tuple[int, str, str]
+_names = Shared(KEPT)
 
 
 def places_in(snapshot: Snapshot) -> tuple[str, ...]:
@@ -63,30 +64,33 @@ def names_for(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
     """By account, the names of these ids as far as they are known.
 
     At most two queries, however many accounts; none where this process has looked
-    all of them up before.
+    all of them up, named or not, in these ten seconds.
     """
+    seen = bucket(timezone.now())
     pairs = {(who, one) for who, ids in wanted.items() for one in ids if one}
-    missing = sorted(pair for pair in pairs if pair not in _NAMES)
-    told = _charted(_looked_up(missing), missing)
-    _keep(told)
+    told = _names.get_many([(seen, *pair) for pair in sorted(pairs)], _told)
     found: dict[str, dict[str, str]] = {who: {} for who in wanted}
-    for who, one in pairs:
-        name = told.get((who, one)) or _NAMES.get((who, one))
+    for (_, who, one), name in told.items():
         if name:
             found[who][one] = name
     return found
 
 
-def _looked_up(missing: Sequence[Key]) -> dict[Key, str]:
-    if not missing:
-        return {}
+def _told(keys: Sequence[Key]) -> dict[Key, str]:
+    """The names; empty for what nobody knows, which is not looked up again either."""
+    pairs = [(who, one) for _, who, one in keys]
+    known = _charted(_looked_up(pairs), pairs)
+    return {(seen, who, one): known.get((who, one), "") for seen, who, one in keys}
+
+
+def _looked_up(missing: Sequence[Pair]) -> dict[Pair, str]:
     columns = [[who for who, _ in missing], [one for _, one in missing]]
     with connection.cursor() as cursor:
         cursor.execute(LOOK_UP, columns)
         return {(who, one): name for who, one, name in cursor.fetchall()}
 
 
-def _charted(told: dict[Key, str], missing: Sequence[Key]) -> dict[Key, str]:
+def _charted(told: dict[Pair, str], missing: Sequence[Pair]) -> dict[Pair, str]:
     """With the names of systems that only the newest map knows."""
     rest = [pair for pair in missing if pair not in told]
     chart = galaxy.chart() if rest else None
@@ -94,10 +98,3 @@ def _charted(told: dict[Key, str], missing: Sequence[Key]) -> dict[Key, str]:
         return told
     stars = {pair: chart.stars[pair[1]].name for pair in rest if pair[1] in chart.stars}
     return told | stars
-
-
-def _keep(told: Mapping[Key, str]) -> None:
-    with _LOCK:
-        _NAMES.update(told)
-        while len(_NAMES) > KEPT:
-            _NAMES.popitem(last=False)

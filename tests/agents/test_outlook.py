@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.dashboard import (
@@ -233,7 +235,11 @@ def test_a_held_mysis_says_why(admin: Client):
 # -- what places are called ----------------------------------------------------------
 
 
-def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(db: None):
+def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(
+    db: None, monkeypatch: pytest.MonkeyPatch
+):
+    day = timezone.now() + timedelta(days=1)
+    monkeypatch.setattr(timezone, "now", lambda: day)
     mysis = make_mysis(name="Ada", state="running")
     scenes.play(mysis)
     account = mysis.account
@@ -246,13 +252,23 @@ def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(db: None):
     Lexicon.objects.create(username="Other", names={"s3": "Not yours"})
     [row] = fleet.load([mysis.pk], timezone.now())
     assert row.standing.location == "s3 > Old Belt"
+    # What nobody can name is not asked for at every look, but now and then.
+    with CaptureQueriesContext(connection) as asked:
+        fleet.load([mysis.pk], timezone.now())
+    assert "memory_lexicon" not in str(asked.captured_queries)
+    monkeypatch.setattr(timezone, "now", lambda: day + timedelta(seconds=11))
     chart([system(n, name=f"Star {n}") for n in range(5)])
     [row] = fleet.load([mysis.pk], timezone.now())
     assert row.standing.location == "Star 3 > Old Belt"
     assert row.standing.place == "s3 > s3_belt"
+    # And another name is heard of.
+    Lexicon.objects.filter(username=account.username).update(names={"s3_belt": "Rim"})
+    monkeypatch.setattr(timezone, "now", lambda: day + timedelta(seconds=22))
+    [row] = fleet.load([mysis.pk], timezone.now())
+    assert row.standing.location == "Star 3 > Rim"
     facts = detail.panel(mysis, timezone.now()).sections[0].facts
     # As the state block has it, which goes by what this account was told.
-    assert "s3 > Old Belt" in [fact.value for fact in facts]
+    assert "s3 > Rim" in [fact.value for fact in facts]
 
 
 # -- money ---------------------------------------------------------------------------
