@@ -10,6 +10,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
+from django.utils.cache import patch_vary_headers
 
 from . import limits
 from .auth.callers import caller_of_user
@@ -33,6 +34,23 @@ class ContentSecurityPolicyMiddleware:
         """Add the header unless the view set its own."""
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", self.policy)
+        return response
+
+
+class PartOrPageMiddleware:
+    """Asked by htmx, an address may answer with a part of its page: caches must know.
+
+    Every page says so, since the door and the notices answer in two ways as well.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Let HTML vary by who asked."""
+        response = self.get_response(request)
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            patch_vary_headers(response, ["HX-Request"])
         return response
 
 

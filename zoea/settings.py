@@ -61,6 +61,7 @@ MIDDLEWARE = [
     "zoea.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "zoea.middleware.ContentSecurityPolicyMiddleware",
+    "zoea.middleware.PartOrPageMiddleware",
     "django.middleware.gzip.GZipMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

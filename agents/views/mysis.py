@@ -19,6 +19,7 @@ from agents.models import Mysis, Turn
 from memory.models import Memory
 
 from .access import actor, admin_required
+from .answers import uses_htmx
 
 
 @require_safe
@@ -74,8 +75,7 @@ def older_lines(request: HttpRequest, key: str) -> HttpResponse:
         "lines": shown,
         "older": _older(mysis.pk, shown),
     }
-    partial = request.headers.get("HX-Request") == "true"
-    template = "agents/live/log.html" if partial else "agents/older.html"
+    template = "agents/live/log.html" if uses_htmx(request) else "agents/older.html"
     return render(request, template, context)
 
 

@@ -122,6 +122,7 @@ def test_pages_send_strangers_to_the_sign_in_page_and_htmx_whole() -> None:
     assert Client().get("/").status_code == 302
     answer = Client().get("/", headers={"HX-Request": "true"})
     assert answer["HX-Redirect"].startswith("/sign-in/")
+    assert "HX-Request" in answer["Vary"]
 
 
 def test_the_sign_in_form_needs_its_csrf_token() -> None:
