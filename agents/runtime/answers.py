@@ -58,10 +58,9 @@ def record_answer(
     with transaction.atomic():
         record_usage(prepared.opened, answer, latency_ms)
         pending = _stored(begun, answer)
-        if pending is not None:
-            _learn(begun, prepared, answer)
     if pending is None:
         raise VoidedError
+    _learn(begun, prepared, answer)
     return pending
 
 
@@ -101,12 +100,15 @@ def record_refusal(opened: Opened, error: ModelError, latency_ms: int) -> None:
 
 
 def _learn(begun: Begun, prepared: Prepared, answer: Completion) -> None:
-    """Let the estimate learn; an answer that was paid for is never lost to that."""
+    """Let the estimate learn; an answer that was paid for is never lost to that.
+
+    Only after the answer is safe. In its transaction a database that is lost here would
+    take the answer back without a word, and its calls would be made all the same.
+    """
     try:
-        with transaction.atomic():
-            calibration.learn(
-                begun.model, estimated=prepared.estimated, reported=answer.usage.input
-            )
+        calibration.learn(
+            begun.model, estimated=prepared.estimated, reported=answer.usage.input
+        )
     except DatabaseError:
         logger.exception("The token estimate could not learn from a call")
 
