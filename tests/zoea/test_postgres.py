@@ -191,6 +191,28 @@ def test_a_killed_server_that_nobody_has_missed_yet_is_no_hindrance(used: Path) 
     zombie.wait()
 
 
+BUSY = b"SELECT sum(n * n) FROM generate_series(1, 10000000000) AS n"
+
+
+def test_a_new_server_shares_no_data_with_what_a_killed_one_left(used: Path) -> None:
+    """A busy process of the former one finds out late, and could still commit."""
+    user = _use(used)
+    server = psutil.Process(_pid(user))
+    with acquire(used) as ours:
+        connection = psycopg.connect(ours.conninfo())
+        left = psutil.Process(connection.info.backend_pid)
+        connection.pgconn.send_query(BUSY)
+        server.kill()
+        assert eventually(lambda: server.status() == psutil.STATUS_ZOMBIE)
+        assert left.is_running()
+        ours.ensure_running()
+        assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
+        with psycopg.connect(ours.conninfo()) as other:
+            assert other.execute("SELECT text FROM kept").fetchone() == ("still here",)
+        connection.close()
+    assert _end(user) == 0
+
+
 def test_a_dead_server_is_started_again_with_its_data(used: Path) -> None:
     with acquire(used) as server:
         with psycopg.connect(server.conninfo()) as connection:

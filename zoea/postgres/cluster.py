@@ -196,6 +196,7 @@ class Cluster:
         if account.switch and self.folder.stat().st_uid != account.uid:
             account.own(self.folder)
         account.let_through(self.folder)
+        self._end_orphans()
         postmaster.remove_stale_file(self.folder)
         self._ensure_sockets(account)
         postmaster.remove_stale_socket(self.sockets, PORT, self.folder)
@@ -219,6 +220,13 @@ class Cluster:
                 # the server in its turn.
                 start_new_session=True,
                 **account.subprocess_options(),
+            )
+
+    def _end_orphans(self) -> None:
+        if left := postmaster.end_orphans(self.folder, START_SECONDS):
+            raise PostgresError(
+                f"Processes {', '.join(map(str, left))} of a server that was killed "
+                f"still work on {self.folder}: end them first."
             )
 
     def _ensure_sockets(self, account: Account) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,11 +85,40 @@ def find(folder: Path) -> Postmaster | None:
     return Postmaster(process, Path(sockets) if sockets else None, status)
 
 
+def end_orphans(folder: Path, timeout: float) -> list[int]:
+    """End what a server that was killed has left at work; the pids that stay.
+
+    Such a process finds out only at its next wait, and until then it writes to the
+    data: what it commits beside a new server is lost, and more with it.
+    """
+    until = time.monotonic() + timeout
+    for process in _at_work_in(folder):
+        with suppress(psutil.NoSuchProcess):
+            # At once, as the server itself would have told it.
+            process.send_signal(signal.SIGQUIT)
+    while left := _at_work_in(folder):
+        if time.monotonic() > until:
+            return [process.pid for process in left]
+        time.sleep(_POLL)
+    return []
+
+
+def _at_work_in(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        # One that has ended, or whose place nobody may know, is none of ours.
+        with suppress(psutil.Error):
+            if process.name() == "postgres" and Path(process.cwd()) == folder:
+                found.append(process)
+    return found
+
+
 def remove_stale_file(folder: Path) -> None:
     """Remove a pid file that names another program, or nothing.
 
-    One that names a dead pid stays: the server judges it itself, and checks
-    first that no process of the former one still uses its shared memory.
+    Also that of a killed server whose parent has not asked for its end: nothing may
+    be at work in the folder any more (:func:`end_orphans`), for the server would have
+    looked for that by this file. One that names a dead pid stays.
     """
     pid = "".join(_read(folder)[:1]).strip()
     if not pid.isdigit() or psutil.pid_exists(int(pid)):
