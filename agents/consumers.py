@@ -34,10 +34,10 @@ from .dashboard.upkeep import HealthPage
 from .live import Viewer, ViewerOverflowError, hub, sockets
 from .models import Mysis
 
-# Seconds between two flushes: so many times what the last one took, within bounds. A
-# viewer of a server with much to do waits a little longer, any other hardly at all.
-SOONEST, LATEST = 0.1, 0.25
-RESTS = 4
+# Seconds from the start of one flush to that of the next: at least so many (SURFACES 3).
+# After a flush there is as much rest as it took, up to a limit, so that a busy server
+# has time for all else. What comes after a quiet time is sent at once.
+SOONEST, LONGEST_REST = 0.25, 1.0
 BEAT = 10.0
 RECHECK = 30.0
 CAP = 60
@@ -112,8 +112,9 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 dirty.everything = True
             if (dirty and now - flushed >= rest) or now - beaten >= BEAT:
                 await self._flush(dirty)
-                flushed = beaten = time.monotonic()
-                rest = min(LATEST, max(SOONEST, RESTS * (flushed - now)))
+                flushed = beaten = now
+                took = time.monotonic() - now
+                rest = max(SOONEST, took + min(took, LONGEST_REST))
             due = flushed + rest if dirty else min(checked + RECHECK, beaten + BEAT)
             await self._gather(dirty, due - time.monotonic())
 

@@ -117,7 +117,9 @@ def fleet_head(found: health.Health) -> list[Fragment]:
         Fragment("fleet-totals", draw("fleet_totals", health=found)),
         Fragment(
             "fleet-limits",
-            draw("fleet_limits", limits=found.limits[: limits.SHOWN], health=found),
+            draw(
+                "fleet_limits", limits=found.sums.limits[: limits.SHOWN], health=found
+            ),
         ),
         Fragment("fleet-health", draw("fleet_health", health=found)),
         Fragment("fleet-reach", draw("fleet_reach", health=found)),
@@ -127,8 +129,8 @@ def fleet_head(found: health.Health) -> list[Fragment]:
             for name in found.counts
         ),
         *(
-            Fragment(f"count-{name}", format_html("{}", found.flags[name]))
-            for name in found.flags
+            Fragment(f"count-{name}", format_html("{}", found.sums.flags[name]))
+            for name in found.sums.flags
         ),
     ]
 

@@ -22,6 +22,16 @@ ALL = 500
 
 
 @dataclass(frozen=True, slots=True)
+class Sums:
+    """What the fleet has, spends, and shows in its filters: dearer to count."""
+
+    hour: Spent
+    purse: Purse
+    limits: tuple[Limit, ...]
+    flags: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """The fleet in one glance. ``workers`` are those that were alive a minute ago."""
 
@@ -30,23 +40,28 @@ class Health:
     recipients: int
     tick: int | None
     newest: datetime | None
-    hour: Spent
     troubles: tuple[Trouble, ...]
     more: int
     workers: int
     heartbeat: datetime | None
-    purse: Purse
-    limits: tuple[Limit, ...]
-    flags: Mapping[str, int]
+    sums: Sums
 
     @property
     def broadcast_cost(self) -> Decimal:
         """What one turn of each recipient would cost, as turns cost of late."""
-        return self.hour.per_turn * self.recipients
+        return self.sums.hour.per_turn * self.recipients
 
 
-def look(now: datetime, most: int = SHOWN) -> Health:
-    """Count the fleet and gather what is wrong with it."""
+def sums(now: datetime) -> Sums:
+    """Add it up."""
+    return Sums(fleet_hour(now), purse.look(), limits.of_fleet(), fleet.flag_counts())
+
+
+def look(now: datetime, most: int = SHOWN, known: Sums | None = None) -> Health:
+    """Count the fleet and gather what is wrong with it.
+
+    ``known`` are sums of a moment ago, for who looks at every event.
+    """
     counts = dict.fromkeys(map(str, Mysis.State), 0)
     found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     counts |= dict(found)
@@ -59,12 +74,9 @@ def look(now: datetime, most: int = SHOWN) -> Health:
         recipients=counts["idle"] + counts["running"],
         tick=newest["tick"],
         newest=newest["at"],
-        hour=fleet_hour(now),
         troubles=tuple(wrong[:most]),
         more=max(0, len(wrong) - most),
         workers=workers,
         heartbeat=heartbeat,
-        purse=purse.look(),
-        limits=limits.of_fleet(),
-        flags=fleet.flag_counts(),
+        sums=known or sums(now),
     )

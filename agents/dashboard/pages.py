@@ -125,9 +125,14 @@ class FleetPage:
         return shared.get(key, lambda: frozenset(fleet.matching(self.view)))
 
     def _head(self, now: datetime) -> list[SafeString]:
+        # Sums of the whole fleet change with every turn: they are a little old here, so
+        # that the rows of those who did something need not wait for them.
+        known = shared.get(("sums", bucket(now)), lambda: health.sums(now))
         key = ("health", self.wide, bucket(now))
-        found = shared.get(key, lambda: health.look(now))
-        return self.sent.news([*fragments.fleet_head(found), *chips.of_groups()])
+        head = shared.get(
+            key, lambda: fragments.fleet_head(health.look(now, known=known))
+        )
+        return self.sent.news([*head, *chips.of_groups()])
 
 
 Cells = Mapping[tuple[str, int, int], Sequence[Fragment]]

@@ -7,12 +7,15 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from django.conf import settings
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, fleet, fragments
+from agents.dashboard import charts, fleet, fragments, pages
 from agents.dashboard.activity import Hour
 from agents.dashboard.dirty import Dirty
 from agents.dashboard.pages import FleetPage
@@ -125,3 +128,20 @@ def test_gauges_and_sparklines_are_drawn_with_their_words():
     spark = fragments.draw("spark", hour=hour)
     assert '<rect class="bar" x="0" y="19.0" width="4" height="1.0"/>' in spark
     assert '<rect class="bar-bad" x="6" y="0.0" width="4" height="20.0"/>' in spark
+
+
+@pytest.mark.django_db
+def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatch):
+    """States are told at once; sums of the whole fleet are those of a moment ago."""
+    monkeypatch.setattr(pages, "bucket", lambda now: "this one")
+    ada = make_mysis(name="Ada", state="running")
+    page = FleetPage(fleet.View())
+    page.snapshot(0)
+    for number, adds_up in ((10**9, True), (10**9 + 1, False)):
+        ada.state = "idle" if ada.state == "running" else "running"
+        ada.save()
+        dirty = Dirty(wide=number, newest=number)
+        with CaptureQueriesContext(connection) as asked:
+            frame = "".join(page.changes(dirty))
+        assert 'id="count-idle"' in frame
+        assert any("agents_usage" in query["sql"] for query in asked) is adds_up
