@@ -12,20 +12,12 @@ from memory.models import ContextPolicy, Origin
 from memory.preview import Subject
 
 from .actions import DEFAULT_PROMPT_NAME, MAX_TEXT
-from .models import Mysis, Prompt, Provider
+from .models import Mysis, Prompt
 from .summarizing import SUMMARY_PROMPT_NAME
-from .validators import KEY
 
 # The default stands first anyway, the other is for summaries and no orders.
 NOT_OFFERED = (DEFAULT_PROMPT_NAME, SUMMARY_PROMPT_NAME)
 MOST_DIGITS = 19
-PROVIDER_ERRORS = {
-    "name": {"unique": "There is a provider of this name: choose another name."},
-    "base_url": {
-        "invalid": "This is no web address: write one such as "
-        "http://127.0.0.1:11434/v1, or leave it empty."
-    },
-}
 
 
 class MessageForm(forms.Form):
@@ -122,53 +114,6 @@ class MysisForm(forms.Form):
     def values(self) -> dict[str, Any]:
         """What ``create_mysis`` takes."""
         return dict(self.cleaned_data)
-
-
-class EndpointForm(forms.ModelForm[Provider]):
-    """The first LLM endpoint; its key is written, never shown.
-
-    ``typed`` is the key, sealed, that was sent with the form the time before: a
-    browser does not send what it is not shown again. ``insist`` offers to save what
-    could not be used yet.
-    """
-
-    key = forms.CharField(
-        label="API key",
-        required=False,
-        max_length=4000,
-        validators=[KEY],
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="Stored sealed, never shown again. Ollama needs none.",
-    )
-    insist = False
-
-    class Meta:
-        model = Provider
-        fields = ("name", "kind", "base_url", "key", "default_model")
-        labels = {"base_url": "Address", "default_model": "Model"}
-        help_texts = {
-            "name": "Your word for it: models are then named name:model.",
-            "base_url": "Empty for the provider's own. With /v1 where it is "
-            "OpenAI-compatible.",
-            "default_model": "As the endpoint names it, for example gpt-5-nano.",
-        }
-        error_messages = PROVIDER_ERRORS
-
-    def __init__(self, *args: Any, typed: str = "", **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.typed = typed
-        if typed or self.instance.sealed_key:
-            kept = "Leave it empty to keep the one that you gave."
-            self.fields["key"].help_text = kept
-
-    def clean_key(self) -> str:
-        """Sealed into the row at once; an empty field keeps what was given before."""
-        key: str = self.cleaned_data["key"].strip()
-        if key:
-            self.instance.api_key = key
-        elif self.typed:
-            self.instance.sealed_key = self.typed
-        return key
 
 
 class PromptTextForm(forms.Form):

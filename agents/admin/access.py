@@ -10,9 +10,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from agents.dashboard.trying import try_provider
-from agents.forms import PROVIDER_ERRORS
 from agents.models import Account, Provider
-from agents.validators import KEY
+from agents.provider_forms import PROVIDER_ERRORS, KeyedForm, secret_field
 from agents.windows import AskedWindow
 from memory.admin.filters import NewestValuesFilter
 from memory.admin.readonly import ReadOnlyAdmin
@@ -22,18 +21,12 @@ CHECK = "Save and check"
 AT_ONCE = 3
 
 
-class ProviderForm(forms.ModelForm[Provider]):
+class ProviderForm(KeyedForm):
     """An endpoint; an empty key field keeps the stored key."""
 
-    new_key = forms.CharField(
-        label="API key",
-        required=False,
-        max_length=4000,
-        validators=[KEY],
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="Never shown. Leave empty to keep the stored key.",
-    )
-    clear_key = forms.BooleanField(label="Forget the stored key", required=False)
+    key_field = "new_key"
+
+    new_key = secret_field("Never shown. Leave empty to keep the stored key.")
 
     class Meta:
         model = Provider

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
+from agents.llm.endpoints import goes_to
 from agents.models import Provider
 from memory.api.fields import Body, Name, Whole
 from memory.api.pages import Page, Rows, Window, page_of
@@ -79,7 +80,10 @@ def read_provider(request: HttpRequest, reference: str) -> Provider:
 def update_provider(
     request: HttpRequest, reference: str, body: ProviderChange
 ) -> Provider:
-    """Change what is given; a key that is left out stays."""
+    """Change what is given; a key that is left out stays where it was given for.
+
+    With another kind, scheme, host or port it must be given again, or removed.
+    """
     provider = lookup.get(Provider.objects.all(), reference, "provider")
     return change(provider, body.model_dump(exclude_unset=True))
 
@@ -87,6 +91,7 @@ def update_provider(
 @transaction.atomic
 def change(provider: Provider, values: dict[str, Any]) -> Provider:
     """Apply the given fields and store; raises a 422 Problem."""
+    before = goes_to(provider.kind, provider.base_url)
     for field, value in values.items():
         if value is None and field != "window":
             raise invalid(field, "cannot be null; leave it out to keep it.")
@@ -95,5 +100,12 @@ def change(provider: Provider, values: dict[str, Any]) -> Provider:
         provider.full_clean()
     except ValidationError as error:
         raise refusal(error) from error
+    moved = goes_to(provider.kind, provider.base_url) != before
+    if moved and provider.sealed_key and "api_key" not in values:
+        raise invalid(
+            "api_key",
+            "the stored key was given for another address or kind; give the key "
+            'again, or "" to remove it.',
+        )
     provider.save()
     return provider

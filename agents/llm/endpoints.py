@@ -151,6 +151,24 @@ def _from_environment(kind: Kind) -> _Account:
     return _Account(kind)
 
 
+def goes_to(kind: str, base_url: str) -> tuple[str, str, str, int | None]:
+    """Where the key of such a provider is sent: kind, scheme, host and port.
+
+    The host is empty where it is the kind's own.
+    """
+    known = next((one for one in _KINDS if one == kind), None)
+    address = base_url.strip()
+    if known is not None:
+        address = _address(known, address) or _from_environment(known).base_url
+    try:
+        parts = urlsplit(address.lower())
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        return kind, parts.scheme, parts.hostname or "", port
+    except ValueError:
+        # No address of anything: equal to itself alone.
+        return kind, "", address, None
+
+
 def _address(kind: Kind, base_url: str) -> str:
     """Ollama's own address has no path; its OpenAI-compatible API is at /v1."""
     url = base_url.strip().rstrip("/")

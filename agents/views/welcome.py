@@ -17,14 +17,15 @@ from agents import actions
 from agents.actions import ActionError
 from agents.dashboard.addresses import mysis_url
 from agents.dashboard.trying import try_provider
-from agents.forms import EndpointForm, FirstMysisForm, PromptTextForm
+from agents.forms import FirstMysisForm, PromptTextForm, number_of
 from agents.models import Mysis, Provider
+from agents.provider_forms import NEW, EndpointForm, Typed
 
 from .access import actor, admin_required
 
 PROVIDER, PROMPT, MYSIS = "provider", "prompt", "mysis"
 #: Where a session keeps, sealed, the key of a provider that is not saved yet.
-TYPED = "provider-key"
+TYPED = "typed-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +112,23 @@ def _focus(form: forms.BaseForm) -> None:
 
 
 def _provider_form(request: HttpRequest) -> forms.BaseForm:
-    """Of the newest provider, where there is one: who comes back mends it."""
-    if request.method != "POST":
+    """Of the newest provider, where there is one: who comes back mends it.
+
+    What is sent back is of the one that the form was opened for.
+    """
+    newest = Provider.objects.order_by("-pk")
+    if request.method == "POST":
+        number = number_of(request.POST.get("row", NEW))
+        row = newest.filter(pk=number).first() if number else None
+    else:
         request.session.pop(TYPED, None)
-    row = Provider.objects.order_by("-pk").first()
+        row = newest.first()
+    typed = request.session.get(TYPED)
     return EndpointForm(
         request.POST or None,
         instance=row,
         initial={} if row else {"name": "openai", "kind": "openai"},
-        typed=request.session.get(TYPED, ""),
+        typed=Typed(**typed) if typed else None,
     )
 
 
@@ -142,7 +151,7 @@ def _save_provider(request: HttpRequest, form: forms.BaseForm) -> HttpResponse |
     if "insist" not in request.POST:
         trial = try_provider(form.instance)
         if not trial.good:
-            request.session[TYPED] = form.instance.sealed_key
+            request.session[TYPED] = Typed.of(form.instance).kept()
             form.insist = True
             form.add_error(trial.field or None, trial.words)
             return None

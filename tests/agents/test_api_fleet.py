@@ -40,6 +40,16 @@ def test_a_provider_s_key_is_written_and_never_read(admin: Program) -> None:
     changed = admin.patch("/providers/zen", {"window": None})
     assert changed.json() == shown | {"window": None}
     assert Provider.objects.get().api_key == "sk-secret"
+    elsewhere = {"base_url": "http://127.0.0.1:2/v1"}
+    for moved in (elsewhere, {"kind": "anthropic"}):
+        refused = admin.patch("/providers/zen", moved)
+        assert refused.status_code == 422
+        assert refused.json()["detail"].startswith("api_key: the stored key")
+    assert Provider.objects.get().base_url == body["base_url"]
+    other = {"base_url": "http://127.0.0.1:1/v2"}
+    assert admin.patch("/providers/zen", other).json()["has_key"] is True
+    given = admin.patch("/providers/zen", elsewhere | {"api_key": "sk-secret"})
+    assert given.json()["has_key"] is True
     assert admin.patch("/providers/zen", {"api_key": ""}).json()["has_key"] is False
     listed = admin.get("/providers")
     assert b"secret" not in listed.content

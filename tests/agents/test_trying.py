@@ -102,8 +102,65 @@ def test_a_key_that_was_typed_need_not_be_typed_again(
     assert (row.base_url, row.api_key) == (NOBODY, KEY)
     # Who comes back mends that one, and keeps its key.
     assert NOBODY in staff.get(STEP).content.decode()
-    assert staff.post(STEP, lab | {"key": ""}).status_code == 302
-    assert Provider.objects.get().api_key == KEY
+    mended = lab | {"base_url": NOBODY + "/", "key": "", "row": row.pk, "insist": "yes"}
+    assert staff.post(STEP, mended).status_code == 302
+    row.refresh_from_db()
+    assert (row.base_url, row.api_key) == (NOBODY + "/", KEY)
+
+
+def test_a_typed_key_goes_to_no_other_address(staff: Client, lab: dict[str, str]):
+    staff.post(STEP, lab | {"base_url": NOBODY})
+    moved = staff.post(STEP, lab | {"key": "", "insist": "yes"})
+    assert list(errors(moved)) == ["key"]
+    assert not Provider.objects.exists()
+
+
+@pytest.mark.parametrize("door", ["welcome", "admin"])
+@pytest.mark.parametrize("change", ["port", "kind"])
+def test_a_stored_key_is_asked_for_again_where_it_would_go_elsewhere(
+    staff: Client, lab: dict[str, str], shared: FakeProvider, door: str, change: str
+):
+    new = {"port": {"base_url": shared.url}, "kind": {"kind": "anthropic"}}[change]
+    row = Provider(name="lab", kind="openai", base_url=NOBODY, default_model="m")
+    row.api_key = KEY
+    row.save()
+    place = reverse("admin:agents_provider_change", args=[row.pk])
+    place, field = (STEP, "key") if door == "welcome" else (place, "new_key")
+    values = lab | {"base_url": NOBODY, "key": "", "row": row.pk} | new
+    values |= {"_continue": "Save and check", "insist": "yes"}
+    asked = len(shared.requests)
+    refused = staff.post(place, values)
+    context = refused.context
+    form = context["form"] if door == "welcome" else context["adminform"].form
+    assert list(form.errors) == [field]
+    assert "type the key again" in form.errors[field][0]
+    row.refresh_from_db()
+    assert (row.kind, row.base_url) == ("openai", NOBODY)
+    assert len(shared.requests) == asked
+    # What needs none may lose it instead.
+    assert staff.post(place, values | {"clear_key": "on"}).status_code == 302
+    row.refresh_from_db()
+    assert not row.sealed_key
+
+
+def test_the_welcome_form_changes_only_what_it_was_opened_for(
+    staff: Client, lab: dict[str, str]
+):
+    insisting = lab | {"insist": "yes"}
+    staff.post(STEP, insisting)
+    old = Provider.objects.get()
+    again = staff.post(STEP, insisting | {"name": "second", "row": "new"})
+    assert "Meanwhile there is another provider" in errors(again)["__all__"]
+    new = Provider.objects.create(name="newer", kind="pilot")
+    assert f'value="{new.pk}"' in staff.get(STEP).content.decode()
+    changed = insisting | {"default_model": "changed", "row": old.pk}
+    assert staff.post(STEP, changed).status_code == 302
+    old.refresh_from_db()
+    assert old.default_model == "changed"
+    old.delete()
+    gone = staff.post(STEP, changed)
+    assert "deleted meanwhile" in errors(gone)["__all__"]
+    assert [row.name for row in Provider.objects.all()] == ["newer"]
 
 
 def test_a_key_is_forgotten_by_who_begins_anew(staff: Client, lab: dict[str, str]):
@@ -134,7 +191,7 @@ def test_the_admin_saves_then_checks(staff: Client, lab: dict[str, str]):
     change = reverse("admin:agents_provider_change", args=[row.pk])
     assert good.redirect_chain[0][0] == change
     assert "Provider lab works: gpt-5-nano answered in" in good.content.decode()
-    bad = staff.post(change, values | {"base_url": NOBODY, "new_key": ""}, follow=True)
+    bad = staff.post(change, values | {"base_url": NOBODY}, follow=True)
     assert "Provider lab does not work:" in bad.content.decode()
     row.refresh_from_db()
     assert row.base_url == NOBODY

@@ -1,0 +1,152 @@
+"""Providers as people type them: a key goes only where it was given for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from .llm.endpoints import goes_to
+from .models import Provider
+from .validators import KEY
+
+PROVIDER_ERRORS = {
+    "name": {"unique": "There is a provider of this name: choose another name."},
+    "base_url": {
+        "invalid": "This is no web address: write one such as "
+        "http://127.0.0.1:11434/v1, or leave it empty."
+    },
+}
+MOVED = (
+    "The stored key was given for another address or kind, and goes to no other by "
+    "itself: type the key again, or forget the stored one."
+)
+#: What a form says of a provider that is not made yet, in the place of its number.
+NEW = "new"
+APPEARED = (
+    "Meanwhile there is another provider, so nothing was saved. Open this step again "
+    "to see it, or add a second one in the admin."
+)
+VANISHED = (
+    "This provider was deleted meanwhile, so nothing was saved. Open this step again."
+)
+
+
+def secret_field(help_text: str) -> forms.CharField:
+    """A field for a key: what is in it is never sent back to a browser."""
+    return forms.CharField(
+        label="API key",
+        required=False,
+        max_length=4000,
+        validators=[KEY],
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=help_text,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A key, sealed, that was typed but not stored, and what it was typed for."""
+
+    sealed_key: str
+    kind: str
+    base_url: str
+
+    @classmethod
+    def of(cls, row: Provider) -> Typed:
+        """What a provider that is not saved holds."""
+        return cls(row.sealed_key, row.kind, row.base_url)
+
+    def kept(self) -> dict[str, str]:
+        """As a session keeps it."""
+        return asdict(self)
+
+
+class KeyedForm(forms.ModelForm[Provider]):
+    """A provider whose stored key stays where the field for it is left empty.
+
+    Not where scheme, host, port or kind change: then it must be typed again, or the
+    next request would hand it to whoever is there.
+    """
+
+    key_field: ClassVar[str]
+
+    clear_key = forms.BooleanField(label="Forget the stored key", required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Cleaning writes the new values into the row.
+        self.held = Typed.of(self.instance)
+
+    def clean(self) -> dict[str, Any]:
+        """Ask for the key again where it would go elsewhere."""
+        values: dict[str, Any] = super().clean() or self.cleaned_data
+        whole = {self.key_field, "kind", "base_url"} <= values.keys()
+        if not whole or not self.held.sealed_key:
+            return values
+        if values[self.key_field] or values["clear_key"]:
+            return values
+        before = goes_to(self.held.kind, self.held.base_url)
+        if goes_to(values["kind"], values["base_url"]) != before:
+            self.add_error(self.key_field, MOVED)
+        return values
+
+
+class EndpointForm(KeyedForm):
+    """The first LLM endpoint; its key is written, never shown.
+
+    ``typed`` is the key that was sent with the form the time before: a browser does
+    not send what it is not shown again. ``insist`` offers to save what could not be
+    used yet. ``row`` is the number of the provider that the form was opened for: of
+    another one it changes nothing.
+    """
+
+    key_field = "key"
+
+    key = secret_field("Stored sealed, never shown again. Ollama needs none.")
+    row = forms.CharField(required=False, widget=forms.HiddenInput)
+    insist = False
+
+    class Meta:
+        model = Provider
+        fields = ("name", "kind", "base_url", "key", "clear_key", "default_model")
+        labels = {"base_url": "Address", "default_model": "Model"}
+        help_texts = {
+            "name": "Your word for it: models are then named name:model.",
+            "base_url": "Empty for the provider's own. With /v1 where it is "
+            "OpenAI-compatible.",
+            "default_model": "As the endpoint names it, for example gpt-5-nano.",
+        }
+        error_messages = PROVIDER_ERRORS
+
+    def __init__(self, *args: Any, typed: Typed | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.held = typed or self.held
+        self.initial["row"] = str(self.instance.pk or NEW)
+        if self.held.sealed_key:
+            kept = "Leave it empty to keep the one that you gave."
+            self.fields["key"].help_text = kept
+        else:
+            self.fields["clear_key"].widget = forms.HiddenInput()
+
+    def clean_key(self) -> str:
+        """Without the spaces that come with copying."""
+        key: str = self.cleaned_data["key"].strip()
+        return key
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse what was opened for another row; seal the key into this one."""
+        values = super().clean()
+        if self.instance.pk is None:
+            if values.get("row", NEW) not in ("", NEW):
+                raise ValidationError(VANISHED)
+            if Provider.objects.exists():
+                raise ValidationError(APPEARED)
+        if values.get("key"):
+            self.instance.api_key = values["key"]
+        else:
+            forget = values["clear_key"]
+            self.instance.sealed_key = "" if forget else self.held.sealed_key
+        return values
