@@ -188,6 +188,10 @@ class WhatIfForm(forms.Form):
             self.cleaned_data.get(name) for name in ("strategy", "window", "budget")
         )
 
+    def lays_beside(self) -> bool:
+        """Whether a second strategy is asked for."""
+        return self.is_valid() and bool(self.cleaned_data["against"])
+
     def changes(self, subject: Subject) -> dict[str, Any]:
         """What an assembly takes, on top of the subject's own settings."""
         values = self.cleaned_data

@@ -38,14 +38,15 @@ NO_OPTIONS = (
     "The options of then are not kept with a call this old: those of today's policy are "
     "taken, or the defaults."
 )
+NO_BUDGET = "The budget of then is not kept with this call: today's is taken."
+NO_TOOLS = "What its tools cost is not kept with this call: today's count is taken."
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
     """A past call: its subject under its own settings, and what stood before it.
 
-    ``unknown`` tells in sentences what of then is not kept, ``guessed`` what another
-    thing stands for: wrong or right.
+    ``unknown`` tells in sentences what of then is not kept.
     """
 
     sent: SentContext
@@ -53,7 +54,6 @@ class Past:
     before: Before
     shown: Shown
     unknown: tuple[str, ...]
-    guessed: tuple[str, ...]
 
 
 def past_of(sent: SentContext, now: Subject) -> Past:
@@ -68,7 +68,7 @@ def past_of(sent: SentContext, now: Subject) -> Past:
     )
     subject = _subject(sent, shown, replace(now, nudge=texts.get("nudge", now.nudge)))
     unknown = () if "state" in texts else (NO_STATE,)
-    return Past(sent, subject, before, shown, unknown, tuple(_guessed(sent, shown)))
+    return Past(sent, subject, before, shown, unknown)
 
 
 def _subject(sent: SentContext, shown: Shown, now: Subject) -> Subject:
@@ -82,14 +82,22 @@ def _subject(sent: SentContext, shown: Shown, now: Subject) -> Subject:
         username=sent.username or None,
         strategy=sent.strategy,
         options=stats.get("options", now.options if same else {}),
-        budget=Budget(stats["budget"], stats["reserve"]),
+        budget=Budget(
+            stats.get("budget", now.budget.tokens),
+            stats.get("reserve", now.budget.reserve),
+        ),
         dialect="anthropic" if sent.dialect == "anthropic" else "openai",
-        tools_tokens=stats["tokens_by_category"]["tools"],
+        tools_tokens=_categories(stats).get("tools", now.tools_tokens),
         model=sent.call.model,
         compaction=Compaction(prompt=now.compaction.prompt),
         calibration=stats.get("calibration", 1.0),
         estimate_error=stats.get("estimate_error"),
     )
+
+
+def _categories(stats: Mapping[str, Any]) -> Mapping[str, int]:
+    found = stats.get("tokens_by_category")
+    return found if isinstance(found, Mapping) else {}
 
 
 def _system(shown: Shown) -> str:
@@ -102,9 +110,10 @@ def _system(shown: Shown) -> str:
 def _made_up(sent: SentContext, shown: Shown) -> dict[str, str]:
     """The texts at the end of the view that stand for no stored message, by kind."""
     last = len(shown.messages) - 1
-    kinds = [s["kind"] for s in sent.view["synthetic"] if s["position"] == last]
+    made = sent.view.get("synthetic", [])
+    kinds = [s["kind"] for s in made if s["position"] == last]
     found = dict(zip(reversed(kinds), _texts_from_end(shown.messages), strict=False))
-    before = [s for s in sent.view["synthetic"] if s["position"] == last - 1]
+    before = [s for s in made if s["position"] == last - 1]
     if sent.dialect == "openai" and "state" in found and before:
         found[before[-1]["kind"]] = str(shown.messages[last - 1]["content"])
     return found
@@ -131,9 +140,18 @@ def _summary_of(sent: SentContext) -> HistorySummary | None:
     return rows.order_by("-id").first() if generation else None
 
 
+def guessed(past: Past) -> tuple[str, ...]:
+    """In sentences, for what of then another thing stands: wrong or right."""
+    return tuple(_guessed(past.sent, past.shown))
+
+
 def _guessed(sent: SentContext, shown: Shown) -> Iterator[str]:
     if "options" not in sent.stats:
         yield NO_OPTIONS
+    if "budget" not in sent.stats or "reserve" not in sent.stats:
+        yield NO_BUDGET
+    if "tools" not in _categories(sent.stats):
+        yield NO_TOOLS
     gone = _gone(shown)
     if gone:
         yield f"{gone} of the messages it considered are no longer kept."
@@ -157,7 +175,7 @@ def as_sent(past: Past) -> Prepared:
         reason=sent.stats.get("reason", ""),
         messages=shown.messages,
         sources=shown.sources,
-        synthetic=[Synthetic(**each) for each in sent.view["synthetic"]],
+        synthetic=[Synthetic(**each) for each in sent.view.get("synthetic", [])],
         ledger=[LedgerLine(**line) for line in shown.ledger],
         stats=sent.stats,
         warnings=[],

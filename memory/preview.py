@@ -200,10 +200,14 @@ def _reported(subject: Subject, last: _Last | None) -> Compaction:
         return subject.compaction
     if subject.model and last.model != subject.model:
         return subject.compaction
+    counted = last.sent.stats.get("tokens_by_category")
+    if not counted:
+        # Nothing to lay beside it, as after an import of an older log.
+        return subject.compaction
     return replace(
         subject.compaction,
         reported_tokens=last.tokens,
-        reported_estimate=sum(last.sent.stats["tokens_by_category"].values()),
+        reported_estimate=sum(counted.values()),
         reported_through=last.sent.last_id or 0,
     )
 

@@ -20,7 +20,8 @@ FEW = 6
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One strategy's sum. ``shared`` is what the last request began with too."""
+    """One strategy's sum. ``shared`` is what the last request began with too, and
+    ``tokens`` None where a past call kept no count."""
 
     strategy: str
     name: str
@@ -28,7 +29,7 @@ class Column:
     status: str
     reason: str
     messages: int
-    tokens: int
+    tokens: int | None
     size: int
     shared: int
     gauge: charts.Gauge | None
@@ -108,13 +109,13 @@ def _column(prepared: Prepared, name: str) -> Column:
     options = prepared.subject.options
     stats = prepared.assembly.stats | {"options": options}
     return Column(
-        strategy=str(stats["strategy"]),
+        strategy=str(stats.get("strategy", prepared.subject.strategy)),
         name=name,
         options=", ".join(f"{k} {v}" for k, v in sorted(options.items())),
         status=prepared.assembly.status,
         reason=prepared.assembly.reason or "",
-        messages=int(stats["messages_out"]),
-        tokens=int(stats["tokens_out"]),
+        messages=int(stats.get("messages_out", len(prepared.assembly.messages))),
+        tokens=stats.get("tokens_out"),
         size=_size(prepared),
         shared=int(stats.get("prefix_shared_bytes") or 0),
         gauge=charts.gauge(stats),

@@ -20,8 +20,8 @@ from agents.dashboard.offered import tools_of
 from agents.forms import WhatIfForm, number_of
 from agents.models import Mysis
 from memory.models import SentContext
-from memory.past import Past
 from memory.payload import canonical
+from memory.shown import show
 
 from . import what_if
 
@@ -173,10 +173,8 @@ def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpRespons
     )
     form = WhatIfForm(request.GET or None, own=what_if.AS_SENT)
     view = _wanted(request)
-    then = context.past_of(sent)
-    tried = what_if.attempt(what_if.on_past(then), form, compare=view == "compare")
-    asked = tried.what_if is not None or tried.comparison is not None
-    shown = _shown(then, tried)
+    tried, likeness = _tried_on(sent, form, compare=view == "compare")
+    shown = _shown(sent, form, tried)
     if shown is not None and request.GET.get("format") == "json":
         return _download(shown)
     values = {
@@ -185,17 +183,33 @@ def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpRespons
         "earlier": changes.before(sent.mysis_id, sent),
         "later": changes.after(sent),
         **_tried(form, tried, shown),
-        "likeness": what_if.likeness(then) if asked else None,
+        "likeness": likeness,
         **_view(request, view, sent.mysis, shown, sent),
     }
     return _page(request, sent.mysis, values, 422 if form.errors else 200)
 
 
-def _shown(then: Past, tried: what_if.Tried) -> contexts.Shown | None:
+def _tried_on(
+    sent: SentContext, form: WhatIfForm, *, compare: bool
+) -> tuple[what_if.Tried, what_if.Likeness | None]:
+    """What is tried on a past call. To be shown it needs none of its moment."""
+    if not what_if.asks(form):
+        return what_if.Tried(None), None
+    then = context.past_of(sent)
+    tried = what_if.attempt(what_if.on_past(then), form, compare=compare)
+    asked = tried.what_if is not None or tried.comparison is not None
+    return tried, what_if.likeness(then) if asked else None
+
+
+def _shown(
+    sent: SentContext, form: WhatIfForm, tried: what_if.Tried
+) -> contexts.Shown | None:
     """The call as it was sent, or what is tried instead."""
     if tried.what_if is not None:
         return contexts.of_preview(tried.what_if)
-    return contexts.of_sent(then.sent, then.shown) if tried.own is not None else None
+    if form.errors and tried.own is None:
+        return None
+    return contexts.of_sent(sent, show(sent))
 
 
 def _page(

@@ -180,3 +180,53 @@ def test_a_what_if_of_the_past_that_cannot_be_says_why(
     answer = admin.get(f"/turns/{row.call.turn_id}/calls/1/context/?{query}")
     assert answer.status_code == 422
     assert list(answer.context["form"].errors) == [field]
+
+
+def test_a_plain_view_pays_for_no_comparison(
+    admin: Client, mysis: Mysis, monkeypatch: pytest.MonkeyPatch
+):
+    row = call(mysis)
+
+    def dear(*args: object) -> None:
+        raise AssertionError("made for nothing")
+
+    for where, name in ((context, "past_of"), (past, "_gone"), (what_if, "as_sent")):
+        monkeypatch.setattr(where, name, dear)
+    address = f"/turns/{row.call.turn_id}/calls/1/context/"
+    for query in ({}, {"view": "compare"}, {"view": "raw"}, {"format": "json"}):
+        assert admin.get(address, query).status_code == 200
+
+
+@pytest.mark.parametrize("stats", [{}, {"tokens_by_category": {}, "budget": 9_000}])
+def test_a_call_without_its_statistics_is_shown_and_tried(
+    admin: Client, mysis: Mysis, stats: dict[str, Any]
+):
+    row = call(mysis)
+    SentContext.objects.update(stats=stats)
+    ModelCall.objects.update(input_tokens=4_711)
+    address = f"/turns/{row.call.turn_id}/calls/1/context/"
+    queries: tuple[dict[str, str], ...] = (
+        {}, {"strategy": "window", "window": "4"}, {"against": "full"},
+        {"budget": "4000", "view": "compare"},
+    )  # fmt: skip
+    for query in queries:
+        assert admin.get(address, query).status_code == 200
+    assert "budget of then is not kept" in " ".join(past.guessed(then(row)))
+    # Nor does the call after it need them.
+    assert context.preview(mysis).assembly.messages
+
+
+def test_a_call_whose_strategy_is_gone_says_that_it_cannot_be_made_again(
+    admin: Client, mysis: Mysis
+):
+    row = call(mysis)
+    SentContext.objects.update(strategy="dreams")
+    address = f"/turns/{row.call.turn_id}/calls/1/context/"
+    assert "same bytes as sent" in admin.get(address).content.decode()
+    for query in ({"strategy": "window"}, {"against": "full"}):
+        answer = admin.get(address, query)
+        assert answer.status_code == 200
+        text = answer.content.decode()
+        assert "Cannot be made again." in text
+        assert "dreams&quot; is unknown" in text
+    assert admin.get(address, {"budget": "4000"}).status_code == 422
