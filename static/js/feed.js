@@ -27,9 +27,17 @@
     pill.querySelector("span").textContent = held + " new";
   }
 
+  // While the newest are asked for, the answer is already made, and would wipe out what
+  // the socket brings meanwhile: that waits, and is put on top of the answer.
+  var isAsking = false;
+  var asked = 0;
+  var meanwhile = [];
+  var again = false;
+
   function catchUp() {
     var pill = document.getElementById("feed-pill");
     delete feed().dataset.v;
+    asked = held;
     held = 0;
     showHeld();
     var source = pill.dataset.source + (group() ? "?group=" + group() : "");
@@ -38,6 +46,51 @@
       if (isPage() && waits()) window.scrollTo(0, 0);
     });
   }
+
+  function isForFeed(event) {
+    return event.detail.requestConfig.target === feed();
+  }
+
+  function keepForLater(incoming) {
+    if (incoming.dataset && incoming.dataset.v) {
+      again = true;
+    } else if (incoming.querySelectorAll) {
+      meanwhile = Array.from(incoming.querySelectorAll("[data-event]")).concat(meanwhile);
+    }
+  }
+
+  function has(line) {
+    return feed().querySelector('[data-event="' + line.dataset.event + '"]');
+  }
+
+  function putOnTop(lines) {
+    var chosen = group() ? "group-" + group() : "feed-line";
+    var missing = lines.filter(function (line) {
+      return line.classList.contains(chosen) && !has(line);
+    });
+    var empty = missing.length && feed().querySelector(".feed-empty");
+    if (empty) empty.remove();
+    feed().prepend.apply(feed(), missing);
+    window.zoea.draw(feed());
+  }
+
+  document.addEventListener("htmx:beforeSend", function (event) {
+    if (isForFeed(event)) isAsking = true;
+  });
+  document.addEventListener("htmx:afterRequest", function (event) {
+    if (!isForFeed(event)) return;
+    isAsking = false;
+    var came = meanwhile.splice(0);
+    if (event.detail.successful) {
+      putOnTop(came);
+      if (again) catchUp();
+    } else {
+      // All of it is there to be asked for once more.
+      held = Math.min(999, asked + came.length);
+      showHeld();
+    }
+    again = false;
+  });
 
   // The chip that is chosen: its lines are asked for, since those at hand are the
   // newest of all kinds. What comes by the socket is of all kinds, and hidden by CSS.
@@ -59,11 +112,23 @@
     var lines = incoming.querySelectorAll("[data-event]");
     if (lines.length) feed().dataset.newest = lines[0].dataset.event;
     lines.forEach(function (line) {
-      if (feed().querySelector('[data-event="' + line.dataset.event + '"]')) line.remove();
+      if (has(line)) line.remove();
     });
   }
 
-  // The list is cut at its end: older ones begin behind what is left of it.
+  // The list is cut at its end: from then on there are older ones.
+  var oldest = 0;
+
+  function showOlder() {
+    var pager = document.getElementById("feed-pager");
+    var lines = feed().querySelectorAll(":scope > [data-event]");
+    if (!pager || !lines.length) return;
+    var last = parseInt(lines[lines.length - 1].dataset.event, 10);
+    oldest = oldest || last;
+    if (last > oldest) pager.hidden = false;
+  }
+
+  // They begin behind what is left of the list.
   document.addEventListener("click", function (event) {
     var older = event.target.closest("#feed-older");
     var lines = older ? feed().querySelectorAll(":scope > [data-event]") : [];
@@ -76,7 +141,10 @@
     if (event.detail.target.id !== "feed") return;
     var incoming = event.detail.fragment;
     note(incoming);
-    if (waits()) {
+    if (isAsking) {
+      event.detail.shouldSwap = false;
+      keepForLater(incoming);
+    } else if (waits()) {
       event.detail.shouldSwap = false;
       held = Math.min(999, held + fresh(incoming));
       showHeld();
@@ -102,6 +170,8 @@
   });
 
   document.addEventListener("DOMContentLoaded", function () {
+    showOlder();
+    new MutationObserver(showOlder).observe(feed(), { childList: true });
     [feed(), window].forEach(function (place) {
       place.addEventListener("scroll", function () {
         if (held && !waits()) catchUp();

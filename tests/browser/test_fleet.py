@@ -266,6 +266,14 @@ def test_the_events_page_has_no_box_that_scrolls_by_itself(page: Page):
     pill.click()
     expect(newest).to_contain_text("News no. 3.")
     expect(page.locator(".feed")).to_contain_text("News no. 2.")
+    # What falls off its end is found among the older ones.
+    older = page.get_by_role("link", name="Older events")
+    expect(older).to_be_hidden()
+    page.locator("#feed").evaluate("feed => { feed.dataset.keep = 2; }")
+    events.append(Kind.ERROR, data={"detail": "News no. 4."})
+    expect(page.locator(".feed")).not_to_contain_text("News no. 2.")
+    older.click()
+    expect(page.locator(".feed-line").first).to_contain_text("News no. 2.")
 
 
 @pytest.mark.parametrize("width", [PHONE["width"], 768, 1024])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Dialog, Page, expect
+from playwright.sync_api import Dialog, Page, Route, expect
 
 from agents import actions, events
 from agents.dashboard.fleet import FIRST
 from agents.events import Kind
-from agents.models import Mysis
+from agents.models import Event, Mysis
 from memory.models import Memory
 from tests.browser.test_fleet import live, row
 from tests.factories import make_mysis
@@ -122,6 +122,22 @@ def test_a_paused_feed_counts_and_catches_up(page: Page):
     expect(pill).to_be_hidden()
     act(ada, "dock")
     expect(feed).to_contain_text("dock()")
+    # What comes while the newest are on their way is not lost with the old list.
+    page.get_by_label("Pause").check()
+    act(ada, "jump")
+    expect(pill).to_have_text("1 new")
+    answer = page.request.get("/feed/").text()
+    asked: list[Route] = []
+    page.route("**/feed/", lambda route: asked.append(route))
+    pill.click()
+    expect(pill).to_be_hidden()
+    act(ada, "scan")
+    newest = str(Event.objects.latest("pk").pk)
+    expect(feed).to_have_attribute("data-newest", newest)
+    asked[0].fulfill(body=answer, content_type="text/html")
+    expect(feed).to_contain_text("jump()")
+    expect(feed.locator(".feed-line").first).to_contain_text("scan()")
+    expect(feed.get_by_text("dock()")).to_have_count(1)
 
 
 def test_the_chips_choose_what_the_feed_shows(page: Page):
