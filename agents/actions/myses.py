@@ -12,7 +12,7 @@ from agents import events, scheduling
 from agents.events import Kind
 from agents.llm.endpoints import resolve
 from agents.llm.types import ModelError, UnknownProviderError
-from agents.models import Mysis, Pin, Prompt
+from agents.models import BudgetSpend, Mysis, Pin, Prompt
 from memory.models import ContextPolicy
 
 from .errors import ActionError, clean_text
@@ -73,14 +73,20 @@ def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
 
 @transaction.atomic
 def delete_mysis(*, mysis: Mysis, by: str) -> None:
-    """Delete a Mysis with its history; its account becomes free."""
+    """Delete a Mysis with its history; its account becomes free.
+
+    What it spent goes from the budgets of each Mysis, and from no other.
+    """
     locked = lock(mysis)
     events.append(
         Kind.MYSIS_STATE,
         mysis_id=locked.pk,
         data={"name": locked.name, "state": "deleted", "by": by},
     )
+    number = locked.pk
     locked.delete()
+    # After its calls, as an answer is counted: each would else wait for the other.
+    BudgetSpend.objects.filter(subject=number).delete()
 
 
 @transaction.atomic

@@ -14,6 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents import actions
+from agents.budgets import Amount
 from agents.dashboard import (
     credits,
     detail,
@@ -313,6 +315,58 @@ def test_budgets_are_told_with_what_is_left(admin: Client):
     assert {one.level for one in limits.of_fleet()} == {"fine"}
     page = admin.get(f"/myses/{ada.pk}/").content.decode()
     assert "0 of 1.0k tokens today" in page
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cost", "said"),
+    [(900, "1.00", "100 tokens left"), (100, "4.50", "$0.50 left")],
+)
+def test_what_is_left_is_told_of_the_limit_that_ends_first(
+    db: None, tokens: int, cost: str, said: str
+):
+    both = Budget.objects.create(name="B", scope="fleet", tokens=1_000, cost=Decimal(5))
+    BudgetSpend.objects.create(
+        budget=both, day=today(), tokens=tokens, cost=Decimal(cost)
+    )
+    [found] = limits.of_fleet()
+    assert (found.percent, found.level) == (90, "near")
+    assert said in fragments.draw("limit", one=found)
+
+
+def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
+    each = Budget.objects.create(name="E", scope="each", tokens=1_000, cost=Decimal(5))
+    spent = {"Ada": (900, 1), "Brahe": (100, 4), "Cori": (2_000, 9)}
+    myses = {name: make_mysis(name=name) for name in spent}
+    fleet_wide = Budget.objects.create(name="F", scope="fleet", tokens=10_000)
+    BudgetSpend.objects.create(budget=fleet_wide, day=today(), tokens=3_000)
+    for name, (tokens, cost) in spent.items():
+        BudgetSpend.objects.create(
+            budget=each,
+            subject=myses[name].pk,
+            day=today(),
+            tokens=tokens,
+            cost=Decimal(cost),
+        )
+    # However it went: a call under way may be counted when its Mysis is gone.
+    Mysis.objects.filter(name="Cori").delete()
+    nearest, total = limits.of_fleet()
+    assert (nearest.who, nearest.percent, nearest.spent) == (
+        "Ada",
+        90,
+        Amount(900, Decimal(1)),
+    )
+    assert total.spent.tokens == 3_000
+    drawn = fragments.draw("fleet_limits", limits=[nearest])
+    assert "nearest its end: <bdi>Ada</bdi>" in drawn
+    actions.delete_mysis(mysis=myses["Ada"], by="system")
+    nearest, total = limits.of_fleet()
+    assert (nearest.who, nearest.percent, nearest.spent) == (
+        "Brahe",
+        80,
+        Amount(100, Decimal(4)),
+    )
+    assert total.spent.tokens == 3_000
+    assert not BudgetSpend.objects.filter(subject=myses["Ada"].pk).exists()
 
 
 def test_a_strip_costs_the_same_queries_at_any_size(
