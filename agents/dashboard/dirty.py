@@ -17,13 +17,16 @@ class Dirty:
     """Myses to draw again, with the newest event that says so, and feed lines.
 
     ``newest`` is the last event of the stream, ``wide`` the last one that
-    concerns the fleet as a whole; 0 for none.
+    concerns the fleet as a whole, ``prompts`` the last one that changed a prompt;
+    0 for none. ``states`` are those of the Myses whose state changed.
     """
 
     myses: dict[int, int] = field(default_factory=dict)
     feed: deque[Item] = field(default_factory=lambda: deque(maxlen=FEED))
     newest: int = 0
     wide: int = 0
+    prompts: int = 0
+    states: set[int] = field(default_factory=set)
     everything: bool = False
 
     def add(self, item: Item) -> None:
@@ -32,8 +35,12 @@ class Dirty:
         owner = item["mysis"]
         if owner is not None:
             self.myses[owner] = item["id"]
+            if item["kind"] == Kind.MYSIS_STATE:
+                self.states.add(owner)
         if item["kind"] in WIDE:
             self.wide = item["id"]
+        if item["kind"] == Kind.PROMPT_CHANGED:
+            self.prompts = item["id"]
         self.feed.append(item)
 
     def __bool__(self) -> bool:
@@ -47,8 +54,11 @@ class Dirty:
             feed=self.feed,
             newest=self.newest,
             wide=self.wide,
+            prompts=self.prompts,
+            states=self.states.intersection(chosen),
             everything=self.everything,
         )
         self.feed = deque(maxlen=FEED)
-        self.newest, self.wide, self.everything = 0, 0, False
+        self.newest, self.wide, self.prompts, self.everything = 0, 0, 0, False
+        self.states.difference_update(chosen)
         return taken

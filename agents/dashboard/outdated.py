@@ -16,7 +16,8 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
 
-from agents import context, events
+from agents import events
+from agents.brief import brief_of
 from agents.events import START, Item, Kind, Position
 from agents.models import Mysis
 from memory.models import Memory
@@ -71,18 +72,32 @@ def as_of(mysis: Mysis) -> AsOf:
 
 
 def settings_of(mysis: Mysis) -> str:
-    """A digest that changes with prompt, orders, policy, tools and model."""
-    subject = context.subject_of(mysis)
+    """A digest that changes with what somebody sets: name, model, prompt, orders,
+    policy and the tools that the game offers.
+
+    What is learnt by itself is none of it: how a model counts, what a provider's window
+    really holds, which account is logged in.
+    """
+    brief = brief_of(mysis)
+    policy = mysis.policy
     known = (
-        subject.system,
-        subject.pins,
-        subject.strategy,
-        sorted(subject.options.items()),
-        subject.budget,
-        subject.dialect,
-        subject.tools_tokens,
+        (
+            mysis.name,
+            mysis.model,
+            mysis.messaging,
+            sorted(mysis.model_settings.items()),
+        ),
+        (brief.prompt, brief.pins, brief.catalogue),
+        policy
+        and (
+            policy.pk,
+            policy.strategy,
+            sorted(policy.options.items()),
+            policy.budget_tokens,
+            policy.budget_reserve,
+        ),
     )
-    return blake2b(repr(known).encode(), digest_size=4).hexdigest()
+    return blake2b(repr(known).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(slots=True)
@@ -150,23 +165,24 @@ class ContextPage:
 
     def snapshot(self, version: int) -> list[SafeString]:
         """What happened since the reader's context was assembled."""
-        return self._told(settings=True)
+        return self._told(log=True, settings=True)
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
-        """The same, if anything happened to this Mysis."""
-        wide = dirty.everything or bool(dirty.wide)
-        if self.mysis_id not in dirty.myses and not wide:
-            return []
-        return self._told(settings=wide)
+        """The same, if anything happened to this Mysis or its prompt may be another."""
+        everything = dirty.everything
+        log = everything or self.mysis_id in dirty.myses
+        settings = bool(everything or dirty.prompts or self.mysis_id in dirty.states)
+        return self._told(log=log, settings=settings) if log or settings else []
 
-    def _told(self, *, settings: bool) -> list[SafeString]:
-        self.news.look(self.mysis_id)
+    def _told(self, *, log: bool, settings: bool) -> list[SafeString]:
+        if log:
+            self.news.look(self.mysis_id)
         if settings and self.changed is None:
             self._look_at_settings()
         return self.sent.news(self._draw())
 
     def _look_at_settings(self) -> None:
-        rows = Mysis.objects.select_related("account", "policy", "prompt")
+        rows = Mysis.objects.select_related("policy")
         mysis = rows.filter(pk=self.mysis_id).first()
         self.gone = mysis is None
         if mysis is not None and settings_of(mysis) != self.settings:
@@ -176,6 +192,7 @@ class ContextPage:
         since = self.news.since or self.changed
         state = "gone" if self.gone else "outdated" if since else ""
         words = {"news": self.news, "since": since, "changed": self.changed}
+        words["most"] = MOST
         return [
             Fragment("context-outdated", draw("context_outdated", state=state)),
             Fragment("context-news", draw("context_news", state=state, **words)),

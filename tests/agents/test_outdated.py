@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from agents import actions, events
+from agents.catalogue import remember_tools
 from agents.consumers import page_of
 from agents.dashboard import outdated
 from agents.dashboard.dirty import Dirty
 from agents.dashboard.outdated import ContextPage
 from agents.events import Kind
-from agents.models import Mysis
-from memory.models import ContextPolicy
+from agents.models import Mysis, Pin
+from agents.tools.offer import FOR_MYSES
+from memory.models import ContextPolicy, TokenCalibration
 from tests.factories import make_memory, make_mysis, make_turn
 
 # A transaction's own events are not settled before it ends.
@@ -90,13 +96,72 @@ def test_other_settings_are_told(mysis: Mysis):
     assert "its settings or prompt changed" in told(page)
 
 
+def test_what_is_learnt_by_itself_is_no_change_of_settings(mysis: Mysis):
+    remember_tools([FOR_MYSES["zoea_search_messages"].spec])
+    page = opened(mysis)
+    page.snapshot(0)
+    TokenCalibration.objects.create(model=mysis.model, used=2.0, factor=2.0, error=0.1)
+    soon = timezone.now() + timedelta(hours=1)
+    narrow = {"view_tokens": 900, "view_model": mysis.model, "view_until": soon}
+    Mysis.objects.update(**narrow)
+    assert told(page) == ""
+
+
+@pytest.mark.parametrize("what", ["policy", "pin", "model", "tools"])
+def test_what_somebody_sets_is_a_change(mysis: Mysis, what: str):
+    policy = ContextPolicy.objects.create(name="small", budget_tokens=20_000)
+    mysis = actions.update_mysis(mysis=mysis, by="ann", policy=policy)
+    page = opened(mysis)
+    page.snapshot(0)
+    if what == "policy":
+        ContextPolicy.objects.update(budget_tokens=30_000)
+    elif what == "pin":
+        Pin.objects.create(mysis=mysis, text="Stay.")
+    elif what == "model":
+        Mysis.objects.update(model="other:one")
+    else:
+        remember_tools([FOR_MYSES["zoea_search_messages"].spec])
+    assert "its settings or prompt changed" in told(page)
+
+
+def test_an_edited_prompt_is_told_at_once(mysis: Mysis):
+    prompt = actions.default_prompt()
+    mysis = actions.update_mysis(mysis=mysis, by="ann", prompt=prompt)
+    page = opened(mysis)
+    page.snapshot(0)
+    actions.save_prompt(prompt=prompt, text="Another.", by="ann")
+    dirty = Dirty()
+    [(_, item)] = events.read_from(events.START, kinds=["prompt.changed"], limit=9)[-1:]
+    dirty.add(item)
+    assert "its settings or prompt changed" in "".join(page.changes(dirty.take(9)))
+
+
+def test_what_others_do_costs_nothing(mysis: Mysis):
+    other = make_mysis()
+    page = opened(mysis)
+    page.snapshot(0)
+    for kind in (Kind.TURN_FINISHED, Kind.MYSIS_STATE, Kind.ERROR):
+        write(other, kind)
+    dirty = Dirty()
+    for _, item in events.read_from(events.START):
+        dirty.add(item)
+    with CaptureQueriesContext(connection) as queries:
+        assert page.changes(dirty.take(9)) == []
+    assert len(queries) == 0
+    # Its own state may have changed because somebody set something.
+    write(mysis, Kind.MYSIS_STATE)
+    dirty = Dirty(myses={mysis.pk: 1}, states={mysis.pk, other.pk})
+    Mysis.objects.update(model="other:one")
+    assert "settings" in "".join(page.changes(dirty.take(9)))
+
+
 def test_so_much_is_not_counted_to_the_end(mysis: Mysis, monkeypatch):
     monkeypatch.setattr(outdated, "MOST", 5)
     monkeypatch.setattr(outdated, "BATCH", 2)
     page = opened(mysis)
     for number in range(9):
         write(mysis, Kind.MEMORY_ADDED, memory_id=number)
-    assert "more than 1,000 things new" in "".join(page.snapshot(0))
+    assert "more than 5 things new" in "".join(page.snapshot(0))
     assert page.news.read == 6
 
 
