@@ -191,9 +191,11 @@ class ContextPage:
     def _draw(self) -> list[Fragment]:
         since = self.news.since or self.changed
         state = "gone" if self.gone else "outdated" if since else ""
-        words = {"news": self.news, "since": since, "changed": self.changed}
-        words["most"] = MOST
+        words = {"since": since, "changed": self.changed, "most": MOST}
         return [
             Fragment("context-outdated", draw("context_outdated", state=state)),
-            Fragment("context-news", draw("context_news", state=state, **words)),
+            Fragment(
+                "context-news",
+                draw("context_news", state=state, news=self.news, **words),
+            ),
         ]
