@@ -12,7 +12,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 
-from . import limits
+from . import limits, lookups
 from .auth.callers import caller_of_user
 from .auth.roles import API_ROOT, READS
 
@@ -74,9 +74,10 @@ class SignInRequiredMiddleware:
 
 
 class AdminAddressMiddleware:
-    """No column can hold a NUL, so an address of the admin with one names nothing.
+    """No column can hold a NUL or a day of the year 99999: such an address of the
+    admin names nothing.
 
-    The stock filters would hand it to the database, whose refusal is a fault of ours.
+    The stock filters would take it on, and what refuses it then is a fault of ours.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -84,10 +85,14 @@ class AdminAddressMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Tell those that there is no such page."""
-        odd = "\x00" in request.path_info or "%00" in request.META["QUERY_STRING"]
-        if odd and request.path_info.startswith("/admin/"):
+        if request.path_info.startswith("/admin/") and _names_nothing(request):
             return render(request, "404.html", status=404)
         return self.get_response(request)
+
+
+def _names_nothing(request: HttpRequest) -> bool:
+    nul = "\x00" in request.path_info or "%00" in request.META["QUERY_STRING"]
+    return nul or not lookups.have_days(request.GET)
 
 
 class WriteLimitMiddleware:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.db import connection
+from django.db.models import DateField
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -137,6 +139,39 @@ def test_the_search_page_counts_whose_and_what_the_matches_are(
 @pytest.mark.parametrize("address", ["provider/?kind__exact=%00", "mysis/%00/change/"])
 def test_what_no_column_can_hold_is_no_page(admin_client: Client, address: str):
     assert admin_client.get(f"/admin/agents/{address}").status_code == 404
+
+
+def test_no_list_falls_over_a_year_that_no_calendar_has(admin_client: Client):
+    asked = 0
+    for model in admin.site._registry:
+        address = reverse(
+            f"admin:{model._meta.label_lower.replace('.', '_')}_changelist"
+        )
+        for field in model._meta.fields:
+            if isinstance(field, DateField):
+                asked += 1
+                query = {f"{field.name}__year": "99999999"}
+                assert admin_client.get(address, query).status_code == 404
+    assert asked > 10
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("day__year__gte=0", 404),
+        ("day__iso_year=99999", 404),
+        ("day__year__in=2026,99999", 404),
+        ("day__year=2026&day__month=2&day__day=31", 404),
+        ("day__year=2026&day__month=2&day__day=28", 200),
+        ("day__year=9999", 404),
+        ("day__year=9998", 200),
+        ("day__year=1", 200),
+        ("day__year=never", 302),
+    ],
+)
+def test_days_in_the_address_of_a_list(admin_client: Client, query: str, status: int):
+    answer = admin_client.get(f"/admin/agents/usage/?{query}")
+    assert answer.status_code == status
 
 
 def test_an_empty_list_says_what_to_do_next(admin_client: Client):
