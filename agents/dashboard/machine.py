@@ -83,11 +83,17 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All of it, as it is now."""
+    """Its work, as it is now."""
 
     queue: Queue
     models: Sequence[ModelUse]
     failures: Sequence[Failure]
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What it has; ``size`` is that of the whole database, in bytes."""
+
     providers: Sequence[Provider]
     size: int
     tables: Sequence[Table]
@@ -96,11 +102,17 @@ class Machine:
 def look(now: datetime) -> Machine:
     """Read it; a handful of queries, none of which goes through a log."""
     floor = first_turn_since(now - HOUR)
-    [(size,)] = _read(WHOLE)
     return Machine(
         queue=_queue(now),
         models=_models(floor) if floor is not None else (),
         failures=_failures(floor) if floor is not None else (),
+    )
+
+
+def stock() -> Stock:
+    """Read what changes slowly; sizing tables asks the file system for each."""
+    [(size,)] = _read(WHOLE)
+    return Stock(
         providers=list(Provider.objects.order_by("name")),
         size=size,
         tables=[Table(*row) for row in _read(SIZES, [TABLES])],

@@ -32,7 +32,7 @@ def health_page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     context = {
         "parts": {part.id: part for part in upkeep.parts(now)},
-        "machine": machine.look(now),
+        "stock": machine.stock(),
         "now": now,
         "nav": "health",
     }
