@@ -1,4 +1,5 @@
-/* A form whose answer takes a while says so, and is sent only once. */
+/* A form whose answer takes a while says so, and is sent only once: where it was sent
+   by a button with data-slow. */
 "use strict";
 (function () {
   function show(form, busy) {
@@ -13,7 +14,7 @@
     var button = event.submitter;
     if (!form.querySelector("[data-busy]")) return;
     if (form.getAttribute("aria-busy") === "true") return event.preventDefault();
-    if (!button || !("quick" in button.dataset)) show(form, true);
+    if (button && "slow" in button.dataset) show(form, true);
   });
   // Who comes back finds it as it was left: nothing is under way then.
   window.addEventListener("pageshow", function () {
