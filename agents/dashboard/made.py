@@ -113,10 +113,10 @@ def _drawn(asked: Asked) -> SafeString:
     return draw("turn_call", item=asked.made, turn=asked.turn)
 
 
-def list_of(page: Page, parts: Sequence[Fragment]) -> Fragment:
+def list_of(turn: Turn, page: Page, parts: Sequence[Fragment]) -> Fragment:
     """Calls of a page, with a way to those before them."""
     if not parts:
-        return Fragment("turn-calls", draw("turn_no_call"))
+        return Fragment("turn-calls", draw("turn_no_call", turn=turn))
     first = page.made[0].call.pk if page.older else None
     return Fragment("turn-calls", draw("turn_calls", older=first, items=items(parts)))
 

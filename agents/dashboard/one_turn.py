@@ -105,7 +105,7 @@ class TurnPage:
         parts = made.parts_of(turn, page.made)
         self.listed.begin(page.made, parts)
         self.sent.note(parts)
-        return self.sent.news([made.list_of(page, parts)])
+        return self.sent.news([made.list_of(turn, page, parts)])
 
     def _grown(self, turn: Turn) -> list[SafeString]:
         if not self.listed.ids:

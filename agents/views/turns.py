@@ -59,7 +59,7 @@ def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
         "mysis": turn.mysis,
         "key": page_key(turn.mysis),
         "parts": {part.id: part for part in parts},
-        "calls": made.list_of(calls, made.parts_of(turn, calls.made)),
+        "calls": made.list_of(turn, calls, made.parts_of(turn, calls.made)),
         "calls_before": before,
         "lines": shown,
         "live_query": _live(turn) if before is None else "",

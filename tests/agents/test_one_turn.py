@@ -38,9 +38,10 @@ def test_a_running_turn_is_live_and_one_that_is_over_is_not(admin: Client, turn:
     text = admin.get(address).content.decode()
     assert f"page=turn&amp;turn={turn.pk}" in text
     assert 'id="live-status"' in text
-    assert "No model call yet in this turn." in text
+    assert "No model call yet in this turn" in text
     Turn.objects.update(outcome="done")
     text = admin.get(address).content.decode()
+    assert "This turn ended before it called a model." in text
     assert "ws-connect" not in text
     assert 'id="live-status"' not in text
     assert "data-live" not in text

@@ -141,10 +141,16 @@ def test_accounts_tell_who_flies_them_and_never_a_password(admin: Client):
 def test_health_names_what_is_wrong_and_the_remedy(admin: Client):
     page = admin.get("/health/").content.decode()
     assert "No worker runs" in page
+    assert 'start a Mysis in the <a href="/">fleet</a>' in page
+    assert 'among the <a href="/events/">events</a>' in page
     broken = make_mysis(name="Ada", state="errored", last_error="Key refused.")
     make_turn(broken, outcome="errored", error="502 from <the> game")
     Provider.objects.create(name="main", kind="openai")
-    page = admin.get("/health/").content.decode()
+    with CaptureQueriesContext(connection) as asked:
+        page = admin.get("/health/").content.decode()
+    said = " ".join(query["sql"] for query in asked)
+    for once in ("procrastinate_jobs", "pg_database_size", "pg_total_relation_size"):
+        assert said.count(once) == 1
     for part in ("Key refused.", "502 from &lt;the&gt; game", "no key", "memory_"):
         assert part in page
 
