@@ -12,6 +12,7 @@ from agents.models import ModelCall, Mysis, Turn
 from . import fragments, lines, made
 from .addresses import page_key
 from .dirty import Dirty
+from .fixes import Fix, fix_of, providers
 from .fragments import Fragment, draw
 from .sending import Sent
 from .talk import Of, Talk
@@ -35,8 +36,16 @@ def head(turn: Turn) -> list[Fragment]:
         Fragment("turn-outcome", draw("turn_outcome", turn=turn)),
         Fragment("turn-pager", draw("turn_pager", around=_around(turn))),
         Fragment("turn-figures", draw("turn_figures", turn=turn, summaries=summaries)),
-        Fragment("turn-error", draw("turn_error", turn=turn)),
+        Fragment("turn-error", draw("turn_error", turn=turn, fix=_fix(turn))),
     ]
+
+
+def _fix(turn: Turn) -> Fix | None:
+    """Where its error is mended, if the Mysis still suffers from it."""
+    mysis = turn.mysis
+    if not turn.error or turn.error != mysis.last_error:
+        return None
+    return fix_of(mysis, providers())
 
 
 def _around(turn: Turn) -> tuple[Turn | None, Turn | None]:

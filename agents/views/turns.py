@@ -17,6 +17,8 @@ from memory.models import Memory
 PAGE = 50
 # Lines of a turn that are drawn when all are asked for.
 WHOLE = 2_000
+# Lines that a running turn keeps on the page as it grows.
+KEEP = 1_000
 
 
 @require_safe
@@ -48,7 +50,8 @@ def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
     turn = one_turn.find(turn_id)
     if turn is None:
         raise Http404("No such turn.")
-    limit = WHOLE if request.GET.get("whole") else one_turn.LINES
+    whole = bool(request.GET.get("whole"))
+    limit = WHOLE if whole else one_turn.LINES
     before = number_of(request.GET.get("before", ""))
     # The calls first: what is missed of them then, the socket brings.
     calls = made.page_of(turn, None if before is None else min(before, 2**63 - 1))
@@ -62,6 +65,8 @@ def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
         "calls": made.list_of(turn, calls, made.parts_of(turn, calls.made)),
         "calls_before": before,
         "lines": shown,
+        "whole": whole,
+        "keep": WHOLE if whole else KEEP,
         "live_query": _live(turn) if before is None else "",
         "now": timezone.now(),
         **_rest(turn, len(shown), limit),

@@ -78,7 +78,9 @@
       var here = encodeURIComponent(location.pathname + location.search);
       banner("You are signed out, this page no longer changes.", "/sign-in/?next=" + here, "Sign in");
     } else if (next === "gone") {
-      banner("This Mysis was deleted.", "/", "To the fleet");
+      var page = document.querySelector("[data-gone]");
+      var gone = page ? page.dataset.gone : "What this page shows is no longer there.";
+      banner(gone, "/", "To the fleet");
     } else {
       banner("The connection is lost, trying again. What you see may be old.");
     }
@@ -210,6 +212,8 @@
   // Nothing is cut while somebody reads further up, so the list must not grow
   // for ever either: from twice its length on, new lines are only counted.
   function isHeldBack(log, incoming) {
+    // Without a box of its own the list scrolls with the page, and is cut as it grows.
+    if (!logBox()) return false;
     if (incoming.dataset && incoming.dataset.v) {
       // All of it anew, from the newest page: nothing is missing any more.
       heldUpTo = 0;
@@ -255,9 +259,10 @@
   function followLog() {
     var box = logBox();
     var log = document.querySelector("#log[data-live]");
-    if (!box || !log) return;
-    var empty = box.querySelector(".empty-log");
+    if (!log) return;
+    var empty = log.parentElement.querySelector(".empty-log");
     if (empty && log.children.length) empty.remove();
+    if (!box) return trimLog(log);
     var latest = newest();
     var added = latest > known ? countAfter(known) : 0;
     known = latest;
@@ -270,7 +275,7 @@
     }
   }
 
-  // Only at the end: above, somebody is reading what would go.
+  // In a box only at the end: above, somebody is reading what would go.
   function trimLog(log) {
     var most = parseInt(log.dataset.keep, 10);
     var lines = log.querySelectorAll(":scope > [data-id]");

@@ -106,7 +106,29 @@ def test_a_long_turn_is_shown_from_its_end(
     assert "order 1." not in text
     assert "The newest 3 of 5." in text
     assert f"/myses/Ada/?at={rows[0].pk}#line-{rows[0].pk}" in text
-    assert "order 0." in admin.get(f"/turns/{turn.pk}/?whole=1").content.decode()
+    assert "Show more" in text
+    text = admin.get(f"/turns/{turn.pk}/?whole=1").content.decode()
+    assert "order 0." in text
+    monkeypatch.setattr("agents.views.turns.WHOLE", 4)
+    text = admin.get(f"/turns/{turn.pk}/?whole=1").content.decode()
+    assert "The newest 4 of 5." in text
+    assert "Show more" not in text
+    assert "Read them all" in text
+
+
+def test_an_error_leads_to_its_fix_while_the_mysis_suffers_from_it(
+    admin: Client, turn: Turn
+):
+    words = "pilot: no provider is named and there is no default"
+    Turn.objects.update(outcome="errored", error=words)
+    address = f"/turns/{turn.pk}/"
+    link = f'href="/admin/agents/mysis/{turn.mysis_id}/change/">Change its model'
+    assert link not in admin.get(address).content.decode()
+    Mysis.objects.update(last_error=words)
+    assert link in admin.get(address).content.decode()
+    # Another one since: what mends it is not what would have mended this.
+    Mysis.objects.update(last_error="The game is out of reach.")
+    assert link not in admin.get(address).content.decode()
 
 
 def test_what_others_do_costs_a_running_turn_nothing(turn: Turn):

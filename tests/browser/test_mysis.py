@@ -326,6 +326,14 @@ def test_a_running_turn_grows_until_its_end(page: Page):
     line = page.locator(f"#line-{row.pk}")
     expect(line).to_contain_text("waiting for the answer")
     expect(page.locator("#call-1")).to_contain_text("waiting for the model")
+    page.evaluate("document.getElementById('log').dataset.keep = 3")
+    for number in range(8):
+        make_memory(mysis, content=f"line {number}.", turn=turn)
+    row = say(mysis, "", role="tool", tool_name="mine", pending=True, turn=turn)
+    line = page.locator(f"#line-{row.pk}")
+    # The page goes on with the newest lines, however many there are.
+    expect(line).to_contain_text("waiting for the answer")
+    expect(page.locator("#log > [data-id]")).to_have_count(3)
     Memory.objects.filter(pk=row.pk).update(content="3 ore", pending=False)
     Turn.objects.update(outcome="done")
     events.append(Kind.TURN_FINISHED, mysis_id=mysis.pk, data={"turn": turn.pk})
@@ -334,3 +342,13 @@ def test_a_running_turn_grows_until_its_end(page: Page):
     line.hover()
     line.get_by_role("button").click()
     expect(page.locator("#inspector")).to_contain_text("3 ore")
+
+
+def test_a_page_says_what_of_it_is_gone(page: Page):
+    turn = make_turn(make_mysis(name="Ada"))
+    gone = 4404
+    page.route_web_socket("**/ws/**", lambda socket: socket.close(code=gone))
+    page.goto(f"/turns/{turn.pk}/")
+    expect(page.locator("#connection")).to_contain_text("This turn is no longer kept.")
+    page.goto("/myses/Ada/")
+    expect(page.locator("#connection")).to_contain_text("This Mysis was deleted.")
