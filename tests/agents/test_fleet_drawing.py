@@ -40,6 +40,30 @@ def frame_of(has: dict[str, str], view: fleet.View | None = None) -> str:
     return "".join(FleetPage(view or fleet.View(), **has).snapshot(0))
 
 
+CELL_PARTS = re.compile(r"{% include (\S+)")
+LIVE = Path(settings.BASE_DIR) / "templates/agents/live"
+# The row as a whole, handed on where nobody sees what is read of it.
+HANDED_ON = re.compile(r"{[{%][^}]*\brow\b(?!\.)[^}]*}")
+
+
+def unseen(name: str) -> list[str]:
+    """Where a template, or what it includes, reads a row beside its own text."""
+    found = []
+    for part in CELL_PARTS.findall((LIVE / name).read_text()):
+        inner = Path(part.strip("\"'")).name
+        text = (LIVE / inner).read_text()
+        found += [f"{name}: {part}"] if re.search(r"\brow\b", text) else []
+        found += unseen(inner)
+    return found
+
+
+def test_what_a_cell_shows_of_its_row_stands_in_its_own_template():
+    names = [f"cell_{cell}.html" for cell in fragments.CELLS]
+    assert [one for name in names for one in unseen(name)] == []
+    for name in names:
+        assert HANDED_ON.findall((LIVE / name).read_text()) == []
+
+
 def test_a_page_that_was_just_loaded_is_not_sent_again(admin_client: Client):
     ada, brahe = (make_mysis(name=name, state="running") for name in ("Ada", "Brahe"))
     has = loaded(admin_client)
