@@ -29,6 +29,7 @@ from .dashboard.one_turn import TurnPage
 from .dashboard.one_turn import find as find_turn
 from .dashboard.outdated import ContextPage
 from .dashboard.pages import FleetPage, LivePage, MysisPage
+from .dashboard.ships import MapPage
 from .dashboard.talk import PENDING
 from .dashboard.upkeep import HealthPage
 from .live import Viewer, ViewerOverflowError, hub, sockets
@@ -229,6 +230,7 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "turn": _turn,
     "events": _events,
     "health": lambda _: HealthPage(),
+    "map": lambda _: MapPage(),
 }
 
 

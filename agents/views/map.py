@@ -9,27 +9,25 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents import manual
 from agents.actions import ActionError
-from agents.dashboard import galaxy
+from agents.dashboard import galaxy, ships
 from agents.models import Mysis
 
 from .access import actor, operator_required
-from .answers import confirm, refuse, uses_htmx
+from .answers import confirm, refuse
 
 
 @require_safe
 def map_page(request: HttpRequest) -> HttpResponse:
-    """The newest map; asked by htmx, only the ships on it."""
+    """The newest map; the socket brings the ships as they move."""
     chart = galaxy.chart()
     context = {
         "chart": chart,
-        "fleet": galaxy.fleet(chart) if chart else None,
+        "ships": ships.on_map(chart) if chart else None,
         "named": galaxy.NAMED,
         "askers": _askers(),
         "now": timezone.now(),
     }
-    part = uses_htmx(request) and chart is not None
-    template = "agents/live/map_ships.html" if part else "agents/map.html"
-    return render(request, template, context)
+    return render(request, "agents/map.html", context)
 
 
 def _askers() -> list[Mysis]:

@@ -161,7 +161,7 @@
       middle(button.dataset.zoom === "in" ? 1 / 1.4 : 1.4);
     }
   });
-  document.addEventListener("htmx:afterSwap", draw);
+  document.addEventListener("htmx:wsAfterMessage", draw);
   window.addEventListener("resize", draw);
   draw();
 })();

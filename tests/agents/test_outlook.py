@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents import actions
+from agents import actions, consumers
 from agents.budgets import Amount
 from agents.dashboard import (
     credits,
@@ -28,6 +29,7 @@ from agents.dashboard import (
     lines,
     purse,
 )
+from agents.dashboard.dirty import Dirty
 from agents.models import Budget, BudgetSpend, Mysis, Provider
 from agents.usage import today
 from memory.models import GameSnapshot, Lexicon
@@ -109,9 +111,35 @@ def test_the_map_of_the_whole_galaxy_is_small(admin: Client):
     packed = admin.get("/map/", headers={"accept-encoding": "gzip"}).content
     assert len(packed) < 30_000
     assert admin.get("/map/").content.count(b"<title>Star") == 505
-    part = admin.get("/map/", headers={"hx-request": "true"}).content.decode()
-    assert "<html" not in part
-    assert "M39" in part
+
+
+def test_the_map_hands_over_to_its_socket(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+):
+    day = timezone.now() + timedelta(days=2)
+    monkeypatch.setattr(timezone, "now", lambda: day)
+    assert "ws-connect" not in admin.get("/map/").content.decode()
+    chart([system(n) for n in range(5)])
+    mysis = make_mysis(name="Ada", state="running")
+    ship_in(mysis, "s2")
+    html = admin.get("/map/").content.decode()
+    query = re.search(r'ws-connect="/ws/dashboard/\?([^"]+)"', html)
+    assert query is not None
+    page = consumers.page_of(query[1].encode())
+    assert page is not None
+    [swap] = page.snapshot(0)
+    # What the page has is what the socket brings: the browser leaves it alone.
+    shown = re.search(r'id="map-ships" data-v="\w+"', html)
+    assert shown is not None
+    assert shown[0] in swap
+    GameSnapshot.objects.filter(tool_name="get_status").update(
+        content=json.dumps({"player": {"current_system": "s4"}})
+    )
+    assert page.changes(Dirty()) == []
+    monkeypatch.setattr(timezone, "now", lambda: day + timedelta(seconds=11))
+    [swap] = page.changes(Dirty())
+    assert "Star 4" in swap
+    assert page.changes(Dirty(everything=True)) == []
 
 
 def test_without_a_map_somebody_can_ask_for_it(admin: Client):

@@ -6,7 +6,7 @@ import json
 import re
 
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from agents.models import Mysis
 from memory.models import GameSnapshot
@@ -41,9 +41,22 @@ def ship() -> Mysis:
     return mysis
 
 
+def watched(page: Page) -> list[WebSocketRoute]:
+    """The sockets that a page opens, to be cut."""
+    opened: list[WebSocketRoute] = []
+
+    def through(route: WebSocketRoute) -> None:
+        route.connect_to_server()
+        opened.append(route)
+
+    page.route_web_socket("**/ws/dashboard/**", through)
+    return opened
+
+
 def test_the_map_shows_ships_and_comes_closer(page: Page):
     ship()
     chart(60)
+    sockets = watched(page)
     page.goto("/")
     page.get_by_role("link", name="Map", exact=True).click()
     expect(page.locator("#map circle")).to_have_count(60)
@@ -57,6 +70,17 @@ def test_the_map_shows_ships_and_comes_closer(page: Page):
     expect(map_).to_have_attribute("viewBox", whole or "")
     page.get_by_role("button", name="Sol").click()
     assert map_.get_attribute("viewBox") != whole
+    # Ships come by the socket, and a map that was brought closer stays so.
+    closer = map_.get_attribute("viewBox")
+    expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
+    page.locator("#map-ships").evaluate(
+        "ships => { ships.replaceChildren(); delete ships.dataset.v; }"
+    )
+    sockets[-1].close(code=1012)
+    expect(page.locator("#connection")).to_contain_text("connection is lost")
+    expect(page.locator(".ships text")).to_have_text("Ada")
+    expect(page.locator("#connection")).to_be_hidden()
+    expect(page.locator(".map-over")).to_have_attribute("viewBox", closer or "")
     page.locator(".map-list").get_by_role("link", name="Ada").click()
     expect(page.get_by_role("heading", name="Ada")).to_be_visible()
 
