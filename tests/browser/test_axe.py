@@ -64,6 +64,13 @@ def everything(fleet: dict[str, Mysis]) -> list[str]:
     ]  # fmt: skip
 
 
+def of_a_call(mysis: Mysis) -> list[str]:
+    """A past call, and the same with something tried on it."""
+    call = mysis.sent_contexts.latest("pk").call
+    address = f"/turns/{call.turn_id}/calls/{call.number}/context/"
+    return [address, f"{address}?strategy=window&window=4"]
+
+
 def administered(mysis: Mysis, prompt: Prompt) -> list[str]:
     """Of the admin: its index, each kind of list and of form, and its own views."""
     policy = ContextPolicy.objects.create(name="wide", strategy="full")
@@ -87,7 +94,10 @@ def test_every_page(page: Page, axe: str, theme: Literal["light", "dark"]):
     page.emulate_media(color_scheme=theme)
     # What the colours do not change is judged once.
     rules = () if theme == "light" else ("color-contrast",)
-    found = [one for at in everything(fleet) for one in judge(page, axe, at, *rules)]
+    pages = everything(fleet)
+    if theme == "light":
+        pages += of_a_call(fleet["Ada"])
+    found = [one for at in pages for one in judge(page, axe, at, *rules)]
     assert found == []
 
 
