@@ -11,7 +11,8 @@ import pytest
 from django.template.loader import render_to_string
 from playwright.sync_api import Page, Route, expect
 
-from agents import actions
+from agents import actions, events
+from agents.events import Kind
 from agents.models import Mysis, Prompt
 from memory.models import ContextPolicy
 from tests.browser import scenes
@@ -29,6 +30,10 @@ RUN = """async rules => {
     .filter(one => ["serious", "critical"].includes(one.impact))
     .map(one => one.id + ": " + one.nodes.map(node => node.html).slice(0, 3));
 }"""
+
+
+# What is laid out in another way on a phone.
+NARROW = ("myses/Ada/context/", "events/", "health/", "search/?q=belt")
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +122,11 @@ def test_the_admin(page: Page, axe: str):
 def test_a_phone_and_an_empty_fleet(page: Page, axe: str):
     found = judge(page, axe, "/")
     page.set_viewport_size(PHONE)
-    make_mysis(name="Ada", state="errored", last_error="No such model.")
-    found += judge(page, axe, "/")
-    found += judge(page, axe, "/myses/Ada/")
+    ada = make_mysis(name="Ada", state="errored", last_error="No such model.")
+    scenes.talk(ada)
+    events.append(Kind.ERROR, mysis_id=ada.pk, data={"detail": "No such model."})
+    for at in ("/", "/myses/Ada/", *(f"/{one}" for one in NARROW)):
+        found += judge(page, axe, at)
     assert found == []
 
 

@@ -284,6 +284,9 @@ def test_nothing_runs_out_of_a_narrow_page(page: Page, width: int):
     addresses = ["/", "/events/", "/search/?q=mine", "/prompts/", "/myses/new/"]
     addresses += [f"/myses/{m.pk}/" for m in fleet.values()]
     addresses += [f"/myses/{ada.pk}/context/", f"/turns/{ada.turns.latest('pk').pk}/"]
+    if width == PHONE["width"]:
+        mind = "/admin/agents/mysis/"
+        addresses += ["/admin/", mind, f"{mind}{ada.pk}/change/"]
     wider = (
         "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, WebSocketRoute, expect
 
@@ -41,6 +42,34 @@ def ship() -> Mysis:
     return mysis
 
 
+def numbers(box: str | None) -> list[float]:
+    """The four of a view box."""
+    return [float(one) for one in (box or "").split()]
+
+
+def pinch(page: Page, apart: int) -> None:
+    """Two fingers on the map that part to so many times their distance.
+
+    With 1 there is one finger only, which moves.
+    """
+    page.locator("#map").evaluate(
+        """(map, apart) => {
+            const box = map.getBoundingClientRect();
+            const middle = [box.x + box.width / 2, box.y + box.height / 2];
+            const tell = (name, finger, far) => map.dispatchEvent(
+                new PointerEvent(name, {
+                    pointerId: 10 + finger, pointerType: "touch", bubbles: true,
+                    clientX: middle[0] + (finger ? far : -far), clientY: middle[1],
+                }));
+            const fingers = apart === 1 ? [0] : [0, 1];
+            for (const finger of fingers) tell("pointerdown", finger, 40);
+            for (const finger of fingers) tell("pointermove", finger, 40 * apart + 9 * (apart === 1));
+            for (const finger of fingers) tell("pointerup", finger, 40 * apart);
+        }""",
+        apart,
+    )
+
+
 def watched(page: Page) -> list[WebSocketRoute]:
     """The sockets that a page opens, to be cut."""
     opened: list[WebSocketRoute] = []
@@ -70,6 +99,15 @@ def test_the_map_shows_ships_and_comes_closer(page: Page):
     expect(map_).to_have_attribute("viewBox", whole or "")
     page.get_by_role("button", name="Sol").click()
     assert map_.get_attribute("viewBox") != whole
+    # Two fingers that part bring it closer about where they are held; one does nothing.
+    map_.focus()
+    page.keyboard.press("0")
+    pinch(page, apart=1)
+    expect(map_).to_have_attribute("viewBox", whole or "")
+    pinch(page, apart=2)
+    before, after = (numbers(box) for box in (whole, map_.get_attribute("viewBox")))
+    assert after[2] == pytest.approx(before[2] / 2)
+    assert before[0] < after[0] < before[0] + before[2] / 2
     # Ships come by the socket, and a map that was brought closer stays so.
     closer = map_.get_attribute("viewBox")
     expect(page.locator("#live-status")).to_have_attribute("data-state", "live")
