@@ -59,6 +59,15 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
     """LLM endpoints; a row here wins over the environment."""
 
     form = ProviderForm
+    fields = (
+        "name",
+        "kind",
+        "base_url",
+        "new_key",
+        "clear_key",
+        "default_model",
+        "window",
+    )
     list_display = ("name", "kind", "base_url", "default_model", "window", "has_key")
     list_filter = ("kind",)
     search_fields = ("name", "base_url", "default_model")
