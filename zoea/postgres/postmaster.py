@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from contextlib import suppress
@@ -114,15 +115,17 @@ def _at_work_in(folder: Path) -> list[psutil.Process]:
 
 
 def remove_stale_file(folder: Path) -> None:
-    """Remove a pid file that names another program, or nothing.
+    """Take out of the pid file what is no server: another program's pid, or nothing.
 
-    Also that of a killed server whose parent has not asked for its end: nothing may
-    be at work in the folder any more (:func:`end_orphans`), for the server would have
-    looked for that by this file. One that names a dead pid stays.
+    Also that of a killed server whose parent has not asked for its end. Our own stands
+    there instead, which the server passes over as its parent's: it still finds by the
+    rest of the file what the former one left at work, if we did not (:func:`end_orphans`).
     """
-    pid = "".join(_read(folder)[:1]).strip()
-    if not pid.isdigit() or psutil.pid_exists(int(pid)):
+    pid, *rest = _read(folder) or [""]
+    if not pid.strip().isdigit():
         (folder / FILE).unlink(missing_ok=True)
+    elif psutil.pid_exists(int(pid)):
+        (folder / FILE).write_text("\n".join([str(os.getpid()), *rest]) + "\n")
 
 
 def remove_stale_socket(sockets: Path, port: int, folder: Path) -> None:
