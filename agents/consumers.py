@@ -113,8 +113,8 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 dirty.everything = True
             if (dirty and now - flushed >= rest) or now - beaten >= BEAT:
                 await self._flush(dirty)
-                flushed = beaten = now
-                took = time.monotonic() - now
+                flushed, beaten = now, time.monotonic()
+                took = beaten - now
                 rest = max(SOONEST, took + min(took, LONGEST_REST))
             due = flushed + rest if dirty else min(checked + RECHECK, beaten + BEAT)
             await self._gather(dirty, due - time.monotonic())

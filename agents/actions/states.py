@@ -73,9 +73,11 @@ def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
 
 def retry_anew(mysis: Mysis) -> None:
     """Try a locked Mysis's other model at once: the failures were the former one's."""
-    if _backs_off(mysis):
-        mysis.failures = 0
-        mysis.save(update_fields=["failures"])
+    backs_off = _backs_off(mysis)
+    # Also while a retry is under way, whose failure would count on from there.
+    mysis.failures = 0
+    mysis.save(update_fields=["failures"])
+    if backs_off:
         scheduling.schedule(mysis, trigger="retry")
 
 

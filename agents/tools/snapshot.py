@@ -22,6 +22,7 @@ from agents.game.errors import (
     RateLimitedError,
     SessionLostError,
 )
+from agents.models import Mysis
 from agents.tools import doubts, unknown
 from agents.tools.account import AUTH
 from agents.tools.crossing import cross
@@ -255,6 +256,10 @@ def doubt(
     An action is not sent again before a read has told what became of it.
     ``memory_id`` is the row of its result, for what that read says.
     """
+    # Before the account, as all who hold a Mysis do: else two could wait for each other.
+    locked = Mysis.objects.select_for_update(of=("self",), no_key=True)
+    if not locked.filter(pk=mysis_id).exists():
+        return
     if policy_by_name(tool) == "drain":
         doubts.lose_events(mysis_id, username)
         return

@@ -123,6 +123,14 @@ def test_another_model_is_tried_at_once_where_the_former_failed():
     assert job["args"]["trigger"] == "retry"
 
 
+def test_a_retry_under_way_does_not_count_against_another_model():
+    mysis = actions.start_mysis(mysis=make_mysis(), by="x")
+    Mysis.objects.update(failures=9, wake_at=None, next_job=None)
+    actions.update_mysis(mysis=mysis, by="x", model="pilot:b")
+    mysis.refresh_from_db()
+    assert (mysis.failures, mysis.next_job) == (0, None)
+
+
 @pytest.mark.parametrize("state", ["stopped", "errored"])
 def test_a_mysis_at_rest_refuses_messages_and_says_what_to_do(state: str):
     mysis = make_mysis(state=state, last_error="No key." if state == "errored" else "")

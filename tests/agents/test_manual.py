@@ -289,9 +289,17 @@ def test_a_result_locks_the_mysis_before_its_row_as_a_turn_does(ada: Mysis) -> N
         assert 'FROM "agents_mysis"' in writing[0]
 
 
-def test_a_result_of_a_deleted_mysis_has_no_place(ada: Mysis) -> None:
+def test_a_result_of_a_mysis_that_is_deleted_meanwhile_has_no_place(
+    ada: Mysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = make_memory(ada, role="tool", pending=True, content="")
-    ada.delete()
+    look = manual._locked
+
+    def deleted_before(mysis_id: int) -> bool:
+        ada.delete()
+        return look(mysis_id)
+
+    monkeypatch.setattr(manual, "_locked", deleted_before)
     manual._end(row.pk, ToolResult("docked", is_error=False))
     assert not Memory.objects.filter(pk=row.pk).exists()
 
