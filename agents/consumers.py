@@ -22,16 +22,14 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from . import events
-from .dashboard import fleet, fragments
+from .dashboard import fleet, fragments, ships, upkeep
 from .dashboard.dirty import Dirty
 from .dashboard.logbook import Chosen, EventsPage
 from .dashboard.one_turn import TurnPage
 from .dashboard.one_turn import find as find_turn
 from .dashboard.outdated import ContextPage
 from .dashboard.pages import FleetPage, LivePage, MysisPage
-from .dashboard.ships import MapPage
 from .dashboard.talk import PENDING
-from .dashboard.upkeep import HealthPage
 from .live import Viewer, ViewerOverflowError, hub, sockets
 from .models import Mysis
 
@@ -229,8 +227,8 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "context": _context,
     "turn": _turn,
     "events": _events,
-    "health": lambda _: HealthPage(),
-    "map": lambda _: MapPage(),
+    "health": lambda _: upkeep.page(),
+    "map": lambda _: ships.page(),
 }
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.utils import timezone
-from django.utils.safestring import SafeString
-
 from . import galaxy
-from .dirty import Dirty
 from .fragments import Fragment, draw
 from .galaxy import Chart
-from .sending import Sent
+from .sending import TimedPage
 from .shared import bucket, shared
 
 
@@ -32,19 +28,6 @@ def parts(now: datetime) -> list[Fragment]:
     return shared.get(("ships", bucket(now)), make)
 
 
-class MapPage:
+def page() -> TimedPage:
     """The galaxy as the ships move."""
-
-    def __init__(self) -> None:
-        self.sent = Sent()
-
-    def snapshot(self, version: int) -> list[SafeString]:
-        """Where they are."""
-        return self._news()
-
-    def changes(self, dirty: Dirty) -> list[SafeString]:
-        """What differs; looked at every ten seconds, whatever happens."""
-        return self._news()
-
-    def _news(self) -> list[SafeString]:
-        return self.sent.news(parts(timezone.now()))
+    return TimedPage(parts)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.utils import timezone
-from django.utils.safestring import SafeString
-
 from . import health, machine
-from .dirty import Dirty
 from .fragments import Fragment, draw
-from .sending import Sent
+from .sending import TimedPage
 from .shared import bucket, shared
 
 PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
@@ -27,22 +23,8 @@ def parts(now: datetime) -> list[Fragment]:
     ]
 
 
-class HealthPage:
+def page() -> TimedPage:
     """The state of the machine as time goes on."""
-
-    def __init__(self) -> None:
-        self.sent = Sent()
-
-    def snapshot(self, version: int) -> list[SafeString]:
-        """All of it."""
-        return self._news()
-
-    def changes(self, dirty: Dirty) -> list[SafeString]:
-        """What differs; looked at every ten seconds, whatever happens."""
-        return self._news()
-
-    def _news(self) -> list[SafeString]:
-        now = timezone.now()
-        return self.sent.news(
-            shared.get(("health page", bucket(now)), lambda: parts(now))
-        )
+    return TimedPage(
+        lambda now: shared.get(("health page", bucket(now)), lambda: parts(now))
+    )

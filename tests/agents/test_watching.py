@@ -136,7 +136,7 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_health_is_looked_at_every_ten_seconds(db: None, moments: list[Any]):
-    page = upkeep.HealthPage()
+    page = upkeep.page()
     first = "".join(page.snapshot(0))
     for name in upkeep.PARTS:
         assert f'id="health-{name}"' in first
