@@ -15,8 +15,8 @@ from django.utils import timezone
 from agents import scheduling
 from agents.game.sessions import pool
 from agents.models import Mysis
+from agents.tools.crossing import cross
 
-from .crossing import step
 from .records import activity
 
 SPREAD_SECONDS = 20.0
@@ -32,7 +32,7 @@ async def admit(mysis_id: int, *, job_id: int, trigger: str) -> bool:
     """
     wait = await pool().admit(mysis_id)
     if wait > 0:
-        await step(put_off, mysis_id, job_id=job_id, trigger=trigger, seconds=wait)
+        await cross(put_off, mysis_id, job_id=job_id, trigger=trigger, seconds=wait)
     return wait <= 0
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from agents.llm.model import complete
 from agents.llm.types import ChatMessage, Completion, Endpoint, ModelError, Tool
+from agents.tools.crossing import cross
 
 from . import answers
 from .calls import Opened
-from .crossing import step
 
 
 async def ask(
@@ -30,7 +30,7 @@ async def ask(
             endpoint, messages=messages, system=system, tools=tools, settings=settings
         )
     except ModelError as error:
-        await step(answers.record_refusal, opened, error, _since(started))
+        await cross(answers.record_refusal, opened, error, _since(started))
         raise
     return answer, _since(started)
 

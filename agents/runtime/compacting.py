@@ -22,6 +22,7 @@ from agents.llm.types import (
     ModelTimeoutError,
     Tool,
 )
+from agents.tools.crossing import cross
 from memory.compactions import Effort, Outdated
 from memory.context.summary_prompt import SummaryRefused, read_summary
 from memory.preview import Prepared as View
@@ -29,7 +30,6 @@ from memory.preview import Prepared as View
 from . import answers, calls, records, summaries
 from .asking import ask
 from .calls import Wish
-from .crossing import step
 from .records import Begun, VoidedError
 from .summaries import Wanted
 
@@ -70,12 +70,12 @@ async def compact(
     budget has no room, and ModelError where the provider is out of order: then the
     turn's own call would fail no less.
     """
-    await step(records.doing, begun, "summarising")
+    await cross(records.doing, begun, "summarising")
     making = Making(
         begun,
         endpoint,
         tools,
-        await step(summaries.wanted, view),
+        await cross(summaries.wanted, view),
         Effort(begun.number, begun.model),
     )
     try:
@@ -89,7 +89,7 @@ async def compact(
         making.failure = str(error) or type(error).__name__
     if not making.done:
         failed = (begun, making.wanted, making.failure, making.effort)
-        await step(summaries.fail, *failed)
+        await cross(summaries.fail, *failed)
     return making.effort.attempts
 
 
@@ -98,7 +98,7 @@ async def _make(making: Making) -> None:
         text = await _attempt(making)
         if text:
             made = (making.begun, making.wanted, text, making.effort)
-            await step(summaries.commit, *made)
+            await cross(summaries.commit, *made)
             making.done = True
             return
 
@@ -135,9 +135,9 @@ async def _fold_less(making: Making) -> None:
     worth a summary, the same request is not made again.
     """
     half = max(1, making.wanted.folded // 2)
-    view = await step(calls.look, making.begun, fold_tokens=half)
+    view = await cross(calls.look, making.begun, fold_tokens=half)
     if view.assembly.summary_wanted:
-        making.wanted = await step(summaries.wanted, view)
+        making.wanted = await cross(summaries.wanted, view)
     else:
         making.hopeless = True
 
@@ -152,7 +152,7 @@ async def _ask(making: Making) -> Completion:
         wanted.limit,
         summary=True,
     )
-    opened = await step(calls.open_summary, making.begun, wish)
+    opened = await cross(calls.open_summary, making.begun, wish)
     answer, latency = await ask(
         making.endpoint,
         opened,
@@ -166,7 +166,7 @@ async def _ask(making: Making) -> Completion:
         cost=answer.cost,
         latency_ms=latency,
     )
-    await step(answers.record_usage, opened, answer, latency)
+    await cross(answers.record_usage, opened, answer, latency)
     return answer
 
 

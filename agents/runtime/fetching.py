@@ -15,12 +15,12 @@ from django.db.models.functions import Coalesce
 
 from agents.models import Turn
 from agents.tools.chain import Toolbox
+from agents.tools.crossing import cross
 from agents.tools.doubts import lose_events
 from agents.tools.types import GameUnreachableError, ToolResult
 from memory.gamestate.parse import parse_text
 from memory.reading import fetches_events
 
-from .crossing import step
 from .records import Begun, going_on
 
 TOOL = "get_notifications"
@@ -36,12 +36,12 @@ async def fetch_events(begun: Begun, toolbox: Toolbox) -> None:
     username = toolbox.username
     if username is None or TOOL not in toolbox.policies:
         return
-    wanted, cut_off = await step(_situation, begun)
+    wanted, cut_off = await cross(_situation, begun)
     if not wanted:
         return
     if cut_off:
         # Its worker died, perhaps with events that the game gave it.
-        await step(lose_events, begun.mysis_id, username)
+        await cross(lose_events, begun.mysis_id, username)
     for _ in range(MOST_FETCHES):
         try:
             result = await toolbox.call(TOOL, _arguments(toolbox))

@@ -20,6 +20,7 @@ from agents.llm.overflow import is_overflow
 from agents.llm.types import Completion, Endpoint, ModelError
 from agents.models import Turn
 from agents.tools.chain import Toolbox, open_toolbox
+from agents.tools.crossing import cross
 from agents.tools.types import GameUnreachableError, ToolResult
 
 from . import answers, calls, fitting, records
@@ -28,7 +29,6 @@ from .answers import PendingCall
 from .asking import ask
 from .calls import Prepared
 from .compacting import compact
-from .crossing import step
 from .fetching import fetch_events
 from .fitting import Fit
 from .pacing import Ending
@@ -69,7 +69,7 @@ class Progress:
 async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
     """Take one turn, if it is due; whatever happens, its end is recorded."""
     async with ThreadSensitiveContext():
-        begun = await step(records.begin, mysis_id, job_id=job_id, trigger=trigger)
+        begun = await cross(records.begin, mysis_id, job_id=job_id, trigger=trigger)
         if begun is None:
             return
         with watch.guard(begun) as guarded:
@@ -94,7 +94,7 @@ async def _take(begun: Begun, guarded: Guarded) -> None:
 
 async def _shielded(begun: Begun, ending: Ending, progress: Progress) -> None:
     # A worker that is told to end must not leave the turn open.
-    work = step(endings.finish, begun, ending, progress.seen, progress.tried)
+    work = cross(endings.finish, begun, ending, progress.seen, progress.tried)
     await asyncio.shield(asyncio.ensure_future(work))
 
 
@@ -106,7 +106,7 @@ def _cut_short(guarded: Guarded) -> Ending:
 async def _play(begun: Begun, progress: Progress) -> Ending:
     endpoint = await ready(begun.model)
     toolbox = await open_toolbox(begun.mysis_id)
-    await step(remember_tools, toolbox.specs)
+    await cross(remember_tools, toolbox.specs)
     await fetch_events(begun, toolbox)
     await verify(begun, toolbox)
     for _ in range(begun.max_iterations):
@@ -132,10 +132,10 @@ async def _call(
         if progress.fit is not None or not is_overflow(error):
             raise
         estimated = prepared.estimated
-        progress.fit = await step(fitting.fit, endpoint, error, estimated)
+        progress.fit = await cross(fitting.fit, endpoint, error, estimated)
         return await _call(begun, endpoint, toolbox, progress)
     if progress.fit is not None and progress.fit.guess:
-        await step(fitting.remember, begun, progress.fit)
+        await cross(fitting.remember, begun, progress.fit)
     progress.silence = silence(answer, acted=progress.acted)
     return pending
 
@@ -145,14 +145,14 @@ async def _prepare(
 ) -> Prepared:
     """What the next call is sent, kept; raises WindowError where nothing fits."""
     within = progress.fit.tokens if progress.fit else 0
-    view = await step(calls.look, begun, within=within)
+    view = await cross(calls.look, begun, within=within)
     if view.assembly.summary_wanted and not progress.compacted:
         # Once a turn: whatever comes of it, the call is made then (I24, L12).
         progress.compacted = True
         made = await compact(begun, endpoint, toolbox.specs, view)
-        view = await step(calls.look, begun, summary_calls=made, within=within)
+        view = await cross(calls.look, begun, summary_calls=made, within=within)
     progress.calls += 1
-    prepared = await step(calls.keep, begun, progress.calls, endpoint, view)
+    prepared = await cross(calls.keep, begun, progress.calls, endpoint, view)
     progress.seen = max(progress.seen, prepared.seen)
     if not prepared.assembly.messages:
         if progress.fit is not None:
@@ -173,7 +173,7 @@ async def _ask(
         tools=toolbox.specs,
         settings=begun.model_settings,
     )
-    pending = await step(answers.record_answer, begun, prepared, answer, latency)
+    pending = await cross(answers.record_answer, begun, prepared, answer, latency)
     return answer, pending
 
 
@@ -182,13 +182,13 @@ async def _run_tools(
 ) -> None:
     for place, call in enumerate(pending):
         if place:
-            await step(records.doing, begun, f"calling {call.name}")
+            await cross(records.doing, begun, f"calling {call.name}")
         try:
             result = await toolbox.call(call.name, call.arguments)
         except GameUnreachableError:
-            await step(_not_executed, begun, pending[place:])
+            await cross(_not_executed, begun, pending[place:])
             raise
-        await step(answers.record_result, begun, call, result)
+        await cross(answers.record_result, begun, call, result)
         progress.acted = progress.acted or not result.is_error
         progress.tried.append(_tried(toolbox, call, result))
         if result.resolve_tick is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from django.db import transaction
 
 from agents.tools.chain import Toolbox
+from agents.tools.crossing import cross
 from agents.tools.types import GameUnreachableError
 from memory.context.tokens import estimate
 from memory.gamestate.parse import clean_text
 from memory.models import Memory
 
-from .crossing import step
 from .records import INTERRUPTED, Begun, current
 
 
@@ -27,7 +27,7 @@ async def verify(begun: Begun, toolbox: Toolbox) -> None:
         except GameUnreachableError:
             return
         if words:
-            await step(_tell, begun, unknown.memory_id, words)
+            await cross(_tell, begun, unknown.memory_id, words)
 
 
 @transaction.atomic

@@ -11,8 +11,8 @@ from channels.db import database_sync_to_async
 from agents import actions
 from agents.models import Mysis
 from agents.runtime import records
-from agents.runtime.crossing import step
 from agents.runtime.stopping import StopWatch
+from agents.tools.crossing import cross
 
 FAR = 20.0
 
@@ -24,10 +24,10 @@ async def test_the_look_waits_for_no_turns_database_work(ada: Mysis):
 
     async def turn() -> bool:
         async with ThreadSensitiveContext():
-            begun = await step(records.begin, ada.pk, job_id=ada.next_job, trigger="")
+            begun = await cross(records.begin, ada.pk, job_id=ada.next_job, trigger="")
             assert begun is not None
             with watch.guard(begun) as guarded:
-                working = asyncio.ensure_future(step(busy.wait, FAR * 2))
+                working = asyncio.ensure_future(cross(busy.wait, FAR * 2))
                 await step_elsewhere()
                 try:
                     await asyncio.wait_for(asyncio.shield(working), FAR)
