@@ -12,10 +12,10 @@ from procrastinate.contrib.django import app
 
 from .runtime import recovery, turn
 from .runtime.admission import admit
-from .runtime.crossing import step
 from .runtime.underway import underway
 from .scheduling import TURN_QUEUE, TURN_TASK
 from .tools.ageing import announce
+from .tools.crossing import cross
 
 
 @app.task(name=TURN_TASK, queue=TURN_QUEUE, pass_context=True)
@@ -27,7 +27,7 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
         return
     with underway.job(job_id, context.job.worker_id):
         async with ThreadSensitiveContext():
-            await step(announce, mysis_id)
+            await cross(announce, mysis_id)
             if await admit(mysis_id, job_id=job_id, trigger=trigger):
                 await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
@@ -50,4 +50,4 @@ async def reconcile(timestamp: int) -> None:
 async def watch_ages(timestamp: int) -> None:
     """Say what has grown old while nobody took a turn."""
     async with ThreadSensitiveContext():
-        await step(announce)
+        await cross(announce)
