@@ -12,9 +12,9 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 from ninja.security import HttpBearer
 
-import agents.api
-import memory.api
 from agents.actions import ActionError
+from agents.api import routers as fleet_routers
+from memory.api import routers as memory_routers
 from memory.api.fields import ErrorOut
 from memory.problems import Problem
 
@@ -125,5 +125,5 @@ def mount(routers: list[Router]) -> None:
         api.add_router("", router)
 
 
-mount(agents.api.routers)
-mount(memory.api.routers)
+mount(fleet_routers)
+mount(memory_routers)
