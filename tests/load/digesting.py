@@ -80,7 +80,7 @@ def told_before(username: str, number: int) -> None:
 
 def tell(username: str, number: int) -> None:
     """An answer of get_notifications with so many new events."""
-    from memory import state
+    from memory import digest
     from memory.gamestate.extract import read_result
 
     now = timezone.now() + timedelta(seconds=1)
@@ -97,7 +97,7 @@ def tell(username: str, number: int) -> None:
             }
         )
     answer = {"notifications": items, "current_tick": 100}
-    state.merge(username=username, result=read_result(answer))
+    digest.merge(username=username, result=read_result(answer))
 
 
 if __name__ == "__main__":

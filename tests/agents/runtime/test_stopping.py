@@ -24,7 +24,9 @@ async def test_the_look_waits_for_no_turns_database_work(ada: Mysis):
 
     async def turn() -> bool:
         async with ThreadSensitiveContext():
-            begun = await cross(records.begin, ada.pk, job_id=ada.next_job, trigger="")
+            begun = await cross(
+                records.begin, ada.pk, job_id=ada.next_job or 0, trigger=""
+            )
             assert begun is not None
             with watch.guard(begun) as guarded:
                 working = asyncio.ensure_future(cross(busy.wait, FAR * 2))
