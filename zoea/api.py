@@ -15,7 +15,6 @@ from ninja.security import HttpBearer
 from agents.actions import ActionError
 from agents.api import routers as fleet_routers
 from memory.api import routers as memory_routers
-from memory.api.fields import ErrorOut
 from memory.problems import Problem
 
 from . import openapi
@@ -62,7 +61,6 @@ class Api(NinjaAPI):
         document = super().get_openapi_schema(
             path_prefix=path_prefix, path_params=path_params
         )
-        document["components"]["schemas"]["ErrorOut"] = ErrorOut.model_json_schema()
         openapi.complete(document)
         return document
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
+from pydantic import Field
 
 from agents.models import Account
 from memory.api.pages import Page, Rows, Window, page_of
@@ -17,10 +18,10 @@ class AccountOut(Schema):
     """A game account; ``assigned_to`` is the name of the Mysis that owns it."""
 
     id: int
-    username: str
-    empire: str
-    player_id: str
-    assigned_to: str | None
+    username: str = Field(examples=["VoidWanderer"])
+    empire: str = Field(examples=["solarian"])
+    player_id: str = Field(examples=["p_81"])
+    assigned_to: str | None = Field(examples=["Ada"])
     created_at: datetime
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.db.models import Min
 from django.http import HttpRequest
@@ -13,7 +13,7 @@ from pydantic import Field
 from agents import actions, search
 from agents.models import Broadcast
 from agents.search import BroadcastHit
-from memory.api.fields import MAX_ID, Body, Text
+from memory.api.fields import MAX_ID, Body, Text, example
 from memory.api.pages import Page, Rows, Window, page_of
 from memory.api.search import HitOut, Question, page_of_hits, words
 from memory.models import Memory, Origin, Role
@@ -27,10 +27,10 @@ class BroadcastOut(Schema):
     """One message to the fleet; ``mysis`` is the number of one that sent it."""
 
     id: int
-    text: str
-    sender: str
-    mysis: int | None
-    recipients: int
+    text: str = Field(examples=["All to Sol."])
+    sender: str = Field(examples=["operator:grace"])
+    mysis: int | None = Field(examples=[None])
+    recipients: int = Field(examples=[5])
     created_at: datetime
 
     @staticmethod
@@ -47,6 +47,8 @@ class BroadcastOut(Schema):
 class BroadcastIn(Body):
     """A message to every idle and running Mysis."""
 
+    model_config = example(text="All to Sol.")
+
     text: Text
 
 
@@ -55,7 +57,12 @@ class BroadcastQuestion(Question):
 
     before: Annotated[
         int | None,
-        Field(ge=-MAX_ID, le=MAX_ID, description="A memory id, or `next`."),
+        Field(
+            ge=-MAX_ID,
+            le=MAX_ID,
+            description="A memory id, or `next`.",
+            examples=[1234],
+        ),
     ] = None
 
 
@@ -63,7 +70,9 @@ class BroadcastHitOut(HitOut):
     """As other hits; the memory is the first delivery, if there was any."""
 
     memory_id: int | None  # type: ignore[assignment]
-    mysis: int | None  # type: ignore[assignment]
+    mysis: int | None = Field(examples=[None])  # type: ignore[assignment]
+    role: Literal["user"]
+    origin: Literal["broadcast"]
 
 
 @router.get("/broadcasts", response=Page[BroadcastOut])

@@ -14,7 +14,7 @@ from pydantic import Field
 from agents import actions
 from agents.budgets import Standing, all_standings, warnings_of
 from agents.models import Budget
-from memory.api.fields import MAX_ID, Body, Name, Whole
+from memory.api.fields import FROM_JSON, MAX_ID, Body, Name, example
 from memory.api.pages import Page, Window, page_of
 from memory.api.policies import find_policy
 from memory.owners import find_owner
@@ -26,13 +26,16 @@ router = Router(tags=["budgets"])
 
 Scope = Literal["fleet", "each", "mysis", "group", "policy", "provider"]
 Period = Literal["day", "total"]
+BudgetReference = Annotated[
+    str, Field(description="Number or name.", examples=["a dollar a day"])
+]
 
 
 class Amounts(Schema):
     """Tokens of requests and answers, and US dollars."""
 
-    tokens: int
-    cost: float
+    tokens: int = Field(examples=[120000])
+    cost: float = Field(examples=[0.21])
 
 
 class BudgetOut(Schema):
@@ -43,34 +46,38 @@ class BudgetOut(Schema):
     """
 
     id: int
-    name: str
-    scope: str
-    target: str | None
-    period: str
-    tokens: int | None
-    cost: float | None
+    name: str = Field(examples=["a dollar a day"])
+    scope: str = Field(examples=["fleet"])
+    target: str | None = Field(examples=[None])
+    period: str = Field(examples=["day"])
+    tokens: int | None = Field(examples=[None])
+    cost: float | None = Field(examples=[1.0])
     spent: Amounts | None
 
 
 class BudgetRead(BudgetOut):
     """A limit with what it misses: models without a known price count as $0."""
 
-    warning: str | None
+    warning: str | None = Field(examples=[None])
 
 
 class BudgetChange(Body):
     """What may change; null takes a limit away. At least one must stay."""
 
+    model_config = example(cost=2.5)
+
     name: Name | None = None
     scope: Scope | None = None
     target: Annotated[str, Field(max_length=100)] | None = None
     period: Period | None = None
-    tokens: Annotated[Whole, Field(ge=0, le=MAX_ID)] | None = None
+    tokens: Annotated[int, Field(ge=0, le=MAX_ID), FROM_JSON] | None = None
     cost: Annotated[float, Field(ge=0, le=10_000_000)] | None = None
 
 
 class BudgetIn(BudgetChange):
     """A new budget."""
+
+    model_config = example(name="a dollar a day", scope="fleet", period="day", cost=1.0)
 
     name: Name
     scope: Scope
@@ -90,21 +97,21 @@ def create_budget(request: HttpRequest, body: BudgetIn) -> Status[dict[str, Any]
 
 
 @router.get("/budgets/{reference}", response=BudgetRead)
-def read_budget(request: HttpRequest, reference: str) -> dict[str, Any]:
+def read_budget(request: HttpRequest, reference: BudgetReference) -> dict[str, Any]:
     """One budget, by number or name."""
     return _told(_budget(reference))
 
 
 @router.patch("/budgets/{reference}", response=BudgetRead)
 def update_budget(
-    request: HttpRequest, reference: str, body: BudgetChange
+    request: HttpRequest, reference: BudgetReference, body: BudgetChange
 ) -> dict[str, Any]:
     """Change what is given; Myses that are held look again at once."""
     return _changed(_budget(reference), body)
 
 
 @router.delete("/budgets/{reference}", response={204: None})
-def delete_budget(request: HttpRequest, reference: str) -> Status[None]:
+def delete_budget(request: HttpRequest, reference: BudgetReference) -> Status[None]:
     """Remove a budget; nobody is held by it any more."""
     actions.delete_budget(budget=_budget(reference))
     return Status(204, None)

@@ -11,6 +11,8 @@ from pydantic import Field
 
 from agents.context import preview
 from agents.models import ModelCall, Mysis
+from memory.api.assembly import LEDGER, STATS, VIEW, Assembled, SourceOut
+from memory.api.fields import MysisReference
 from memory.context.documents import result_document
 from memory.context.types import Budget
 from memory.owners import number_of
@@ -18,26 +20,54 @@ from memory.problems import Problem, invalid, missing
 from memory.shown import show
 
 from . import lookup
+from .turns import TurnId
 
 router = Router(tags=["context"])
 
 Document = dict[str, Any]
+CallNumber = Annotated[str, Field(description="From 1.", examples=["1"])]
+HASH = "3f2a" * 16
 
 
 class Variant(Schema):
     """What to assemble otherwise than the policy of the Mysis says."""
 
-    strategy: Annotated[str | None, Field(max_length=100)] = None
+    strategy: Annotated[str | None, Field(max_length=100, examples=["window"])] = None
     budget: Annotated[
         str | None,
-        Field(description='Tokens, or {"tokens": 128000, "reserve": 8000}.'),
+        Field(
+            description='Tokens, or {"tokens": 128000, "reserve": 8000}.',
+            examples=['{"tokens": 16000, "reserve": 2000}'],
+        ),
     ] = None
-    options: Annotated[str | None, Field(description="A JSON object.")] = None
+    options: Annotated[
+        str | None, Field(description="A JSON object.", examples=['{"window": 12}'])
+    ] = None
 
 
-@router.get("/myses/{reference}/context", response=Document)
+class ContextPreview(Assembled):
+    """What the next call would be sent."""
+
+    hash: str = Field(examples=[HASH])
+    sent: bool
+
+
+class SentContext(Schema):
+    """What a call was sent; ``intact`` tells whether the hash still agrees."""
+
+    messages: list[dict[str, Any]] = Field(examples=[VIEW])
+    system: str | None = Field(examples=[None])
+    sources: list[SourceOut] = Field(examples=[[None, 3]])
+    ledger: list[dict[str, Any]] = Field(examples=[LEDGER])
+    stats: dict[str, Any] = Field(examples=[STATS])
+    hash: str = Field(examples=[HASH])
+    sent: bool = Field(examples=[True])
+    intact: bool = Field(examples=[True])
+
+
+@router.get("/myses/{reference}/context", response=ContextPreview, exclude_unset=True)
 def preview_context(
-    request: HttpRequest, reference: str, wanted: Query[Variant]
+    request: HttpRequest, reference: MysisReference, wanted: Query[Variant]
 ) -> Document:
     """What the next call would be sent, message by message; writes nothing."""
     return preview_of(lookup.mysis_of(reference), wanted)
@@ -97,8 +127,8 @@ def _json(field: str, text: str) -> Any:
         raise invalid(field, "is not JSON.") from error
 
 
-@router.get("/turns/{turn_id}/calls/{number}/context", response=Document)
-def past_context(request: HttpRequest, turn_id: str, number: str) -> Document:
+@router.get("/turns/{turn_id}/calls/{number}/context", response=SentContext)
+def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> Document:
     """Exactly what one call of a turn was sent; calls count from 1."""
     turn, count = number_of(turn_id), number_of(number)
     if turn is None or count is None:

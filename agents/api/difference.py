@@ -10,31 +10,87 @@ from pydantic import Field
 
 from agents.context import preview
 from agents.models import Mysis
+from memory.api.assembly import REASON, STATS, VIEW
+from memory.api.fields import MysisReference
 from memory.difference import Pair, Side, difference
 from memory.preview import Prepared
 
 from . import lookup
-from .context import budget_of
+from .context import HASH, budget_of
 
 router = Router(tags=["context"])
-
-Strategy = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class Compared(Schema):
     """The two strategies, each with its default options unless it is the policy's."""
 
-    a: Strategy
-    b: Strategy
+    a: str = Field(min_length=1, max_length=100, examples=["window"])
+    b: str = Field(min_length=1, max_length=100, examples=["tiered"])
     budget: Annotated[
         str | None,
-        Field(description='Tokens, or {"tokens": 128000, "reserve": 8000}; for both.'),
+        Field(
+            description='Tokens, or {"tokens": 128000, "reserve": 8000}; for both.',
+            examples=['{"tokens": 16000, "reserve": 2000}'],
+        ),
     ] = None
 
 
-@router.get("/myses/{reference}/context/diff", response=dict[str, Any])
+class DiffHead(Schema):
+    """What became of the whole under one strategy."""
+
+    strategy: str = Field(examples=["window"])
+    status: str = Field(examples=["reduced"])
+    reason: str = Field(examples=[REASON])
+    hash: str = Field(examples=[HASH])
+    stats: dict[str, Any] = Field(examples=[STATS])
+
+
+class DiffSide(Schema):
+    """A message under one strategy; ``message`` null where it is not sent."""
+
+    disposition: str | None = Field(examples=["kept"])
+    by: int | str | None = Field(examples=[None])
+    reason: str | None = Field(examples=["Sent as stored."])
+    tokens_in: int | None = Field(examples=[3])
+    tokens_out: int | None = Field(examples=[3])
+    handle: str | None = Field(examples=[None])
+    position: int | None = Field(examples=[1])
+    message: dict[str, Any] | None = Field(examples=[VIEW[1]])
+
+
+class DiffPair(Schema):
+    """A message under both: a stored one, or (``id`` null) one of a ``kind``."""
+
+    id: int | None = Field(examples=[3])
+    role: str | None = Field(examples=["user"])
+    kind: str | None = Field(examples=[None])
+    same: bool = Field(examples=[True])
+    a: DiffSide | None
+    b: DiffSide | None
+
+    @staticmethod
+    def resolve_a(pair: Pair) -> dict[str, Any] | None:
+        """Null where the strategy did not even consider it."""
+        return _side(pair.a)
+
+    @staticmethod
+    def resolve_b(pair: Pair) -> dict[str, Any] | None:
+        """As ``a``."""
+        return _side(pair.b)
+
+
+class ContextDiff(Schema):
+    """Two strategies, message by message."""
+
+    a: DiffHead
+    b: DiffHead
+    differing: int = Field(examples=[0])
+    messages: list[DiffPair]
+
+
+@router.get("/myses/{reference}/context/diff", response=ContextDiff)
 def compare(
-    request: HttpRequest, reference: str, wanted: Query[Compared]
+    request: HttpRequest, reference: MysisReference, wanted: Query[Compared]
 ) -> dict[str, Any]:
     """What the next call would be sent under either, message by message.
 
@@ -50,7 +106,7 @@ def compare(
         "a": _head(a),
         "b": _head(b),
         "differing": sum(not pair.same for pair in pairs),
-        "messages": [_pair(pair) for pair in pairs],
+        "messages": pairs,
     }
 
 
@@ -69,29 +125,8 @@ def _head(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
-    return {
-        "id": pair.id,
-        "role": pair.role,
-        "kind": pair.kind,
-        "same": pair.same,
-        "a": _side(pair.a),
-        "b": _side(pair.b),
-    }
-
-
 def _side(side: Side) -> dict[str, Any] | None:
-    """One side; null where the strategy did not even consider it."""
     if side.line is None and side.message is None:
         return None
-    line = side.line
-    return {
-        "disposition": line.disposition if line else None,
-        "by": line.by if line else None,
-        "reason": line.reason if line else None,
-        "tokens_in": line.tokens_in if line else None,
-        "tokens_out": line.tokens_out if line else None,
-        "handle": line.handle if line else None,
-        "position": side.position,
-        "message": side.message,
-    }
+    told = {name: getattr(side.line, name, None) for name in DiffSide.model_fields}
+    return told | {"position": side.position, "message": side.message}

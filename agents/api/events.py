@@ -21,20 +21,29 @@ router = Router(tags=["events"])
 class EventOut(Schema):
     """One event; ``mysis`` is a number, or null."""
 
-    id: int
-    kind: str
-    at: str
+    id: int = Field(examples=[812])
+    kind: str = Field(examples=["turn.finished"])
+    at: str = Field(examples=["2026-02-05T00:00:09.120Z"])
     mysis: int | None
-    data: dict[str, Any]
+    data: dict[str, Any] = Field(examples=[{"turn": 17, "outcome": "done"}])
 
 
 class EventFilter(Window):
     """What of the log is wanted."""
 
     after: Annotated[After | None, Field(description="An event id.")] = None
-    kind: Annotated[str | None, Field(description="Kinds, with commas between.")] = None
+    kind: Annotated[
+        str | None,
+        Field(
+            description="Kinds, with commas between.", examples=["turn.finished,error"]
+        ),
+    ] = None
     mysis: Annotated[
-        str | None, Field(description="Number or name; of a deleted one the number.")
+        str | None,
+        Field(
+            description="Number or name; of a deleted one the number.",
+            examples=["Ada"],
+        ),
     ] = None
 
 

@@ -11,6 +11,7 @@ from django.db.models import Count, Sum
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router, Schema
+from pydantic import Field
 
 from agents import usage
 from agents.budgets import all_standings
@@ -46,9 +47,9 @@ SELECT count(*), count(*) FILTER (WHERE body = before) FROM (
 class Redundant(Schema):
     """get_* calls of the last hour, and how many brought nothing new."""
 
-    calls: int
-    redundant: int
-    rate: float
+    calls: int = Field(examples=[100])
+    redundant: int = Field(examples=[4])
+    rate: float = Field(examples=[0.04])
 
 
 class FleetOut(Schema):
@@ -59,19 +60,32 @@ class FleetOut(Schema):
     nowhere.
     """
 
-    counts: dict[str, int]
-    total: int
-    tick: int | None
+    counts: dict[str, int] = Field(
+        examples=[{"idle": 1, "running": 5, "stopped": 0, "errored": 0}]
+    )
+    total: int = Field(examples=[6])
+    tick: int | None = Field(examples=[1042])
     tokens: Tokens
-    cost: float
-    turns: int
+    cost: float = Field(examples=[0.21])
+    turns: int = Field(examples=[120])
     today: UsageOut
-    held: int
-    stuck: int
+    held: int = Field(examples=[0])
+    stuck: int = Field(examples=[0])
     budgets: list[BudgetOut]
-    staleness: dict[str, int]
+    staleness: dict[str, int] = Field(
+        examples=[
+            {
+                "fresh": 20,
+                "ageing": 4,
+                "stale": 1,
+                "invalidated": 2,
+                "merged": 3,
+                "unknown": 0,
+            }
+        ]
+    )
     redundant_gets: Redundant
-    redundant_get_rate: float
+    redundant_get_rate: float = Field(examples=[0.04])
 
 
 @router.get("/fleet", response=FleetOut)

@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
+from pydantic import Field
 
 from agents import deliveries
+from memory.api.fields import MysisReference
 from memory.api.pages import Page, Window, page_of
 from memory.models import Memory
 
@@ -26,10 +28,10 @@ class DeliveryOut(Schema):
     yet, and for messages from before deliveries were kept.
     """
 
-    state: Literal["queued", "shown", "left_out", "done"]
-    turn: int | None
-    number: int | None
-    call: int | None
+    state: Literal["queued", "shown", "left_out", "done"] = Field(examples=["done"])
+    turn: int | None = Field(examples=[17])
+    number: int | None = Field(examples=[4])
+    call: int | None = Field(examples=[1])
     shown_at: datetime | None
     done_at: datetime | None
 
@@ -38,16 +40,16 @@ class ToldOut(Schema):
     """A message of a human, of another Mysis, or of a broadcast."""
 
     id: int
-    origin: str
-    sender: str
-    content: str
+    origin: str = Field(examples=["human"])
+    sender: str = Field(examples=["operator:grace"])
+    content: str = Field(examples=["Sell what you have."])
     created_at: datetime
     delivery: DeliveryOut
 
 
 @router.get("/myses/{reference}/messages", response=Page[ToldOut])
 def list_messages(
-    request: HttpRequest, reference: str, window: Query[Window]
+    request: HttpRequest, reference: MysisReference, window: Query[Window]
 ) -> dict[str, Any]:
     """Messages and broadcasts to a Mysis, oldest first, with their delivery."""
     mysis = lookup.mysis_of(reference)

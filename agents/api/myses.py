@@ -15,7 +15,7 @@ from agents import actions, usage
 from agents.budgets import standings
 from agents.models import Mysis, Prompt
 from agents.summarizing import SUMMARY_PROMPT_NAME
-from memory.api.fields import Body, Name, Text, Whole
+from memory.api.fields import FROM_JSON, Body, MysisReference, Name, Text, example
 from memory.api.memories import MemoryOut
 from memory.api.pages import Page, Rows, Window, page_of
 from memory.models import ContextPolicy, Memory
@@ -30,23 +30,23 @@ router = Router(tags=["myses"])
 
 #: What a new Mysis is given by a second action, in the same transaction.
 AFTERWARDS = ("messaging", "group")
-MaxIterations = Annotated[Whole, Field(ge=1, le=1000)]
+MaxIterations = Annotated[int, Field(ge=1, le=1000), FROM_JSON]
 
 
 class MysisOut(Schema):
     """One agent. ``policy``, ``prompt`` and ``account`` are names, or null."""
 
     id: int
-    name: str
-    state: str
-    model: str
-    policy: str | None
-    prompt: str | None
-    account: str | None
-    activity: str
-    tick: int | None
-    last_error: str | None
-    nudges: int
+    name: str = Field(examples=["Ada"])
+    state: str = Field(examples=["running"])
+    model: str = Field(examples=["openai:gpt-5-nano"])
+    policy: str | None = Field(examples=["tight"])
+    prompt: str | None = Field(examples=["captain"])
+    account: str | None = Field(examples=["VoidWanderer"])
+    activity: str = Field(examples=["travelling"])
+    tick: int | None = Field(examples=[1042])
+    last_error: str | None = Field(examples=[None])
+    nudges: int = Field(examples=[0])
     created_at: datetime
 
     @staticmethod
@@ -84,12 +84,12 @@ class MysisDetail(MysisOut):
     nowhere; null where it is not so.
     """
 
-    group: str
-    pins: list[str]
-    max_iterations: int
+    group: str = Field(examples=["miners"])
+    pins: list[str] = Field(examples=[["Never attack."]])
+    max_iterations: int = Field(examples=[10])
     messaging: bool
-    hold: str | None
-    stuck: str | None
+    hold: str | None = Field(examples=[None])
+    stuck: str | None = Field(examples=[None])
     usage: MysisUsage
     budgets: list[BudgetOut]
 
@@ -124,6 +124,8 @@ class MysisDetail(MysisOut):
 class MysisChange(Body):
     """What may change; ``policy`` and ``prompt`` are names, null for none."""
 
+    model_config = example(policy="tight", messaging=True)
+
     name: Name | None = None
     model: Annotated[str, Field(min_length=1, max_length=300)] | None = None
     policy: str | None = None
@@ -141,12 +143,22 @@ class MysisChange(Body):
 class MysisIn(MysisChange):
     """A new Mysis."""
 
+    model_config = example(
+        name="Nova",
+        model="openai:gpt-5-nano",
+        prompt="captain",
+        pins=["Never attack."],
+        max_iterations=10,
+    )
+
     name: Name
     model: Annotated[str, Field(min_length=1, max_length=300)]
 
 
 class MessageIn(Body):
     """A message of the operator."""
+
+    model_config = example(text="Sell what you have.")
 
     text: Text
 
@@ -176,39 +188,43 @@ def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
 
 
 @router.get("/myses/{reference}", response=MysisDetail)
-def read_mysis(request: HttpRequest, reference: str) -> Mysis:
+def read_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """One Mysis, by number or name."""
     return lookup.mysis_of(reference)
 
 
 @router.patch("/myses/{reference}", response=MysisOut)
-def update_mysis(request: HttpRequest, reference: str, body: MysisChange) -> Mysis:
+def update_mysis(
+    request: HttpRequest, reference: MysisReference, body: MysisChange
+) -> Mysis:
     """Change what is given; it counts from the next call on."""
     mysis = lookup.mysis_of(reference)
     return actions.update_mysis(mysis=mysis, by=lookup.by(request), **changes_of(body))
 
 
 @router.delete("/myses/{reference}", response={204: None})
-def delete_mysis(request: HttpRequest, reference: str) -> Status[None]:
+def delete_mysis(request: HttpRequest, reference: MysisReference) -> Status[None]:
     """Delete a Mysis with its history; its game account becomes free."""
     actions.delete_mysis(mysis=lookup.mysis_of(reference), by=lookup.by(request))
     return Status(204, None)
 
 
 @router.post("/myses/{reference}/start", response=MysisOut)
-def start_mysis(request: HttpRequest, reference: str) -> Mysis:
+def start_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """Start one that is idle, stopped or errored; 409 while it runs."""
     return actions.start_mysis(mysis=lookup.mysis_of(reference), by=lookup.by(request))
 
 
 @router.post("/myses/{reference}/stop", response=MysisOut)
-def stop_mysis(request: HttpRequest, reference: str) -> Mysis:
+def stop_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """Stop; aborts the call in flight. Twice is as good as once."""
     return actions.stop_mysis(mysis=lookup.mysis_of(reference), by=lookup.by(request))
 
 
 @router.post("/myses/{reference}/message", response=MemoryOut)
-def send_message(request: HttpRequest, reference: str, body: MessageIn) -> Memory:
+def send_message(
+    request: HttpRequest, reference: MysisReference, body: MessageIn
+) -> Memory:
     """Tell it something; wakes an idle one, 409 for a stopped or errored one."""
     return actions.send_message(
         mysis=lookup.mysis_of(reference), text=body.text, by=lookup.by(request)

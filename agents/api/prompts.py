@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agents import actions
 from agents.models import Prompt, PromptVersion
-from memory.api.fields import Body, Name, Text, Whole
+from memory.api.fields import FROM_JSON, Body, Name, Text, example
 from memory.api.pages import Page, Rows, Window, page_of
 from memory.api.policies import refusal
 
@@ -21,15 +21,20 @@ from . import lookup
 
 router = Router(tags=["prompts"])
 
+TEXT = "You fly a ship in the game SpaceMolt."
+PromptReference = Annotated[
+    str, Field(description="Number or name.", examples=["captain"])
+]
+
 
 class VersionOut(Schema):
     """One edit of a prompt."""
 
-    id: int
-    number: int
-    text: str
-    author: str
-    note: str
+    id: int = Field(examples=[9])
+    number: int = Field(examples=[3])
+    text: str = Field(examples=[TEXT])
+    author: str = Field(examples=["operator:grace"])
+    note: str = Field(examples=["shorter"])
     created_at: datetime
 
 
@@ -37,9 +42,9 @@ class PromptOut(Schema):
     """A prompt with its current text."""
 
     id: int
-    name: str
-    version: int | None
-    text: str
+    name: str = Field(examples=["captain"])
+    version: int | None = Field(examples=[3])
+    text: str = Field(examples=[TEXT])
     created_at: datetime
 
     @staticmethod
@@ -56,6 +61,8 @@ class PromptOut(Schema):
 class VersionIn(Body):
     """A new version."""
 
+    model_config = example(text="You trade, and never at a loss.", note="safer")
+
     text: Text
     note: Annotated[str, Field(max_length=300)] = ""
 
@@ -63,13 +70,17 @@ class VersionIn(Body):
 class PromptIn(VersionIn):
     """A new prompt with its first version."""
 
+    model_config = example(name="trader", text="You trade.", note="first try")
+
     name: Name
 
 
 class RollbackIn(Body):
     """Which version becomes current again."""
 
-    number: Annotated[Whole, Field(ge=1, le=2**31 - 1)]
+    model_config = example(number=1)
+
+    number: Annotated[int, Field(ge=1, le=2**31 - 1), FROM_JSON]
 
 
 def prompt_of(reference: str) -> Prompt:
@@ -103,20 +114,22 @@ def make(body: PromptIn, by: str) -> Prompt:
 
 
 @router.get("/prompts/{reference}", response=PromptOut)
-def read_prompt(request: HttpRequest, reference: str) -> Prompt:
+def read_prompt(request: HttpRequest, reference: PromptReference) -> Prompt:
     """One prompt, by number or name."""
     return prompt_of(reference)
 
 
 @router.get("/prompts/{reference}/versions", response=Page[VersionOut])
-def list_versions(request: HttpRequest, reference: str, window: Query[Window]) -> Rows:
+def list_versions(
+    request: HttpRequest, reference: PromptReference, window: Query[Window]
+) -> Rows:
     """All versions of a prompt, oldest first."""
     return page_of(PromptVersion.objects.filter(prompt=prompt_of(reference)), window)
 
 
 @router.post("/prompts/{reference}/versions", response={201: VersionOut})
 def create_version(
-    request: HttpRequest, reference: str, body: VersionIn
+    request: HttpRequest, reference: PromptReference, body: VersionIn
 ) -> Status[PromptVersion]:
     """Add a version; the next call of every Mysis with this prompt is sent it."""
     version = actions.save_prompt(
@@ -129,7 +142,9 @@ def create_version(
 
 
 @router.post("/prompts/{reference}/rollback", response=VersionOut)
-def rollback(request: HttpRequest, reference: str, body: RollbackIn) -> PromptVersion:
+def rollback(
+    request: HttpRequest, reference: PromptReference, body: RollbackIn
+) -> PromptVersion:
     """Make an old version current again, as a new version."""
     return actions.rollback_prompt(
         prompt=prompt_of(reference), number=body.number, by=lookup.by(request)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agents.llm.endpoints import goes_to
 from agents.models import Provider
-from memory.api.fields import Body, Name, Whole
+from memory.api.fields import FROM_JSON, Body, Name, example
 from memory.api.pages import Page, Rows, Window, page_of
 from memory.api.policies import refusal
 from memory.problems import invalid
@@ -22,16 +22,19 @@ from . import lookup
 router = Router(tags=["providers"])
 
 Kind = Literal["openai", "anthropic", "ollama", "pilot"]
+ProviderReference = Annotated[
+    str, Field(description="Number or name.", examples=["local"])
+]
 
 
 class ProviderOut(Schema):
     """An endpoint; ``window`` is null where the endpoint is asked for it."""
 
-    name: str
-    kind: str
-    base_url: str
-    default_model: str
-    window: int | None
+    name: str = Field(examples=["local"])
+    kind: str = Field(examples=["ollama"])
+    base_url: str = Field(examples=["http://127.0.0.1:11434"])
+    default_model: str = Field(examples=["qwen3"])
+    window: int | None = Field(examples=[32768])
     has_key: bool
 
     @staticmethod
@@ -43,16 +46,25 @@ class ProviderOut(Schema):
 class ProviderChange(Body):
     """What may change; an empty ``api_key`` removes the key."""
 
+    model_config = example(window=32768, api_key="sk-...")
+
     name: Name | None = None
     kind: Kind | None = None
     base_url: Annotated[str, Field(max_length=500)] | None = None
     default_model: Annotated[str, Field(max_length=200)] | None = None
-    window: Annotated[Whole, Field(ge=1, le=2**31 - 1)] | None = None
+    window: Annotated[int, Field(ge=1, le=2**31 - 1), FROM_JSON] | None = None
     api_key: Annotated[str, Field(max_length=4000)] | None = None
 
 
 class ProviderIn(ProviderChange):
     """A new endpoint."""
+
+    model_config = example(
+        name="local",
+        kind="ollama",
+        base_url="http://127.0.0.1:11434",
+        default_model="qwen3",
+    )
 
     name: Name
     kind: Kind
@@ -71,14 +83,14 @@ def create_provider(request: HttpRequest, body: ProviderIn) -> Status[Provider]:
 
 
 @router.get("/providers/{reference}", response=ProviderOut)
-def read_provider(request: HttpRequest, reference: str) -> Provider:
+def read_provider(request: HttpRequest, reference: ProviderReference) -> Provider:
     """One endpoint, by name or number."""
     return lookup.get(Provider.objects.all(), reference, "provider")
 
 
 @router.patch("/providers/{reference}", response=ProviderOut)
 def update_provider(
-    request: HttpRequest, reference: str, body: ProviderChange
+    request: HttpRequest, reference: ProviderReference, body: ProviderChange
 ) -> Provider:
     """Change what is given; a key that is left out stays where it was given for.
 

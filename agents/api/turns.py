@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
+from pydantic import Field
 
 from agents.models import ModelCall, Turn
+from memory.api.fields import MysisReference
 from memory.api.pages import Page, Rows, Window, page_of
 from memory.owners import number_of
 from memory.problems import missing
@@ -16,13 +19,15 @@ from . import lookup
 
 router = Router(tags=["turns"])
 
+TurnId = Annotated[str, Field(description="Its id.", examples=["17"])]
+
 
 class Tokens(Schema):
     """Tokens as the provider counted them; ``cached`` is a part of ``input``."""
 
-    input: int
-    output: int
-    cached: int
+    input: int = Field(examples=[21000])
+    output: int = Field(examples=[480])
+    cached: int = Field(examples=[18500])
 
 
 def tokens_of(row: Turn | ModelCall) -> dict[str, int]:
@@ -37,17 +42,17 @@ def tokens_of(row: Turn | ModelCall) -> dict[str, int]:
 class TurnOut(Schema):
     """One turn; ``outcome`` is null while it runs, ``cost`` is in US dollars."""
 
-    id: int
-    number: int
-    trigger: str
-    outcome: str | None
-    iterations: int
+    id: int = Field(examples=[17])
+    number: int = Field(examples=[4])
+    trigger: str = Field(examples=["nudge"])
+    outcome: str | None = Field(examples=["done"])
+    iterations: int = Field(examples=[3])
     tokens: Tokens
-    cost: float
-    latency_ms: int
-    error: str | None
+    cost: float = Field(examples=[0.0016])
+    latency_ms: int = Field(examples=[5200])
+    error: str | None = Field(examples=[None])
     started_at: datetime
-    finished_at: datetime | None
+    finished_at: datetime | None = Field(examples=["2026-02-05T00:00:09Z"])
 
     @staticmethod
     def resolve_tokens(row: Turn) -> dict[str, int]:
@@ -64,13 +69,13 @@ class CallOut(Schema):
     """One request to a model: ``kind`` turn, or summary; numbered within its kind."""
 
     number: int
-    kind: str
-    model: str
+    kind: str = Field(examples=["turn"])
+    model: str = Field(examples=["openai:gpt-5-nano"])
     tokens: Tokens
-    cost: float
-    latency_ms: int
-    finish_reason: str
-    error: str | None
+    cost: float = Field(examples=[0.0016])
+    latency_ms: int = Field(examples=[5200])
+    finish_reason: str = Field(examples=["stop"])
+    error: str | None = Field(examples=[None])
     created_at: datetime
 
     @staticmethod
@@ -96,14 +101,16 @@ class TurnDetail(TurnOut):
 
 
 @router.get("/myses/{reference}/turns", response=Page[TurnOut])
-def list_turns(request: HttpRequest, reference: str, window: Query[Window]) -> Rows:
+def list_turns(
+    request: HttpRequest, reference: MysisReference, window: Query[Window]
+) -> Rows:
     """The turns of a Mysis, oldest first."""
     mysis = lookup.mysis_of(reference)
     return page_of(Turn.objects.filter(mysis_id=mysis.pk), window)
 
 
 @router.get("/turns/{turn_id}", response=TurnDetail)
-def read_turn(request: HttpRequest, turn_id: str) -> Turn:
+def read_turn(request: HttpRequest, turn_id: TurnId) -> Turn:
     """One turn by its id, with its model calls."""
     number = number_of(turn_id)
     found = Turn.objects.filter(pk=number).first() if number is not None else None

@@ -33,12 +33,12 @@ class UsageOut(Schema):
     both that brought no answer. Cost in US dollars, latency the sum over all.
     """
 
-    calls: int
-    summaries: int
-    errors: int
+    calls: int = Field(examples=[120])
+    summaries: int = Field(examples=[2])
+    errors: int = Field(examples=[0])
     tokens: Tokens
-    cost: float
-    latency_ms: int
+    cost: float = Field(examples=[0.21])
+    latency_ms: int = Field(examples=[624000])
 
 
 class UsageLine(UsageOut):
@@ -47,7 +47,7 @@ class UsageLine(UsageOut):
     ``mysis`` is the number by=mysis tells; the key of a deleted one is null.
     """
 
-    key: str | None
+    key: str | None = Field(examples=["2026-02-05"])
     mysis: int | None = None
 
 
@@ -63,10 +63,16 @@ class Wanted(Schema):
 
     by: Literal["mysis", "policy", "model", "day"] = "day"
     since: Annotated[
-        date | None, Field(description="A day (UTC); without it the last 30.")
+        date | None,
+        Field(
+            description="A day (UTC); without it the last 30.", examples=["2026-02-05"]
+        ),
     ] = None
     cursor: Annotated[
-        str | None, Field(max_length=300, description="`next` of the page before.")
+        str | None,
+        Field(
+            max_length=300, description="`next` of the page before.", examples=["Ada"]
+        ),
     ] = None
     limit: Limit = DEFAULT_LIMIT
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from memory.context.types import FILLER_TEXT, NUDGE_TEXT
+from memory.context.types import CRITICAL_REMINDERS, NUDGES
 
 NO_ACCOUNT = "none yet"
 NO_BROADCAST = "none"
@@ -63,18 +63,6 @@ for one or two telling words, and then again with others before you give up.
 - The captain's log holds what you wrote down yourself.
 """
 
-CRITICAL_REMINDERS = """\
-CRITICAL REMINDERS:
-- If you need past data, use zoea_search_messages or zoea_search_reasoning"""
-
-_NUDGES = (
-    NUDGE_TEXT,
-    "You ended your last turn without doing anything. Look at the game state, choose "
-    "one action and call its tool now.",
-    "URGENT: you have stopped acting. Call a tool in this turn, or you will be set "
-    "idle until somebody writes to you.",
-)
-
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -96,10 +84,5 @@ def render_prompt(
 
 def nudge(level: int) -> str:
     """The prompt to go on: 1 asks, 2 is firmer, 3 and more urgent (W13, P7)."""
-    words = _NUDGES[min(max(level, 1), len(_NUDGES)) - 1]
+    words = NUDGES[min(max(level, 1), len(NUDGES)) - 1]
     return f"{words}\n\n{CRITICAL_REMINDERS}"
-
-
-def is_nudge(text: str) -> bool:
-    """Whether a text was made up by the program, and is nobody's order."""
-    return text.startswith((*_NUDGES, CRITICAL_REMINDERS, FILLER_TEXT))

@@ -30,32 +30,28 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
+# The bounds stand first: what is read there is what they are held against.
+_FROM_QUERY = BeforeValidator(_whole_parameter)
+FROM_JSON = BeforeValidator(_whole)
+
 # Parameters of query strings.
-After = Annotated[
-    int,
-    BeforeValidator(_whole_parameter, json_schema_input_type=int),
-    Field(ge=0, le=MAX_ID),
-]
-Limit = Annotated[
-    int,
-    BeforeValidator(_whole_parameter, json_schema_input_type=int),
-    Field(ge=1, le=200),
-]
-SearchLimit = Annotated[
-    int,
-    BeforeValidator(_whole_parameter, json_schema_input_type=int),
-    Field(ge=1, le=100),
-]
-Positive = Annotated[
-    int,
-    BeforeValidator(_whole_parameter, json_schema_input_type=int),
-    Field(ge=1, le=MAX_ID),
-]
+After = Annotated[int, Field(ge=0, le=MAX_ID, examples=[0]), _FROM_QUERY]
+Limit = Annotated[int, Field(ge=1, le=200), _FROM_QUERY]
+SearchLimit = Annotated[int, Field(ge=1, le=100), _FROM_QUERY]
 
 # Fields of bodies.
-Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
+Whole = Annotated[int, FROM_JSON]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+
+
+# Of the paths.
+MysisReference = Annotated[str, Field(description="Number or name.", examples=["Ada"])]
+
+
+def example(**values: Any) -> ConfigDict:
+    """The configuration of a schema whose example this is."""
+    return ConfigDict(json_schema_extra={"examples": [values]})
 
 
 class Body(Schema):

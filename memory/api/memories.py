@@ -13,27 +13,33 @@ from memory.hiding import secret_tools, shown
 from memory.models import Memory, Origin, Role
 from memory.owners import owner_of
 
-from .fields import After
+from .fields import After, MysisReference
 from .pages import Page, Rows, Window, page_of
 
 router = Router(tags=["memory"])
+
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "get_nearby", "arguments": "{}"},
+}
 
 
 class MemoryOut(Schema):
     """One stored message; ``turn`` is the id of the turn it belongs to."""
 
-    id: int
-    turn: int | None = Field(None, validation_alias="turn_id")
-    role: str
-    origin: str
-    sender: str | None
-    content: str
-    reasoning: str
-    tool_calls: list[Any]
-    tool_call_id: str | None
-    tool_name: str | None
+    id: int = Field(examples=[1234])
+    turn: int | None = Field(None, validation_alias="turn_id", examples=[17])
+    role: str = Field(examples=["assistant"])
+    origin: str = Field(examples=["agent"])
+    sender: str | None = Field(examples=[None])
+    content: str = Field(examples=["Scanning."])
+    reasoning: str = Field(examples=["I do not know yet what is here."])
+    tool_calls: list[Any] = Field(examples=[[CALL]])
+    tool_call_id: str | None = Field(examples=[None])
+    tool_name: str | None = Field(examples=[None])
     is_error: bool
-    tick: int | None
+    tick: int | None = Field(examples=[1042])
     created_at: datetime
 
     @staticmethod
@@ -56,13 +62,13 @@ class MemoryFilter(Window):
     """What of the log is wanted."""
 
     after: Annotated[After | None, Field(description="A memory id.")] = None
-    role: Role | None = None
-    origin: Origin | None = None
+    role: Role | None = Field(None, examples=["assistant"])
+    origin: Origin | None = Field(None, examples=["agent"])
 
 
 @router.get("/myses/{reference}/memories", response=Page[MemoryOut])
 def list_memories(
-    request: HttpRequest, reference: str, wanted: Query[MemoryFilter]
+    request: HttpRequest, reference: MysisReference, wanted: Query[MemoryFilter]
 ) -> Rows:
     """The stored messages of a Mysis, oldest first."""
     rows = Memory.objects.filter(mysis_id=owner_of(reference).pk)

@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
+from pydantic import Field
 
 from memory.context import registry
 from memory.models import ContextPolicy
 from memory.owners import number_of
 from memory.problems import Problem, invalid, missing
 
-from .fields import Body, Name, Whole
+from .fields import Body, Name, Whole, example
 from .pages import Page, Rows, Window, page_of
 
 router = Router(tags=["policies"])
+
+PolicyReference = Annotated[
+    str, Field(description="Number or name.", examples=["tight"])
+]
 
 
 class PolicyBudgetOut(Schema):
     """A model's window and what of it is kept free, in tokens."""
 
-    tokens: int
-    reserve: int
+    tokens: int = Field(examples=[16000])
+    reserve: int = Field(examples=[2000])
 
 
 class PolicyOut(Schema):
     """A named context policy."""
 
-    name: str
-    strategy: str
-    options: dict[str, Any]
+    name: str = Field(examples=["tight"])
+    strategy: str = Field(examples=["snapshot-window"])
+    options: dict[str, Any] = Field(examples=[{"window": 12}])
     budget: PolicyBudgetOut
 
     @staticmethod
@@ -51,6 +56,8 @@ class PolicyBudgetIn(Body):
 class PolicyChange(Body):
     """What may change of a policy."""
 
+    model_config = example(budget={"tokens": 32000})
+
     name: Name | None = None
     strategy: str | None = None
     options: dict[str, Any] | None = None
@@ -59,6 +66,13 @@ class PolicyChange(Body):
 
 class PolicyIn(PolicyChange):
     """A new policy."""
+
+    model_config = example(
+        name="tight",
+        strategy="snapshot-window",
+        options={"window": 12},
+        budget={"tokens": 16000, "reserve": 2000},
+    )
 
     name: Name
 
@@ -76,14 +90,14 @@ def create_policy(request: HttpRequest, body: PolicyIn) -> Status[ContextPolicy]
 
 
 @router.get("/policies/{reference}", response=PolicyOut)
-def read_policy(request: HttpRequest, reference: str) -> ContextPolicy:
+def read_policy(request: HttpRequest, reference: PolicyReference) -> ContextPolicy:
     """One policy, by name or number."""
     return policy_of(reference)
 
 
 @router.patch("/policies/{reference}", response=PolicyOut)
 def update_policy(
-    request: HttpRequest, reference: str, body: PolicyChange
+    request: HttpRequest, reference: PolicyReference, body: PolicyChange
 ) -> ContextPolicy:
     """Change what is given; the next call of every Mysis with it is made so."""
     return change(policy_of(reference), body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
@@ -24,24 +24,26 @@ router = Router(tags=["search"])
 class HitOut(Schema):
     """One match; ``snippet`` is escaped HTML with ``<mark>`` around the hits."""
 
-    memory_id: int
+    memory_id: int = Field(examples=[1234])
     mysis: int
-    role: str
-    origin: str
-    content: str
-    reasoning: str
-    snippet: str
+    role: str = Field(examples=["assistant"])
+    origin: str = Field(examples=["agent"])
+    content: str = Field(examples=["The belt holds iron ore."])
+    reasoning: str = Field(examples=[""])
+    snippet: str = Field(examples=["The belt holds <mark>iron</mark> ore."])
     timestamp: datetime
 
 
 class Question(Schema):
     """What to look for, and where."""
 
-    q: Annotated[
-        str, Field(max_length=1000, description='All words; "quoted", -not, or.')
-    ]
-    mysis: Annotated[str | None, Field(description="Number or name; all without.")] = (
-        None
+    q: str = Field(
+        max_length=1000,
+        description='All words; "quoted", -not, or.',
+        examples=["iron ore"],
+    )
+    mysis: str | None = Field(
+        None, description="Number or name; all without.", examples=["Ada"]
     )
     mode: Literal["fts", "exact"] = "fts"
     ignore_case: bool = Field(
@@ -51,9 +53,9 @@ class Question(Schema):
         False, description='For words: by English stems, so "mining" finds "mined".'
     )
     limit: SearchLimit = 20
-    before: Annotated[
-        After | None, Field(description="Only matches with a smaller memory id.")
-    ] = None
+    before: After | None = Field(
+        None, description="Only matches with a smaller memory id.", examples=[1234]
+    )
 
 
 @router.get("/search/messages", response=Page[HitOut])

@@ -19,6 +19,7 @@ from memory.gamestate.types import AccountState, Snapshot
 from memory.models import GameSnapshot
 from memory.owners import owner_of
 
+from .fields import MysisReference
 from .pages import Page, Rows, Window, page_of
 
 router = Router(tags=["memory"])
@@ -27,15 +28,15 @@ router = Router(tags=["memory"])
 class StateRowOut(Schema):
     """One snapshot: how old, how far to believe it, and why not further."""
 
-    tool: str
+    tool: str = Field(examples=["get_ship"])
     args: dict[str, Any]
-    confidence: str
-    age_ticks: int | None
-    age_seconds: float
-    reason: str | None
-    tick: int | None
+    confidence: str = Field(examples=["ageing"])
+    age_ticks: int | None = Field(examples=[7])
+    age_seconds: float = Field(examples=[70.4])
+    reason: str | None = Field(examples=[None])
+    tick: int | None = Field(examples=[1035])
     captured_at: datetime
-    fields: dict[str, str]
+    fields: dict[str, str] = Field(examples=[{"fuel": "invalidated"}])
     content: Annotated[
         Any, Field(description="Under full=1: as the game sent it, events merged in.")
     ] = None
@@ -54,12 +55,12 @@ class StateWindow(Window, StateFilter):
 class SnapshotFilter(StateWindow):
     """Whose snapshots are wanted."""
 
-    username: str
+    username: str = Field(examples=["VoidWanderer"])
 
 
 @router.get("/myses/{reference}/state", response=Page[StateRowOut], exclude_unset=True)
 def read_state(
-    request: HttpRequest, reference: str, wanted: Query[StateWindow]
+    request: HttpRequest, reference: MysisReference, wanted: Query[StateWindow]
 ) -> Rows:
     """The snapshots of the account that a Mysis flies; none where it has none."""
     account = owner_of(reference).account

@@ -21,18 +21,18 @@ router = Router(tags=["memory"])
 class SummaryText(Schema):
     """One summary and the span of memory ids that it stands for."""
 
-    id: int
-    mysis: int = Field(0, validation_alias="mysis_id")
+    id: int = Field(examples=[5])
+    mysis: int = Field(0, validation_alias="mysis_id", examples=[1])
     first_id: int
-    through_id: int
-    generation: int
-    text: str
-    tokens_before: int
-    tokens_after: int
-    status: str
+    through_id: int = Field(examples=[900])
+    generation: int = Field(examples=[2])
+    text: str = Field(examples=["Ada mined iron at Sol and sold it at a profit."])
+    tokens_before: int = Field(examples=[42000])
+    tokens_after: int = Field(examples=[600])
+    status: str = Field(examples=["active"])
     attempts: int
-    error: str
-    cost: float
+    error: str = Field(examples=[""])
+    cost: float = Field(examples=[0.003])
     created_at: datetime
 
 
@@ -40,7 +40,7 @@ class SummaryFilter(Window):
     """Which summaries are wanted."""
 
     after: Annotated[After | None, Field(description="A summary id.")] = None
-    mysis: Annotated[str | None, Field(description="Number or name.")] = None
+    mysis: str | None = Field(None, description="Number or name.", examples=["Ada"])
 
 
 @router.get("/summaries", response=Page[SummaryText])

@@ -86,6 +86,18 @@ NUDGE_TEXT = "What's your next move?"
 FILLER_TEXT = "(Earlier messages are not shown. Continue from here.)"
 NO_RESPONSE_TEXT = "Tool no response"
 
+CRITICAL_REMINDERS = """\
+CRITICAL REMINDERS:
+- If you need past data, use zoea_search_messages or zoea_search_reasoning"""
+
+NUDGES = (
+    NUDGE_TEXT,
+    "You ended your last turn without doing anything. Look at the game state, choose "
+    "one action and call its tool now.",
+    "URGENT: you have stopped acting. Call a tool in this turn, or you will be set "
+    "idle until somebody writes to you.",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -282,3 +294,8 @@ class Assembly:
 def handle_of(mysis: str, message_id: int) -> str:
     """The handle that gets the stored bytes of a message back (I21)."""
     return f"ctx://{mysis}/{message_id}"
+
+
+def is_nudge(text: str) -> bool:
+    """Whether a text was made up by the program, and is nobody's order."""
+    return text.startswith((*NUDGES, CRITICAL_REMINDERS, FILLER_TEXT))

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from memory.api.assembly import AssembleIn
+from memory.context import documents
 from memory.models import AccountClock, ContextPolicy, GameSnapshot, HistorySummary
 from tests.factories import make_account, make_memory, make_mysis
 from tests.programs import Program
@@ -254,6 +256,10 @@ def test_policies_are_checked_when_saved() -> None:
     assert admin.post("/policies", body).status_code == 422
     assert admin.patch("/policies/none", {}).status_code == 404
     assert ContextPolicy.objects.get().options == {"window": 5}
+
+
+def test_the_schema_of_a_history_names_every_key_that_the_core_takes() -> None:
+    assert set(AssembleIn.model_fields) == documents._KEYS
 
 
 def test_a_history_from_outside_is_assembled(viewer: Program) -> None:

@@ -15,7 +15,7 @@ from tests.programs import ROOT, Program
 from zoea import limits
 from zoea.api import api
 from zoea.models import ApiToken
-from zoea.openapi.document import operations
+from zoea.openapi import operations
 
 pytestmark = pytest.mark.django_db
 

@@ -32,7 +32,7 @@ from tests.factories import make_account, make_memory, make_mysis, make_turn
 from zoea import limits
 from zoea.api import api
 from zoea.auth.tokens import create_token
-from zoea.openapi.document import operations
+from zoea.openapi import operations
 
 pytestmark = pytest.mark.django_db
 

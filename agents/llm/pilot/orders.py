@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.llm.pilot.transcript import Called, Entry, Heard, Transcript
-from agents.llm.prompts import is_nudge
 from memory.context.summaries import is_block, order_in
+from memory.context.types import is_nudge
 
 LONGEST = 500
 """A longer text is a summary or a report, not an order."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from agents.llm.pilot.replay import ACTIONS
 from agents.llm.pilot.transcript import Called, Entry, Heard, Said, Transcript
-from agents.llm.prompts import is_nudge
 from memory.context.summaries import SUFFIX, is_block
 from memory.context.summary_prompt import UNDERSTOOD
+from memory.context.types import is_nudge
 
 MOST_LINES = 12
 LONGEST_LINE = 160

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from agents.llm.prompts import (
     DEFAULT_PROMPT,
-    is_nudge,
     nudge,
     render_prompt,
 )
-from memory.context.types import FILLER_TEXT, NUDGE_TEXT
+from memory.context.types import FILLER_TEXT, NUDGE_TEXT, is_nudge
 
 
 def render(text: str, **values: str | None) -> str:
