@@ -75,7 +75,8 @@ REFUSALS: dict[str, tuple[str, str, Json, Json]] = {
     ),
     "413": (
         "TooLarge",
-        "The body is over 1 MiB (`/context/assemble`: 64 MiB).",
+        "The body is over 1 MiB (`/context/assemble`: 64 MiB for operators and admins), "
+        "or holds too many lists, objects or messages.",
         {
             "detail": "The body is larger than 1,048,576 bytes: send less at once.",
             "code": "too_large",
@@ -99,13 +100,14 @@ REFUSALS: dict[str, tuple[str, str, Json, Json]] = {
         _RETRY_AFTER,
     ),
     "503": (
-        "GameUnreachable",
-        "The game cannot be reached; nothing was done.",
+        "Unavailable",
+        "The server has no room now: no free database connection, or another large body "
+        "is worked on. Of a command: the game cannot be reached; nothing was done.",
         {
-            "detail": "The game cannot be reached: try again later.",
-            "code": "unreachable",
+            "detail": "The database has no free connection. Try again in 5 s.",
+            "code": "overloaded",
         },
-        {},
+        _RETRY_AFTER,
     ),
 }
 
@@ -132,15 +134,13 @@ def refusals_of(method: str, path: str, operation: Json) -> list[str]:
     writes = method != "get"
     parameters = operation.get("parameters", [])
     query = {each["name"] for each in parameters if each["in"] == "query"}
-    found = ["401", "429"]
+    found = ["401", "429", "503"]
     if writes:
         found += ["400", "403", "409", "413", "422"]
     if query:
         found.append("422")
     if "{" in path or "mysis" in query:
         found.append("404")
-    if path.endswith("/command"):
-        found.append("503")
     return sorted(set(found))
 
 
