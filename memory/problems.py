@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from django.db import connection
+from psycopg_pool import PoolTimeout, TooManyRequests
+
+# Seconds that a program is told to wait where the server has no room.
+BUSY_SECONDS = 5
+OVERLOADED = "overloaded"
+NO_CONNECTION = "The database has no free connection."
+
 
 class Problem(Exception):
     """A request that cannot be done; becomes ``{"detail", "code"}``.
@@ -32,3 +40,37 @@ def invalid(field: str, remedy: str) -> Problem:
 def missing(what: str) -> Problem:
     """Something that is not there (404)."""
     return Problem(404, "not_found", what)
+
+
+def busy(what: str) -> Problem:
+    """Something that there is no room for now (503); ``what`` is a sentence."""
+    return Problem(
+        503,
+        OVERLOADED,
+        f"{what} Try again in {BUSY_SECONDS} s.",
+        headers={"Retry-After": str(BUSY_SECONDS)},
+    )
+
+
+def busy_problem(error: BaseException | None) -> Problem | None:
+    """The 503 of an error that means no room, or None for any other error.
+
+    The pool gives up after its timeout, where all connections are in use and where the
+    database is away.
+    """
+    while error is not None:
+        if isinstance(error, Problem) and error.code == OVERLOADED:
+            return error
+        if isinstance(error, PoolTimeout | TooManyRequests):
+            return busy(NO_CONNECTION)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def release_connection() -> None:
+    """Give the connection of this thread back to the pool before something slow.
+
+    The next query takes one again. Within a transaction nothing can be given back.
+    """
+    if connection.connection is not None and not connection.in_atomic_block:
+        connection.close()

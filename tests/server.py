@@ -20,9 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Server:
-    """Where it listens."""
+    """Where it listens, and its process."""
 
     port: int
+    pid: int
 
     @property
     def origin(self) -> str:
@@ -77,7 +78,7 @@ def running(
             f"http://127.0.0.1:{port}/healthz", timeout=60
         ) as answer:
             assert answer.status == 200
-        yield Server(port)
+        yield Server(port, process.pid)
     finally:
         process.terminate()
         try:

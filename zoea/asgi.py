@@ -30,8 +30,10 @@ application = ProtocolTypeRouter(
         "http": mcp_gate.with_mcp(pages),
         "websocket": wire.with_flow(
             sockets.same_origin(
-                AuthMiddlewareStack(
-                    sockets.with_caller(URLRouter(websocket_urlpatterns))
+                sockets.told_busy(
+                    AuthMiddlewareStack(
+                        sockets.with_caller(URLRouter(websocket_urlpatterns))
+                    )
                 )
             )
         ),

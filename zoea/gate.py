@@ -15,7 +15,7 @@ from memory.problems import Problem
 
 from .auth.requests import admit, check_csrf
 from .auth.roles import API_ROOT, READS
-from .bodies import parse_body, read_body
+from .bodies import body_of, parse_body
 from .idempotency import answer_once
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
@@ -49,11 +49,11 @@ class ApiGateMiddleware:
         request.caller = caller  # type: ignore[attr-defined]
         if request.method in READS:
             return self.get_response(request)
-        body = read_body(request)
-        if caller.session:
-            check_csrf(request)
-        request.json = parse_body(body) if body else None  # type: ignore[attr-defined]
-        return answer_once(request, caller.by, body, self.get_response)
+        with body_of(request, caller.role) as body:
+            if caller.session:
+                check_csrf(request)
+            request.json = parse_body(body) if body else None  # type: ignore[attr-defined]
+            return answer_once(request, caller.by, body, self.get_response)
 
 
 def respond(problem: Problem) -> JsonResponse:

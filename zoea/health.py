@@ -15,8 +15,11 @@ from django.db.utils import Error
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
+from memory.problems import BUSY_SECONDS, busy_problem
+
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 CONNECT_SECONDS = 3
+SILENT = "The database does not answer."
 
 
 class HealthMiddleware:
@@ -38,11 +41,12 @@ class HealthMiddleware:
 def ready() -> JsonResponse:
     """200 when the database answers and is migrated, else 503 with the reason."""
     if not reachable():
-        return _not_ready("The database does not answer.")
+        return _not_ready(SILENT)
     try:
         pending = pending_migrations()
-    except (Error, psycopg.Error):
-        return _not_ready("The database does not answer.")
+    except (Error, psycopg.Error) as error:
+        problem = busy_problem(error)
+        return _not_ready(problem.detail if problem else SILENT)
     if pending:
         return _not_ready(
             f"{pending} migrations are not applied: run `manage.py migrate`."
@@ -51,7 +55,11 @@ def ready() -> JsonResponse:
 
 
 def _not_ready(detail: str) -> JsonResponse:
-    return JsonResponse({"detail": detail, "code": "not_ready"}, status=503)
+    return JsonResponse(
+        {"detail": detail, "code": "not_ready"},
+        status=503,
+        headers={"Retry-After": str(BUSY_SECONDS)},
+    )
 
 
 def reachable() -> bool:

@@ -167,11 +167,19 @@ def _answer_apart(
         raise
     if response.status_code < 400:
         _keep(record, response)
-    elif response.status_code < 500 or response.status_code == NOT_DONE:
+    elif _is_not_done(response):
         record.delete()
     else:
         _keep_problem(record, unknown())
     return response
+
+
+def _is_not_done(response: HttpResponseBase) -> bool:
+    """Whether a write was refused before it did anything."""
+    if response.status_code == NOT_DONE:
+        # The database was too busy, at a step that nobody knows.
+        return not getattr(response, "broke_off", False)
+    return response.status_code < 500
 
 
 def _keep(record: IdempotencyRecord, response: HttpResponseBase) -> None:

@@ -1,4 +1,4 @@
-"""How often somebody may do something.
+"""How often somebody may do something, and how many at once.
 
 Buckets live in the process: several web processes each allow the full rate.
 The limits protect the database from a loop gone wild and passwords from
@@ -10,7 +10,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from memory.problems import busy
 
 
 class Limiter:
@@ -48,6 +51,12 @@ class Limiter:
             left, _ = self._left(key)
         return 0.0 if left >= 1 else (1 - left) / self.rate
 
+    def give_back(self, key: str) -> None:
+        """Undo one that was taken."""
+        with self._lock:
+            left, now = self._left(key)
+            self._keep(key, min(float(self.burst), left + 1), now)
+
     def forget(self, key: str) -> None:
         """Fill this bucket again."""
         with self._lock:
@@ -65,10 +74,48 @@ class Limiter:
             self._buckets.popitem(last=False)
 
 
+def take_each(*wanted: tuple[Limiter, str]) -> float:
+    """Take one of every limiter, or of none; 0.0 or the seconds to wait."""
+    for place, (limiter, key) in enumerate(wanted):
+        if limiter.take(key):
+            for earlier, its_key in wanted[:place]:
+                earlier.give_back(its_key)
+            return max(each.wait(its_key) for each, its_key in wanted)
+    return 0.0
+
+
+class Places:
+    """So many at once in this process; others wait ``seconds`` and are then refused."""
+
+    def __init__(self, places: int, *, seconds: float, refusal: str) -> None:
+        self.seconds = seconds
+        self.refusal = refusal
+        self._free = threading.BoundedSemaphore(places)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold a place; raises a 503 Problem where none became free in time."""
+        if not self._free.acquire(timeout=self.seconds):
+            raise busy(self.refusal)
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
 # Well above the 50 writes a second that every token is promised.
 writes = Limiter(rate=100, burst=200)
 # Wrong tokens by address: a good token from the same address stays unhurt.
 wrong_tokens = Limiter(rate=1, burst=60)
-# Wrong passwords by address and name; and by address alone, for many names.
+# Wrong passwords by address and name; and by address alone, for many names. Charged
+# before a password is hashed, so tries that come together are counted as well.
 wrong_passwords = Limiter(rate=1 / 30, burst=10)
 wrong_names = Limiter(rate=1 / 5, burst=50)
+# Hashing a password is meant to be slow: strangers must not keep all cores busy.
+hashes = Places(
+    2, seconds=10, refusal="Too many are signing in at the same time: not tried."
+)
+# A large body takes some hundred megabytes while it is worked on.
+large_bodies = Places(
+    1, seconds=15, refusal="Another large body is being worked on: not done."
+)

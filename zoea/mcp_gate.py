@@ -18,7 +18,7 @@ from django.http.request import split_domain_port, validate_host
 
 from agents.mcp.guest import Guest
 from agents.mcp.server import answer
-from memory.problems import Problem
+from memory.problems import Problem, busy_problem
 
 from . import limits
 from .auth.callers import Caller, bearer_of, caller_of_token
@@ -46,7 +46,10 @@ def with_mcp(pages: App) -> App:
         async with ThreadSensitiveContext():
             try:
                 guest = await admit(scope)
-            except Problem as problem:
+            except Exception as error:
+                problem = error if isinstance(error, Problem) else busy_problem(error)
+                if problem is None:
+                    raise
                 await respond(problem, send)
                 return
             await answer(scope, receive, InShape(send), guest)

@@ -39,6 +39,10 @@ def _refusal(
     return {"name": name, "answer": answer}
 
 
+RETRY_AFTER: Json = {
+    "Retry-After": {"description": "Seconds.", "schema": {"type": "string"}}
+}
+
 #: What the gate and the routes refuse with, by status.
 REFUSALS: dict[str, Json] = {
     "400": _refusal(
@@ -79,7 +83,8 @@ REFUSALS: dict[str, Json] = {
     ),
     "413": _refusal(
         "TooLarge",
-        "The body is over 1 MiB (`/context/assemble`: 64 MiB).",
+        "The body is over 1 MiB (`/context/assemble`: 64 MiB for operators and admins), "
+        "or holds too many lists, objects or messages.",
         "too_large",
         "The body is larger than 1,048,576 bytes: send less at once.",
     ),
@@ -95,13 +100,15 @@ REFUSALS: dict[str, Json] = {
         "Too many writes, or too many wrong tokens from one address.",
         "too_many_requests",
         "Too many requests: try again in 1 s.",
-        {"Retry-After": {"description": "Seconds.", "schema": {"type": "string"}}},
+        RETRY_AFTER,
     ),
     "503": _refusal(
-        "GameUnreachable",
-        "The game cannot be reached; nothing was done.",
-        "unreachable",
-        "The game cannot be reached: try again later.",
+        "Unavailable",
+        "The server has no room now: no free database connection, or another large body "
+        "is worked on. Of a command: the game cannot be reached; nothing was done.",
+        "overloaded",
+        "The database has no free connection. Try again in 5 s.",
+        RETRY_AFTER,
     ),
 }
 EXAMPLES: Json = {
@@ -148,7 +155,7 @@ def _refuse(method: str, path: str, operation: Json) -> None:
     """Name what an operation refuses with: by its own word, and for what it takes."""
     answers = {str(status): each for status, each in operation["responses"].items()}
     query = {each["name"] for each in operation["parameters"] if each["in"] == "query"}
-    statuses = {"401", "429"} | (REFUSALS.keys() & answers)
+    statuses = {"401", "429", "503"} | (REFUSALS.keys() & answers)
     if method != "get":
         statuses |= {"400", "403", "409", "413", "422"}
     if query:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import django_stubs_ext
+from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, validate
 
@@ -151,6 +152,10 @@ ZOEA_EMBEDDED_POSTGRES = not env.str("DATABASE_URL", "")
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+PASSWORD_HASHERS = [
+    "zoea.auth.passwords.BoundedPasswordHasher",
+    *global_settings.PASSWORD_HASHERS[1:],
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

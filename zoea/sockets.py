@@ -17,12 +17,15 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.http.request import split_domain_port, validate_host
 
+from memory.problems import BUSY_SECONDS, NO_CONNECTION, busy_problem
+
 from . import limits
 from .auth.callers import Caller, bearer_of, caller_of_token, caller_of_user
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 Scope = dict[str, Any]
 TOO_MANY = 4429
+TRY_AGAIN = 1013
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -42,6 +45,37 @@ class Throttled(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.accept()
         reason = "Too many wrong tokens: try again in a minute."
         await self.close(code=TOO_MANY, reason=reason)
+
+
+class Busy(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """Accepts and closes with 1013: the database has no room to say who asks."""
+
+    async def connect(self) -> None:
+        """A client can read a close code, but no failed handshake."""
+        await self.accept()
+        reason = f"{NO_CONNECTION} Try again in {BUSY_SECONDS} s."
+        await self.close(code=TRY_AGAIN, reason=reason)
+
+
+def told_busy(app: App) -> App:
+    """Tell a client to come back where its handshake found no free connection."""
+
+    async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
+        sent = False
+
+        async def noting(message: Any) -> None:
+            nonlocal sent
+            sent = True
+            await send(message)
+
+        try:
+            await app(scope, receive, noting)
+        except Exception as error:
+            if busy_problem(error) is None or sent:
+                raise
+            await Busy()(scope, receive, send)
+
+    return wrapped
 
 
 def same_origin(app: App) -> App:

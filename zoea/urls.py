@@ -11,6 +11,8 @@ from .api import api
 from .auth.roles import API_ROOT
 from .metrics import metrics
 
+handler500 = "zoea.views.server_error"
+
 urlpatterns = [
     path(f"{API_ROOT.lstrip('/')}/", api.urls),
     path("metrics", metrics, name="metrics"),

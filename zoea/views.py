@@ -1,8 +1,10 @@
-"""The way in and out: sign-in page, one-time link, sign-out."""
+"""The way in and out: sign-in page, one-time link, sign-out; and what fails on it."""
 
 from __future__ import annotations
 
 import math
+import sys
+import unicodedata
 
 from django.conf import settings
 from django.contrib.auth import login, logout
@@ -12,16 +14,24 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.views import defaults
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from memory.problems import Problem, busy_problem
+
 from . import limits
 from .auth.links import is_loopback, use_link
+from .auth.roles import API_ROOT
+from .gate import respond
 
 PAGE = "zoea/sign_in.html"
+MOST_NAME = 150
+JSON_DOORS = (f"{API_ROOT}/", "/metrics")
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 # What a proxy adds: behind one, a loopback address says nothing of the visitor.
 PROXIED = ("Forwarded", "X-Forwarded-For", "X-Real-IP")
@@ -41,21 +51,42 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
             return redirect(target(request))
         return page(request, AuthenticationForm(request))
     address = str(request.META.get("REMOTE_ADDR", ""))
-    name = request.POST.get("username", "").strip()[:150].lower()
-    wait = max(
-        limits.wrong_passwords.wait(f"{address} {name}"),
-        limits.wrong_names.wait(address),
+    pair = f"{address} {counted_name(request)}"
+    wait = limits.take_each(
+        (limits.wrong_passwords, pair), (limits.wrong_names, address)
     )
     if wait:
         return refuse_for(request, wait)
     form = AuthenticationForm(request, data=request.POST)
-    if not form.is_valid():
-        limits.wrong_passwords.take(f"{address} {name}")
-        limits.wrong_names.take(address)
+    try:
+        right = form.is_valid()
+    except Exception as error:
+        limits.wrong_passwords.give_back(pair)
+        limits.wrong_names.give_back(address)
+        return not_tried(request, error)
+    if not right:
         return page(request, form, status=422)
-    limits.wrong_passwords.forget(f"{address} {name}")
+    limits.wrong_passwords.forget(pair)
+    limits.wrong_names.give_back(address)
     login(request, form.get_user())
     return redirect(target(request))
+
+
+def counted_name(request: HttpRequest) -> str:
+    """The name that tries are counted by: one for all ways to write it."""
+    # As the form reads it, which takes no more characters and heeds the case.
+    name = request.POST.get("username", "").strip()[:MOST_NAME]
+    return unicodedata.normalize("NFKC", name).lower()
+
+
+def not_tried(request: HttpRequest, error: Exception) -> HttpResponse:
+    """The sign-in page with the 503 of an error; raises any error but a busy one."""
+    problem = busy_problem(error)
+    if problem is None:
+        raise error
+    answer = page(request, AuthenticationForm(request), problem.detail, status=503)
+    answer["Retry-After"] = problem.headers["Retry-After"]
+    return answer
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -135,3 +166,22 @@ def target(request: HttpRequest) -> str:
         url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
     return url if safe else resolve_url(settings.LOGIN_REDIRECT_URL)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """What Django answers an error with: 503 where there was no room, else 500."""
+    problem = busy_problem(sys.exception())
+    if problem is None:
+        return defaults.server_error(request)
+    answer = no_room(request, problem)
+    # It may have come in the middle of a write: see ``zoea.idempotency``.
+    answer.broke_off = True  # type: ignore[attr-defined]
+    return answer
+
+
+def no_room(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """The 503 in the form of the door; nothing in it needs the database."""
+    if request.path_info.startswith(JSON_DOORS):
+        return respond(problem)
+    text = render_to_string("503.html", {"said": problem.detail})
+    return HttpResponse(text, status=503, headers=problem.headers)

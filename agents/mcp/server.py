@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from agents.tools.crossing import cross
 from agents.tools.offer import SENDING
 from agents.tools.request import Tool
+from memory.problems import busy_problem
 
 from .guest import Guest
 from .tools import RefusedError, call, offered
@@ -64,7 +65,10 @@ def make_server(guest: Guest) -> Server[Any]:
             found = await cross(call, params.name, params.arguments or {}, guest)
         except RefusedError as error:
             return _result((f"Error: {error}",), is_error=True)
-        except Exception:
+        except Exception as error:
+            problem = busy_problem(error)
+            if problem is not None:
+                return _result((f"Error: {problem.detail}",), is_error=True)
             # The SDK would send its text to the caller.
             logger.exception("A tool call over MCP failed")
             return _result(

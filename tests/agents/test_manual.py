@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from psycopg_pool import PoolTimeout
 from pytest_django import Settings
 
 from agents import actions, manual
@@ -231,19 +232,28 @@ def test_a_command_that_was_not_run_may_be_sent_again_under_its_key(
     assert again.status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (RuntimeError("the process runs out of memory"), 500),
+        (PoolTimeout("couldn't get a connection after 20 s"), 503),
+    ],
+)
 def test_a_command_that_broke_off_is_never_run_again_under_its_key(
     sandbox: SandboxServer,
     ada: Mysis,
     operator: Program,
     monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    status: int,
 ) -> None:
     async def broken(self: Toolbox, name: str, arguments: str) -> ToolResult:
-        raise RuntimeError("the process runs out of memory")
+        raise error
 
     with monkeypatch.context() as patched:
         patched.setattr(Toolbox, "call", broken)
         failed = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
-        assert failed.status_code == 500
+        assert failed.status_code == status
     again = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
     assert again.status_code == 409
     assert again.json()["code"] == "idempotency_outcome_unknown"

@@ -289,4 +289,7 @@ def test_a_history_from_outside_is_assembled(viewer: Program) -> None:
         refused = viewer.post("/context/assemble", bad)
         assert refused.status_code == 422, bad
     large = {"messages": [{"role": "user", "content": "x" * 3_000_000}]}
-    assert viewer.post("/context/assemble", large).status_code == 200
+    refused = viewer.post("/context/assemble", large)
+    assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
+    steward = Program("operator")
+    assert steward.post("/context/assemble", large).status_code == 200

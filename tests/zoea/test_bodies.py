@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.core.handlers.asgi import ASGIRequest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory.problems import Problem
-from zoea import bodies, intake
+from zoea import bodies, intake, limits
+from zoea.auth.roles import Role
 from zoea.intake import BoundedRequest
+from zoea.limits import Places
 
 
 class Endless(io.RawIOBase):
@@ -30,21 +36,112 @@ def request_of(path: str, body: Any) -> ASGIRequest:
     return ASGIRequest(scope, body)
 
 
+ASSEMBLE = "/api/v1/context/assemble"
+
+
+def read(path: str, role: Role, stream: Any) -> bytes:
+    """The body as the gate reads it."""
+    with bodies.body_of(request_of(path, stream), role) as body:
+        return body
+
+
 @pytest.mark.parametrize(
-    ("path", "limit"),
-    [("/api/v1/broadcasts", 2**20), ("/api/v1/context/assemble", 2**26)],
+    ("path", "role", "limit"),
+    [
+        ("/api/v1/broadcasts", Role.ADMIN, 2**20),
+        (ASSEMBLE, Role.VIEWER, 2**20),
+        (ASSEMBLE, Role.OPERATOR, 2**26),
+        (ASSEMBLE, Role.ADMIN, 2**26),
+    ],
 )
-def test_no_more_is_read_than_the_route_takes(path: str, limit: int) -> None:
+def test_no_more_is_read_than_the_route_takes(
+    path: str, role: Role, limit: int
+) -> None:
     endless = Endless()
     with pytest.raises(Problem) as refused:
-        bodies.read_body(request_of(path, endless))
+        read(path, role, endless)
     assert refused.value.status == 413
     assert endless.taken == limit + 1
 
 
 def test_a_body_of_just_the_limit_is_read() -> None:
     body = b"x" * bodies.MAX_BYTES
-    assert bodies.read_body(request_of("/api/v1/x", io.BytesIO(body))) == body
+    assert read("/api/v1/x", Role.VIEWER, io.BytesIO(body)) == body
+
+
+def test_a_viewer_is_told_who_may_send_more() -> None:
+    with pytest.raises(Problem, match=r"1,048,576 .* operator or admin.* 67,108,864"):
+        read(ASSEMBLE, Role.VIEWER, io.BytesIO(b" " * 2**21))
+
+
+def test_large_bodies_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = Places(1, seconds=0.01, refusal="Another one is being worked on.")
+    monkeypatch.setattr(limits, "large_bodies", places)
+    large = b" " * (2**20 + 1)
+    with places.taken():
+        with pytest.raises(Problem, match=r"worked on\. Try again in 5 s") as refused:
+            read(ASSEMBLE, Role.ADMIN, io.BytesIO(large))
+        assert refused.value.status == 503
+        assert refused.value.headers == {"Retry-After": "5"}
+        assert read(ASSEMBLE, Role.ADMIN, io.BytesIO(b" ")) == b" "
+    assert read(ASSEMBLE, Role.ADMIN, io.BytesIO(large)) == large
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (b"[" + b"[]," * 50_000 + b"1]", "50,000 lists and objects"),
+        (b"[" + b"[]," * 400_000, "200,000 lists and objects"),
+        (b'{"messages":[' + b'{"a":1},' * 150_000, "100,000 messages"),
+        (b"[" + b"100," * 3_000_000, "2,000,000 names and values"),
+        (b"[" + b'"",' * 3_000_000, "2,000,000 names and values"),
+    ],
+)
+def test_too_much_in_a_body_is_refused_before_it_is_parsed(
+    body: bytes, what: str
+) -> None:
+    with pytest.raises(Problem, match=f"more than {what}: send fewer") as refused:
+        bodies.check_counts(body)
+    assert (refused.value.status, refused.value.code) == (413, "too_large")
+
+
+def test_a_deep_body_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(Problem, match="nested deeper than 64 levels") as refused:
+        bodies.check_counts(b"[" * 100_000)
+    assert refused.value.status == 400
+    bodies.check_counts(b"[" + b"[" * 63 + b"{},[]," * 24_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"{},[" * 200_000, b'\\"{},' * 200_000, b"\\\\" * 300_000 + b"{" * 90_000],
+)
+def test_what_stands_in_a_text_does_not_count(text: bytes) -> None:
+    bodies.check_counts(b'{"messages": [{"content": "' + text + b'"}]}')
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('a"\\[{,}]')),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=2), inner),
+)
+
+
+@given(VALUES, st.integers(1, 20))
+def test_containers_are_counted_as_they_are(value: Any, most: int) -> None:
+    with patch.object(bodies, "MAX_CONTAINERS", most):
+        if containers_in(value) > most:
+            with pytest.raises(Problem):
+                bodies.check_counts(json.dumps(value).encode())
+        else:
+            bodies.check_counts(json.dumps(value).encode())
+
+
+def containers_in(value: Any) -> int:
+    """How many lists and objects there are in a value, itself counted."""
+    if not isinstance(value, list | dict):
+        return 0
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + sum(containers_in(each) for each in inner)
 
 
 def test_the_server_keeps_no_more_than_shows_that_there_was_more(
