@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from django.conf import settings
 from jsonschema import Draft202012Validator

@@ -87,7 +87,8 @@ class _Uvicorn(uvicorn.Server):
         await self.lifespan.shutdown()
 
     async def _until_idle(self) -> None:
-        while self.server_state.connections or self.server_state.tasks:
+        state = self.server_state
+        while state.connections or state.tasks:  # noqa: ASYNC110 (uvicorn tells nobody)
             await asyncio.sleep(0.005)
         for server in self.servers:
             await server.wait_closed()
