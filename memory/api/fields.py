@@ -46,11 +46,6 @@ SearchLimit = Annotated[
     BeforeValidator(_whole_parameter, json_schema_input_type=int),
     Field(ge=1, le=100),
 ]
-Positive = Annotated[
-    int,
-    BeforeValidator(_whole_parameter, json_schema_input_type=int),
-    Field(ge=1, le=MAX_ID),
-]
 
 # Fields of bodies.
 Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
