@@ -9,6 +9,9 @@ DEV := $(VENV)/.dev
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 CHECKED := zoea agents memory tests
 
+# Some programs of ours start others by the dozen: what is compiled once is kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help up test lint bench bench-fleet chaos
 

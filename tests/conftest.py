@@ -11,6 +11,7 @@ import pytest
 from asgiref.sync import SyncToAsync
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connections
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from agents import hints
 from tests import flushing, postgres
@@ -55,6 +56,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _quick_passwords() -> None:
     """Hash passwords in a moment; every process can still check them."""
     PBKDF2PasswordHasher.iterations = 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _static_files() -> None:
+    """Look for the static files once, not for every test client."""
+    found = WhiteNoiseMiddleware()
+
+    def add_files_from_finders(self: WhiteNoiseMiddleware) -> None:
+        self.files = found.files
+
+    WhiteNoiseMiddleware.add_files_from_finders = add_files_from_finders
 
 
 @pytest.fixture(scope="session")

@@ -173,9 +173,16 @@ FORMAT_MODULE_PATH = "zoea.formats"
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = ZOEA_DATA / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# Served from where they lie; collectstatic is for who wants another server to do it.
 WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage",
+        "OPTIONS": {"location": ZOEA_DATA / "static"},
+    },
+}
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

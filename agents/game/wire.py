@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
+from functools import cache
 from typing import Any
 
 import httpx2
@@ -43,11 +45,18 @@ _NOT_SENT = (
 )
 
 
+@cache
+def _tls() -> ssl.SSLContext:
+    """Load the certificates once, not for every session."""
+    return httpx2.create_ssl_context()
+
+
 class WireClient(httpx2.AsyncClient):
     """An HTTP client whose POSTs and DELETEs never raise."""
 
     def __init__(self) -> None:
         super().__init__(
+            verify=_tls(),
             timeout=httpx2.Timeout(
                 CONNECT_SECONDS, read=READ_SECONDS, write=60.0, pool=READ_SECONDS
             ),

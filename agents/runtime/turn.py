@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from asgiref.sync import ThreadSensitiveContext
 
@@ -40,7 +39,6 @@ from .verifying import verify
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 
-T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 

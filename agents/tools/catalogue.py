@@ -6,7 +6,7 @@ import copy
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
 
 from django.conf import settings
 from jsonschema import Draft202012Validator
@@ -75,7 +75,8 @@ def _tool(tool: GameTool, policy: str) -> Tool:
         policy=policy,
         read_only=policy != "mutation" and _reads(tool),
     )
-    return Tool(spec, hidden, hidden & set(required), _validator(schema))
+    text = json.dumps(schema, sort_keys=True)
+    return Tool(spec, hidden, hidden & set(required), _validator(text))
 
 
 def _reads(tool: GameTool) -> bool:
@@ -89,7 +90,10 @@ def _reads(tool: GameTool) -> bool:
     return policy_by_name(tool.name) != "mutation"
 
 
-def _validator(schema: dict[str, Any]) -> Validator | None:
+@lru_cache(maxsize=1024)
+def _validator(text: str) -> Validator | None:
+    """A schema's validator; None if it is no schema. Checking one takes milliseconds."""
+    schema = json.loads(text)
     kind = validator_for(schema, default=Draft202012Validator)
     try:
         kind.check_schema(schema)

@@ -8,7 +8,7 @@ index), never by the provider's id, which repeats.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from memory.context.policy import PolicyOf
 from memory.context.tokens import Counter
@@ -193,11 +193,6 @@ class Plan:
     attach_state: Callable[[str], tuple[Unit, ...]] | None = None
     compression: Mapping[str, object] | None = None
     warnings: tuple[str, ...] = ()
-
-
-def recount(item: Item, count: Counter) -> Item:
-    """The item with its tokens counted again, after an edit."""
-    return replace(item, tokens=item_tokens(item.content, item.calls, count))
 
 
 def item_tokens(content: str, calls: tuple[ToolCall, ...], count: Counter) -> int:

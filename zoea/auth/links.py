@@ -26,12 +26,6 @@ def create_sign_in_link() -> str:
     return reverse("sign-in-link", args=[secret])
 
 
-def is_usable(secret: str) -> bool:
-    """Whether a link is known and unused."""
-    found = SignInLink.objects.filter(digest=digest_of(secret), used_at=None)
-    return found.exists()
-
-
 def use_link(secret: str) -> User | None:
     """Use a link up; the local admin, or None if it was used or never made.
 

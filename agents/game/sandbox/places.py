@@ -6,8 +6,6 @@ import math
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-MINABLE = frozenset({"asteroid_belt", "asteroid", "gas_cloud", "ice_field"})
-
 
 @dataclass(frozen=True, slots=True)
 class Position:
