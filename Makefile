@@ -24,9 +24,11 @@ up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --mys
 test: lint $(AXE) ## lint, then all tests (ARGS="-k search")
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-lint: $(DEV) ## style, types, layers, migrations and deployment checks
+lint: $(DEV) ## style, templates, types, layers, migrations and deployment checks
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
+	@$(VENV)/bin/djangofmt --check templates
+	@$(VENV)/bin/djangofmt check templates
 	@$(PYTHON) -m mypy --strict $(CHECKED)
 	@PYTHONPATH=. $(VENV)/bin/lint-imports
 	@ZOEA_DATA=$$(mktemp -d) && export ZOEA_DATA && trap 'rm -rf "$$ZOEA_DATA"' EXIT && \

@@ -8,7 +8,7 @@ so they cannot differ.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Any
 
 from django.conf import settings
+from django.forms.utils import flatatt
 from django.template.loader import get_template, render_to_string
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -52,6 +53,11 @@ class Fragment:
     def at(self) -> SafeString:
         """The attributes of its element."""
         return format_html('id="{}" data-v="{}"', self.id, self.version)
+
+    def element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
+        """The whole element, as the page has it."""
+        more = flatatt(dict(attributes))
+        return format_html("<{0} {1}{2}>{3}</{0}>", tag, self.at, more, self.html)
 
 
 def draw(template: str, **context: Any) -> SafeString:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from django import template
 from django.utils import timezone
@@ -18,11 +18,11 @@ from django.utils.safestring import SafeString
 register = template.Library()
 
 
-class Placed(Protocol):
-    """A fragment: ``html`` goes into the element with the attributes ``at``."""
+class Fragment(Protocol):
+    """What a live page shows in one element, which the socket draws anew."""
 
-    html: SafeString
-    at: SafeString
+    def element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
+        """The whole element."""
 
 
 class Column(Protocol):
@@ -47,6 +47,20 @@ class Segment(Protocol):
 # numbers than all else: they are drawn once, and not by a template.
 DRAWN = 2048
 _MARKS = re.compile(r"<mark>(.*?)</mark>", re.DOTALL)
+
+
+@register.simple_tag(takes_context=True)
+def live(
+    context: Mapping[str, Any], name: str, tag: str = "div", **attributes: object
+) -> SafeString:
+    """The element of a fragment: ``{% live "feed" tag="ol" aria_label="News" %}``.
+
+    ``name`` is its id among the page's ``parts``; ``_`` in attributes stands for ``-``.
+    """
+    found: Fragment = context["parts"][name]
+    return found.element(
+        tag, {key.replace("_", "-"): value for key, value in attributes.items()}
+    )
 
 
 @register.simple_tag
@@ -147,24 +161,6 @@ def milliseconds(value: int) -> str:
 def words(value: str) -> str:
     """A slug as words: iteration_limit is "iteration limit"."""
     return value.replace("_", " ")
-
-
-@register.filter
-def part(parts: Mapping[str, Placed], name: str) -> Placed:
-    """A fragment by its id."""
-    return parts[name]
-
-
-@register.filter
-def count(parts: Mapping[str, Placed], state: str) -> Placed:
-    """The fragment that counts the Myses of a state."""
-    return parts[f"count-{state}"]
-
-
-@register.filter
-def group(parts: Mapping[str, Placed], name: str) -> Placed:
-    """The fragment that counts the events under a chip of the feed."""
-    return parts[f"group-{name}"]
 
 
 @register.filter

@@ -22,7 +22,7 @@ def map_page(request: HttpRequest) -> HttpResponse:
     chart = galaxy.chart()
     context = {
         "chart": chart,
-        "ships": ships.on_map(chart) if chart else None,
+        "parts": {"map-ships": ships.on_map(chart)} if chart else {},
         "named": galaxy.NAMED,
         "askers": _askers(),
         "now": timezone.now(),

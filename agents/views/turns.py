@@ -56,13 +56,15 @@ def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
     # The calls first: what is missed of them then, the socket brings.
     calls = made.page_of(turn, None if before is None else min(before, 2**63 - 1))
     shown = one_turn.newest_lines(turn, limit)
-    parts = one_turn.head(turn)
+    parts = [
+        *one_turn.head(turn),
+        made.list_of(turn, calls, made.parts_of(turn, calls.made)),
+    ]
     context = {
         "turn": turn,
         "mysis": turn.mysis,
         "key": page_key(turn.mysis),
         "parts": {part.id: part for part in parts},
-        "calls": made.list_of(turn, calls, made.parts_of(turn, calls.made)),
         "calls_before": before,
         "lines": shown,
         "whole": whole,
