@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 
-from agents.game.sandbox import sieges
-from agents.game.sandbox.errors import GameError
-from agents.game.sandbox.models import Player
-from agents.game.sandbox.prowling import ambush
-from agents.game.sandbox.testing import SandboxServer
+from sandbox.game import sieges
+from sandbox.game.errors import GameError
+from sandbox.game.models import Player
+from sandbox.game.prowling import ambush
+from sandbox.game.testing import SandboxServer
 
 NAME = "Rival"
 

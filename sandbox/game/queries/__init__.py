@@ -1,0 +1,75 @@
+"""What a captain can ask and note down: every call that takes no turn, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sandbox.game.queries import (
+    chart,
+    company,
+    here,
+    log,
+    looks,
+    market,
+    missions,
+    own,
+    ships,
+    storage,
+    talk,
+    written,
+)
+from sandbox.game.queries.call import Call, Json
+
+Query = Callable[[Call], Json | str]
+
+QUERIES: dict[str, Query] = {
+    "get_status": own.get_status,
+    "get_ship": own.get_ship,
+    "get_cargo": own.get_cargo,
+    "get_skills": own.get_skills,
+    "get_notifications": own.get_notifications,
+    "get_system": here.get_system,
+    "get_poi": here.get_poi,
+    "get_base": here.get_base,
+    "get_nearby": here.get_nearby,
+    "view_market": here.view_market,
+    "get_map": chart.get_map,
+    "search_systems": chart.search_systems,
+    "find_route": chart.find_route,
+    "get_missions": missions.get_missions,
+    "get_active_missions": missions.get_active_missions,
+    "view_storage": storage.view_storage,
+    "get_recipes": storage.get_recipes,
+    "get_wrecks": storage.get_wrecks,
+    "get_trades": talk.get_trades,
+    "chat": talk.chat,
+    "get_chat_history": talk.get_chat_history,
+    "captains_log_add": log.captains_log_add,
+    "captains_log_list": log.captains_log_list,
+    "captains_log_get": log.captains_log_get,
+    "captains_log_delete": log.captains_log_delete,
+    "completed_missions": missions.completed_missions,
+    "view_orders": market.view_orders,
+    "get_listings": market.get_listings,
+    "estimate_purchase": market.estimate_purchase,
+    "list_ships": ships.list_ships,
+    "get_ships": ships.get_ships,
+    "get_drones": ships.get_drones,
+    "get_insurance_quote": ships.get_insurance_quote,
+    "get_battle_status": ships.get_battle_status,
+    "get_queue": ships.get_queue,
+    "set_status": looks.set_status,
+    "set_colors": looks.set_colors,
+    "set_anonymous": looks.set_anonymous,
+    "create_note": written.create_note,
+    "write_note": written.write_note,
+    "read_note": written.read_note,
+    "get_notes": written.get_notes,
+    "forum_create_thread": written.forum_create_thread,
+    "forum_reply": written.forum_reply,
+    "forum_list": written.forum_list,
+    "forum_get_thread": written.forum_get_thread,
+    "faction_list": company.faction_list,
+    "faction_info": company.faction_info,
+    "faction_get_invites": company.faction_get_invites,
+}
