@@ -7,6 +7,8 @@ GET  /calls, POST /calls/reset  what was asked, by account
 POST /step {"ticks": 3}         let ticks pass
 POST /clock {"running": false}  stop or start the clock
 POST /held {"count": 1}         wait until so many requests wait for a tick
+POST /happen {"username": "Ada", "kind": "drone_update"}  let an event happen; "subject",
+      "count" and "base_id" say to what, "data" are the words of one that changes nothing
 GET  /faults, POST /faults {"plan": "502=0.1"}
 POST /faults/once {"kind": "502", "tool": "mine", "username": "Ada"}
 """
@@ -90,6 +92,7 @@ def make_control(host: Steered) -> Starlette:
         Route("/step", levers.step, methods=["POST"]),
         Route("/clock", levers.clock, methods=["POST"]),
         Route("/held", levers.held, methods=["POST"]),
+        Route("/happen", levers.happen, methods=["POST"]),
         Route("/faults", levers.faults),
         Route("/faults", levers.set_faults, methods=["POST"]),
         Route("/faults/once", levers.strike_once, methods=["POST"]),
@@ -155,6 +158,12 @@ class _Levers:
             raise ValueError("count must be a whole number")
         await self._host.turns.until_held(count)
         return JSONResponse({"held": self._host.turns.held})
+
+    async def happen(self, request: Request) -> Response:
+        body = await _body(request)
+        name, kind = str(body.pop("username", "")), str(body.pop("kind", ""))
+        truth.happen(self._host.game, name, kind, body)
+        return JSONResponse({}, status_code=201)
 
     async def faults(self, request: Request) -> Response:
         faults = self._host.faults

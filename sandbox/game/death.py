@@ -30,10 +30,9 @@ def die(
     player.spend(cost)
     player.stats["ships_lost"] += 1
     leave_battle(state, player)
-    _clear_queue(state, player)
+    clear_queue(state, player, "ship destroyed")
     player.claim, player.coverage = player.claim + player.coverage, 0
     player.towing = ""
-    player.wanted = None
     player.ship = new_ship(state, player.id, STARTER)
     base = state.world.bases[player.home_base]
     state.arrive(player, base.poi_id)
@@ -52,9 +51,9 @@ def die(
     state.tell_event(player, Event(data, "player_died"))
 
 
-def _clear_queue(state: State, player: Player) -> None:
+def clear_queue(state: State, player: Player, reason: str) -> None:
     """Drop what a captain was about to do; since it has a name he is told (era C)."""
     pending, player.pending = player.pending, None
     if pending is not None and state.config.era == "C":
-        data = {"tick": state.tick, "reason": "ship destroyed", "cleared": 1}
+        data = {"tick": state.tick, "reason": reason, "cleared": 1}
         state.tell_event(player, Event(data, "queue_cleared"))

@@ -6,30 +6,24 @@ import json
 from typing import Any
 
 from sandbox.game import accounts
-from sandbox.game.actions import ACTIONS
 from sandbox.game.config import Config
 from sandbox.game.dice import dice
-from sandbox.game.drones import fly_drones
 from sandbox.game.eras import ERAS
 from sandbox.game.errors import GameError, unknown_command
-from sandbox.game.missions import expire_missions
+from sandbox.game.happenings import let_happen
+from sandbox.game.minor.missions import expire_missions
 from sandbox.game.npcs import wander
-from sandbox.game.orders import trade_orders
 from sandbox.game.parameters import check
-from sandbox.game.police import patrol
 from sandbox.game.prowling import prowl
-from sandbox.game.queries import QUERIES
 from sandbox.game.queries.call import Call
 from sandbox.game.release import release
 from sandbox.game.resolution import Outcome
 from sandbox.game.sessions import Session
-from sandbox.game.sieges import besiege
 from sandbox.game.stamps import rfc3339
 from sandbox.game.state import Sources, State
+from sandbox.game.table import ACTIONS, QUERIES, tools_of
 from sandbox.game.tally import Write
 from sandbox.game.tool import Tool
-from sandbox.game.tools import tools_of
-from sandbox.game.work import finish_work
 from sandbox.game.wrecks import clear_wrecks
 
 Json = dict[str, Any]
@@ -205,11 +199,7 @@ class Game:
             )
         self.resolution.resolve(state)
         prowl(state)
-        patrol(state)
-        trade_orders(state)
-        fly_drones(state)
-        finish_work(state)
-        besiege(state)
+        let_happen(state)
         clear_wrecks(state)
         self._move_npcs()
         self._regrow()

@@ -57,15 +57,18 @@ class Note:
 
 @dataclass(slots=True)
 class Job:
-    """Work at a base that ends at `due_tick`: a recipe, or a ship that is built."""
+    """Something that happens to a captain at `due_tick`: a kind of happening.
+
+    `subject` is what it is about, such as a recipe or an order.
+    """
 
     id: str
     kind: str
     player_id: str
     base_id: str
     subject: str
-    count: int
-    due_tick: int
+    count: int = 1
+    due_tick: int = 0
 
 
 @dataclass(slots=True)

@@ -118,14 +118,6 @@ class Pending:
 
 
 @dataclass(slots=True)
-class Wanted:
-    """The police of a system are after somebody, and are there at `arrival_tick`."""
-
-    system_id: str
-    arrival_tick: int
-
-
-@dataclass(slots=True)
 class Mission:
     """An accepted mission; `current` counts towards what its template requires."""
 
@@ -206,7 +198,6 @@ class Player:
     pending: Pending | None = None
     acted_tick: int = 0
     target_id: str | None = None
-    wanted: Wanted | None = None
     missions: list[Mission] = field(default_factory=list)
     completed: dict[str, str] = field(default_factory=dict)
     stores: dict[str, dict[str, int]] = field(default_factory=dict)

@@ -15,18 +15,21 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from sandbox.game.actions import ACTIONS
 from sandbox.game.catalogue import ITEMS, MODULES, SHIP_CLASSES
 from sandbox.game.game import Game
+from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.holdings import BaseState, Faction, Job, Order, Thread
-from sandbox.game.missions import TEMPLATES
+from sandbox.game.minor.missions import TEMPLATES
 from sandbox.game.models import Player, Wreck
 from sandbox.game.npcs import Pirate
 from sandbox.game.skills import KINDS
 from sandbox.game.state import State
-from sandbox.game.work import KINDS_OF_WORK
+from sandbox.game.table import ACTIONS
 
 FORMAT = 1
+_EARLIER_JOBS = {"recipe": "crafting_update", "ship": "ship_commission_complete"}
+"""What the kinds of work were called that earlier games have saved."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -156,7 +159,9 @@ def _take_up(state: State, saved: SavedGame) -> None:
     for player_id, base_id in owners:
         known += [state.players[player_id], state.world.bases[base_id]]
     known += [ITEMS[order.item_id] for order in saved.orders]
-    known += [KINDS_OF_WORK[job.kind][job.subject] for job in saved.jobs]
+    for job in saved.jobs:
+        job.kind = _EARLIER_JOBS.get(job.kind, job.kind)
+        known.append(HAPPENINGS[job.kind])
     state.orders = {one.id: one for one in saved.orders}
     state.jobs = {one.id: one for one in saved.jobs}
     state.factions = {one.id: one for one in saved.factions}

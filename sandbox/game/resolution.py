@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sandbox.game.actions import ACTIONS
 from sandbox.game.actions.action import Action, Event, Intent
 from sandbox.game.errors import GameError
 from sandbox.game.models import Pending, Player
 from sandbox.game.state import State
+from sandbox.game.table import ACTIONS
 
 Json = dict[str, Any]
 

@@ -122,6 +122,11 @@ class State:
     def faction_of(self, player: Player) -> Faction | None:
         return self.factions.get(player.faction_id)
 
+    def schedule(self, job: Job, ticks: int) -> None:
+        """Let something happen after some ticks."""
+        job.id, job.due_tick = self.sources.token(16), self.tick + ticks
+        self.jobs[job.id] = job
+
     # Notifications
 
     def notification(

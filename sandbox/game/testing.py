@@ -120,6 +120,10 @@ class SandboxServer:
         player = self.player(username)
         return self.run(lambda: ambush(self.game.state, player, tier).id)
 
+    def happen(self, username: str, kind: str, **about: Any) -> None:
+        """Let an event happen to an account, as on the truth port. Raises ValueError."""
+        self.run(lambda: truth.happen(self.game, username, kind, about))
+
     def truth(self, username: str) -> dict[str, Any]:
         """All that is true of an account now, as on the truth port."""
         return self.run(lambda: truth.account(self.game, username))

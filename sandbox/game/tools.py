@@ -1,13 +1,9 @@
-"""The list of the game's tools, as players see it."""
+"""The words of the tools of the usual round, as players see them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from sandbox.game.listed import LISTED, ONLY_IN
 from sandbox.game.parameters import Parameter
 from sandbox.game.queries.log import LONGEST_ENTRY
-from sandbox.game.sidelines import SIDELINES
 from sandbox.game.tool import ITEM, QUANTITY, Tool, text
 
 _USERNAME = text("username", "Your captain's name", own_error=True)
@@ -232,23 +228,4 @@ _LOG = (
     ),
 )
 
-TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for tool in (*_AUTH, *_INFORMATION, *_ACTIONS, *_LOG, *SIDELINES, *LISTED)
-}
-
-
-def tools_of(era: str) -> dict[str, Tool]:
-    """The tools of an era; since v0.63.1 the log is read one entry at a time."""
-    absent = frozenset().union(*(ONLY_IN[one] for one in ONLY_IN if one != era))
-    tools = {name: tool for name, tool in TOOLS.items() if name not in absent}
-    if era != "C":
-        return tools
-    index = Parameter("index", "integer", "0 is the newest entry", required=False)
-    reader = replace(
-        TOOLS["captains_log_list"],
-        description="Read one entry of your captain's log, the newest by default.",
-        parameters=(index,),
-        example={"index": 0},
-    )
-    return {**tools, reader.name: reader}
+TOOLS = (*_AUTH, *_INFORMATION, *_ACTIONS, *_LOG)

@@ -1,6 +1,7 @@
 """What is true, for tests that compare it with what somebody believes.
 
-Nothing here changes the game or counts as a call, and no secret is given.
+Nothing here but `happen` changes the game, nothing counts as a call, and no secret is
+given.
 """
 
 from __future__ import annotations
@@ -8,14 +9,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sandbox.game import happenings
 from sandbox.game.errors import GameError
 from sandbox.game.game import Game
+from sandbox.game.happenings import Case
 from sandbox.game.models import Player
 from sandbox.game.notifications import Mailbox
 from sandbox.game.parameters import check
-from sandbox.game.queries import QUERIES
 from sandbox.game.queries.call import Call
 from sandbox.game.sessions import Session
+from sandbox.game.table import QUERIES
 from sandbox.game.views import log_view
 
 Json = dict[str, Any]
@@ -81,6 +84,22 @@ def snapshot(game: Game, username: str, tool: str, arguments: Json) -> Any:
     except GameError as error:
         raise ValueError(error.message) from None
     return _snapshot(game, player, tool, checked)
+
+
+def happen(game: Game, username: str, kind: str, about: Json) -> None:
+    """Let an event happen to an account; `about` are a Case's fields, and `data`.
+
+    Raises UnknownError, and ValueError where it cannot happen.
+    """
+    given = dict(about)
+    data = given.pop("data", None)
+    kinds: dict[str, type] = {"subject": str, "count": int, "base_id": str}
+    for name, value in given.items():
+        if name not in kinds or not isinstance(value, kinds[name]):
+            raise ValueError(
+                f"{name} is not one of {', '.join(kinds)}, or no such value"
+            )
+    happenings.happen(Case(game.state, _player(game, username), **given), kind, data)
 
 
 def facts(game: Game, player: Player) -> Json:

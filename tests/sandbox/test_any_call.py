@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -12,6 +13,7 @@ from sandbox.game.death import die
 from sandbox.game.dice import dice
 from sandbox.game.errors import GameError
 from sandbox.game.game import Game
+from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.holdings import Drone
 from sandbox.game.models import Module, Ship
 from sandbox.game.persistence import dump, restore
@@ -44,6 +46,15 @@ def check(game: Game) -> None:
         one.stats["credits_earned"] - one.stats["credits_spent"] for one in players
     ]
     assert owned == START_CREDITS * len(players) + sum(gained)
+
+
+EVENTS = sorted(set(HAPPENINGS) - {"pirate_spawn"})
+
+
+def _let_happen(captain: Captain, rng: random.Random) -> None:
+    """Let something happen to a captain, if it can."""
+    with suppress(ValueError):
+        truth.happen(captain.game, captain.player.username, rng.choice(EVENTS), {})
 
 
 def _help(captain: Captain, rng: random.Random) -> None:
@@ -88,6 +99,8 @@ def play(game: Game, seed: int, ticks: int) -> Played:
     for _ in range(ticks):
         for captain in captains:
             _help(captain, rng)
+            if rng.random() < 0.05:
+                _let_happen(captain, rng)
             likely = [one for one in tools if one.name not in played.answered]
             if captain.game.state.pirates_at(captain.player.poi_id):
                 likely = [game.tools["attack"]]

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.game import sieges
-from sandbox.game.actions.building import WORK_TICKS, YARD_TICKS
+from sandbox.game import truth
 from sandbox.game.death import CLONE_COST
 from sandbox.game.game import Game
+from sandbox.game.happenings import REPAIR_TICKS
+from sandbox.game.minor.orders import TAKEN_AFTER_TICKS
+from sandbox.game.minor.ships import YARD_TICKS
+from sandbox.game.minor.workshop import WORK_TICKS
 from tests.sandbox.captains import Captain, make_game
 
 
 @pytest.fixture
 def modern() -> Captain:
     return Captain(make_game(era="C"))
-
-
-def until(captain: Captain, msg_type: str) -> dict[str, object]:
-    """Let time pass until something is told."""
-    for _ in range(300):
-        captain.game.step()
-        for item in captain.news():
-            if item["msg_type"] == msg_type:
-                data: dict[str, object] = item["data"]
-                return data
-    raise AssertionError(f"no {msg_type}")
 
 
 def test_a_sell_order_is_taken_bit_by_bit(captain: Captain) -> None:
@@ -37,9 +29,16 @@ def test_a_sell_order_is_taken_bit_by_bit(captain: Captain) -> None:
     assert order["order_id"] == made["data"]["order_id"]
     (iron,) = captain.call("view_market", item_id="ore_iron")["items"]
     assert iron["sell_orders"][-1]["my_quantity"] == order["remaining"]
-    while captain.call("view_orders")["orders"]:
-        told = until(captain, "market_update")
-        assert told["base_id"] == "sol_base"
+    truth.happen(captain.game, "Wanderer", "market_update", {"count": 3})
+    (told,) = captain.news()
+    assert told["data"]["base_id"] == "sol_base"
+    (left,) = captain.call("view_orders")["orders"]
+    assert (left["remaining"], left["filled_quantity"]) == (7, 3)
+    assert captain.call("view_storage")["credits"] == 18
+    for _ in range(TAKEN_AFTER_TICKS):
+        captain.game.step()
+    assert captain.news()[0]["msg_type"] == "market_update"
+    assert captain.call("view_orders")["orders"] == []
     assert captain.call("view_storage")["credits"] == 60
     assert captain.refused("cancel_order", order_id="x").code == "invalid_order"
 
@@ -136,11 +135,10 @@ def test_a_ship_that_was_ordered_is_kept_at_the_base(modern: Captain) -> None:
 
 def test_a_raided_base_is_mended(captain: Captain) -> None:
     before = captain.call("get_base")
-    state = captain.game.state
-    sieges.raid(state, state.world.bases["sol_base"])
+    truth.happen(captain.game, "Wanderer", "base_raid_update", {})
     assert captain.news()[0]["msg_type"] == "base_raid_update"
     assert captain.call("get_base")["condition"]["condition"] == "struggling"
-    for _ in range(sieges.REPAIR_TICKS):
+    for _ in range(REPAIR_TICKS):
         captain.game.step()
     assert captain.news()[0]["msg_type"] == "station_repaired"
     assert captain.call("get_base") == before

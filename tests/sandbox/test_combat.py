@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sandbox.game import truth
 from sandbox.game.game import Game
 from sandbox.game.models import Skill
 from sandbox.game.prowling import WARNING_TICKS, ambush
@@ -106,7 +107,7 @@ def test_residents_of_a_stronghold_attack() -> None:
     assert {"pirate_warning", "pirate_combat"} <= heard
 
 
-def test_captains_shoot_at_each_other_and_the_police_comes(game: Game) -> None:
+def test_captains_shoot_at_each_other(game: Game) -> None:
     rude, victim = Captain(game, "Rude"), Captain(game, "Victim")
     victim.call("undock")
     rude.do("undock")
@@ -117,19 +118,21 @@ def test_captains_shoot_at_each_other_and_the_police_comes(game: Game) -> None:
     assert shot["msg_type"] == "combat_update"
     assert shot["data"]["target"] == "Victim"
     assert victim.player.ship.shield == 50 - shot["data"]["shield_hit"]
-    assert kinds(rude.news()) == ["police_warning", "combat_update"]
-    game.step()
-    (spawn,) = rude.news()
-    assert spawn["msg_type"] == "police_spawn"
-    game.step()
-    (drone,) = rude.news()
+    assert kinds(rude.news()) == ["combat_update"]
+
+
+def test_the_police_shoots_at_who_is_out_in_space(captain: Captain) -> None:
+    with pytest.raises(ValueError, match="not out in space"):
+        truth.happen(captain.game, "Wanderer", "police_combat", {})
+    captain.do("undock")
+    truth.happen(captain.game, "Wanderer", "police_combat", {})
+    (drone,) = captain.news()
     assert drone["msg_type"] == "police_combat"
-    assert rude.player.ship.shield == 50 - 8
-    rude.call("dock")
-    game.step()
-    game.step()
-    assert kinds(rude.news())[0] == "ok"
-    assert rude.player.wanted is None
+    assert captain.player.ship.shield == 50 - drone["data"]["damage"]
+    captain.player.ship.hull, captain.player.ship.shield = 1, 0
+    truth.happen(captain.game, "Wanderer", "police_combat", {})
+    assert kinds(captain.news()) == ["police_combat", "player_died"]
+    assert captain.player.docked_at == "sol_base"
 
 
 def test_a_captain_can_be_killed(game: Game) -> None:
@@ -139,8 +142,6 @@ def test_a_captain_can_be_killed(game: Game) -> None:
     rude.do("attack", target_id=victim.player.id)
     assert kinds(victim.news()) == ["combat_update", "player_died"]
     assert rude.player.stats["ships_destroyed"] == 1
-    # No police there.
-    assert rude.player.wanted is None
     assert rude.call("get_wrecks")["count"] == 1
 
 

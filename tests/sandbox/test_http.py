@@ -15,8 +15,8 @@ from mcp import ClientSession
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from sandbox.game.table import tools_of
 from sandbox.game.testing import SandboxServer
-from sandbox.game.tools import tools_of
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.game.errors import GameError
 from sandbox.game.game import Game
-from sandbox.game.tools import tools_of
+from sandbox.game.table import tools_of
 from tests.sandbox.captains import Captain
 
 EMPIRES = (

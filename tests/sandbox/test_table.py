@@ -7,7 +7,7 @@ import pytest
 from memory.gamestate.effects import ACTIONS, PREFIXES
 from memory.gamestate.invalidation import is_mutation
 from memory.gamestate.reactions import FAMILIES, REACTIONS
-from sandbox.game.tools import TOOLS
+from sandbox.game.table import TOOLS
 from tests.sandbox.captains import make_game
 from tests.sandbox.test_any_call import play
 

@@ -1,8 +1,7 @@
 """attack: one shot at a pirate or at another captain.
 
 A ship's hull gun is its only weapon here. A pirate shoots back at every tick until one
-of the two is gone or the ship leaves the place; who shoots at captains where there is
-police has it after him.
+of the two is gone or the ship leaves the place.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from sandbox.game.damage import DAMAGE_TYPE, shoot, shot_event
 from sandbox.game.death import die
 from sandbox.game.errors import GameError, must_undock
 from sandbox.game.learning import teach
-from sandbox.game.missions import advance_missions
+from sandbox.game.minor.missions import advance_missions
 from sandbox.game.models import Player
 from sandbox.game.npcs import Pirate
-from sandbox.game.police import accuse
 from sandbox.game.state import State
 from sandbox.game.wrecks import leave_wreck
 
@@ -114,7 +112,6 @@ def _shoot_captain(state: State, player: Player, victim: Player) -> list[Event]:
     me, other = (player.id, player.username), (victim.id, victim.username)
     shot = shot_event(state, me, other, hit)
     state.tell_event(victim, shot)
-    accuse(state, player)
     if hit.destroyed:
         player.stats["ships_destroyed"] += 1
         die(state, victim, player.id, player.username, "player")

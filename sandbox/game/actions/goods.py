@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sandbox.game.actions.action import Arguments
-from sandbox.game.catalogue import Item, find_item
+from sandbox.game.catalogue import ITEMS, Item, find_item
 from sandbox.game.errors import GameError, unknown_item
 from sandbox.game.models import Player
 
@@ -27,11 +29,14 @@ def positive(arguments: Arguments, name: str = "quantity") -> int:
     return number
 
 
-def room_for(player: Player, item: Item, count: int) -> None:
-    """Raises GameError `no_cargo_space` where so many do not fit."""
-    needed = count * item.size
-    if needed > player.ship.cargo_free:
+def size_of(goods: Mapping[str, int]) -> int:
+    return sum(ITEMS[name].size * count for name, count in goods.items())
+
+
+def check_room(player: Player, goods: Mapping[str, int]) -> None:
+    """Raises GameError `no_cargo_space` where the goods do not fit into the hold."""
+    needed, free = size_of(goods), player.ship.cargo_free
+    if needed > free:
         raise GameError(
-            "no_cargo_space",
-            f"Not enough cargo space. Need {needed}, have {player.ship.cargo_free}.",
+            "no_cargo_space", f"Not enough cargo space. Need {needed}, have {free}."
         )

@@ -7,7 +7,7 @@ from sandbox.game.catalogue import ITEMS
 from sandbox.game.dice import dice
 from sandbox.game.errors import GameError, must_undock
 from sandbox.game.learning import teach
-from sandbox.game.missions import advance_missions
+from sandbox.game.minor.missions import advance_missions
 from sandbox.game.models import Player
 from sandbox.game.places import Deposit
 from sandbox.game.state import State

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.game.actions.docked import base_of
 from sandbox.game.models import Player
+from sandbox.game.places import Base
 from sandbox.game.sessions import Session
 from sandbox.game.state import State
 
@@ -20,3 +22,8 @@ class Call:
     player: Player
     session: Session
     arguments: Json
+
+    @property
+    def base(self) -> Base:
+        """Where the asker is docked. Raises GameError `not_docked`."""
+        return base_of(self.state, self.player)

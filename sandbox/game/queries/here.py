@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sandbox.game.catalogue import ITEMS, find_item
-from sandbox.game.errors import not_docked_here, unknown_item
+from sandbox.game.errors import unknown_item
 from sandbox.game.faces import npc_nearby, pirate_nearby, player_nearby
 from sandbox.game.markets import Shelf
-from sandbox.game.orders import offers_of
-from sandbox.game.places import Base, Poi, System
+from sandbox.game.minor.orders import offers_of
+from sandbox.game.places import Poi, System
 from sandbox.game.queries.call import Call, Json
 from sandbox.game.state import State
 from sandbox.game.views import (
@@ -119,15 +119,8 @@ def _under_way(call: Call, action: str) -> Json:
     return view
 
 
-def docked_base(call: Call) -> Base:
-    """The base where the asker is docked. Raises GameError `not_docked`."""
-    if not call.player.docked_at:
-        raise not_docked_here()
-    return call.state.world.bases[call.player.docked_at]
-
-
 def get_base(call: Call) -> Json:
-    base = docked_base(call)
+    base = call.base
     now = call.state.bases.get(base.id)
     return {"base": base_view(base, now), "condition": condition_view(base, now)}
 
@@ -157,7 +150,7 @@ def get_nearby(call: Call) -> Json:
 
 
 def view_market(call: Call) -> Json:
-    base = docked_base(call)
+    base = call.base
     shelves = call.state.markets.at(base).shelves
     offers = offers_of(call.state, base.id, call.player.id)
     if given := call.arguments.get("item_id"):

@@ -30,13 +30,6 @@ def captains_log_add(call: Call) -> Json:
     }
 
 
-def captains_log_delete(call: Call) -> Json:
-    index = call.arguments["index"]
-    _entry(call.player.log, index)
-    del call.player.log[index]
-    return {"message": "Log entry deleted", "index": index}
-
-
 def captains_log_list(call: Call) -> Json:
     """The whole log, or one entry of it as it is since v0.63.1."""
     if call.state.config.era == "C":

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sandbox.game.table import TOOLS
 from sandbox.game.tally import Write
-from sandbox.game.tools import TOOLS
 
 
 class Asked(Protocol):
