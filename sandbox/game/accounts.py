@@ -7,14 +7,9 @@ import hmac
 import unicodedata
 from typing import Any
 
-from sandbox.game.capitals import BY_EMPIRE
-from sandbox.game.catalogue import STARTER
-from sandbox.game.errors import GameError, auth_failed
-from sandbox.game.models import Player
-from sandbox.game.release import release
+from sandbox.game.actions.damage import new_ship
+from sandbox.game.config import GameError, auth_failed, plain, release, rfc3339
 from sandbox.game.sessions import Session
-from sandbox.game.shipyard import new_ship
-from sandbox.game.stamps import plain, rfc3339
 from sandbox.game.state import State
 from sandbox.game.views import (
     full_player_view,
@@ -23,6 +18,9 @@ from sandbox.game.views import (
     ship_view,
     system_view,
 )
+from sandbox.game.world.catalogue import STARTER
+from sandbox.game.world.models import Player
+from sandbox.game.world.places import BY_EMPIRE
 
 Json = dict[str, Any]
 _EMPIRES = (

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sandbox.game import truth
 from sandbox.game.faults import Faults, Order, parse
 from sandbox.game.game import Game
-from sandbox.game.turns import Turns
+from sandbox.game.gate import Turns
 
 MOST_TICKS = 100_000
 Json = dict[str, Any]

@@ -6,25 +6,25 @@ import json
 from typing import Any
 
 from sandbox.game import accounts
-from sandbox.game.config import Config
-from sandbox.game.dice import dice
-from sandbox.game.eras import ERAS
-from sandbox.game.errors import GameError, unknown_command
+from sandbox.game.actions.action import Call
+from sandbox.game.actions.damage import clear_wrecks
+from sandbox.game.actions.pirates import prowl
+from sandbox.game.config import (
+    Config,
+    GameError,
+    dice,
+    release,
+    rfc3339,
+    unknown_command,
+)
+from sandbox.game.eras import ERAS, Outcome
 from sandbox.game.happenings import let_happen
 from sandbox.game.minor.missions import expire_missions
-from sandbox.game.npcs import wander
-from sandbox.game.parameters import check
-from sandbox.game.prowling import prowl
-from sandbox.game.queries.call import Call
-from sandbox.game.release import release
-from sandbox.game.resolution import Outcome
-from sandbox.game.sessions import Session
-from sandbox.game.stamps import rfc3339
+from sandbox.game.sessions import Session, Write
 from sandbox.game.state import Sources, State
 from sandbox.game.table import ACTIONS, QUERIES, tools_of
-from sandbox.game.tally import Write
-from sandbox.game.tool import Tool
-from sandbox.game.wrecks import clear_wrecks
+from sandbox.game.tool import Tool, check
+from sandbox.game.world.npcs import wander
 
 Json = dict[str, Any]
 

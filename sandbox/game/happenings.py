@@ -11,18 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.game.catalogue import SHIP_CLASSES
-from sandbox.game.damage import DAMAGE_TYPE, shoot
-from sandbox.game.death import clear_queue, die
-from sandbox.game.holdings import BaseState, Job
+from sandbox.game.actions.damage import DAMAGE_TYPE, clear_queue, die, new_ship, shoot
+from sandbox.game.actions.pirates import ambush
 from sandbox.game.minor.orders import is_fair
 from sandbox.game.minor.workshop import RECIPES
-from sandbox.game.models import Player
-from sandbox.game.notifications import Event
-from sandbox.game.prowling import ambush
-from sandbox.game.shipyard import new_ship
-from sandbox.game.skills import learn, needed
+from sandbox.game.sessions import Event
 from sandbox.game.state import State
+from sandbox.game.world.catalogue import SHIP_CLASSES
+from sandbox.game.world.models import BaseState, Job, Player
+from sandbox.game.world.skills import learn, needed
 
 Json = dict[str, Any]
 REPAIR_TICKS = 20

@@ -15,16 +15,23 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from sandbox.game.catalogue import ITEMS, MODULES, SHIP_CLASSES
 from sandbox.game.game import Game
 from sandbox.game.happenings import HAPPENINGS
-from sandbox.game.holdings import BaseState, Faction, Job, Order, Thread
 from sandbox.game.minor.missions import TEMPLATES
-from sandbox.game.models import Player, Wreck
-from sandbox.game.npcs import Pirate
-from sandbox.game.skills import KINDS
 from sandbox.game.state import State
 from sandbox.game.table import ACTIONS
+from sandbox.game.world.catalogue import ITEMS, MODULES, SHIP_CLASSES
+from sandbox.game.world.models import (
+    BaseState,
+    Faction,
+    Job,
+    Order,
+    Player,
+    Thread,
+    Wreck,
+)
+from sandbox.game.world.npcs import Pirate
+from sandbox.game.world.skills import KINDS
 
 FORMAT = 1
 _EARLIER_JOBS = {"recipe": "crafting_update", "ship": "ship_commission_complete"}

@@ -9,18 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.game.chart import Chart
-from sandbox.game.config import Config
-from sandbox.game.holdings import BaseState, Faction, Job, Order, Thread
-from sandbox.game.markets import Markets
-from sandbox.game.models import Player, Trade, Wreck
-from sandbox.game.notifications import Event, Notification
-from sandbox.game.npcs import Npc, Pirate, make_npcs, make_pirates
-from sandbox.game.places import Deposit
-from sandbox.game.sessions import Sessions
-from sandbox.game.stamps import rfc3339
-from sandbox.game.tally import Tallies
-from sandbox.game.world import make_world
+from sandbox.game.config import Config, rfc3339
+from sandbox.game.sessions import Event, Notification, Sessions, Tallies
+from sandbox.game.world.markets import Markets
+from sandbox.game.world.models import (
+    BaseState,
+    Faction,
+    Job,
+    Order,
+    Player,
+    Thread,
+    Trade,
+    Wreck,
+)
+from sandbox.game.world.npcs import Npc, Pirate, make_npcs, make_pirates
+from sandbox.game.world.places import Deposit
+from sandbox.game.world.starmap import Chart
+from sandbox.game.world.world import make_world
 
 
 @dataclass(frozen=True, slots=True)

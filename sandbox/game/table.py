@@ -6,16 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sandbox.game import tools
-from sandbox.game.actions import (
-    combat,
-    docking,
-    flight,
-    mining,
-    scanning,
-    service,
-    trading,
-)
-from sandbox.game.actions.action import Action
+from sandbox.game.actions import combat, space, station
+from sandbox.game.actions.action import Action, Call, Json
 from sandbox.game.minor import (
     missions,
     orders,
@@ -26,10 +18,8 @@ from sandbox.game.minor import (
     workshop,
 )
 from sandbox.game.minor.row import Asked, Minor
-from sandbox.game.parameters import Parameter
-from sandbox.game.queries import chart, here, log, own
-from sandbox.game.queries.call import Call, Json
-from sandbox.game.tool import Tool
+from sandbox.game.queries import around, own
+from sandbox.game.tool import Parameter, Tool
 
 MINOR: tuple[Minor | Asked, ...] = (
     *missions.ROUND,
@@ -57,16 +47,16 @@ TOOLS: dict[str, Tool] = {
 ACTIONS: dict[str, Action] = {
     action.name: action
     for action in (
-        flight.TRAVEL,
-        flight.JUMP,
-        docking.DOCK,
-        docking.UNDOCK,
-        mining.MINE,
-        trading.BUY,
-        trading.SELL,
-        service.REFUEL,
-        service.REPAIR,
-        scanning.SCAN,
+        space.TRAVEL,
+        space.JUMP,
+        space.DOCK,
+        space.UNDOCK,
+        space.MINE,
+        station.BUY,
+        station.SELL,
+        station.REFUEL,
+        station.REPAIR,
+        combat.SCAN,
         combat.ATTACK,
         *(row.action() for row in MINOR if isinstance(row, Minor)),
     )
@@ -79,17 +69,17 @@ QUERIES: dict[str, Callable[[Call], Json | str]] = {
     "get_cargo": own.get_cargo,
     "get_skills": own.get_skills,
     "get_notifications": own.get_notifications,
-    "get_system": here.get_system,
-    "get_poi": here.get_poi,
-    "get_base": here.get_base,
-    "get_nearby": here.get_nearby,
-    "view_market": here.view_market,
-    "get_map": chart.get_map,
-    "search_systems": chart.search_systems,
-    "find_route": chart.find_route,
-    "captains_log_add": log.captains_log_add,
-    "captains_log_list": log.captains_log_list,
-    "captains_log_get": log.captains_log_get,
+    "get_system": around.get_system,
+    "get_poi": around.get_poi,
+    "get_base": around.get_base,
+    "get_nearby": around.get_nearby,
+    "view_market": around.view_market,
+    "get_map": around.get_map,
+    "search_systems": around.search_systems,
+    "find_route": around.find_route,
+    "captains_log_add": own.captains_log_add,
+    "captains_log_list": own.captains_log_list,
+    "captains_log_get": own.captains_log_get,
     **{row.tool.name: row.answer for row in MINOR if isinstance(row, Asked)},
 }
 """What takes no turn: questions, and what is written down."""

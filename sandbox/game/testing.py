@@ -20,14 +20,14 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sandbox.game import truth
+from sandbox.game.actions.pirates import ambush
 from sandbox.game.config import Config
 from sandbox.game.faults import Order, parse
 from sandbox.game.game import Game
 from sandbox.game.host import Host, HostOptions, bind, url_of
-from sandbox.game.models import Player
-from sandbox.game.prowling import ambush
+from sandbox.game.sessions import Write
 from sandbox.game.state import Sources
-from sandbox.game.tally import Write
+from sandbox.game.world.models import Player
 
 _Result = TypeVar("_Result")
 _PATIENCE = 30.0

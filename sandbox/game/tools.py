@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sandbox.game.parameters import Parameter
-from sandbox.game.queries.log import LONGEST_ENTRY
-from sandbox.game.tool import ITEM, QUANTITY, Tool, text
+from sandbox.game.queries.own import LONGEST_ENTRY
+from sandbox.game.tool import ITEM, QUANTITY, Parameter, Tool, text
 
 _USERNAME = text("username", "Your captain's name", own_error=True)
 _TARGET = text("target_id", "The ID of a ship at your location, from get_nearby")

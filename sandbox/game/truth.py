@@ -10,16 +10,15 @@ import json
 from typing import Any
 
 from sandbox.game import happenings
-from sandbox.game.errors import GameError
+from sandbox.game.actions.action import Call
+from sandbox.game.config import GameError
 from sandbox.game.game import Game
 from sandbox.game.happenings import Case
-from sandbox.game.models import Player
-from sandbox.game.notifications import Mailbox
-from sandbox.game.parameters import check
-from sandbox.game.queries.call import Call
-from sandbox.game.sessions import Session
+from sandbox.game.sessions import Mailbox, Session
 from sandbox.game.table import QUERIES
+from sandbox.game.tool import check
 from sandbox.game.views import log_view
+from sandbox.game.world.models import Player
 
 Json = dict[str, Any]
 LEFT_OUT = frozenset({"get_map", "get_skills", "get_recipes", "get_notifications"})

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from sandbox.game.catalogue import ITEMS, MODULES, ShipClass
-from sandbox.game.dice import hex_id
-from sandbox.game.holdings import BaseState, Faction
-from sandbox.game.markets import Market
-from sandbox.game.models import LogEntry, Module, Player, Ship
-from sandbox.game.places import Base, Deposit, Poi, Position, System
-from sandbox.game.stamps import NEVER
+from sandbox.game.config import NEVER, hex_id
+from sandbox.game.world.catalogue import ITEMS, MODULES, ShipClass
+from sandbox.game.world.markets import Market
+from sandbox.game.world.models import BaseState, Faction, LogEntry, Module, Player, Ship
+from sandbox.game.world.npcs import Npc, Pirate
+from sandbox.game.world.places import Base, Deposit, Poi, Position, System
 
 Json = dict[str, Any]
 
@@ -263,3 +262,50 @@ def security(police_level: int) -> str:
         if police_level >= least:
             return words
     return "Lawless (no police protection)"
+
+
+def player_nearby(player: Player, faction: Faction | None = None) -> Json:
+    looks = player.looks
+    own = {"ship_name": player.ship.name} if player.ship.name else {}
+    if faction:
+        own |= {"faction_id": faction.id, "faction_tag": faction.tag}
+    return {
+        "player_id": player.id,
+        "username": player.username,
+        "ship_class": player.ship.class_id,
+        "status_message": looks.status_message,
+        "clan_tag": faction.tag if faction else "",
+        "primary_color": looks.primary_color,
+        "secondary_color": looks.secondary_color,
+        "anonymous": looks.anonymous,
+        "in_combat": player.target_id is not None,
+        **own,
+    }
+
+
+def npc_nearby(npc: Npc) -> Json:
+    return {
+        "player_id": npc.id,
+        "username": npc.username,
+        "ship_class": npc.ship_class,
+        "status_message": "",
+        "clan_tag": npc.clan_tag,
+        "primary_color": npc.color,
+        "secondary_color": "#000000",
+        "anonymous": False,
+        "in_combat": False,
+    }
+
+
+def pirate_nearby(pirate: Pirate) -> Json:
+    return {
+        "pirate_id": pirate.id,
+        "name": pirate.name,
+        "tier": pirate.tier,
+        "is_boss": pirate.tier == "boss",
+        "hull": pirate.hull,
+        "max_hull": pirate.max_hull,
+        "shield": pirate.shield,
+        "max_shield": pirate.max_shield,
+        "status": "attacking" if pirate.victim else "idle",
+    }

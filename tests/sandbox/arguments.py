@@ -6,8 +6,8 @@ import random
 from typing import Any
 
 from sandbox.game.game import Game
-from sandbox.game.models import Player
 from sandbox.game.tool import Tool
+from sandbox.game.world.models import Player
 
 GOODS = ["ore_iron", "ore_copper", "fuel_cell", "refined_steel", "repair_kit"]
 GOODS += ["mining_laser_1", "mining_drone", "cannon_rounds"]

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.game.config import Config
-from sandbox.game.errors import GameError
+from sandbox.game.config import Config, GameError
 from sandbox.game.game import Game
-from sandbox.game.models import Player
 from sandbox.game.state import Sources
+from sandbox.game.world.models import Player
 
 NOON = 1_770_338_536_735_002_640
 

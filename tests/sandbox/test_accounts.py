@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.game.errors import GameError
+from sandbox.game.config import GameError
 from sandbox.game.game import Game
 from tests.sandbox.captains import Captain, FixedTime, make_game
 

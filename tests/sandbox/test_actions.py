@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.game.game import Game
-from sandbox.game.npcs import Pirate
+from sandbox.game.world.npcs import Pirate
 from tests.sandbox.captains import Captain
 
 

@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from sandbox.game import truth
-from sandbox.game.death import die
-from sandbox.game.dice import dice
-from sandbox.game.errors import GameError
+from sandbox.game.actions.damage import die
+from sandbox.game.config import GameError, dice
 from sandbox.game.game import Game
 from sandbox.game.happenings import HAPPENINGS
-from sandbox.game.holdings import Drone
-from sandbox.game.models import Module, Ship
 from sandbox.game.persistence import dump, restore
+from sandbox.game.world.models import Drone, Module, Ship
 from tests.sandbox.arguments import GOODS, arguments
 from tests.sandbox.captains import Captain, make_game
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sandbox.game.clock import run_clock
+from sandbox.game.host import run_clock
 
 
 async def test_ticks_come_until_the_clock_is_stopped() -> None:

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from django.core.management import CommandError, call_command
 
-from sandbox.game.turns import MOST_HELD_EACH
+from sandbox.game.gate import MOST_HELD_EACH
 from tests.commands import Commands
 from tests.sandbox.test_http import connected
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.game.game import Game
-from sandbox.game.notifications import QUEUE_LENGTH, Mailbox, Notification
+from sandbox.game.sessions import QUEUE_LENGTH, Mailbox, Notification
 from tests.sandbox.captains import Captain
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.game.death import die
-from sandbox.game.models import Module
-from sandbox.game.wrecks import leave_wreck
+from sandbox.game.actions.damage import die, leave_wreck
+from sandbox.game.world.models import Module
 from tests.sandbox.captains import Captain, make_game
 
 

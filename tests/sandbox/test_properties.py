@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.game.errors import GameError
+from sandbox.game.config import GameError
 from sandbox.game.game import Game
 from sandbox.game.persistence import dump
 from tests.sandbox.captains import Captain, make_game

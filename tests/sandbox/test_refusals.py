@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.game.errors import GameError
+from sandbox.game.config import GameError
 from sandbox.game.game import Game
 from sandbox.game.table import tools_of
 from tests.sandbox.captains import Captain

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from sandbox.game.errors import GameError
+from sandbox.game.config import GameError
 from sandbox.game.game import Game
-from sandbox.game.turns import MOST_HELD_EACH, Turns
+from sandbox.game.gate import MOST_HELD_EACH, Turns
 from tests.sandbox.captains import Captain
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from sandbox.game.actions.damage import LASTS_TICKS
 from sandbox.game.game import Game
-from sandbox.game.markets import PRICE_TICKS
 from sandbox.game.persistence import dump, restore
-from sandbox.game.wrecks import LASTS_TICKS
+from sandbox.game.world.markets import PRICE_TICKS
 from tests.sandbox.captains import Captain, make_game
 
 

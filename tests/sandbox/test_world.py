@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.game.config import Config
-from sandbox.game.places import System
-from sandbox.game.queries.chart import shortest
-from sandbox.game.world import make_world
+from sandbox.game.queries.around import shortest
+from sandbox.game.world.places import System
+from sandbox.game.world.world import make_world
 from tests.sandbox.captains import Captain, make_game
 
 CAPITALS = {"sol", "krynn", "nexus_prime", "haven", "frontier"}

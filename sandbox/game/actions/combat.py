@@ -1,4 +1,4 @@
-"""attack: one shot at a pirate or at another captain.
+"""scan and attack: a close look, and a shot at a pirate or another captain.
 
 A ship's hull gun is its only weapon here. A pirate shoots back at every tick until one
 of the two is gone or the ship leaves the place.
@@ -6,18 +6,92 @@ of the two is gone or the ship leaves the place.
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Action, Arguments, Event, Intent
-from sandbox.game.actions.scanning import no_such_target
-from sandbox.game.battles import begin_battle
-from sandbox.game.damage import DAMAGE_TYPE, shoot, shot_event
-from sandbox.game.death import die
-from sandbox.game.errors import GameError, must_undock
-from sandbox.game.learning import teach
+from typing import Any
+
+from sandbox.game.actions.action import Action, Arguments, Intent, teach
+from sandbox.game.actions.damage import (
+    DAMAGE_TYPE,
+    begin_battle,
+    die,
+    leave_wreck,
+    shoot,
+    shot_event,
+)
+from sandbox.game.config import GameError, must_undock
 from sandbox.game.minor.missions import advance_missions
-from sandbox.game.models import Player
-from sandbox.game.npcs import Pirate
+from sandbox.game.sessions import Event
 from sandbox.game.state import State
-from sandbox.game.wrecks import leave_wreck
+from sandbox.game.world.models import Player
+from sandbox.game.world.npcs import Pirate
+
+
+def no_such_target(target_id: str) -> GameError:
+    return GameError(
+        "invalid_target",
+        f"No target '{target_id}' at this location. Use 'get_nearby' to see who is.",
+    )
+
+
+def _prepare_scan(state: State, player: Player, arguments: Arguments) -> Intent:
+    target_id = arguments["target_id"]
+    if _look(state, player, target_id) is None:
+        raise no_such_target(target_id)
+    return Intent(
+        {"target_id": target_id},
+        {"target_id": target_id, "message": "Scanning..."},
+    )
+
+
+def _finish_scan(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    target_id = arguments["target_id"]
+    seen = _look(state, player, target_id)
+    teach(state, player, "scanning", 2)
+    found: dict[str, Any] = {"target_id": target_id, "success": seen is not None}
+    # A target that left in time is a scan without success, not an error.
+    found["revealed_info"] = list(seen or ())
+    target = state.players.get(target_id)
+    if seen is not None and target is not None:
+        state.tell(target, state.notification("scan_detected", _noticed(player)))
+    return [Event(found | (seen or {}), "scan_result", "combat")]
+
+
+def _noticed(scanner: Player) -> dict[str, Any]:
+    return {
+        "scanner_id": scanner.id,
+        "scanner_username": scanner.username,
+        "scanner_ship_class": scanner.ship.class_id,
+        "revealed_info": ["username", "ship_class", "hull", "shield", "cloaked"],
+        "message": f"{scanner.username} has scanned your ship.",
+    }
+
+
+def _look(state: State, player: Player, target_id: str) -> dict[str, Any] | None:
+    """Describe a player, captain or pirate at the same place."""
+    for other in state.players_at(player.poi_id):
+        if other.id == target_id != player.id:
+            ship = other.ship
+            return _ship(other.username, ship.class_id, ship.hull, ship.shield)
+    for npc in state.npcs_at(player.poi_id):
+        if npc.id == target_id:
+            return _ship(npc.username, npc.ship_class, 100, 50)
+    for pirate in state.pirates_at(player.poi_id):
+        if pirate.id == target_id:
+            return _ship(pirate.name, "pirate", pirate.hull, pirate.shield)
+    return None
+
+
+def _ship(username: str, ship_class: str, hull: int, shield: int) -> dict[str, Any]:
+    return {
+        "username": username,
+        "ship_class": ship_class,
+        "hull": hull,
+        "shield": shield,
+        "cloaked": False,
+    }
+
+
+SCAN = Action("scan", _prepare_scan, _finish_scan)
+
 
 _GUN = "Hull Gun"
 _DAMAGE = 12
@@ -25,7 +99,7 @@ _BACK_AFTER = 50
 _KILL_XP = 20
 
 
-def _prepare(state: State, player: Player, arguments: Arguments) -> Intent:
+def _prepare_attack(state: State, player: Player, arguments: Arguments) -> Intent:
     if player.docked_at:
         raise must_undock()
     target_id = arguments["target_id"]
@@ -58,7 +132,7 @@ def _target(state: State, player: Player, target_id: str) -> Pirate | Player:
     raise no_such_target(target_id)
 
 
-def _finish(state: State, player: Player, arguments: Arguments) -> list[Event]:
+def _finish_attack(state: State, player: Player, arguments: Arguments) -> list[Event]:
     target = _target(state, player, arguments["target_id"])
     if isinstance(target, Pirate):
         return _shoot_pirate(state, player, target)
@@ -118,4 +192,4 @@ def _shoot_captain(state: State, player: Player, victim: Player) -> list[Event]:
     return [shot]
 
 
-ATTACK = Action("attack", _prepare, _finish, needs="space")
+ATTACK = Action("attack", _prepare_attack, _finish_attack, needs="space")

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.game.catalogue import ITEMS
-from sandbox.game.errors import GameError, not_docked_here
-from sandbox.game.learning import teach
+from sandbox.game.actions.action import Call, teach
+from sandbox.game.config import GameError, not_docked_here, rfc3339
 from sandbox.game.minor.row import DOCK, Deed, act, ask, one
-from sandbox.game.models import Mission, Player
-from sandbox.game.places import Base
-from sandbox.game.queries.call import Call
-from sandbox.game.stamps import rfc3339
+from sandbox.game.world.catalogue import ITEMS
+from sandbox.game.world.models import Mission, Player
+from sandbox.game.world.places import Base
 
 Json = dict[str, Any]
 MOST_ACTIVE = 5

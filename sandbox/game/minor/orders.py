@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.goods import named_item, positive
-from sandbox.game.catalogue import ITEMS
-from sandbox.game.errors import GameError
-from sandbox.game.holdings import Order
+from sandbox.game.actions.action import Call, named_item, positive
+from sandbox.game.config import GameError, rfc3339
 from sandbox.game.minor.row import (
     AWAY,
     DOCK,
@@ -20,12 +18,11 @@ from sandbox.game.minor.row import (
     ask,
     named,
 )
-from sandbox.game.parameters import Parameter
-from sandbox.game.queries.call import Call
-from sandbox.game.stamps import rfc3339
 from sandbox.game.state import State
-from sandbox.game.tool import MOST_QUANTITY, text
+from sandbox.game.tool import MOST_QUANTITY, Parameter, text
 from sandbox.game.views import offers_view
+from sandbox.game.world.catalogue import ITEMS
+from sandbox.game.world.models import Order
 
 MOST_ORDERS = 20
 TAKEN_AFTER_TICKS = 5

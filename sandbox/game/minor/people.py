@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-from sandbox.game.errors import GameError
-from sandbox.game.holdings import Faction, Note, Thread
+from sandbox.game.actions.action import Call
+from sandbox.game.config import GameError, rfc3339
 from sandbox.game.minor.row import Deed, Json, Takes, act, ask, one
-from sandbox.game.models import Player
-from sandbox.game.notifications import Event
-from sandbox.game.parameters import Parameter
-from sandbox.game.queries.call import Call
-from sandbox.game.stamps import rfc3339
-from sandbox.game.tool import text
+from sandbox.game.sessions import Event
+from sandbox.game.tool import Parameter, text
+from sandbox.game.world.models import Faction, Note, Player, Thread
 
 CHANNELS = ("system", "local", "private")
 MOST_KEPT = 100

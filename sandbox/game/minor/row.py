@@ -6,19 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sandbox.game.actions.action import Action, Arguments, Event, Intent
-from sandbox.game.actions.docked import base_of, check_credits
-from sandbox.game.actions.goods import check_room, named_item
-from sandbox.game.catalogue import ITEMS
-from sandbox.game.errors import GameError, must_undock
-from sandbox.game.holdings import Job
-from sandbox.game.learning import teach
-from sandbox.game.models import Player
-from sandbox.game.parameters import Parameter
-from sandbox.game.places import Base
-from sandbox.game.queries.call import Call
+from sandbox.game.actions.action import (
+    Action,
+    Arguments,
+    Call,
+    Intent,
+    base_of,
+    check_credits,
+    check_room,
+    named_item,
+    teach,
+)
+from sandbox.game.config import GameError, must_undock
+from sandbox.game.sessions import Event
 from sandbox.game.state import State
-from sandbox.game.tool import ITEM, QUANTITY, Tool, text
+from sandbox.game.tool import ITEM, QUANTITY, Parameter, Tool, text
+from sandbox.game.world.catalogue import ITEMS
+from sandbox.game.world.models import Job, Player
+from sandbox.game.world.places import Base
 
 Json = dict[str, Any]
 Goods = dict[str, int]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sandbox.game.death import die
-from sandbox.game.errors import GameError
-from sandbox.game.holdings import Drone
+from sandbox.game.actions.action import Call
+from sandbox.game.actions.damage import die, leave_wreck, wreck_view, wrecks_at
+from sandbox.game.config import GameError
 from sandbox.game.minor.row import (
     AWAY,
     DOCK,
@@ -21,10 +21,8 @@ from sandbox.game.minor.row import (
     named,
     one,
 )
-from sandbox.game.models import Wreck
-from sandbox.game.places import Deposit
-from sandbox.game.queries.call import Call
-from sandbox.game.wrecks import leave_wreck, wreck_view, wrecks_at
+from sandbox.game.world.models import Drone, Wreck
+from sandbox.game.world.places import Deposit
 
 STEEL = {"refined_steel": 2}
 VALUE = 90

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from sandbox.game.battles import opponents
-from sandbox.game.catalogue import (
-    AMMUNITION,
-    MODULES,
-    SHIP_CLASSES,
-    STARTER,
-    ShipClass,
-)
-from sandbox.game.errors import GameError
+from sandbox.game.actions.action import Call
+from sandbox.game.actions.damage import new_ship, opponents
+from sandbox.game.config import GameError
 from sandbox.game.minor.row import (
     AWAY,
     DOCK,
@@ -25,12 +19,16 @@ from sandbox.game.minor.row import (
     named,
     one,
 )
-from sandbox.game.models import Module, Ship
-from sandbox.game.parameters import Parameter
-from sandbox.game.queries.call import Call
-from sandbox.game.shipyard import new_ship
-from sandbox.game.tool import ITEM, MOST_QUANTITY
+from sandbox.game.tool import ITEM, MOST_QUANTITY, Parameter
 from sandbox.game.views import class_view
+from sandbox.game.world.catalogue import (
+    AMMUNITION,
+    MODULES,
+    SHIP_CLASSES,
+    STARTER,
+    ShipClass,
+)
+from sandbox.game.world.models import Module, Ship
 
 MOST_SHIPS = 5
 YARD_TICKS = 5

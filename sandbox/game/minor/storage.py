@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.goods import size_of
-from sandbox.game.catalogue import ITEMS
-from sandbox.game.errors import GameError
+from sandbox.game.actions.action import Call, size_of
+from sandbox.game.config import GameError
 from sandbox.game.minor.row import (
     DOCK,
     GOODS,
@@ -19,10 +18,9 @@ from sandbox.game.minor.row import (
     ask,
     one,
 )
-from sandbox.game.models import Player, Trade
-from sandbox.game.parameters import Parameter
-from sandbox.game.queries.call import Call
-from sandbox.game.tool import MOST_QUANTITY, text
+from sandbox.game.tool import MOST_QUANTITY, Parameter, text
+from sandbox.game.world.catalogue import ITEMS
+from sandbox.game.world.models import Player, Trade
 
 _AMOUNT = Takes(
     (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox.game.catalogue import MODULES
-from sandbox.game.errors import GameError
-from sandbox.game.holdings import BaseState
+from sandbox.game.actions.action import Call
+from sandbox.game.config import GameError
 from sandbox.game.minor.row import (
     AWAY,
     DOCK,
@@ -21,10 +20,9 @@ from sandbox.game.minor.row import (
     ask,
     one,
 )
-from sandbox.game.models import Module
-from sandbox.game.parameters import Parameter
-from sandbox.game.queries.call import Call
-from sandbox.game.tool import text
+from sandbox.game.tool import Parameter, text
+from sandbox.game.world.catalogue import MODULES
+from sandbox.game.world.models import BaseState, Module
 
 _MOST_AT_ONCE = 10
 _XP = 5

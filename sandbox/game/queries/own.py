@@ -1,12 +1,13 @@
-"""What belongs to the asker: status, ship, cargo, skills, notifications."""
+"""What belongs to the asker: status, ship, cargo, skills, notifications and log."""
 
 from __future__ import annotations
 
-from sandbox.game import skills
-from sandbox.game.catalogue import ITEMS
-from sandbox.game.models import Player
-from sandbox.game.queries.call import Call, Json
-from sandbox.game.views import class_view, module_view, player_view, ship_view
+from sandbox.game.actions.action import Call, Json
+from sandbox.game.config import GameError, plain
+from sandbox.game.views import class_view, log_view, module_view, player_view, ship_view
+from sandbox.game.world import skills
+from sandbox.game.world.catalogue import ITEMS
+from sandbox.game.world.models import LogEntry, Player
 
 
 def get_status(call: Call) -> Json:
@@ -89,3 +90,63 @@ def get_notifications(call: Call) -> Json:
         "remaining": left,
         "timestamp": call.state.sources.now_ns() // 1_000_000_000,
     }
+
+
+MOST_ENTRIES = 20
+LONGEST_ENTRY = 100_000
+
+
+def captains_log_add(call: Call) -> Json:
+    text = call.arguments.get("entry", "")
+    if not text.strip():
+        raise GameError(
+            "empty_entry",
+            "Log entry cannot be empty. "
+            "Use the 'entry' parameter to provide your log text.",
+        )
+    entry = LogEntry(text, plain(call.state.sources.now_ns()))
+    call.player.log.insert(0, entry)
+    del call.player.log[MOST_ENTRIES:]
+    return {
+        "index": 0,
+        "created_at": entry.created_at,
+        "message": "Log entry added successfully",
+    }
+
+
+def captains_log_list(call: Call) -> Json:
+    """The whole log, or one entry of it as it is since v0.63.1."""
+    if call.state.config.era == "C":
+        return _one_entry(call.player.log, call.arguments.get("index", 0))
+    return {
+        "entries": log_view(call.player.log),
+        "total_count": len(call.player.log),
+        "max_entries": MOST_ENTRIES,
+    }
+
+
+def _one_entry(log: list[LogEntry], index: int) -> Json:
+    entry = _entry(log, index) if log or index else None
+    return {
+        "entry": entry,
+        "index": index,
+        "total_count": len(log),
+        "max_entries": MOST_ENTRIES,
+        "has_next": index + 1 < len(log),
+        "has_prev": index > 0,
+    }
+
+
+def captains_log_get(call: Call) -> Json:
+    return _entry(call.player.log, call.arguments["index"])
+
+
+def _entry(log: list[LogEntry], index: int) -> Json:
+    entries = log_view(log)
+    if not 0 <= index < len(entries):
+        raise GameError(
+            "invalid_index",
+            f"No log entry at index {index}. The log has {len(entries)} entries; "
+            "index 0 is the newest.",
+        )
+    return entries[index]

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sandbox.game.sessions import Write
 from sandbox.game.table import TOOLS
-from sandbox.game.tally import Write
 
 
 class Asked(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandbox.game.tally import Write
+from sandbox.game.sessions import Write
 from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_anthropic import KEY as ANTHROPIC_KEY
 from tests.agents.llm.fake_provider import KEY

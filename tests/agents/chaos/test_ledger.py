@@ -11,7 +11,7 @@ from agents import actions, events
 from agents.events import Kind
 from agents.models import Event, Mysis, Turn
 from memory.models import Memory, Origin, Role
-from sandbox.game.tally import Write
+from sandbox.game.sessions import Write
 
 from . import ledger
 

@@ -9,8 +9,8 @@ import pytest
 
 from agents.game.client import connect
 from agents.llm.pilot.replay import ACTIONS
-from sandbox.game.models import Player
 from sandbox.game.testing import SandboxServer
+from sandbox.game.world.models import Player
 from tests.agents.llm.closed_loop import Captain, Policy
 
 TICKS = 60

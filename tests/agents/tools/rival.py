@@ -6,11 +6,11 @@ import random
 from contextlib import suppress
 
 from sandbox.game import truth
-from sandbox.game.errors import GameError
+from sandbox.game.actions.pirates import ambush
+from sandbox.game.config import GameError
 from sandbox.game.happenings import HAPPENINGS
-from sandbox.game.models import Player
-from sandbox.game.prowling import ambush
 from sandbox.game.testing import SandboxServer
+from sandbox.game.world.models import Player
 
 NAME = "Rival"
 

@@ -20,7 +20,7 @@ from memory import state
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.render import render
 from memory.gamestate.rows import StateRow
-from sandbox.game.notifications import Notification
+from sandbox.game.sessions import Notification
 from sandbox.game.testing import SandboxServer
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.game.models import Player, Skill
+from sandbox.game.world.models import Player, Skill
 
 MAX_LEVEL = 10
 _XP_PER_LEVEL = (100, 300, 600, 1000, 1500, 2100, 2800, 3600, 4500, 5500)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from sandbox.game.dice import dice, hex_id
-from sandbox.game.places import World
+from sandbox.game.config import dice, hex_id
+from sandbox.game.world.places import World
 
 _MOVE_CHANCE = 0.04
 _JUMP_SHARE = 0.2

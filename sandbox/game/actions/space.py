@@ -1,18 +1,18 @@
-"""travel and jump: from place to place, from system to system."""
+"""travel, jump, dock, undock and mine: out to the belt and home again."""
 
 from __future__ import annotations
 
 import math
 
-from sandbox.game.actions.action import Action, Arguments, Event, Intent
-from sandbox.game.battles import leave_battle
-from sandbox.game.errors import GameError, must_undock, unknown_system
-from sandbox.game.learning import teach
-from sandbox.game.models import Player
-from sandbox.game.places import Poi
-from sandbox.game.stamps import plain
+from sandbox.game.actions.action import Action, Arguments, Intent, teach
+from sandbox.game.actions.damage import leave_battle, pull
+from sandbox.game.config import GameError, dice, must_undock, plain, unknown_system
+from sandbox.game.minor.missions import advance_missions
+from sandbox.game.sessions import Event
 from sandbox.game.state import State
-from sandbox.game.wrecks import pull
+from sandbox.game.world.catalogue import ITEMS
+from sandbox.game.world.models import Player
+from sandbox.game.world.places import Deposit, Poi
 
 JUMP_TICKS = 2
 JUMP_FUEL = 2
@@ -151,3 +151,112 @@ def _finish_jump(state: State, player: Player, arguments: Arguments) -> list[Eve
 
 TRAVEL = Action("travel", _prepare_travel, _finish_travel, _depart, "space")
 JUMP = Action("jump", _prepare_jump, _finish_jump, _depart, "space")
+
+
+def _prepare_dock(state: State, player: Player, arguments: Arguments) -> Intent:
+    if player.docked_at:
+        raise GameError("already_docked", "Already docked")
+    base = state.world.base_at(player.poi_id)
+    if base is None:
+        raise GameError("no_base", "No base at this location")
+    return Intent({"base_id": base.id}, {"base_name": base.name, "base_id": base.id})
+
+
+def _finish_dock(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    base = state.world.bases[arguments["base_id"]]
+    player.docked_at = base.id
+    player.target_id = None
+    return [Event({"action": "dock", "base": base.name, "base_id": base.id})]
+
+
+def _prepare_undock(state: State, player: Player, arguments: Arguments) -> Intent:
+    if not player.docked_at:
+        raise GameError("not_docked", "Not docked")
+    return Intent({}, {"message": "Undocking..."})
+
+
+def _finish_undock(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    player.docked_at = None
+    return [Event({"action": "undock"})]
+
+
+DOCK = Action("dock", _prepare_dock, _finish_dock)
+UNDOCK = Action("undock", _prepare_undock, _finish_undock)
+
+
+def _prepare_mine(state: State, player: Player, arguments: Arguments) -> Intent:
+    if player.docked_at:
+        raise must_undock()
+    power = player.ship.total("mining_power")
+    if not power:
+        raise GameError("no_mining_laser", "No mining laser fitted")
+    deposits = [
+        deposit
+        for deposit in state.world.pois[player.poi_id].deposits
+        if deposit.remaining
+    ]
+    if not deposits:
+        raise _nothing_here()
+    deposit = _pick(state, player, deposits)
+    item = ITEMS[deposit.resource_id]
+    if player.ship.cargo_free < item.size:
+        raise _hold_full()
+    return Intent(
+        {"resource_id": item.id},
+        {
+            "resource_id": item.id,
+            "resource_name": item.name,
+            "mining_power": power,
+            "message": f"Mining {item.name} with power {power}",
+        },
+    )
+
+
+def _pick(state: State, player: Player, deposits: list[Deposit]) -> Deposit:
+    """Rich deposits are met more often."""
+    rng = dice(state.config.seed, state.tick, player.username, "mine")
+    return rng.choices(deposits, [deposit.richness for deposit in deposits])[0]
+
+
+def _finish_mine(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    item = ITEMS[arguments["resource_id"]]
+    poi = state.world.pois[player.poi_id]
+    deposit = next(one for one in poi.deposits if one.resource_id == item.id)
+    power = player.ship.total("mining_power")
+    room = player.ship.cargo_free // item.size
+    if not room:
+        raise _hold_full()
+    count = min(max(1, power * deposit.richness // 100), room, deposit.remaining)
+    if not count:
+        raise _nothing_here()
+    deposit.remaining -= count
+    state.mined[poi.id, item.id] = deposit
+    player.ship.load(item.id, count)
+    player.stats["ore_mined"] += count
+    teach(state, player, "mining_basic", count)
+    advance_missions(player, "mine_resource", item.id, count)
+    return [
+        Event(
+            {
+                "resource_id": item.id,
+                "resource_name": item.name,
+                "quantity": count,
+                "remaining": deposit.remaining,
+                "remaining_display": f"{deposit.remaining} units",
+                "max_remaining": deposit.max_remaining,
+                "xp_gained": count,
+            },
+            "mining_yield",
+        )
+    ]
+
+
+def _nothing_here() -> GameError:
+    return GameError("no_resources", "Nothing to mine here")
+
+
+def _hold_full() -> GameError:
+    return GameError("cargo_full", "Cargo hold is full")
+
+
+MINE = Action("mine", _prepare_mine, _finish_mine, needs="space")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sandbox.game.catalogue import ITEMS, Item
-from sandbox.game.dice import dice
-from sandbox.game.places import Base
+from sandbox.game.config import dice
+from sandbox.game.world.catalogue import ITEMS, Item
+from sandbox.game.world.places import Base
 
 _DEMAND = 4000
 PRICE_TICKS = 60

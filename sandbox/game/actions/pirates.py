@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sandbox.game.damage import DAMAGE_TYPE, shoot
-from sandbox.game.death import die
-from sandbox.game.dice import dice, hex_id
-from sandbox.game.models import Player
-from sandbox.game.notifications import Event
-from sandbox.game.npcs import TIERS, Pirate
+from sandbox.game.actions.damage import DAMAGE_TYPE, die, shoot
+from sandbox.game.config import dice, hex_id
+from sandbox.game.sessions import Event
 from sandbox.game.state import State
+from sandbox.game.world.models import Player
+from sandbox.game.world.npcs import TIERS, Pirate
 
 WARNING_TICKS = 3
 LAWLESS = 20
