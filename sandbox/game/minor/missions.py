@@ -7,7 +7,7 @@ from typing import Any
 
 from sandbox.game.actions.action import Call, teach
 from sandbox.game.config import GameError, not_docked_here, rfc3339
-from sandbox.game.minor.row import DOCK, Deed, act, ask, one
+from sandbox.game.minor.row import DOCK, DOCKED, Deed, act, ask, one
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Mission, Player
 from sandbox.game.world.places import Base
@@ -35,43 +35,16 @@ class Template:
 
 
 _TEMPLATES = (
-    Template(
-        "iron_for_the_docks",
-        "Iron for the Docks",
-        "mining",
+    Template("iron_for_the_docks", "Iron for the Docks", "mining",
         "The yard has run out of plate again. Dig some iron and come back.",
-        "mine_resource",
-        "ore_iron",
-        10,
-        200,
-        "mining_basic",
-        15,
-    ),
-    Template(
-        "copper_for_the_mill",
-        "Copper for the Mill",
-        "mining",
+        "mine_resource", "ore_iron", 10, 200, "mining_basic", 15),
+    Template("copper_for_the_mill", "Copper for the Mill", "mining",
         "The wire mill pays for fresh copper, no questions about the rest.",
-        "mine_resource",
-        "ore_copper",
-        20,
-        350,
-        "mining_basic",
-        20,
-    ),
-    Template(
-        "one_pirate_less",
-        "One Pirate Less",
-        "combat",
-        "Somebody has been shooting at freighters. Any pirate will do.",
-        "kill_pirate",
-        "",
-        1,
-        800,
-        "weapons_basic",
-        20,
-    ),
-)
+        "mine_resource", "ore_copper", 20, 350, "mining_basic", 20),
+    Template("one_pirate_less", "One Pirate Less", "combat",
+        "Somebody has been shooting at freighters. Any pirate will do.", "kill_pirate",
+        "", 1, 800, "weapons_basic", 20),
+)  # fmt: skip
 TEMPLATES = {template.id: template for template in _TEMPLATES}
 
 
@@ -218,6 +191,15 @@ def _accept(deed: Deed) -> Json:
     }
 
 
+def _incomplete(deed: Deed) -> bool:
+    mission: Mission = deed.thing
+    return mission.current < TEMPLATES[mission.template_id].required
+
+
+def _reward(deed: Deed) -> int:
+    return TEMPLATES[deed.thing.template_id].credits
+
+
 def _complete(deed: Deed) -> Json:
     mission, template = deed.thing, TEMPLATES[deed.thing.template_id]
     deed.player.missions.remove(mission)
@@ -236,72 +218,31 @@ _MISSION = one("mission_id", "The mission's ID")
 _AN_OFFER = _MISSION._replace(example={"mission_id": "iron_for_the_docks"})
 
 ROUND = (
-    ask(
-        "get_missions",
-        ("missions", "See what the station offers."),
-        _get_missions,
-        docked=True,
-    ),
-    ask(
-        "get_active_missions",
-        ("missions", "See the missions you have accepted."),
-        _get_active_missions,
-    ),
-    act(
-        "accept_mission",
-        ("missions", "Accept a mission of this station."),
-        _AN_OFFER,
-        notes="At most five at a time.",
-        where=DOCK,
-        names=_offered,
-        unless=(
-            (
-                lambda deed: len(deed.player.missions) >= MOST_ACTIVE,
-                "too_many_missions",
-                f"At most {MOST_ACTIVE} at a time.",
-            ),
-        ),
-        changes=_accept,
-    ),
-    act(
-        "complete_mission",
-        ("missions", "Hand in a mission where you accepted it."),
-        _MISSION,
-        where=DOCK,
-        names=_own_here,
-        unless=(
-            (
-                lambda deed: (
-                    deed.thing.current < TEMPLATES[deed.thing.template_id].required
-                ),
-                "mission_incomplete",
-                "There is more to do. See 'get_active_missions'.",
-            ),
-        ),
-        earns=lambda deed: TEMPLATES[deed.thing.template_id].credits,
-        changes=_complete,
-    ),
-    act(
-        "abandon_mission",
-        ("missions", "Give a mission up."),
-        _MISSION,
-        destructive=True,
-        names=_own,
-        changes=lambda deed: deed.player.missions.remove(deed.thing),
-    ),
-)
+    ask("get_missions", "missions", "See what the station offers.", _get_missions,
+        notes=DOCKED),
+    ask("get_active_missions", "missions", "See the missions you have accepted.",
+        _get_active_missions),
+    act("accept_mission", "missions", "Accept a mission of this station.", _AN_OFFER,
+        notes="At most five at a time.", where=DOCK, names=_offered,
+        unless=((lambda deed: len(deed.player.missions) >= MOST_ACTIVE,
+                 "too_many_missions", f"At most {MOST_ACTIVE} at a time."),),
+        changes=_accept),
+    act("complete_mission", "missions", "Hand in a mission where you accepted it.",
+        _MISSION, where=DOCK, names=_own_here,
+        unless=((
+                 _incomplete,
+                 "mission_incomplete",
+                 "There is more to do. See 'get_active_missions'."),),
+        earns=_reward,
+        changes=_complete),
+    act("abandon_mission", "missions", "Give a mission up.", _MISSION, destructive=True,
+        names=_own, changes=lambda deed: deed.player.missions.remove(deed.thing)),
+)  # fmt: skip
 DECISIONS = (
-    act(
-        "decline_mission",
-        ("missions", "Turn a mission down, so that it is not offered again."),
-        _AN_OFFER,
-        where=DOCK,
+    act("decline_mission", "missions",
+        "Turn a mission down, so that it is not offered again.", _AN_OFFER, where=DOCK,
         names=_offered,
-        changes=lambda deed: deed.player.declined.append(deed.thing.id),
-    ),
-    ask(
-        "completed_missions",
-        ("missions", "See the missions you have completed."),
-        _completed_missions,
-    ),
-)
+        changes=lambda deed: deed.player.declined.append(deed.thing.id)),
+    ask("completed_missions", "missions", "See the missions you have completed.",
+        _completed_missions),
+)  # fmt: skip

@@ -7,6 +7,7 @@ from sandbox.game.config import GameError, rfc3339
 from sandbox.game.minor.row import (
     AWAY,
     DOCK,
+    DOCKED,
     GOODS,
     HOLD,
     STORE,
@@ -151,6 +152,10 @@ def _dearer(deed: Deed) -> int:
     return (price - order.price_each) * order.remaining if order.side == "buy" else 0
 
 
+def _reprice(deed: Deed) -> None:
+    deed.thing.price_each = deed.given["new_price"]
+
+
 def _returned(deed: Deed) -> dict[str, int]:
     order = deed.thing
     return {order.item_id: order.remaining} if order.side == "sell" else {}
@@ -179,65 +184,26 @@ _ORDER = text("order_id", "The order's ID, from view_orders")
 _ROOM = ((_too_many, "too_many_orders", f"At most {MOST_ORDERS} orders at a time."),)
 
 ORDERS = (
-    ask(
-        "view_orders",
-        ("trading", "See your open orders at this base."),
-        _view_orders,
-        docked=True,
-    ),
-    ask(
-        "get_listings",
-        ("trading", "List what this station sells."),
-        _get_listings,
-        docked=True,
-    ),
-    ask(
-        "estimate_purchase",
-        ("trading", "See what a purchase would cost."),
+    ask("view_orders", "trading", "See your open orders at this base.", _view_orders,
+        notes=DOCKED),
+    ask("get_listings", "trading", "List what this station sells.", _get_listings,
+        notes=DOCKED),
+    ask("estimate_purchase", "trading", "See what a purchase would cost.",
         _estimate_purchase,
-        Takes(GOODS.parameters, {"item_id": "fuel_cell", "quantity": 5}),
-        docked=True,
-    ),
-    act(
-        "create_sell_order",
-        ("trading", "Offer items of your hold for sale."),
-        _OFFER,
-        notes="What is earned goes to your storage. A listing fee is due.",
-        where=DOCK,
-        service="market",
-        unless=_ROOM,
-        costs=_fee,
-        moves=(Move(HOLD, AWAY),),
-        changes=lambda deed: _open(deed, "sell"),
-    ),
-    act(
-        "create_buy_order",
-        ("trading", "Offer to buy items."),
-        _OFFER,
-        notes="Credits are escrowed. What is bought goes to your storage.",
-        where=DOCK,
-        service="market",
-        unless=_ROOM,
-        costs=lambda deed: _worth(deed) + _fee(deed),
-        changes=lambda deed: _open(deed, "buy"),
-    ),
-    act(
-        "modify_order",
-        ("trading", "Change the price of an order."),
+        Takes(GOODS.parameters, {"item_id": "fuel_cell", "quantity": 5}), notes=DOCKED),
+    act("create_sell_order", "trading", "Offer items of your hold for sale.", _OFFER,
+        notes="What is earned goes to your storage. A listing fee is due.", where=DOCK,
+        service="market", unless=_ROOM, costs=_fee, moves=(Move(HOLD, AWAY),),
+        changes=lambda deed: _open(deed, "sell")),
+    act("create_buy_order", "trading", "Offer to buy items.", _OFFER,
+        notes="Credits are escrowed. What is bought goes to your storage.", where=DOCK,
+        service="market", unless=_ROOM, costs=lambda deed: _worth(deed) + _fee(deed),
+        changes=lambda deed: _open(deed, "buy")),
+    act("modify_order", "trading", "Change the price of an order.",
         Takes((_ORDER, _amount("new_price")), {"order_id": "order_id", "new_price": 7}),
-        where=DOCK,
-        names=_own,
-        costs=_dearer,
-        changes=lambda deed: setattr(deed.thing, "price_each", deed.given["new_price"]),
-    ),
-    act(
-        "cancel_order",
-        ("trading", "Take an order back."),
-        Takes((_ORDER,), {"order_id": "order_id"}),
-        where=DOCK,
-        names=_own,
-        earns=_escrowed,
-        moves=(Move(AWAY, STORE, _returned),),
-        changes=_cancel,
-    ),
-)
+        where=DOCK, names=_own, costs=_dearer,
+        changes=_reprice),
+    act("cancel_order", "trading", "Take an order back.",
+        Takes((_ORDER,), {"order_id": "order_id"}), where=DOCK, names=_own,
+        earns=_escrowed, moves=(Move(AWAY, STORE, _returned),), changes=_cancel),
+)  # fmt: skip

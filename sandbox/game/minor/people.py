@@ -92,27 +92,13 @@ def _may_read(player: Player, message: Json) -> bool:
 _CHANNEL = text("channel", "system, local or private")
 
 CHAT = (
-    ask(
-        "chat",
-        ("social", "Say something to other captains."),
-        _chat,
-        Takes(
-            (
-                _CHANNEL,
-                text("content", "What to say", longest=500),
-                text("target_id", "Whom, for private", required=False),
-            ),
-            {"channel": "local", "content": "Hello."},
-        ),
-        writes=True,
-    ),
-    ask(
-        "get_chat_history",
-        ("social", "Read what was said on a channel."),
-        _get_chat_history,
-        Takes((_CHANNEL,), {"channel": "local"}),
-    ),
-)
+    ask("chat", "social", "Say something to other captains.", _chat,
+        Takes((_CHANNEL, text("content", "What to say", longest=500),
+               text("target_id", "Whom, for private", required=False)),
+              {"channel": "local", "content": "Hello."}), writes=True),
+    ask("get_chat_history", "social", "Read what was said on a channel.",
+        _get_chat_history, Takes((_CHANNEL,), {"channel": "local"})),
+)  # fmt: skip
 
 # -- factions ----------------------------------------------------------------
 
@@ -244,58 +230,25 @@ _UNBOUND = (
 )
 
 FACTIONS = (
-    ask("faction_list", ("faction", "List the factions."), _faction_list),
-    ask(
-        "faction_info",
-        ("faction", "See a faction, your own by default."),
-        _faction_info,
-        Takes((text("faction_id", "The faction's ID", required=False),)),
-    ),
-    ask(
-        "faction_get_invites",
-        ("faction", "List the factions that invite you."),
-        _faction_get_invites,
-    ),
-    act(
-        "create_faction",
-        ("faction", "Found a faction."),
-        Takes(
-            (text("name", "3 to 40 characters"), text("tag", "2 to 4 letters")),
-            {"name": "Long Haul", "tag": "HAUL"},
-        ),
-        names=_new_faction,
-        unless=_UNBOUND,
-        changes=lambda deed: _enter(deed, LEADER),
-    ),
-    act(
-        "join_faction",
-        ("faction", "Join a faction that has invited you."),
-        one("faction_id", "The faction's ID, from faction_list"),
-        names=_inviting,
-        unless=_UNBOUND,
-        changes=lambda deed: _enter(deed, MEMBER),
-    ),
-    act(
-        "leave_faction",
-        ("faction", "Leave your faction."),
-        names=_own,
-        changes=_leave,
-    ),
-    act(
-        "faction_invite",
-        ("faction", "Invite a captain into your faction."),
-        one("player_id", "The captain's ID"),
-        names=_guest,
-        changes=_invite,
-    ),
-    act(
-        "faction_declare_war",
-        ("faction", "Declare war on another faction."),
-        one("target_faction_id", "The other faction's ID", "faction_id"),
-        names=_enemy,
-        changes=_declare_war,
-    ),
-)
+    ask("faction_list", "faction", "List the factions.", _faction_list),
+    ask("faction_info", "faction", "See a faction, your own by default.", _faction_info,
+        Takes((text("faction_id", "The faction's ID", required=False),))),
+    ask("faction_get_invites", "faction", "List the factions that invite you.",
+        _faction_get_invites),
+    act("create_faction", "faction", "Found a faction.",
+        Takes((text("name", "3 to 40 characters"), text("tag", "2 to 4 letters")),
+              {"name": "Long Haul", "tag": "HAUL"}), names=_new_faction,
+        unless=_UNBOUND, changes=lambda deed: _enter(deed, LEADER)),
+    act("join_faction", "faction", "Join a faction that has invited you.",
+        one("faction_id", "The faction's ID, from faction_list"), names=_inviting,
+        unless=_UNBOUND, changes=lambda deed: _enter(deed, MEMBER)),
+    act("leave_faction", "faction", "Leave your faction.", names=_own, changes=_leave),
+    act("faction_invite", "faction", "Invite a captain into your faction.",
+        one("player_id", "The captain's ID"), names=_guest, changes=_invite),
+    act("faction_declare_war", "faction", "Declare war on another faction.",
+        one("target_faction_id", "The other faction's ID", "faction_id"), names=_enemy,
+        changes=_declare_war),
+)  # fmt: skip
 
 # -- notes and the forum -----------------------------------------------------
 
@@ -396,50 +349,26 @@ _NOTE = one("note_id", "The note's ID, from get_notes")
 _THREAD = one("thread_id", "The thread's ID, from forum_list")
 
 TEXTS = (
-    ask("get_notes", ("notes", "List your notes."), _get_notes),
-    ask("read_note", ("notes", "Read a note."), _read_note, _NOTE),
-    ask("create_note", ("notes", "Note a text."), _create_note, _A_TEXT, writes=True),
-    ask(
-        "write_note",
-        ("notes", "Replace the text of a note."),
-        _write_note,
-        Takes(
-            (*_NOTE.parameters, _CONTENT),
-            {"note_id": "note_id", "content": "Iron is dear now."},
-        ),
-        writes=True,
-    ),
-    ask(
-        "forum_list",
-        ("forum", "List the threads of the forum, newest first."),
-        _forum_list,
-    ),
-    ask("forum_get_thread", ("forum", "Read a thread."), _forum_get_thread, _THREAD),
-    ask(
-        "forum_create_thread",
-        ("forum", "Start a thread."),
-        _forum_create_thread,
-        _A_TEXT,
-        writes=True,
-    ),
-    ask(
-        "forum_reply",
-        ("forum", "Reply to a thread."),
+    ask("get_notes", "notes", "List your notes.", _get_notes),
+    ask("read_note", "notes", "Read a note.", _read_note, _NOTE),
+    ask("create_note", "notes", "Note a text.", _create_note, _A_TEXT, writes=True),
+    ask("write_note", "notes", "Replace the text of a note.", _write_note,
+        Takes((*_NOTE.parameters, _CONTENT),
+              {"note_id": "note_id", "content": "Iron is dear now."}), writes=True),
+    ask("forum_list", "forum", "List the threads of the forum, newest first.",
+        _forum_list),
+    ask("forum_get_thread", "forum", "Read a thread.", _forum_get_thread, _THREAD),
+    ask("forum_create_thread", "forum", "Start a thread.", _forum_create_thread,
+        _A_TEXT, writes=True),
+    ask("forum_reply", "forum", "Reply to a thread.",
         lambda call: _post(call, _thread(call)),
-        Takes(
-            (*_THREAD.parameters, _CONTENT),
-            {"thread_id": "thread_id", "content": "Not any more."},
-        ),
-        writes=True,
-    ),
-    ask(
-        "captains_log_delete",
-        ("log", "Delete an entry of your captain's log."),
+        Takes((*_THREAD.parameters, _CONTENT),
+              {"thread_id": "thread_id", "content": "Not any more."}), writes=True),
+    ask("captains_log_delete", "log", "Delete an entry of your captain's log.",
         _captains_log_delete,
         Takes((Parameter("index", "integer", "0 is the newest entry"),), {"index": 0}),
-        writes=True,
-    ),
-)
+        writes=True),
+)  # fmt: skip
 
 # -- looks -------------------------------------------------------------------
 
@@ -467,30 +396,13 @@ def _set_anonymous(call: Call) -> Json:
 
 
 LOOKS = (
-    ask(
-        "set_status",
-        ("settings", "Set the line that others see beside your name."),
-        _set_status,
-        one("status_message", "The line", "Hauling iron"),
-        writes=True,
-    ),
-    ask(
-        "set_colors",
-        ("settings", "Set your colors."),
-        _set_colors,
-        Takes(
-            (text("primary_color", "#RRGGBB"), text("secondary_color", "#RRGGBB")),
-            {"primary_color": "#FFAA00", "secondary_color": "#001122"},
-        ),
-        writes=True,
-    ),
-    ask(
-        "set_anonymous",
-        ("settings", "Hide your name, or show it again."),
+    ask("set_status", "settings", "Set the line that others see beside your name.",
+        _set_status, one("status_message", "The line", "Hauling iron"), writes=True),
+    ask("set_colors", "settings", "Set your colors.", _set_colors,
+        Takes((text("primary_color", "#RRGGBB"), text("secondary_color", "#RRGGBB")),
+              {"primary_color": "#FFAA00", "secondary_color": "#001122"}), writes=True),
+    ask("set_anonymous", "settings", "Hide your name, or show it again.",
         _set_anonymous,
-        Takes(
-            (Parameter("anonymous", "boolean", "True to hide"),), {"anonymous": True}
-        ),
-        writes=True,
-    ),
-)
+        Takes((Parameter("anonymous", "boolean", "True to hide"),),
+              {"anonymous": True}), writes=True),
+)  # fmt: skip

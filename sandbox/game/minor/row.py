@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from sandbox.game.actions.action import (
@@ -221,34 +221,28 @@ class Asked:
 
 def act(
     name: str,
-    words: tuple[str, str],
+    category: str,
+    description: str,
     takes: Takes = NOTHING,
     *,
     notes: str | None = None,
     destructive: bool = False,
     **row: Any,
 ) -> Minor:
-    """A row with its tool; where a base is needed, the tool's notes say so.
-
-    `words` are the tool's category and description.
-    """
+    """A row with its tool; where a base is needed, the tool's notes say so."""
     if notes is None:
         notes = DOCKED if row.get("where") == DOCK else ""
-    tool = Tool(
-        name, *words, *takes, notes, mutation=True, destructive=destructive
-    )  # fmt: skip
-    return Minor(tool, **row)
+    tool = Tool(name, category, description, *takes, notes, mutation=True)
+    return Minor(replace(tool, destructive=destructive), **row)
 
 
 def ask(
     name: str,
-    words: tuple[str, str],
+    category: str,
+    description: str,
     answer: Callable[[Call], Json],
     takes: Takes = NOTHING,
-    *,
-    docked: bool = False,
-    writes: bool = False,
+    **words: Any,
 ) -> Asked:
-    """A question with its tool; `writes` where it changes something."""
-    notes = DOCKED if docked else ""
-    return Asked(Tool(name, *words, *takes, notes, writes=writes), answer)
+    """A question with its tool, or what is written down."""
+    return Asked(Tool(name, category, description, *takes, **words), answer)

@@ -78,6 +78,11 @@ def _throw(deed: Deed) -> None:
     )  # fmt: skip
 
 
+def _blow_up(deed: Deed) -> None:
+    me = deed.player
+    die(deed.state, me, me.id, me.username, "self_destruct")
+
+
 def _remove(deed: Deed) -> None:
     del deed.state.wrecks[deed.thing.id]
     if deed.player.towing == deed.thing.id:
@@ -85,51 +90,20 @@ def _remove(deed: Deed) -> None:
 
 
 SALVAGE = (
-    ask("get_wrecks", ("salvage", "See the wrecks at your location."), _get_wrecks),
-    act(
-        "loot_wreck",
-        ("salvage", "Take items from a wreck."),
-        Takes(
-            (
-                *one("wreck_id", "The wreck's ID, from get_wrecks").parameters,
-                *GOODS.parameters,
-            ),
-            {"wreck_id": "wreck_id", **GOODS.example},
-        ),
-        where=SPACE,
-        names=_wreck,
-        moves=(Move(lambda deed: deed.thing.cargo, HOLD, _loot),),
-        changes=_empty,
-    ),
-    act(
-        "jettison",
-        ("salvage", "Throw items out into space."),
-        GOODS,
-        destructive=True,
-        where=SPACE,
-        moves=(Move(HOLD, AWAY),),
-        changes=_throw,
-    ),
-    act(
-        "self_destruct",
-        ("combat", "Destroy your own ship and wake up at your home base."),
-        destructive=True,
-        unless=(
-            (
-                lambda deed: deed.player.docked_at is not None,
-                "docked",
-                "You are docked. Use 'undock' first.",
-            ),
-        ),
-        changes=lambda deed: die(
-            deed.state,
-            deed.player,
-            deed.player.id,
-            deed.player.username,
-            "self_destruct",
-        ),
-    ),
-)
+    ask("get_wrecks", "salvage", "See the wrecks at your location.", _get_wrecks),
+    act("loot_wreck", "salvage", "Take items from a wreck.",
+        Takes((*one("wreck_id", "The wreck's ID, from get_wrecks").parameters,
+               *GOODS.parameters), {"wreck_id": "wreck_id", **GOODS.example}),
+        where=SPACE, names=_wreck,
+        moves=(Move(lambda deed: deed.thing.cargo, HOLD, _loot),), changes=_empty),
+    act("jettison", "salvage", "Throw items out into space.", GOODS, destructive=True,
+        where=SPACE, moves=(Move(HOLD, AWAY),), changes=_throw),
+    act("self_destruct", "combat",
+        "Destroy your own ship and wake up at your home base.", destructive=True,
+        unless=((lambda deed: deed.player.docked_at is not None, "docked",
+                 "You are docked. Use 'undock' first."),),
+        changes=_blow_up),
+)  # fmt: skip
 
 
 def _survey(deed: Deed) -> Json:
@@ -195,89 +169,34 @@ def _get_drones(call: Call) -> Json:
 _WRECK = one("wreck_id", "The wreck's ID, from get_wrecks")
 
 OUTINGS = (
-    act(
-        "survey_system",
-        ("navigation", "Look for places of this system that no chart has."),
-        where=SPACE,
-        changes=_survey,
-        teaches=("exploration", lambda deed: 10),
-    ),
-    ask("get_drones", ("drones", "List your drones."), _get_drones),
-    act(
-        "deploy_drone",
-        ("drones", "Leave a mining drone of your hold at this place."),
-        notes="It digs by itself. You must be undocked.",
-        where=SPACE,
-        names=_deposit,
-        unless=(
-            (
-                lambda deed: len(deed.player.drones) >= MOST_DRONES,
-                "no_bandwidth",
-                f"At most {MOST_DRONES} drones at a time.",
-            ),
-        ),
-        moves=(Move(HOLD, AWAY, lambda deed: {_DRONE: 1}),),
-        changes=_deploy,
-    ),
-    act(
-        "recall_drone",
-        ("drones", "Take a drone back with what it has dug."),
-        one("drone_id", "The drone's ID, from get_drones"),
-        where=SPACE,
-        names=_drone,
+    act("survey_system", "navigation",
+        "Look for places of this system that no chart has.", where=SPACE,
+        changes=_survey, teaches=("exploration", lambda deed: 10)),
+    ask("get_drones", "drones", "List your drones.", _get_drones),
+    act("deploy_drone", "drones", "Leave a mining drone of your hold at this place.",
+        notes="It digs by itself. You must be undocked.", where=SPACE, names=_deposit,
+        unless=((lambda deed: len(deed.player.drones) >= MOST_DRONES, "no_bandwidth",
+                 f"At most {MOST_DRONES} drones at a time."),),
+        moves=(Move(HOLD, AWAY, lambda deed: {_DRONE: 1}),), changes=_deploy),
+    act("recall_drone", "drones", "Take a drone back with what it has dug.",
+        one("drone_id", "The drone's ID, from get_drones"), where=SPACE, names=_drone,
         moves=(Move(AWAY, HOLD, _drone_and_load),),
-        changes=lambda deed: deed.player.drones.remove(deed.thing),
-    ),
-    act(
-        "salvage_wreck",
-        ("salvage", "Cut a ship's wreck up for its steel."),
-        _WRECK,
-        where=SPACE,
+        changes=lambda deed: deed.player.drones.remove(deed.thing)),
+    act("salvage_wreck", "salvage", "Cut a ship's wreck up for its steel.", _WRECK,
+        where=SPACE, names=_lost_ship, moves=(Move(AWAY, HOLD, lambda deed: STEEL),),
+        changes=_remove, teaches=("crafting_basic", lambda deed: 3)),
+    act("tow_wreck", "salvage", "Take a ship's wreck in tow.", _WRECK, where=SPACE,
         names=_lost_ship,
-        moves=(Move(AWAY, HOLD, lambda deed: STEEL),),
-        changes=_remove,
-        teaches=("crafting_basic", lambda deed: 3),
-    ),
-    act(
-        "tow_wreck",
-        ("salvage", "Take a ship's wreck in tow."),
-        _WRECK,
-        where=SPACE,
-        names=_lost_ship,
-        unless=(
-            (
-                lambda deed: bool(deed.player.towing),
-                "already_towing",
-                "You have a wreck in tow already.",
-            ),
-        ),
-        changes=lambda deed: setattr(deed.player, "towing", deed.thing.id),
-    ),
-    act(
-        "release_tow",
-        ("salvage", "Let the wreck in tow go."),
-        unless=(
-            (
-                lambda deed: not deed.player.towing,
-                "not_towing",
-                "You have nothing in tow.",
-            ),
-        ),
-        changes=lambda deed: setattr(deed.player, "towing", ""),
-    ),
-    act(
-        "sell_wreck",
-        ("salvage", "Sell the wreck in tow to the scrappers of a base."),
-        where=DOCK,
-        names=lambda deed: deed.state.wrecks.get(deed.player.towing),
-        unless=(
-            (
-                lambda deed: deed.thing is None,
-                "invalid_wreck",
-                "You have nothing in tow.",
-            ),
-        ),
-        earns=lambda deed: VALUE,
-        changes=_remove,
-    ),
-)
+        unless=((lambda deed: bool(deed.player.towing), "already_towing",
+                 "You have a wreck in tow already."),),
+        changes=lambda deed: setattr(deed.player, "towing", deed.thing.id)),
+    act("release_tow", "salvage", "Let the wreck in tow go.",
+        unless=((lambda deed: not deed.player.towing, "not_towing",
+                 "You have nothing in tow."),),
+        changes=lambda deed: setattr(deed.player, "towing", "")),
+    act("sell_wreck", "salvage", "Sell the wreck in tow to the scrappers of a base.",
+        where=DOCK, names=lambda deed: deed.state.wrecks.get(deed.player.towing),
+        unless=((lambda deed: deed.thing is None, "invalid_wreck",
+                 "You have nothing in tow."),), earns=lambda deed: VALUE,
+        changes=_remove),
+)  # fmt: skip

@@ -101,6 +101,10 @@ def _keep_new(deed: Deed) -> Json:
     return {"ship_id": ship.id, "price": deed.thing.price}
 
 
+def _commission(deed: Deed) -> None:
+    deed.later(YARD_TICKS, "ship_commission_complete", deed.thing.id)
+
+
 def _kept(deed: Deed) -> Ship:
     for ship in deed.player.hangar:
         if (ship.id, ship.base_id) == (deed.given["ship_id"], deed.base.id):
@@ -180,109 +184,41 @@ _SOME = Parameter(
 )
 
 SHIPS = (
-    ask(
-        "get_ships", ("ship", "List the ship classes that shipyards build."), _get_ships
-    ),
-    ask("list_ships", ("ship", "List the ships you own."), _list_ships),
-    act(
-        "buy_ship",
-        ("ship", "Buy a ship; it is kept at this base."),
-        _CLASS,
-        where=DOCK,
-        service="shipyard",
-        names=_on_sale,
+    ask("get_ships", "ship", "List the ship classes that shipyards build.", _get_ships),
+    ask("list_ships", "ship", "List the ships you own.", _list_ships),
+    act("buy_ship", "ship", "Buy a ship; it is kept at this base.", _CLASS, where=DOCK,
+        service="shipyard", names=_on_sale, costs=lambda deed: deed.thing.price,
+        changes=_keep_new),
+    act("commission_ship", "ship",
+        "Have a ship built; it is kept at this base when it is done.", _CLASS,
+        where=DOCK, service="shipyard", names=_on_sale,
         costs=lambda deed: deed.thing.price,
-        changes=_keep_new,
-    ),
-    act(
-        "commission_ship",
-        ("ship", "Have a ship built; it is kept at this base when it is done."),
-        _CLASS,
-        where=DOCK,
-        service="shipyard",
-        names=_on_sale,
-        costs=lambda deed: deed.thing.price,
-        changes=lambda deed: deed.later(
-            YARD_TICKS, "ship_commission_complete", deed.thing.id
-        ),
-    ),
-    act(
-        "sell_ship",
-        ("ship", "Sell a ship that is kept at this base."),
-        _SHIP,
-        destructive=True,
-        where=DOCK,
-        names=_kept,
-        earns=_used_worth,
-        changes=lambda deed: deed.player.hangar.remove(deed.thing),
-    ),
-    act(
-        "switch_ship",
-        ("ship", "Change to another of your ships at this base."),
-        _SHIP,
-        where=DOCK,
-        names=_kept,
-        changes=_switch,
-    ),
-    act(
-        "name_ship",
-        ("ship", "Give your ship a name."),
+        changes=_commission),
+    act("sell_ship", "ship", "Sell a ship that is kept at this base.", _SHIP,
+        destructive=True, where=DOCK, names=_kept, earns=_used_worth,
+        changes=lambda deed: deed.player.hangar.remove(deed.thing)),
+    act("switch_ship", "ship", "Change to another of your ships at this base.", _SHIP,
+        where=DOCK, names=_kept, changes=_switch),
+    act("name_ship", "ship", "Give your ship a name.",
         one("name", "1 to 40 characters", "Second Wind"),
-        unless=(
-            (
-                lambda deed: not 1 <= len(deed.given["name"].strip()) <= LONGEST_NAME,
-                "invalid_name",
-                f"A name has 1 to {LONGEST_NAME} characters.",
-            ),
-        ),
-        changes=_rename,
-    ),
-    act(
-        "use_item",
-        ("ship", "Use repair kits or fuel cells of your hold."),
+        unless=((lambda deed: not 1 <= len(deed.given["name"].strip()) <= LONGEST_NAME,
+                 "invalid_name", f"A name has 1 to {LONGEST_NAME} characters."),),
+        changes=_rename),
+    act("use_item", "ship", "Use repair kits or fuel cells of your hold.",
         Takes((ITEM, _SOME), {"item_id": "repair_kit", "quantity": 1}),
-        unless=(
-            (
-                lambda deed: not {"repair_kit", "fuel_cell"}.intersection(named(deed)),
-                "invalid_item",
-                "This cannot be used.",
-            ),
-        ),
-        moves=(Move(HOLD, AWAY),),
-        changes=_use,
-    ),
-    act(
-        "reload",
-        ("combat", "Load a weapon from your hold."),
-        one(
-            "weapon_instance_id",
-            "The weapon's module ID, from get_ship",
-            "module_id",
-        ),
+        unless=((lambda deed: not {"repair_kit", "fuel_cell"}.intersection(named(deed)),
+                 "invalid_item", "This cannot be used."),), moves=(Move(HOLD, AWAY),),
+        changes=_use),
+    act("reload", "combat", "Load a weapon from your hold.",
+        one("weapon_instance_id", "The weapon's module ID, from get_ship", "module_id"),
         names=_weapon,
-        unless=(
-            (
-                lambda deed: deed.thing.ammo >= deed.thing.value("magazine_size"),
-                "magazine_full",
-                "The magazine is full.",
-            ),
-        ),
-        moves=(Move(HOLD, AWAY, _rounds, lacks="no_ammo"),),
-        changes=_reload,
-    ),
-    act(
-        "cloak",
-        ("combat", "Hide your ship, or show it again."),
-        Takes(
-            (Parameter("enable", "boolean", "True to hide", required=False),),
-            {"enable": True},
-        ),
-        changes=_cloak,
-    ),
-    ask(
-        "get_battle_status",
-        ("combat", "See whom you are fighting."),
-        _get_battle_status,
-    ),
-    ask("get_queue", ("query", "See the action that is under way."), _get_queue),
-)
+        unless=((lambda deed: deed.thing.ammo >= deed.thing.value("magazine_size"),
+                 "magazine_full", "The magazine is full."),),
+        moves=(Move(HOLD, AWAY, _rounds, lacks="no_ammo"),), changes=_reload),
+    act("cloak", "combat", "Hide your ship, or show it again.",
+        Takes((Parameter("enable", "boolean", "True to hide", required=False),),
+              {"enable": True}), changes=_cloak),
+    ask("get_battle_status", "combat", "See whom you are fighting.",
+        _get_battle_status),
+    ask("get_queue", "query", "See the action that is under way.", _get_queue),
+)  # fmt: skip

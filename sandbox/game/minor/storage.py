@@ -6,6 +6,7 @@ from sandbox.game.actions.action import Call, size_of
 from sandbox.game.config import GameError
 from sandbox.game.minor.row import (
     DOCK,
+    DOCKED,
     GOODS,
     HOLD,
     STORE,
@@ -84,57 +85,24 @@ def _book(deed: Deed, sign: int) -> Json:
 _POSITIVE = (_too_little, "invalid_quantity", "Amount must be at least 1.")
 
 STORAGE = (
-    ask(
-        "view_storage",
-        ("storage", "See your storage at this base."),
-        _view_storage,
-        docked=True,
-    ),
-    act(
-        "deposit_items",
-        ("storage", "Put items from your hold into storage."),
-        GOODS,
+    ask("view_storage", "storage", "See your storage at this base.", _view_storage,
+        notes=DOCKED),
+    act("deposit_items", "storage", "Put items from your hold into storage.", GOODS,
+        where=DOCK, moves=(Move(HOLD, STORE),)),
+    act("withdraw_items", "storage", "Take items from storage into your hold.", GOODS,
+        where=DOCK, moves=(Move(STORE, HOLD),)),
+    act("deposit_credits", "storage", "Put credits into storage.", _AMOUNT, where=DOCK,
+        unless=(_POSITIVE,
+                (lambda deed: deed.given["amount"] > deed.player.credits,
+                 "insufficient_credits", "You have not so many credits.")),
+        changes=lambda deed: _book(deed, -1)),
+    act("withdraw_credits", "storage", "Take credits from storage.", _AMOUNT,
         where=DOCK,
-        moves=(Move(HOLD, STORE),),
-    ),
-    act(
-        "withdraw_items",
-        ("storage", "Take items from storage into your hold."),
-        GOODS,
-        where=DOCK,
-        moves=(Move(STORE, HOLD),),
-    ),
-    act(
-        "deposit_credits",
-        ("storage", "Put credits into storage."),
-        _AMOUNT,
-        where=DOCK,
-        unless=(
-            _POSITIVE,
-            (
-                lambda deed: deed.given["amount"] > deed.player.credits,
-                "insufficient_credits",
-                "You have not so many credits.",
-            ),
-        ),
-        changes=lambda deed: _book(deed, -1),
-    ),
-    act(
-        "withdraw_credits",
-        ("storage", "Take credits from storage."),
-        _AMOUNT,
-        where=DOCK,
-        unless=(
-            _POSITIVE,
-            (
-                lambda deed: deed.given["amount"] > _saved(deed),
-                "insufficient_credits",
-                "There are not so many credits in storage.",
-            ),
-        ),
-        changes=lambda deed: _book(deed, 1),
-    ),
-)
+        unless=(_POSITIVE,
+                (lambda deed: deed.given["amount"] > _saved(deed),
+                 "insufficient_credits", "There are not so many credits in storage.")),
+        changes=lambda deed: _book(deed, 1)),
+)  # fmt: skip
 
 
 def _recipient(deed: Deed) -> Player:
@@ -151,18 +119,11 @@ def _their_store(deed: Deed) -> Goods:
 
 
 GIFTS = (
-    act(
-        "send_gift",
-        ("storage", "Send items to another captain's storage at this base."),
-        Takes(
-            (text("recipient", "The captain's name"), *GOODS.parameters),
-            {"recipient": "Ada", "item_id": "ore_iron", "quantity": 5},
-        ),
-        where=DOCK,
-        names=_recipient,
-        moves=(Move(HOLD, _their_store),),
-    ),
-)
+    act("send_gift", "storage", "Send items to another captain's storage at this base.",
+        Takes((text("recipient", "The captain's name"), *GOODS.parameters),
+              {"recipient": "Ada", "item_id": "ore_iron", "quantity": 5}), where=DOCK,
+        names=_recipient, moves=(Move(HOLD, _their_store),)),
+)  # fmt: skip
 
 LEAST_VALUE = 200
 
@@ -194,43 +155,18 @@ def _claim(deed: Deed) -> Json:
 
 
 INSURANCE = (
-    ask(
-        "get_insurance_quote",
-        ("ship", "See what insurance costs."),
-        _get_insurance_quote,
-        docked=True,
-    ),
-    act(
-        "buy_insurance",
-        ("ship", "Insure your ship."),
-        where=DOCK,
+    ask("get_insurance_quote", "ship", "See what insurance costs.",
+        _get_insurance_quote, notes=DOCKED),
+    act("buy_insurance", "ship", "Insure your ship.", where=DOCK, service="insurance",
+        unless=((lambda deed: deed.player.coverage > 0, "already_insured",
+                 "Your ship is insured already."),),
+        costs=lambda deed: _quote(deed.player)["premium"], changes=_insure),
+    act("claim_insurance", "ship", "Collect what is due for a lost ship.", where=DOCK,
         service="insurance",
-        unless=(
-            (
-                lambda deed: deed.player.coverage > 0,
-                "already_insured",
-                "Your ship is insured already.",
-            ),
-        ),
-        costs=lambda deed: _quote(deed.player)["premium"],
-        changes=_insure,
-    ),
-    act(
-        "claim_insurance",
-        ("ship", "Collect what is due for a lost ship."),
-        where=DOCK,
-        service="insurance",
-        unless=(
-            (
-                lambda deed: not deed.player.claim,
-                "no_claim",
-                "There is nothing to claim.",
-            ),
-        ),
-        earns=lambda deed: deed.player.claim,
-        changes=_claim,
-    ),
-)
+        unless=((lambda deed: not deed.player.claim, "no_claim",
+                 "There is nothing to claim."),), earns=lambda deed: deed.player.claim,
+        changes=_claim),
+)  # fmt: skip
 
 # An offer binds nothing: what is not there when it is accepted makes it fail.
 
@@ -296,6 +232,10 @@ def _their_hold(deed: Deed) -> Goods:
     return _offerer(deed).ship.cargo
 
 
+def _no_room_there(deed: Deed) -> bool:
+    return size_of(deed.thing.request_items) > _offerer(deed).ship.cargo_free
+
+
 def _accept(deed: Deed) -> Json:
     trade, offerer = deed.thing, _offerer(deed)
     del deed.state.trades[trade.id]
@@ -332,74 +272,30 @@ def _credits(name: str, description: str) -> Parameter:
 _TRADE = one("trade_id", "The ID of the offer, from get_trades")
 
 TRADES = (
-    ask(
-        "get_trades",
-        ("trading", "See the trade offers to you and from you."),
-        _get_trades,
-    ),
-    act(
-        "trade_offer",
-        ("trading", "Offer a trade to a captain docked at the same base."),
-        Takes(
-            (
-                text("target_id", "The captain's ID, from get_nearby"),
-                Parameter("offer_items", "items", "What you give", required=False),
-                _credits("offer_credits", "Credits you give"),
-                Parameter("request_items", "items", "What you want", required=False),
-                _credits("request_credits", "Credits you want"),
-            ),
-            {
-                "target_id": "player_id",
-                "offer_items": [GOODS.example],
-                "request_credits": 50,
-            },
-        ),
-        where=DOCK,
-        names=_partner,
-        changes=_offer,
-    ),
-    act(
-        "trade_accept",
-        ("trading", "Accept a trade offer."),
-        _TRADE,
-        notes="",
-        where=DOCK,
-        names=_acceptable,
-        unless=(
-            (
-                lambda deed: _offerer(deed).credits < deed.thing.offer_credits,
-                "insufficient_credits",
-                "The other captain has not enough credits.",
-            ),
-            (
-                lambda deed: (
-                    size_of(deed.thing.request_items) > _offerer(deed).ship.cargo_free
-                ),
-                "no_cargo_space",
-                "The other captain has not enough cargo space.",
-            ),
-        ),
+    ask("get_trades", "trading", "See the trade offers to you and from you.",
+        _get_trades),
+    act("trade_offer", "trading", "Offer a trade to a captain docked at the same base.",
+        Takes((text("target_id", "The captain's ID, from get_nearby"),
+               Parameter("offer_items", "items", "What you give", required=False),
+               _credits("offer_credits", "Credits you give"),
+               Parameter("request_items", "items", "What you want", required=False),
+               _credits("request_credits", "Credits you want")),
+              {"target_id": "player_id", "offer_items": [GOODS.example],
+               "request_credits": 50}), where=DOCK, names=_partner, changes=_offer),
+    act("trade_accept", "trading", "Accept a trade offer.", _TRADE, notes="",
+        where=DOCK, names=_acceptable,
+        unless=((lambda deed: _offerer(deed).credits < deed.thing.offer_credits,
+                 "insufficient_credits", "The other captain has not enough credits."),
+                (_no_room_there, "no_cargo_space", "The other captain has no room.")),
         costs=lambda deed: deed.thing.request_credits,
         earns=lambda deed: deed.thing.offer_credits,
-        moves=(
-            Move(HOLD, _their_hold, lambda deed: deed.thing.request_items),
-            Move(_their_hold, HOLD, lambda deed: deed.thing.offer_items),
-        ),
-        changes=_accept,
-        told=("trade_complete", "trade"),
-    ),
-    act(
-        "trade_decline",
-        ("trading", "Decline a trade offer."),
-        _TRADE,
+        moves=(Move(HOLD, _their_hold, lambda deed: deed.thing.request_items),
+               Move(_their_hold, HOLD, lambda deed: deed.thing.offer_items)),
+        changes=_accept, told=("trade_complete", "trade")),
+    act("trade_decline", "trading", "Decline a trade offer.", _TRADE,
         names=lambda deed: _open(deed, "target_id"),
-        changes=lambda deed: _end(deed, deed.thing.offerer_id, "declined"),
-    ),
-    act(
-        "trade_cancel",
-        ("trading", "Cancel a trade offer."),
-        _TRADE,
+        changes=lambda deed: _end(deed, deed.thing.offerer_id, "declined")),
+    act("trade_cancel", "trading", "Cancel a trade offer.", _TRADE,
         names=lambda deed: _open(deed, "offerer_id"),
-        changes=lambda deed: _end(deed, deed.thing.target_id, "cancelled"),
-    ),
-)
+        changes=lambda deed: _end(deed, deed.thing.target_id, "cancelled")),
+)  # fmt: skip

@@ -42,22 +42,13 @@ class Recipe:
 
 
 _RECIPES = (
-    Recipe(
-        "basic_iron_smelting",
-        "Basic Iron Smelting",
-        {"ore_iron": 5},
-        {"refined_steel": 1},
-    ),
-    Recipe(
-        "wire_drawing", "Wire Drawing", {"ore_copper": 4}, {"refined_copper_wire": 1}
-    ),
-    Recipe(
-        "cell_packing",
-        "Cell Packing",
-        {"gas_hydrogen": 4, "ore_copper": 1},
-        {"fuel_cell": 2},
-    ),
-)
+    Recipe("basic_iron_smelting", "Basic Iron Smelting", {"ore_iron": 5},
+           {"refined_steel": 1}),
+    Recipe("wire_drawing", "Wire Drawing", {"ore_copper": 4},
+           {"refined_copper_wire": 1}),
+    Recipe("cell_packing", "Cell Packing", {"gas_hydrogen": 4, "ore_copper": 1},
+           {"fuel_cell": 2}),
+)  # fmt: skip
 RECIPES = {recipe.id: recipe for recipe in _RECIPES}
 
 
@@ -133,53 +124,27 @@ def _fitted(deed: Deed) -> Module:
 
 
 WORKSHOP = (
-    ask("get_recipes", ("crafting", "Get all recipes."), _get_recipes),
-    act(
-        "craft",
-        ("crafting", "Make things at a base with a workshop."),
-        Takes(
-            (
-                text("recipe_id", "The recipe's ID, from get_recipes"),
-                Parameter("count", "integer", "How often, 1 to 10", required=False),
-            ),
-            {"recipe_id": "basic_iron_smelting", "count": 1},
-        ),
-        where=DOCK,
-        service="crafting",
-        names=_recipe,
-        moves=(
-            Move(HOLD, AWAY, _inputs, lacks="missing_materials"),
-            Move(AWAY, HOLD, _outputs),
-        ),
-        changes=_craft,
-        teaches=("crafting_basic", lambda deed: _XP * deed.count),
-    ),
-    act(
-        "install_mod",
-        ("ship", "Fit a module from your hold."),
-        one("module_id", "The module's item ID", "mining_laser_1"),
-        where=DOCK,
-        names=_module_type,
-        moves=(Move(HOLD, AWAY, lambda deed: {deed.thing: 1}),),
-        changes=_install,
-    ),
-    act(
-        "uninstall_mod",
-        ("ship", "Take a fitted module into your hold."),
-        one("module_id", "The fitted module's ID, from get_ship"),
-        where=DOCK,
-        names=_fitted,
-        moves=(Move(AWAY, HOLD, lambda deed: {deed.thing.type_id: 1}),),
-        changes=lambda deed: deed.player.ship.modules.remove(deed.thing),
-    ),
-    act(
-        "set_home_base",
-        ("ship", "Wake up at this base after a death."),
-        where=DOCK,
+    ask("get_recipes", "crafting", "Get all recipes.", _get_recipes),
+    act("craft", "crafting", "Make things at a base with a workshop.",
+        Takes((text("recipe_id", "The recipe's ID, from get_recipes"),
+               Parameter("count", "integer", "How often, 1 to 10", required=False)),
+              {"recipe_id": "basic_iron_smelting", "count": 1}), where=DOCK,
+        service="crafting", names=_recipe,
+        moves=(Move(HOLD, AWAY, _inputs, lacks="missing_materials"),
+               Move(AWAY, HOLD, _outputs)), changes=_craft,
+        teaches=("crafting_basic", lambda deed: _XP * deed.count)),
+    act("install_mod", "ship", "Fit a module from your hold.",
+        one("module_id", "The module's item ID", "mining_laser_1"), where=DOCK,
+        names=_module_type, moves=(Move(HOLD, AWAY, lambda deed: {deed.thing: 1}),),
+        changes=_install),
+    act("uninstall_mod", "ship", "Take a fitted module into your hold.",
+        one("module_id", "The fitted module's ID, from get_ship"), where=DOCK,
+        names=_fitted, moves=(Move(AWAY, HOLD, lambda deed: {deed.thing.type_id: 1}),),
+        changes=lambda deed: deed.player.ship.modules.remove(deed.thing)),
+    act("set_home_base", "ship", "Wake up at this base after a death.", where=DOCK,
         service="cloning",
-        changes=lambda deed: setattr(deed.player, "home_base", deed.base.id),
-    ),
-)
+        changes=lambda deed: setattr(deed.player, "home_base", deed.base.id)),
+)  # fmt: skip
 
 
 def _work(deed: Deed) -> Recipe | None:
@@ -210,32 +175,14 @@ def _begin_work(deed: Deed) -> Json:
 
 
 FACILITIES = (
-    act(
-        "facility",
-        (
-            "facility",
-            "Build a facility, or let the base produce from your storage.",
-        ),
-        Takes(
-            (
-                text("action", "build or produce"),
-                text("facility_type", "What to build", required=False),
-                text("recipe_id", "What to produce", required=False),
-                Parameter("count", "integer", "How often, 1 to 10", required=False),
-            ),
-            {"action": "produce", "recipe_id": "basic_iron_smelting", "count": 1},
-        ),
-        where=DOCK,
-        names=_work,
-        costs=lambda deed: 0 if deed.thing else FACILITY_PRICE,
-        moves=(
-            Move(
-                STORE,
-                AWAY,
-                lambda deed: _inputs(deed) if deed.thing else {},
-                lacks="missing_materials",
-            ),
-        ),
-        changes=_begin_work,
-    ),
-)
+    act("facility", "facility",
+        "Build a facility, or let the base produce from your storage.",
+        Takes((text("action", "build or produce"),
+               text("facility_type", "What to build", required=False),
+               text("recipe_id", "What to produce", required=False),
+               Parameter("count", "integer", "How often, 1 to 10", required=False)),
+              {"action": "produce", "recipe_id": "basic_iron_smelting", "count": 1}),
+        where=DOCK, names=_work, costs=lambda deed: 0 if deed.thing else FACILITY_PRICE,
+        moves=(Move(STORE, AWAY, lambda deed: _inputs(deed) if deed.thing else {},
+                    lacks="missing_materials"),), changes=_begin_work),
+)  # fmt: skip

@@ -107,19 +107,10 @@ class BaseState:
 
 
 STATS = (
-    "credits_earned",
-    "credits_spent",
-    "ships_destroyed",
-    "ships_lost",
-    "pirates_destroyed",
-    "bases_destroyed",
-    "ore_mined",
-    "items_crafted",
-    "trades_completed",
-    "systems_explored",
-    "distance_traveled",
-    "time_played",
-)
+    "credits_earned", "credits_spent", "ships_destroyed", "ships_lost",
+    "pirates_destroyed", "bases_destroyed", "ore_mined", "items_crafted",
+    "trades_completed", "systems_explored", "distance_traveled", "time_played",
+)  # fmt: skip
 
 
 @dataclass(slots=True)

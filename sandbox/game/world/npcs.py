@@ -12,19 +12,9 @@ _MOVE_CHANCE = 0.04
 _JUMP_SHARE = 0.2
 _MOST = 60
 _NAMES = (
-    "Iron Duke",
-    "Wren",
-    "Pallas",
-    "Odd Socks",
-    "Juniper",
-    "Marrow",
-    "Tin Saint",
-    "Quill",
-    "Bracken",
-    "Halyard",
-    "Vesper",
-    "Copperhand",
-)
+    "Iron Duke", "Wren", "Pallas", "Odd Socks", "Juniper", "Marrow", "Tin Saint",
+    "Quill", "Bracken", "Halyard", "Vesper", "Copperhand",
+)  # fmt: skip
 _CLASSES = ("starter_mining", "mining_barge", "freighter_medium", "mining_cruiser")
 _PIRATES = (("Drifter", "small"), ("Gaunt", "medium"))
 

@@ -25,71 +25,23 @@ class SkillKind:
 
 
 _PLAYED = (
-    SkillKind(
-        "mining_basic",
-        "Mining",
-        "Mining",
-        "Handling of mining lasers.",
-        "miningYield",
-        "Mine anything.",
-    ),
-    SkillKind(
-        "trading",
-        "Trading",
-        "Trading",
-        "A feeling for prices.",
-        "tradeProfit",
-        "Buy and sell at stations.",
-    ),
-    SkillKind(
-        "small_ships",
-        "Small Ships",
-        "Ships",
-        "Flying light hulls.",
-        "agility",
-        "Travel within a system.",
-    ),
-    SkillKind(
-        "navigation",
-        "Navigation",
-        "Navigation",
-        "Plotting jumps.",
-        "jumpAccuracy",
-        "Jump between systems.",
-    ),
-    SkillKind(
-        "exploration",
-        "Exploration",
-        "Navigation",
-        "Knowing what to look for.",
-        "surveyRange",
-        "Visit systems for the first time.",
-    ),
-    SkillKind(
-        "crafting_basic",
-        "Basic Crafting",
-        "Crafting",
-        "Making things of raw goods.",
-        "craftQuality",
-        "Craft at a workshop.",
-    ),
-    SkillKind(
-        "scanning",
-        "Scanning",
-        "Support",
-        "Reading other ships.",
-        "scanPower",
-        "Scan ships and pirates.",
-    ),
-    SkillKind(
-        "weapons_basic",
-        "Weapons",
-        "Combat",
-        "Hitting what moves.",
-        "weaponDamage",
-        "Fight pirates.",
-    ),
-)
+    SkillKind("mining_basic", "Mining", "Mining", "Handling of mining lasers.",
+        "miningYield", "Mine anything."),
+    SkillKind("trading", "Trading", "Trading", "A feeling for prices.", "tradeProfit",
+        "Buy and sell at stations."),
+    SkillKind("small_ships", "Small Ships", "Ships", "Flying light hulls.", "agility",
+        "Travel within a system."),
+    SkillKind("navigation", "Navigation", "Navigation", "Plotting jumps.",
+        "jumpAccuracy", "Jump between systems."),
+    SkillKind("exploration", "Exploration", "Navigation", "Knowing what to look for.",
+        "surveyRange", "Visit systems for the first time."),
+    SkillKind("crafting_basic", "Basic Crafting", "Crafting",
+        "Making things of raw goods.", "craftQuality", "Craft at a workshop."),
+    SkillKind("scanning", "Scanning", "Support", "Reading other ships.", "scanPower",
+        "Scan ships and pirates."),
+    SkillKind("weapons_basic", "Weapons", "Combat", "Hitting what moves.",
+        "weaponDamage", "Fight pirates."),
+)  # fmt: skip
 _FIELDS = ("Mining", "Trading", "Ships", "Navigation", "Support", "Combat", "Crafting")
 _STAGES = ("Theory", "Practice", "Mastery")
 _TOPICS = ("Armour", "Drives", "Alloys", "Sensors", "Logistics", "Salvage")

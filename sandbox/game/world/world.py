@@ -22,29 +22,15 @@ from sandbox.game.world.starmap import around, connect, scatter
 
 _NUMERALS = ("I", "II", "III", "IV", "V", "VI")
 _SERVICES = (
-    "refuel",
-    "repair",
-    "shipyard",
-    "market",
-    "cloning",
-    "insurance",
-    "crafting",
-    "missions",
-    "storage",
-)
+    "refuel", "repair", "shipyard", "market", "cloning", "insurance", "crafting",
+    "missions", "storage",
+)  # fmt: skip
 _TOWN_SERVICES = ("refuel", "repair", "market", "storage")
 _FACILITIES = (
-    "fusion_plant",
-    "life_support",
-    "galley",
-    "iron_refinery",
-    "circuit_fabricator",
-    "copper_wire_mill",
-    "fuel_cell_plant",
-    "repair_kit_factory",
-    "sensor_assembly",
+    "fusion_plant", "life_support", "galley", "iron_refinery", "circuit_fabricator",
+    "copper_wire_mill", "fuel_cell_plant", "repair_kit_factory", "sensor_assembly",
     "drydock",
-)
+)  # fmt: skip
 _COMMON = (
     ("ore_iron", 90),
     ("ore_copper", 70),
@@ -172,7 +158,7 @@ _TEMPERS = (
     "Wide orbits and a steady sun. Nobody has found a reason to stay.",
     "Charted by a drone and never confirmed; the catalogue gives its figures as good.",
     "Ice far out and rock near in, with long quiet stretches between the two.",
-)
+)  # fmt: skip
 
 
 def make_world(seed: int, systems: int) -> World:
