@@ -7,7 +7,7 @@ RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 # What judges the pages' accessibility; in tests only.
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
-CHECKED := zoea agents memory tests
+CHECKED := zoea agents memory sandbox tests
 
 # Some programs of ours start others by the dozen: what is compiled once is kept.
 unexport PYTHONDONTWRITEBYTECODE

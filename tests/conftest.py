@@ -36,7 +36,7 @@ LONGEST = (
     "browser/test_mysis.py",
     "browser/test_journeys.py",
     "agents/test_stream.py",
-    "agents/sandbox/test_command.py",
+    "sandbox/test_command.py",
     "agents/llm/test_pilot_closed_loop.py",
     "agents/runtime/test_compacting.py",
     "zoea/test_api_sweep.py",

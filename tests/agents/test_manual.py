@@ -16,11 +16,11 @@ from pytest_django import Settings
 
 from agents import actions, manual
 from agents.context import preview
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox
 from agents.tools.types import ToolResult
 from memory.models import GameSnapshot, Memory
+from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
 from zoea.models import IdempotencyRecord

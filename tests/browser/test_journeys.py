@@ -14,9 +14,9 @@ from pytest_django import Settings
 
 from agents import actions
 from agents.game import sessions
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis, Prompt
 from memory.models import Memory
+from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.browser import scenes
 from tests.browser.conftest import WIDE, sign_in

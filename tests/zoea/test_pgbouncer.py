@@ -16,9 +16,9 @@ import pytest
 from django.db import connection
 
 from agents import actions
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Turn
 from memory.models import Memory
+from sandbox.game.testing import SandboxServer
 from tests.load.surroundings import ROOT, environment
 from tests.postgres import OUTSIDE
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.game.sandbox.config import FEWEST_SYSTEMS, MOST_SYSTEMS, Config
-from agents.game.sandbox.eras import ERAS
-from agents.game.sandbox.faults import KINDS, Plan, parse
-from agents.game.sandbox.run import DEFAULT_PORT, CannotStart, RunOptions, run
+from sandbox.game.config import FEWEST_SYSTEMS, MOST_SYSTEMS, Config
+from sandbox.game.eras import ERAS
+from sandbox.game.faults import KINDS, Plan, parse
+from sandbox.game.run import DEFAULT_PORT, CannotStart, RunOptions, run
 
 
 class Command(BaseCommand):

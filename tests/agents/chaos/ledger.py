@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agents.game.sandbox.tally import Write
-from agents.game.sandbox.tools import TOOLS
+from sandbox.game.sessions import Write
+from sandbox.game.table import TOOLS
 
 
 class Asked(Protocol):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents.game.sandbox.tally import Write
-from agents.game.sandbox.testing import SandboxServer
+from sandbox.game.sessions import Write
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_anthropic import KEY as ANTHROPIC_KEY
 from tests.agents.llm.fake_provider import KEY
 

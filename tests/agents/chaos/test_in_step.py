@@ -23,8 +23,8 @@ from websockets.typing import Origin
 
 from agents import actions, events, hints
 from agents.events import Kind
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis, Turn
+from sandbox.game.testing import SandboxServer
 from tests.load.surroundings import ROOT, environment
 from tests.server import Server, database_url, running
 from zoea.auth.tokens import create_token

@@ -9,9 +9,9 @@ from django.db import connection
 
 from agents import actions, events
 from agents.events import Kind
-from agents.game.sandbox.tally import Write
 from agents.models import Event, Mysis, Turn
 from memory.models import Memory, Origin, Role
+from sandbox.game.sessions import Write
 
 from . import ledger
 

@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.game.sandbox.tools import TOOLS
 from agents.llm.model import complete
 from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
 from agents.llm.types import Completion, Endpoint
+from sandbox.game.table import TOOLS
 from tests.agents.llm.fake_provider import call, check_messages
 
 PILOT = Endpoint("pilot", "pilot", "pilot", 128_000)

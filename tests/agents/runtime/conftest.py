@@ -14,9 +14,9 @@ from pytest_django import Settings
 
 from agents import actions
 from agents.game import sessions
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis, Provider
 from agents.runtime.turn import take_turn
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import KEY, FakeProvider
 
 

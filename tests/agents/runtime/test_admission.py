@@ -11,9 +11,9 @@ from pytest_django import Settings
 
 from agents import actions
 from agents.game import gate
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import GameGate, Mysis, Turn
 from agents.runtime.admission import SPREAD_SECONDS, admit
+from sandbox.game.testing import SandboxServer
 
 from .conftest import fly, refreshed
 

@@ -12,7 +12,6 @@ import pytest_asyncio
 from channels.db import database_sync_to_async as in_db
 
 from agents import actions, context, summarizing, usage
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, ModelCall, Mysis, Pin, Prompt, Turn, Usage
 from agents.runtime import calls as model_calls
 from agents.runtime import records
@@ -22,6 +21,7 @@ from memory import compactions
 from memory.context.summary_prompt import RULES, prompt_with
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from memory.shown import show
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.factories import make_memory
 

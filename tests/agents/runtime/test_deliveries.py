@@ -12,9 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents import actions
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, Mysis, Turn
 from memory.models import ContextPolicy, Memory
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.factories import make_memory
 from tests.programs import Program

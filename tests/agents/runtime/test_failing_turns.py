@@ -8,11 +8,11 @@ import json
 from pytest_django import Settings
 
 from agents import actions, events
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis, Turn
 from agents.runtime import answers, records
 from agents.runtime.turn import take_turn
 from memory.models import ContextPolicy, Memory, SentContext
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 
 from .conftest import fly, refreshed

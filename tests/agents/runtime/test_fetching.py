@@ -10,10 +10,10 @@ import pytest
 from channels.db import database_sync_to_async as in_db
 from pytest_django import Settings
 
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis
 from memory.models import ContextPolicy, GameEvent, GameSnapshot, SentContext
 from memory.shown import show
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, call, completion
 
 from .conftest import fly

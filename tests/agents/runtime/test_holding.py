@@ -9,8 +9,8 @@ from channels.db import database_sync_to_async
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents import actions
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Budget, BudgetSpend, Event, ModelCall, Mysis, Turn
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, completion
 from tests.factories import make_memory
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis
 from memory import calibration
+from sandbox.game.testing import SandboxServer
 
 from .conftest import fly
 from .logs import assert_paired, in_db, log

@@ -10,7 +10,6 @@ import pytest
 from django.db import transaction
 
 from agents import actions
-from agents.game.sandbox.testing import SandboxServer
 from agents.llm.endpoints import resolve
 from agents.llm.types import Completion, Usage
 from agents.models import ModelCall, Mysis, Turn, UnknownOutcome
@@ -20,6 +19,7 @@ from agents.runtime.turn import take_turn
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory
 from memory.state import capture
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 
 from .conftest import fly, refreshed

@@ -10,9 +10,9 @@ from channels.db import database_sync_to_async
 from pytest_django import Settings
 
 from agents import actions, events
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Delivery, ModelCall, Mysis
 from memory.models import Memory
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 
 from .conftest import fly, refreshed

@@ -6,10 +6,10 @@ import pytest
 from channels.db import database_sync_to_async as in_db
 
 from agents import context
-from agents.game.sandbox.testing import SandboxServer
 from agents.llm.endpoints import resolve
 from agents.models import ModelCall, Mysis, Turn
 from memory.models import ContextPolicy
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, completion
 from tests.factories import make_memory
 

@@ -9,9 +9,9 @@ from channels.db import database_sync_to_async
 from pytest_django import Settings
 
 from agents import actions
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, Mysis
 from agents.runtime.stuck import Limits, Trail, Tried, follow, tried
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, call, completion
 from tests.programs import Program
 

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from agents import actions, events
 from agents.context import subject_of
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime.turn import take_turn
 from memory import shown as kept_views
 from memory.context.stats import shared_bytes
 from memory.models import GameSnapshot, SentContext
+from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 
 from .conftest import fly, refreshed

@@ -12,9 +12,9 @@ from django.db import connections
 from pytest_django import Settings
 
 from agents.game import sessions
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis
 from agents.tools import retry
+from sandbox.game.testing import SandboxServer
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_mysis
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 
-from agents.game.sandbox.state import Sources
-from agents.game.sandbox.testing import SandboxServer
+from sandbox.game.state import Sources
+from sandbox.game.testing import SandboxServer
 
 PACE = 10.0
 MOMENT = timedelta(milliseconds=20)

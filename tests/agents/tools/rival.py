@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 
-from agents.game.sandbox import sieges
-from agents.game.sandbox.errors import GameError
-from agents.game.sandbox.models import Player
-from agents.game.sandbox.prowling import ambush
-from agents.game.sandbox.testing import SandboxServer
+from sandbox.game import truth
+from sandbox.game.actions.pirates import ambush
+from sandbox.game.config import GameError
+from sandbox.game.happenings import HAPPENINGS
+from sandbox.game.testing import SandboxServer
+from sandbox.game.world.models import Player
 
 NAME = "Rival"
 
@@ -29,7 +30,7 @@ class Rival:
     def act(self) -> str:
         """Do something, and say what; the game may have refused it."""
         doing = self._chance.choice(
-            (self._ambush, self._attack, self._attack, self._trade, self._raid)
+            (self._ambush, self._attack, self._attack, self._trade, self._event)
         )
         ada = self._sandbox.player("Ada Nova")
         self._sandbox.run(lambda: doing(ada))
@@ -51,10 +52,11 @@ class Rival:
             "trade_offer", target_id=ada.id, offer_items=goods, request_credits=5
         )
 
-    def _raid(self, ada: Player) -> None:
-        state = self._sandbox.game.state
-        if ada.docked_at:
-            sieges.raid(state, state.world.bases[ada.docked_at])
+    def _event(self, ada: Player) -> None:
+        """Let anything at all happen to her that can."""
+        kind = self._chance.choice(sorted(set(HAPPENINGS) - {"pirate_spawn"}))
+        with suppress(ValueError):
+            truth.happen(self._sandbox.game, ada.username, kind, {})
 
     def _follow(self, ada: Player) -> None:
         me, state = self.player, self._sandbox.game.state

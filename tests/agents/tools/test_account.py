@@ -11,13 +11,13 @@ import pytest
 from pytest_django import Settings
 
 from agents.game import accounts
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.crossing import cross
 from agents.tools.types import ToolResult
 from memory import state
 from memory.models import GameSnapshot
+from sandbox.game.testing import SandboxServer
 from tests.agents.game.faulty import FaultyServer, result
 from tests.factories import make_account
 

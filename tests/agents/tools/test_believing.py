@@ -14,16 +14,16 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.game import sessions
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.crossing import cross
 from memory import state
 from memory.gamestate.confidence import Confidence, Moment, confidence
 from memory.gamestate.paths import lookup
-from tests.agents.sandbox.arguments import GOODS, arguments
+from sandbox.game.testing import SandboxServer
 from tests.agents.tools.hours import Hours
 from tests.agents.tools.rival import Rival
+from tests.sandbox.arguments import GOODS, arguments
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 FRESH = (Confidence.FRESH, Confidence.MERGED)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox, compose, open_toolbox
 from agents.tools.crossing import cross
@@ -18,6 +17,7 @@ from agents.tools.request import CallNext, Outcome, Request, Seat
 from agents.tools.types import GameUnreachableError
 from memory import state
 from memory.models import GameSnapshot
+from sandbox.game.testing import SandboxServer
 from tests.factories import make_mysis
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})

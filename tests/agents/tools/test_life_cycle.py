@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Account, Event, Mysis
 from agents.tools.ageing import announce
 from agents.tools.chain import Toolbox, open_toolbox
@@ -22,6 +21,7 @@ from memory.gamestate.confidence import Confidence
 from memory.gamestate.render import render
 from memory.gamestate.rows import StateRow
 from memory.models import AccountClock, GameSnapshot
+from sandbox.game.testing import SandboxServer
 
 ADA, SECOND = "Ada Nova", "Second"
 

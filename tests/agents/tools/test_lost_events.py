@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from agents.game.sandbox.notifications import Notification
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, Mysis
 from agents.tools import request
 from agents.tools.chain import Toolbox, open_toolbox
@@ -22,6 +20,8 @@ from memory import state
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.render import render
 from memory.gamestate.rows import StateRow
+from sandbox.game.sessions import Notification
+from sandbox.game.testing import SandboxServer
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 READS = ("get_status", "get_ship", "get_cargo", "get_nearby", "get_system", "get_map")

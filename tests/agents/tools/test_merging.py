@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, Mysis
 from agents.tools.ageing import announce
 from agents.tools.chain import Toolbox, open_toolbox
@@ -19,6 +18,7 @@ from agents.tools.crossing import cross
 from memory import state
 from memory.gamestate.confidence import Confidence
 from memory.models import AccountClock, GameEvent
+from sandbox.game.testing import SandboxServer
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 

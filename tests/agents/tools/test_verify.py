@@ -11,12 +11,12 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Event, Mysis, UnknownOutcome
 from agents.tools import unknown
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import Unknown
 from agents.tools.unknown import Read
+from sandbox.game.testing import SandboxServer
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 SELL = json.dumps({"item_id": "ore_iron", "quantity": 1})

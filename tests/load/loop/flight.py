@@ -19,8 +19,6 @@ from django.utils import timezone
 
 from agents import actions
 from agents.game import sessions
-from agents.game.sandbox.state import Sources
-from agents.game.sandbox.testing import SandboxServer
 from agents.models import Mysis, Provider, Turn
 from agents.runtime import calls
 from agents.runtime.turn import take_turn
@@ -28,6 +26,8 @@ from memory.models import ContextPolicy, HistorySummary, SentContext
 from memory.preview import Prepared as View
 from memory.shown import view_of
 from memory.state import account_state
+from sandbox.game.state import Sources
+from sandbox.game.testing import SandboxServer
 
 from .arms import WIDE, Arm
 from .beliefs import wrong

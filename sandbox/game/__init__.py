@@ -1,0 +1,3 @@
+"""The local game: an MCP server with ticks, places, prices and pirates."""
+
+from __future__ import annotations

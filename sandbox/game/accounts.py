@@ -1,0 +1,152 @@
+"""register, login and logout."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import unicodedata
+from typing import Any
+
+from sandbox.game.actions.damage import new_ship
+from sandbox.game.config import GameError, auth_failed, plain, release, rfc3339
+from sandbox.game.sessions import Session
+from sandbox.game.state import State
+from sandbox.game.views import (
+    full_player_view,
+    log_view,
+    poi_view,
+    ship_view,
+    system_view,
+)
+from sandbox.game.world.catalogue import STARTER
+from sandbox.game.world.models import Player
+from sandbox.game.world.places import BY_EMPIRE
+
+Json = dict[str, Any]
+_EMPIRES = (
+    "Invalid empire. Choose one of:\n"
+    "  - solarian: Masters of energy and trade. Mining and trading bonuses.\n"
+    "  - voidborn: Children of the dark. Stealth and shield bonuses.\n"
+    "  - crimson: Warriors of the red nebula. Combat damage bonuses.\n"
+    "  - nebula: Explorers and scientists. Exploration speed bonuses.\n"
+    "  - outerrim: Frontier survivors. Crafting and cargo bonuses.\n"
+    'Example: {"type": "register", "payload": {"username": "myname", '
+    '"empire": "solarian", "registration_code": "your_code"}}'
+)
+
+
+def register(state: State, arguments: Json) -> Json:
+    """Make an account and log it in.
+
+    Raises GameError `invalid_username`, `username_taken`, `invalid_empire` or
+    `server_full`. A registration code is accepted and not looked at.
+    """
+    username = arguments.get("username", "").strip()
+    _check_username(state, username)
+    capital = BY_EMPIRE.get(arguments.get("empire", ""))
+    if capital is None:
+        raise GameError("invalid_empire", _EMPIRES)
+    if len(state.players) >= state.config.max_players:
+        raise GameError("server_full", "This server takes no more players.")
+    password = state.sources.token(32)
+    player = _new_player(state, username, capital.empire, password)
+    state.add_player(player)
+    session = _open(state, player)
+    return {
+        "message": f"Welcome to SpaceMolt, {username}! Keep your password.",
+        "player_id": player.id,
+        "password": password,
+        "session_id": session.id,
+        **_situation(state, player),
+    }
+
+
+def _check_username(state: State, username: str) -> None:
+    if not 3 <= len(username) <= 24:
+        raise GameError("invalid_username", "Username must be 3-24 characters")
+    if not all(_allowed(sign) for sign in username):
+        raise GameError(
+            "invalid_username",
+            "Username may contain letters, digits, spaces, _ - ' . ! and emoji only",
+        )
+    if username.casefold() in state.usernames:
+        raise GameError("username_taken", "Username already taken")
+
+
+def _allowed(sign: str) -> bool:
+    if sign.isascii():
+        return sign.isalnum() or sign in " _-'.!"
+    # Letters and their marks, decimal digits, and emoji with what joins them.
+    kind = unicodedata.category(sign)
+    return kind[0] in "LM" or kind in ("Nd", "So", "Sk") or sign == "\u200d"
+
+
+def _new_player(state: State, username: str, empire: str, password: str) -> Player:
+    capital = BY_EMPIRE[empire]
+    now = rfc3339(state.sources.now_ns())
+    player_id = state.sources.token(16)
+    return Player(
+        id=player_id,
+        username=username,
+        empire=empire,
+        password_hash=_hash(password),
+        created_at=now,
+        home_base=capital.base[0],
+        system_id=capital.system_id,
+        poi_id=capital.station[0],
+        docked_at=capital.base[0],
+        ship=new_ship(state, player_id, STARTER),
+        visited={capital.system_id: plain(state.sources.now_ns())},
+    )
+
+
+def _hash(password: str) -> str:
+    # A 256-bit random password needs no slow hash.
+    return hashlib.sha256(password.encode()).hexdigest()
+
+
+def login(state: State, arguments: Json) -> Json:
+    """Log an account in; an exclusive game ends its other sessions.
+
+    Raises GameError `auth_failed`.
+    """
+    player_id = state.usernames.get(arguments.get("username", "").strip().casefold())
+    player = state.players.get(player_id or "")
+    given = _hash(arguments.get("password", ""))
+    if player is None or not hmac.compare_digest(given, player.password_hash):
+        raise auth_failed()
+    session = _open(state, player)
+    modern = state.config.era == "C"  # since v0.63.1 only the newest entry
+    return {
+        "message": f"Welcome back, {player.username}!",
+        "session_id": session.id,
+        "username": player.username,
+        **_situation(state, player),
+        "captains_log": log_view(player.log[: 1 if modern else None]),
+        "pending_trades": [],
+        "unread_chat": {"system": 0, "local": 0, "faction": 0, "private": 0},
+        "release_info": release(state.config.era),
+    }
+
+
+def _open(state: State, player: Player) -> Session:
+    now = rfc3339(state.sources.now_ns())
+    player.last_login_at = player.last_active_at = now
+    return state.sessions.open(player.id)
+
+
+def _situation(state: State, player: Player) -> Json:
+    system = state.world.systems[player.system_id]
+    return {
+        "player": full_player_view(player, state.faction_of(player)),
+        "ship": ship_view(player.ship),
+        "system": system_view(system, player.revealed),
+        "poi": poi_view(state.world.pois[player.poi_id]),
+    }
+
+
+def logout(state: State, player: Player, session: Session) -> Json:
+    """End a session; the captain and the ship stay where they are."""
+    player.last_active_at = rfc3339(state.sources.now_ns())
+    state.sessions.close(session.id)
+    return {"message": f"Goodbye, {player.username}. Your ship waits for you."}

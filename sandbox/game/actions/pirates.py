@@ -1,0 +1,158 @@
+"""What pirates do by themselves: warn, shoot, raid and come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sandbox.game.actions.damage import DAMAGE_TYPE, die, shoot
+from sandbox.game.config import dice, hex_id
+from sandbox.game.sessions import Event
+from sandbox.game.state import State
+from sandbox.game.world.models import Player
+from sandbox.game.world.npcs import TIERS, Pirate
+
+WARNING_TICKS = 3
+LAWLESS = 20
+"""Below this police level pirates attack; elsewhere they only shoot back."""
+
+_RAIDER_STAYS = 10
+_RAIDERS = ("Jackdaw", "Split Fang", "Cold Mercy", "Ragged Anne")
+
+
+def prowl(state: State) -> None:
+    """Let every pirate do what it does in a tick."""
+    for pirate in list(state.pirates.values()):
+        if pirate.alive:
+            _act(state, pirate)
+        elif state.tick >= pirate.back_tick:
+            _come_back(state, pirate)
+    if state.config.raid_chance:
+        _raid(state)
+
+
+def _act(state: State, pirate: Pirate) -> None:
+    victim = state.players.get(pirate.victim or "")
+    if victim is not None and _within_reach(state, victim, pirate.poi_id):
+        pirate.leaves_tick = state.tick + _RAIDER_STAYS
+        if state.tick >= pirate.strike_tick:
+            _shoot(state, pirate, victim)
+        return
+    if victim is not None and victim.target_id == pirate.id:
+        victim.target_id = None
+    pirate.victim = None
+    if pirate.raider and state.tick >= pirate.leaves_tick:
+        del state.pirates[pirate.id]
+    elif pirate.raider or _lawless(state, pirate.poi_id):
+        _look_around(state, pirate)
+
+
+def _within_reach(state: State, player: Player, poi_id: str) -> bool:
+    return (
+        player.poi_id == poi_id
+        and not player.docked_at
+        and not player.in_transit
+        and state.sessions.is_online(player.id)
+    )
+
+
+def _lawless(state: State, poi_id: str) -> bool:
+    system = state.world.systems[state.world.pois[poi_id].system_id]
+    return system.police_level < LAWLESS
+
+
+def _look_around(state: State, pirate: Pirate) -> None:
+    for player in state.players_at(pirate.poi_id):
+        if _within_reach(state, player, pirate.poi_id):
+            _warn(state, pirate, player)
+            return
+
+
+def _warn(state: State, pirate: Pirate, player: Player) -> None:
+    pirate.victim = player.id
+    pirate.strike_tick = state.tick + WARNING_TICKS
+    player.target_id = player.target_id or pirate.id
+    data = _named(pirate) | {
+        "attack_in_ticks": WARNING_TICKS,
+        "message": f"{pirate.name} locks weapons on you. Leave or fight.",
+    }
+    state.tell_event(player, Event(data, "pirate_warning", "combat"))
+
+
+def _named(pirate: Pirate) -> dict[str, Any]:
+    return {
+        "pirate_id": pirate.id,
+        "pirate_name": pirate.name,
+        "tier": pirate.tier,
+        "is_boss": pirate.tier == "boss",
+    }
+
+
+def _shoot(state: State, pirate: Pirate, player: Player) -> None:
+    damage = TIERS[pirate.tier].damage
+    hit = shoot(player.ship, damage)
+    data: dict[str, Any] = {
+        "tick": state.tick,
+        "pirate_id": pirate.id,
+        "pirate_name": pirate.name,
+        "damage": damage,
+        "damage_type": DAMAGE_TYPE,
+    }
+    ship = player.ship
+    if state.config.era == "C":
+        data |= {
+            "your_hull": ship.hull,
+            "your_max_hull": ship.build.hull,
+            "your_shield": ship.shield,
+        }
+    else:
+        data |= {"player_hull": ship.hull, "player_shield": ship.shield}
+    data["destroyed"] = hit.destroyed
+    state.tell_event(player, Event(data, "pirate_combat", "combat"))
+    if hit.destroyed:
+        pirate.victim = None
+        die(state, player, pirate.id, pirate.name, "pirate")
+
+
+def _come_back(state: State, pirate: Pirate) -> None:
+    if pirate.raider:
+        del state.pirates[pirate.id]
+        return
+    pirate.hull, pirate.shield = pirate.max_hull, pirate.max_shield
+
+
+def _raid(state: State) -> None:
+    """Now and then a raider finds a ship in lawless space."""
+    for name in state.sessions.online():
+        player = state.players[name]
+        at_risk = _within_reach(state, player, player.poi_id) and not player.target_id
+        if not at_risk or not _lawless(state, player.poi_id):
+            continue
+        rng = dice(state.config.seed, state.tick, player.username, "raid")
+        if rng.random() < state.config.raid_chance:
+            ambush(state, player)
+
+
+def ambush(state: State, player: Player, tier: str = "small") -> Pirate:
+    """Put a raider to a ship's place, and tell who is there; it attacks anywhere.
+
+    Raises KeyError for an unknown tier.
+    """
+    build = TIERS[tier]
+    number = hex_id(state.config.seed, state.tick, player.username, "raider")
+    pirate = Pirate(
+        id=f"pirate_{number[:6]}",
+        name=_RAIDERS[int(number[:4], 16) % len(_RAIDERS)],
+        tier=tier,
+        max_hull=build.hull,
+        max_shield=build.shield,
+        hull=build.hull,
+        shield=build.shield,
+        poi_id=player.poi_id,
+        raider=True,
+        leaves_tick=state.tick + _RAIDER_STAYS,
+    )
+    state.pirates[pirate.id] = pirate
+    data = _named(pirate) | {"message": f"{pirate.name} drops out of the dark."}
+    for witness in state.players_at(player.poi_id):
+        state.tell_event(witness, Event(data, "pirate_spawn", "combat"))
+    return pirate

@@ -1,0 +1,262 @@
+"""travel, jump, dock, undock and mine: out to the belt and home again."""
+
+from __future__ import annotations
+
+import math
+
+from sandbox.game.actions.action import Action, Arguments, Intent, teach
+from sandbox.game.actions.damage import leave_battle, pull
+from sandbox.game.config import GameError, dice, must_undock, plain, unknown_system
+from sandbox.game.minor.missions import advance_missions
+from sandbox.game.sessions import Event
+from sandbox.game.state import State
+from sandbox.game.world.catalogue import ITEMS
+from sandbox.game.world.models import Player
+from sandbox.game.world.places import Deposit, Poi
+
+JUMP_TICKS = 2
+JUMP_FUEL = 2
+_REACH_PER_TICK = 1.5
+
+
+def _check_fuel(player: Player, needed: int) -> None:
+    if player.ship.fuel < needed:
+        raise GameError(
+            "no_fuel", f"Not enough fuel. Need {needed}, have {player.ship.fuel}."
+        )
+
+
+def _prepare_travel(state: State, player: Player, arguments: Arguments) -> Intent:
+    target = _destination(state, player, arguments["target_poi"])
+    if player.docked_at:
+        raise must_undock()
+    start = state.world.pois[player.poi_id]
+    reach = _REACH_PER_TICK * player.ship.build.speed
+    ticks = max(1, math.ceil(start.position.distance(target.position) / reach))
+    _check_fuel(player, ticks)
+    return Intent(
+        {"poi_id": target.id, "fuel": ticks},
+        {
+            "destination": target.name,
+            "destination_id": target.id,
+            "ticks": ticks,
+            "fuel_cost": ticks,
+            "arrival_tick": state.tick + ticks,
+        },
+        ticks,
+    )
+
+
+def _destination(state: State, player: Player, target_id: str) -> Poi:
+    target = state.world.pois.get(target_id)
+    if target is None or (target.hidden and target.id not in player.revealed):
+        raise GameError("invalid_poi", f"Unknown destination: {target_id}")
+    if target.system_id != player.system_id:
+        raise GameError(
+            "wrong_system",
+            f"{target.name} is in another system ({target.system_id}). "
+            "Use 'jump' to get there first.",
+        )
+    if target.id == player.poi_id:
+        raise GameError("already_there", f"Already at {target.name}")
+    return target
+
+
+def _depart(state: State, player: Player, arguments: Arguments) -> None:
+    player.ship.fuel -= int(arguments["fuel"])
+    leave_battle(state, player)
+    state.leave(player)
+
+
+def _finish_travel(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    target = state.world.pois[arguments["poi_id"]]
+    start = state.world.pois[player.poi_id]
+    player.stats["distance_traveled"] += round(start.position.distance(target.position))
+    state.arrive(player, target.id)
+    pull(state, player)
+    teach(state, player, "small_ships", 1)
+    return [
+        Event(
+            {
+                "action": "arrived",
+                "poi": target.name,
+                "poi_id": target.id,
+                "online_players": [
+                    other.username
+                    for other in state.players_at(target.id)
+                    if other.id != player.id
+                ],
+            }
+        )
+    ]
+
+
+def _prepare_jump(state: State, player: Player, arguments: Arguments) -> Intent:
+    target_id = arguments["target_system"]
+    target = state.world.systems.get(target_id)
+    if target is None:
+        raise unknown_system(target_id)
+    here = state.world.systems[player.system_id]
+    if target is here:
+        raise GameError("already_in_system", f"Already in {here.name}")
+    if player.docked_at:
+        raise must_undock()
+    if target_id not in here.connections:
+        raise GameError(
+            "not_connected",
+            f"{target.name} is not connected to {here.name}. "
+            "Use 'find_route' to plan the way.",
+        )
+    _check_fuel(player, JUMP_FUEL)
+    return Intent(
+        {"system_id": target_id, "fuel": JUMP_FUEL},
+        {
+            "destination": target.name,
+            "ticks": JUMP_TICKS,
+            "fuel_cost": JUMP_FUEL,
+            "arrival_tick": state.tick + JUMP_TICKS,
+        },
+        JUMP_TICKS,
+    )
+
+
+def _finish_jump(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    start = state.world.systems[player.system_id]
+    target = state.world.systems[arguments["system_id"]]
+    arrival = target.pois[0]
+    player.stats["distance_traveled"] += round(start.position.distance(target.position))
+    state.arrive(player, arrival.id)
+    pull(state, player)
+    teach(state, player, "navigation", 5)
+    explored = target.id not in player.visited
+    if explored:
+        player.stats["systems_explored"] += 1
+        teach(state, player, "exploration", 5)
+    player.visited[target.id] = plain(state.sources.now_ns())
+    return [
+        Event(
+            {
+                "action": "jumped",
+                "from_system": start.id,
+                "system": target.name,
+                "system_id": target.id,
+                "poi": arrival.name,
+                "poi_id": arrival.id,
+                "exploration_xp": 5 if explored else 0,
+                "navigation_xp": 5,
+            }
+        )
+    ]
+
+
+TRAVEL = Action("travel", _prepare_travel, _finish_travel, _depart, "space")
+JUMP = Action("jump", _prepare_jump, _finish_jump, _depart, "space")
+
+
+def _prepare_dock(state: State, player: Player, arguments: Arguments) -> Intent:
+    if player.docked_at:
+        raise GameError("already_docked", "Already docked")
+    base = state.world.base_at(player.poi_id)
+    if base is None:
+        raise GameError("no_base", "No base at this location")
+    return Intent({"base_id": base.id}, {"base_name": base.name, "base_id": base.id})
+
+
+def _finish_dock(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    base = state.world.bases[arguments["base_id"]]
+    player.docked_at = base.id
+    player.target_id = None
+    return [Event({"action": "dock", "base": base.name, "base_id": base.id})]
+
+
+def _prepare_undock(state: State, player: Player, arguments: Arguments) -> Intent:
+    if not player.docked_at:
+        raise GameError("not_docked", "Not docked")
+    return Intent({}, {"message": "Undocking..."})
+
+
+def _finish_undock(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    player.docked_at = None
+    return [Event({"action": "undock"})]
+
+
+DOCK = Action("dock", _prepare_dock, _finish_dock)
+UNDOCK = Action("undock", _prepare_undock, _finish_undock)
+
+
+def _prepare_mine(state: State, player: Player, arguments: Arguments) -> Intent:
+    if player.docked_at:
+        raise must_undock()
+    power = player.ship.total("mining_power")
+    if not power:
+        raise GameError("no_mining_laser", "No mining laser fitted")
+    deposits = [
+        deposit
+        for deposit in state.world.pois[player.poi_id].deposits
+        if deposit.remaining
+    ]
+    if not deposits:
+        raise _nothing_here()
+    deposit = _pick(state, player, deposits)
+    item = ITEMS[deposit.resource_id]
+    if player.ship.cargo_free < item.size:
+        raise _hold_full()
+    return Intent(
+        {"resource_id": item.id},
+        {
+            "resource_id": item.id,
+            "resource_name": item.name,
+            "mining_power": power,
+            "message": f"Mining {item.name} with power {power}",
+        },
+    )
+
+
+def _pick(state: State, player: Player, deposits: list[Deposit]) -> Deposit:
+    """Rich deposits are met more often."""
+    rng = dice(state.config.seed, state.tick, player.username, "mine")
+    return rng.choices(deposits, [deposit.richness for deposit in deposits])[0]
+
+
+def _finish_mine(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    item = ITEMS[arguments["resource_id"]]
+    poi = state.world.pois[player.poi_id]
+    deposit = next(one for one in poi.deposits if one.resource_id == item.id)
+    power = player.ship.total("mining_power")
+    room = player.ship.cargo_free // item.size
+    if not room:
+        raise _hold_full()
+    count = min(max(1, power * deposit.richness // 100), room, deposit.remaining)
+    if not count:
+        raise _nothing_here()
+    deposit.remaining -= count
+    state.mined[poi.id, item.id] = deposit
+    player.ship.load(item.id, count)
+    player.stats["ore_mined"] += count
+    teach(state, player, "mining_basic", count)
+    advance_missions(player, "mine_resource", item.id, count)
+    return [
+        Event(
+            {
+                "resource_id": item.id,
+                "resource_name": item.name,
+                "quantity": count,
+                "remaining": deposit.remaining,
+                "remaining_display": f"{deposit.remaining} units",
+                "max_remaining": deposit.max_remaining,
+                "xp_gained": count,
+            },
+            "mining_yield",
+        )
+    ]
+
+
+def _nothing_here() -> GameError:
+    return GameError("no_resources", "Nothing to mine here")
+
+
+def _hold_full() -> GameError:
+    return GameError("cargo_full", "Cargo hold is full")
+
+
+MINE = Action("mine", _prepare_mine, _finish_mine, needs="space")

@@ -1,0 +1,252 @@
+"""buy, sell, refuel and repair: what a station is there for."""
+
+from __future__ import annotations
+
+from sandbox.game.actions.action import Action, Arguments, Intent, teach
+from sandbox.game.config import GameError, not_docked_here, unknown_item
+from sandbox.game.sessions import Event
+from sandbox.game.state import State
+from sandbox.game.world.catalogue import Item, find_item
+from sandbox.game.world.markets import Shelf
+from sandbox.game.world.models import Player
+
+_NOT_SOLD = (
+    "No one is selling {name} at this station. To place a standing buy order, use: "
+    '{{"type": "create_buy_order", "payload": {{"item_id": "{id}", '
+    '"quantity": {quantity}, "price_each": <your_price>}}}}. '
+    "Credits are escrowed immediately; when a seller fills your order, "
+    "items are delivered to your station storage."
+)
+
+
+def _request(player: Player, arguments: Arguments) -> tuple[Item, int]:
+    """Read the item and the quantity of an order."""
+    if not player.docked_at:
+        raise not_docked_here()
+    given = arguments.get("item_id", "")
+    item = find_item(given)
+    if item is None:
+        raise unknown_item(given)
+    quantity = arguments.get("quantity", 0)
+    if quantity < 1:
+        raise GameError(
+            "invalid_quantity", "Quantity must be at least 1. Use 'quantity'."
+        )
+    return item, quantity
+
+
+def _shelf(state: State, player: Player, item_id: str) -> Shelf:
+    if not player.docked_at:
+        raise not_docked_here()
+    base = state.world.bases[player.docked_at]
+    return state.markets.at(base).shelves[item_id]
+
+
+def _prepare_buy(state: State, player: Player, arguments: Arguments) -> Intent:
+    item, quantity = _request(player, arguments)
+    shelf = _shelf(state, player, item.id)
+    _check_buy(player, item, shelf, quantity)
+    return Intent(
+        {"item_id": item.id, "quantity": quantity},
+        {
+            "item_id": item.id,
+            "item": item.name,
+            "quantity": quantity,
+            "price_each": shelf.asked,
+            "message": f"Buying {quantity} {item.name}",
+        },
+    )
+
+
+def _check_buy(player: Player, item: Item, shelf: Shelf, quantity: int) -> int:
+    """Check stock, money and room; gives how many can be had."""
+    if not shelf.stock:
+        raise GameError(
+            "item_not_available",
+            _NOT_SOLD.format(name=item.name, id=item.id, quantity=quantity),
+        )
+    count = min(quantity, shelf.stock)
+    cost = count * shelf.asked
+    if cost > player.credits:
+        raise GameError(
+            "insufficient_credits", f"Need {cost} credits. You have {player.credits}."
+        )
+    room = count * item.size
+    if room > player.ship.cargo_free:
+        raise GameError(
+            "no_cargo_space",
+            f"Not enough cargo space. Need {room}, have {player.ship.cargo_free}.",
+        )
+    return count
+
+
+def _finish_buy(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    item, quantity = _request(player, arguments)
+    shelf = _shelf(state, player, item.id)
+    count = _check_buy(player, item, shelf, quantity)
+    cost = count * shelf.asked
+    shelf.stock -= count
+    player.spend(cost)
+    player.ship.load(item.id, count)
+    data = {
+        "action": "buy",
+        "item": item.name,
+        "item_id": item.id,
+        "quantity": count,
+        "total_cost": cost,
+        **({"unfilled": quantity - count} if count < quantity else {}),
+        "delivered_to_cargo": count,
+        "fills": [_fill(count, shelf.asked)],
+        **_traded(state, player, cost),
+        "message": f"Bought {count} {item.name} for {cost}cr.",
+    }
+    return [Event(data)]
+
+
+def _prepare_sell(state: State, player: Player, arguments: Arguments) -> Intent:
+    item, quantity = _request(player, arguments)
+    have = player.ship.cargo.get(item.id, 0)
+    if have < quantity:
+        raise GameError(
+            "insufficient_items",
+            f"Not enough {item.name} in cargo. "
+            f"You have {have} but tried to sell {quantity}.",
+        )
+    return Intent(
+        {"item_id": item.id, "quantity": quantity},
+        {
+            "item_id": item.id,
+            "item": item.name,
+            "quantity": quantity,
+            "price_each": _shelf(state, player, item.id).paid,
+            "message": f"Selling {quantity} {item.name}",
+        },
+    )
+
+
+def _finish_sell(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    item, quantity = _request(player, arguments)
+    shelf = _shelf(state, player, item.id)
+    count = min(quantity, shelf.wanted)
+    earned = count * shelf.paid
+    left = quantity - count
+    if count:
+        shelf.wanted -= count
+        shelf.stock += count
+        player.ship.unload(item.id, count)
+        player.earn(earned)
+    note = f" {left} unsold (no buyers)." if left else ""
+    data = {
+        "action": "sell",
+        "item": item.name,
+        "item_id": item.id,
+        "quantity_sold": count,
+        "total_earned": earned,
+        **({"unsold": left} if left else {}),
+        "fills": [_fill(count, shelf.paid)] if count else [],
+        **_traded(state, player, earned),
+        "message": f"Sold {count} {item.name} for {earned}cr.{note}",
+    }
+    return [Event(data)]
+
+
+def _fill(count: int, price: int) -> dict[str, object]:
+    return {
+        "quantity": count,
+        "price_each": price,
+        "subtotal": count * price,
+        "source": "station",
+    }
+
+
+def _traded(state: State, player: Player, worth: int) -> dict[str, object]:
+    """Count a trade and learn from it."""
+    if player.docked_at:
+        state.markets.touch(player.docked_at)
+    if not worth:
+        return {"level_up": False}
+    xp = 1 + worth // 50
+    player.stats["trades_completed"] += 1
+    return {"level_up": teach(state, player, "trading", xp), "xp_gained": xp}
+
+
+BUY = Action("buy", _prepare_buy, _finish_buy, needs="dock")
+SELL = Action("sell", _prepare_sell, _finish_sell, needs="dock")
+
+
+FUEL_PRICE = 1
+CELL_FUEL = 10
+HULL_PRICE = 2
+
+
+def _prepare_refuel(state: State, player: Player, arguments: Arguments) -> Intent:
+    missing = player.ship.build.fuel - player.ship.fuel
+    if not missing:
+        raise GameError("fuel_full", "Fuel tank is already full")
+    if player.docked_at:
+        check_credits(player, FUEL_PRICE)
+        source = "station"
+    elif player.ship.cargo.get("fuel_cell"):
+        source = "fuel_cells"
+    else:
+        raise GameError(
+            "no_fuel_cells",
+            "No fuel cells found in cargo. Buy fuel cells from a market or craft them.",
+        )
+    return Intent({"source": source}, {"source": source, "message": "Refueling..."})
+
+
+def _finish_refuel(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    ship = player.ship
+    missing = ship.build.fuel - ship.fuel
+    data: dict[str, object] = {"action": "refuel", "source": arguments["source"]}
+    if arguments["source"] == "station":
+        added = min(missing, player.credits // FUEL_PRICE)
+        player.spend(added * FUEL_PRICE)
+        data |= {"fuel": added, "cost": added * FUEL_PRICE}
+    else:
+        # The last cell is used up even where less than all of it fits.
+        cells = min(ship.cargo.get("fuel_cell", 0), -(-missing // CELL_FUEL))
+        added = min(missing, cells * CELL_FUEL)
+        ship.unload("fuel_cell", cells)
+        data |= {"fuel": added, "cells_used": cells}
+    ship.fuel += added
+    return [Event(data | {"fuel_now": ship.fuel, "fuel_max": ship.build.fuel})]
+
+
+def _prepare_repair(state: State, player: Player, arguments: Arguments) -> Intent:
+    if not player.docked_at:
+        raise not_docked_here()
+    if player.ship.hull >= player.ship.build.hull:
+        raise GameError("hull_full", "Hull is already at full strength")
+    check_credits(player, HULL_PRICE)
+    return Intent({}, {"message": "Repairing..."})
+
+
+def _finish_repair(state: State, player: Player, arguments: Arguments) -> list[Event]:
+    ship = player.ship
+    repaired = min(ship.build.hull - ship.hull, player.credits // HULL_PRICE)
+    player.spend(repaired * HULL_PRICE)
+    ship.hull += repaired
+    return [
+        Event(
+            {
+                "action": "repair",
+                "repaired": repaired,
+                "cost": repaired * HULL_PRICE,
+                "hull": ship.hull,
+                "max_hull": ship.build.hull,
+            }
+        )
+    ]
+
+
+def check_credits(player: Player, least: int) -> None:
+    if player.credits < least:
+        raise GameError(
+            "insufficient_credits", f"Need {least} credits. You have {player.credits}."
+        )
+
+
+REFUEL = Action("refuel", _prepare_refuel, _finish_refuel, needs="dock")
+REPAIR = Action("repair", _prepare_repair, _finish_repair, needs="dock")

@@ -1,0 +1,166 @@
+"""How a game is set up: its options and versions, its chance, its clock and its errors."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+FEWEST_SYSTEMS = 10
+MOST_SYSTEMS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings of one game; the world follows from `seed` and `systems`.
+
+    `exclusive`: a login ends the older sessions of the same account.
+    `session_idle_seconds`: a game session unused for so long is gone.
+    `raid_chance`: how likely a raider finds a ship in lawless space, per tick.
+    `tick_seconds` only tells players how long to wait; the clock is elsewhere.
+    """
+
+    seed: int = 1
+    systems: int = 505
+    era: str = "A"
+    tick_seconds: float = 10.0
+    exclusive: bool = True
+    session_idle_seconds: float = 30 * 60.0
+    first_tick: int = 1
+    max_players: int = 5000
+    raid_chance: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not FEWEST_SYSTEMS <= self.systems <= MOST_SYSTEMS:
+            raise ValueError(
+                f"systems must be from {FEWEST_SYSTEMS} to {MOST_SYSTEMS}, "
+                f"not {self.systems}"
+            )
+        if self.era not in ("A", "C"):
+            raise ValueError(f"era must be A or C, not {self.era}")
+        if self.first_tick < 1:
+            raise ValueError(f"first_tick must be at least 1, not {self.first_tick}")
+
+
+VERSIONS = {"A": ("0.56.0", "2026-02-10"), "C": ("0.92.0", "2026-02-17")}
+_HOW = {
+    "A": "Actions are queued and carried out at the next tick; "
+    "call get_notifications to learn what came of them.",
+    "C": "An action answers when its tick has come, with what came of it.",
+}
+
+
+def release(era: str) -> dict[str, Any]:
+    """The answer of get_version in an era."""
+    version, date = VERSIONS[era]
+    return {
+        "version": version,
+        "release_date": date,
+        "notes": [
+            "A local game for practice: one small galaxy, the same rules for everybody.",
+            _HOW[era],
+        ],
+    }
+
+
+def dice(*occasion: object) -> random.Random:
+    """Give the generator of one occasion, such as (seed, tick, player, "mine")."""
+    name = ":".join(str(part) for part in occasion)
+    return random.Random(name)  # noqa: S311 - a game's chance, no secret depends on it
+
+
+def hex_id(*occasion: object) -> str:
+    """Give the 32 hex digits that always name the same thing of the same world."""
+    return f"{dice('id', *occasion).getrandbits(128):032x}"
+
+
+_NS = 1_000_000_000
+NEVER = "0001-01-01T00:00:00Z"
+
+
+def rfc3339(now_ns: int) -> str:
+    """Write nanoseconds since 1970 the way Go does, without trailing zeros."""
+    seconds, fraction = divmod(now_ns, _NS)
+    moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    digits = f"{fraction:09d}".rstrip("0")
+    return f"{moment}.{digits}Z" if digits else f"{moment}Z"
+
+
+def plain(now_ns: int) -> str:
+    """Write nanoseconds since 1970 as in the captain's log and the map."""
+    return datetime.fromtimestamp(now_ns // _NS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+class GameError(Exception):
+    """A refused call: a short code and a sentence for the player."""
+
+    def __init__(
+        self, code: str, message: str, wait_seconds: float | None = None
+    ) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.wait_seconds = wait_seconds
+
+    @property
+    def text(self) -> str:
+        """The text of an MCP error result."""
+        return f"Error: {self.code}: {self.message}"
+
+
+def session_required() -> GameError:
+    return GameError(
+        "session_required",
+        "You must provide a session_id. "
+        "Get one by calling login() or register() first.",
+    )
+
+
+def session_invalid() -> GameError:
+    return GameError(
+        "session_invalid",
+        "Session not found or expired. Call login() again to get a new session_id.",
+    )
+
+
+def auth_failed() -> GameError:
+    return GameError(
+        "auth_failed",
+        "Invalid username or password. Passwords are random hex strings.",
+    )
+
+
+def unknown_command(name: str) -> GameError:
+    return GameError(
+        "unknown_command",
+        f"Unknown command: {name}. Use the 'help' command to see available commands.",
+    )
+
+
+def not_docked_here() -> GameError:
+    """For everything that needs a station's services."""
+    return GameError(
+        "not_docked",
+        "You must be docked at a base to perform this action. Use 'dock' at a POI "
+        "with a base, or use 'get_poi' to check if your current location has a base.",
+    )
+
+
+def must_undock() -> GameError:
+    return GameError("docked", "You are docked. Use 'undock' first.")
+
+
+def unknown_item(given: str) -> GameError:
+    return GameError(
+        "invalid_item",
+        f"Unknown item '{given}'. "
+        "Use exact item ID (e.g. 'iron_ore') or full name (e.g. 'Iron Ore').",
+    )
+
+
+def unknown_system(given: str) -> GameError:
+    return GameError(
+        "invalid_system",
+        f"Unknown system: {given}. Use 'search_systems' to find its ID.",
+    )

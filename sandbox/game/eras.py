@@ -1,0 +1,328 @@
+"""How actions get their turn: what changed from era A to era C.
+
+Era A, the seed's own: an action is checked and answered with a preview at once, and
+what came of it arrives as a notification at a later tick. One action per player and
+tick.
+
+Era C: the caller waits until the action's tick and gets its real result. One action per
+player may be under way; a second one is refused. Docking and undocking are done for the
+captain where an action needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sandbox.game.actions.action import Action, Intent
+from sandbox.game.config import GameError
+from sandbox.game.sessions import Event
+from sandbox.game.state import State
+from sandbox.game.table import ACTIONS
+from sandbox.game.views import condition_view
+from sandbox.game.world.models import Pending, Player
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an action: its result, or why it failed when its tick came."""
+
+    result: Json | None = None
+    error: GameError | None = None
+
+
+class Resolution(Protocol):
+    """An era's way to take actions in and to carry them out."""
+
+    blocks: bool
+    """Does the caller wait for the outcome, instead of being told of it later?"""
+
+    def must_wait(self, state: State, player: Player) -> bool:
+        """Has the player used up this tick?"""
+        ...
+
+    def submit(
+        self, state: State, player: Player, action: Action, arguments: Json
+    ) -> Json:
+        """Take an action in and give the answer to its caller.
+
+        Raises GameError when it is impossible; that costs the player no tick.
+        """
+        ...
+
+    def resolve(self, state: State) -> None:
+        """Carry out what is due at the state's tick."""
+        ...
+
+    def outcome(self, player_id: str) -> Outcome | None:
+        """Take what came of the player's last action, None while it is under way."""
+        ...
+
+
+def refuse_in_flight(player: Player, action: Action) -> None:
+    """Raises GameError where the ship is between two places."""
+    pending = player.pending
+    if pending is None or not player.in_transit:
+        return
+    under_way = {"travel": "already_traveling", "jump": "already_jumping"}
+    moving = action.name in under_way
+    raise GameError(
+        under_way[pending.tool] if moving else "in_transit",
+        f"Your ship is under way and arrives at tick {pending.due_tick}.",
+    )
+
+
+def accept(
+    state: State, player: Player, action: Action, arguments: Json, flag: str = ""
+) -> Intent:
+    """Let an action begin whose turn it is; what it will need and take.
+
+    Raises GameError where it is impossible.
+    """
+    intent = action.prepare(state, player, arguments)
+    player.pending = Pending(
+        action.name, intent.arguments, state.tick + intent.ticks, flag=flag
+    )
+    return intent
+
+
+Ended = Callable[[State, Player, Pending, Action, list[Event]], None]
+Failed = Callable[[State, Player, Pending, GameError], None]
+
+
+def carry_out(state: State, ended: Ended, failed: Failed) -> None:
+    """Take everybody's action one tick further, and tell of those that end.
+
+    One that has become impossible since it was accepted ends by that: `failed` is told.
+    """
+    for player in list(state.players.values()):
+        pending = player.pending
+        if pending is None:
+            continue
+        try:
+            done = advance(state, player)
+        except GameError as error:
+            failed(state, player, pending, error)
+            continue
+        if done is not None:
+            ended(state, player, pending, *done)
+
+
+def advance(state: State, player: Player) -> tuple[Action, list[Event]] | None:
+    """Take a player's action one tick further; its events when it ends.
+
+    Raises GameError, repeating its code in the message, where the action has become
+    impossible since it was accepted; it ends by that.
+    """
+    pending = player.pending
+    if pending is None:
+        return None
+    action = ACTIONS[pending.tool]
+    if not pending.begun:
+        action.begin(state, player, pending.arguments)
+        pending.begun = True
+    if state.tick < pending.due_tick:
+        return None
+    player.pending = None
+    tally = state.tallies.of(player.username)
+    try:
+        events = action.finish(state, player, pending.arguments)
+    except GameError as error:
+        tally.failed[action.name] += 1
+        raise GameError(error.code, f"{error.code}: {error.message}") from None
+    tally.executed[action.name] += 1
+    return action, events
+
+
+def tell_error(state: State, player: Player, pending: Pending, why: GameError) -> None:
+    """Put an action_error into the player's queue."""
+    data = {
+        "command": pending.tool,
+        "tick": state.tick,
+        "code": why.code,
+        "message": why.message,
+    }
+    state.tell(player, state.notification("action_error", data))
+
+
+class Queued:
+    """Era A."""
+
+    blocks = False
+
+    def must_wait(self, state: State, player: Player) -> bool:
+        return player.acted_tick == state.tick
+
+    def submit(
+        self, state: State, player: Player, action: Action, arguments: Json
+    ) -> Json:
+        refuse_in_flight(player, action)
+        intent = accept(state, player, action, arguments)
+        player.acted_tick = state.tick
+        return {"queued": True, **intent.preview}
+
+    def resolve(self, state: State) -> None:
+        carry_out(state, _tell_all, tell_error)
+
+    def outcome(self, player_id: str) -> Outcome | None:
+        """Nobody waits for it in this era."""
+        return None
+
+
+def _tell_all(
+    state: State, player: Player, pending: Pending, action: Action, events: list[Event]
+) -> None:
+    for event in events:
+        state.tell_event(player, event)
+
+
+MOST_NAMES = 20
+_STORY = (
+    "The clamps close, the pumps start and somebody waves from behind thick glass. "
+    "Crates stand in long rows under yellow light; a loader backs out of your way. "
+    "On the board by the lift the day's prices change while you read them, and the "
+    "talk at the next table is of belts, of debts and of who did not come back."
+)
+
+
+def report(state: State, player: Player, name: str, events: list[Event]) -> Json:
+    """Give the result of an action from its events, the first of which is its own."""
+    own = dict(events[0].data)
+    form = _FORMS.get(name)
+    return form(state, player, own) if form else own
+
+
+def _travel(state: State, player: Player, own: Json) -> Json:
+    names = own.pop("online_players")
+    return {
+        **own,
+        "online_players": names[:MOST_NAMES] or None,
+        "online_players_count": len(names),
+        "online_players_truncated": len(names) > MOST_NAMES,
+    }
+
+
+def _jump(state: State, player: Player, own: Json) -> Json:
+    del own["poi_id"]
+    return own
+
+
+def _dock(state: State, player: Player, own: Json) -> Json:
+    base = state.world.bases[own["base_id"]]
+    return {
+        "action": "dock",
+        "base": base.name,
+        "story": _STORY,
+        "station_condition": condition_view(base, state.bases.get(base.id)),
+    }
+
+
+def _mine(state: State, player: Player, own: Json) -> Json:
+    left = 100 * own["remaining"] / own["max_remaining"]
+    return {**own, "depletion_percent": left, "kind": "yield"}
+
+
+def _attack(state: State, player: Player, own: Json) -> Json:
+    target = own["target_id"]
+    other = state.players.get(target)
+    return {
+        "action": "attack",
+        "target": target,
+        "target_name": other.username if other else state.pirates[target].name,
+        "target_type": "player" if other else "pirate",
+        "kind": "player" if other else "npc",
+    }
+
+
+_FORMS: dict[str, Callable[[State, Player, Json], Json]] = {
+    "travel": _travel,
+    "jump": _jump,
+    "dock": _dock,
+    "mine": _mine,
+    "attack": _attack,
+}
+
+
+class Blocking:
+    """Era C."""
+
+    blocks = True
+
+    def __init__(self) -> None:
+        self._outcomes: dict[str, Outcome] = {}
+
+    def must_wait(self, state: State, player: Player) -> bool:
+        return False
+
+    def submit(
+        self, state: State, player: Player, action: Action, arguments: Json
+    ) -> Json:
+        refuse_in_flight(player, action)
+        if player.pending is not None:
+            raise GameError("action_pending", "Another action is already in progress")
+        flag = _make_ready(state, player, action)
+        intent = accept(state, player, action, arguments, flag)
+        self._outcomes.pop(player.id, None)
+        return {
+            "pending": True,
+            "command": action.name,
+            "ticks": intent.ticks,
+            "message": "The action is carried out at its tick.",
+        }
+
+    def resolve(self, state: State) -> None:
+        carry_out(state, self._succeed, self._fail)
+
+    def _fail(
+        self, state: State, player: Player, pending: Pending, why: GameError
+    ) -> None:
+        tell_error(state, player, pending, why)
+        self._outcomes[player.id] = Outcome(error=why)
+
+    def _succeed(
+        self,
+        state: State,
+        player: Player,
+        pending: Pending,
+        action: Action,
+        events: list[Event],
+    ) -> None:
+        result = report(state, player, action.name, events)
+        if pending.flag:
+            result[pending.flag] = True
+        for event in events:
+            # The captain learns his own outcome by action_result, once.
+            if event.msg_type != "ok":
+                state.tell_event(player, event)
+        told = {"command": action.name, "tick": state.tick, "result": result}
+        state.tell(player, state.notification("action_result", told))
+        self._outcomes[player.id] = Outcome(result)
+
+    def outcome(self, player_id: str) -> Outcome | None:
+        return self._outcomes.pop(player_id, None)
+
+
+def _make_ready(state: State, player: Player, action: Action) -> str:
+    """Dock or undock where the action needs it; gives the flag for its result."""
+    if action.needs == "space" and player.docked_at:
+        player.docked_at = None
+        return _told(state, player, action, "undock")
+    if action.needs == "dock" and not player.docked_at and not player.in_transit:
+        base = state.world.base_at(player.poi_id)
+        cells = action.name == "refuel" and player.ship.cargo.get("fuel_cell")
+        if base is not None and not cells:
+            player.docked_at = base.id
+            return _told(state, player, action, "dock")
+    return ""
+
+
+def _told(state: State, player: Player, action: Action, move: str) -> str:
+    message = f"Automatically {move}ed (required for {action.name})"
+    state.tell_event(player, Event({"message": message, "type": f"auto_{move}"}))
+    return f"auto_{move}ed"
+
+
+ERAS: dict[str, Callable[[], Resolution]] = {"A": Queued, "C": Blocking}

@@ -1,0 +1,223 @@
+"""The game without network and without clock."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sandbox.game import accounts
+from sandbox.game.actions.action import Call
+from sandbox.game.actions.damage import clear_wrecks
+from sandbox.game.actions.pirates import prowl
+from sandbox.game.config import (
+    Config,
+    GameError,
+    dice,
+    release,
+    rfc3339,
+    unknown_command,
+)
+from sandbox.game.eras import ERAS, Outcome
+from sandbox.game.happenings import let_happen
+from sandbox.game.minor.missions import expire_missions
+from sandbox.game.sessions import Session, Write
+from sandbox.game.state import Sources, State
+from sandbox.game.table import ACTIONS, QUERIES, tools_of
+from sandbox.game.tool import Tool, check
+from sandbox.game.world.npcs import wander
+
+Json = dict[str, Any]
+
+_REGROWTH = 500
+SECRET = frozenset({"session_id", "password", "registration_code"})
+
+
+class Game:
+    """One galaxy with its players; every call is answered at once.
+
+    `answer` is a tool call as players make it, `step` is the passing of a tick.
+    The object is not made for several threads at a time.
+    """
+
+    def __init__(
+        self, config: Config | None = None, sources: Sources | None = None
+    ) -> None:
+        self.config = config or Config()
+        self.state = State(self.config, sources or Sources())
+        self.resolution = ERAS[self.config.era]()
+        self.tools = tools_of(self.config.era)
+
+    @property
+    def tick(self) -> int:
+        """The number of the present tick."""
+        return self.state.tick
+
+    def call(self, name: str, arguments: Json | None = None) -> Json:
+        """Call a tool and give its result.
+
+        Raises GameError for whatever the game refuses, `rate_limited` among it when
+        the player has already acted in this tick.
+        """
+        result = self._counted(name, arguments or {})
+        if isinstance(result, str):
+            parsed: Json = json.loads(result)
+            return parsed
+        return result
+
+    def answer(self, name: str, arguments: Json | None = None) -> str:
+        """Call a tool and give the text of its result: JSON indented by 2.
+
+        Raises GameError as `call` does.
+        """
+        result = self._counted(name, arguments or {})
+        if isinstance(result, str):
+            return result
+        return json.dumps(result, indent=2, ensure_ascii=False)
+
+    def is_mutation(self, name: str) -> bool:
+        """Does this tool take the player's turn? An unknown one does not."""
+        tool = self.tools.get(name)
+        return tool is not None and tool.mutation
+
+    def must_wait(self, name: str, arguments: Json | None = None) -> bool:
+        """Would this call be refused only because the player has acted this tick?
+
+        Raises GameError for a call that waiting cannot help.
+        """
+        tool = self._tool(name)
+        if not tool.mutation:
+            return False
+        given = arguments or {}
+        player = self.state.players[self._session(given).player_id]
+        check(tool.parameters, tool.example, given)
+        return self.resolution.must_wait(self.state, player)
+
+    def player_of(self, session_id: str) -> str:
+        """Give the id of the player behind a session.
+
+        Raises GameError `session_required` or `session_invalid`.
+        """
+        return self.state.sessions.use(session_id).player_id
+
+    def end_sessions(self, username: str) -> None:
+        """Log an account out everywhere, as a restart of the real server does."""
+        player_id = self.state.usernames.get(username.casefold())
+        for session in self.state.sessions.of(player_id or ""):
+            self.state.sessions.close(session.id)
+
+    def outcome(self, player_id: str) -> Outcome | None:
+        """Take what came of an action whose caller waits for it (era C).
+
+        None means that its tick has not come.
+        """
+        found = self.resolution.outcome(player_id)
+        if found is None and self.state.players[player_id].pending is None:
+            lost = "Your ship was destroyed before the action was carried out."
+            return Outcome(error=GameError("action_cancelled", lost))
+        return found
+
+    def _tool(self, name: str) -> Tool:
+        tool = self.tools.get(name)
+        if tool is None:
+            raise unknown_command(name)
+        return tool
+
+    def _counted(self, name: str, arguments: Json) -> Json | str:
+        """Make a call and count it for the account that made it."""
+        who = self.account_of(arguments)
+        try:
+            result = self._call(name, arguments)
+        except GameError as error:
+            self.state.tallies.of(who).refused[error.code] += 1
+            raise
+        # A registration has its name only now.
+        tally = self.state.tallies.of(who or self.account_of(arguments))
+        tally.seen_at(self.tick)
+        if not self.tools[name].read_only:
+            given = {k: v for k, v in arguments.items() if k not in SECRET}
+            tally.writes.append(Write(self.tick, name, given))
+        (tally.accepted if self.is_mutation(name) else tally.queries)[name] += 1
+        return result
+
+    def account_of(self, arguments: Json) -> str:
+        """The name of the account that a call is made for, "" where there is none."""
+        session = self.state.sessions.find(arguments.get("session_id"))
+        if session is not None:
+            return self.state.players[session.player_id].username
+        name = str(arguments.get("username", "")).strip().casefold()
+        player_id = self.state.usernames.get(name)
+        return self.state.players[player_id].username if player_id else ""
+
+    def _session(self, arguments: Json) -> Session:
+        return self.state.sessions.use(arguments.get("session_id"))
+
+    def _call(self, name: str, arguments: Json) -> Json | str:
+        tool = self._tool(name)
+        if tool.open:
+            return self._open_call(tool, arguments)
+        session = self._session(arguments)
+        player = self.state.players[session.player_id]
+        checked = check(tool.parameters, tool.example, arguments)
+        player.last_active_at = rfc3339(self.state.sources.now_ns())
+        if name == "logout":
+            return accounts.logout(self.state, player, session)
+        if name in QUERIES:
+            return QUERIES[name](Call(self.state, player, session, checked))
+        if self.resolution.must_wait(self.state, player):
+            raise self._rate_limited()
+        return self.resolution.submit(self.state, player, ACTIONS[name], checked)
+
+    def _open_call(self, tool: Tool, arguments: Json) -> Json:
+        checked = check(tool.parameters, tool.example, arguments)
+        if tool.name == "register":
+            return accounts.register(self.state, checked)
+        if tool.name == "login":
+            return accounts.login(self.state, checked)
+        if tool.name == "get_version":
+            return release(self.config.era)
+        return {"commands": [one.command() for one in self.tools.values()]}
+
+    def _rate_limited(self) -> GameError:
+        wait = self.config.tick_seconds
+        return GameError(
+            "rate_limited",
+            f"One action per tick. Try again in {wait:g} seconds.",
+            wait_seconds=wait,
+        )
+
+    def step(self) -> int:
+        """Let one tick pass and give its number."""
+        state = self.state
+        state.tick += 1
+        # Before the shots, so that what they tell of a shield holds when the tick ends.
+        for player in state.players.values():
+            if player.missions:
+                expire_missions(player, state.tick)
+            build = player.ship.build
+            player.ship.shield = min(
+                build.shield, player.ship.shield + build.shield_recharge
+            )
+        self.resolution.resolve(state)
+        prowl(state)
+        let_happen(state)
+        clear_wrecks(state)
+        self._move_npcs()
+        self._regrow()
+        state.markets.drift(state.tick)
+        state.sessions.close_idle()
+        return state.tick
+
+    def _move_npcs(self) -> None:
+        rng = dice(self.config.seed, self.tick, "npcs")
+        for npc in self.state.npcs.values():
+            if target := wander(npc, self.state.world, rng):
+                self.state.move_npc(npc, target)
+
+    def _regrow(self) -> None:
+        """Let deposits grow the faster the emptier they are.
+
+        One ship leaves a lasting trace, and a whole fleet finds its level.
+        """
+        for deposit in self.state.mined.values():
+            missing = deposit.max_remaining - deposit.remaining
+            deposit.remaining += missing // _REGROWTH

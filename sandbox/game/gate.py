@@ -1,0 +1,258 @@
+"""The door of the game's server: calls meet the faults, and wait for the tick they need.
+
+Era A: over MCP a second action in the same tick is not refused: the request waits for
+the next one. The requests of one player are served in the order in which they came.
+Era C: every action's request waits until the action has been carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from typing import Any
+
+import mcp_types as types
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sandbox.game.config import GameError
+from sandbox.game.faults import Faults, Reshaped
+from sandbox.game.game import Game
+
+MOST_HELD_EACH = 10
+
+
+class Turns:
+    """Answers calls for a game, each one in its turn.
+
+    Belongs to one event loop: `ring` must be called there after every tick.
+    """
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self._bell = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._closed = False
+        self._late = 0
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._held: defaultdict[str, int] = defaultdict(int)
+
+    @property
+    def held(self) -> int:
+        """How many requests are waiting for a tick now."""
+        return sum(self._held.values()) + self._late
+
+    def ring(self) -> None:
+        """Let the waiting requests look whether it is their turn."""
+        self._bell.set()
+        self._bell = asyncio.Event()
+
+    def close(self) -> None:
+        """Refuse the waiting requests, and all that would have to wait."""
+        self._closed = True
+        self.ring()
+
+    async def until_held(self, count: int) -> None:
+        """Wait until at least so many requests are waiting."""
+        while self.held < count:
+            await self._changed.wait()
+
+    async def until_next_tick(self) -> None:
+        """Wait for the next tick, or for the end of the server."""
+        bell = self._bell
+        if self._closed:
+            return
+        self._late += 1
+        self._note()
+        try:
+            await bell.wait()
+        finally:
+            self._late -= 1
+            self._note()
+
+    async def answer(self, name: str, arguments: dict[str, Any]) -> str:
+        """Answer a call as the game does, but later where it came too early.
+
+        Raises GameError; `rate_limited` only beyond the requests held per player.
+        """
+        if not self.game.is_mutation(name):
+            return self.game.answer(name, arguments)
+        early = self.game.must_wait(name, arguments)
+        player_id = self.game.player_of(arguments["session_id"])
+        if self.game.resolution.blocks:
+            return await self._carried_out(player_id, name, arguments)
+        if not early and player_id not in self._held:
+            return self.game.answer(name, arguments)
+        if self._held[player_id] >= MOST_HELD_EACH:
+            # Asked directly, the game says how long to wait.
+            return self.game.answer(name, arguments)
+        return await self._wait(player_id, name, arguments)
+
+    async def _carried_out(
+        self, player_id: str, name: str, arguments: dict[str, Any]
+    ) -> str:
+        """Hand an action in and wait for what comes of it (era C)."""
+        self.game.answer(name, arguments)
+        self._held[player_id] += 1
+        self._note()
+        try:
+            while (outcome := self.game.outcome(player_id)) is None:
+                if self._closed:
+                    raise GameError("server_closing", "The game is shutting down.")
+                await self._bell.wait()
+        finally:
+            self._held[player_id] -= 1
+            if not self._held[player_id]:
+                del self._held[player_id]
+            self._note()
+        if outcome.error is not None:
+            raise outcome.error
+        return json.dumps(outcome.result, indent=2, ensure_ascii=False)
+
+    async def _wait(self, player_id: str, name: str, arguments: dict[str, Any]) -> str:
+        self._held[player_id] += 1
+        self._note()
+        try:
+            async with self._locks[player_id]:
+                while self.game.must_wait(name, arguments):
+                    if self._closed:
+                        raise GameError("server_closing", "The game is shutting down.")
+                    await self._bell.wait()
+                return self.game.answer(name, arguments)
+        finally:
+            self._held[player_id] -= 1
+            if not self._held[player_id]:
+                del self._held[player_id], self._locks[player_id]
+            self._note()
+
+    def _note(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+RETRY_SECONDS = 1
+Json = dict[str, Any]
+
+
+class FaultGate:
+    """Passes requests on, or lets go wrong what the faults say."""
+
+    def __init__(self, app: ASGIApp, faults: Faults, turns: Turns) -> None:
+        self._app = app
+        self._faults = faults
+        self._turns = turns
+        self._lost: set[str] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] == "DELETE":
+            await self._app(scope, receive, send)
+            return
+        transport = Headers(scope=scope).get("mcp-session-id", "")
+        if transport in self._lost:
+            await _session_gone(None)(scope, receive, send)
+        elif self._faults.active and scope["method"] == "POST":
+            await self._judge(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _judge(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = _Request(receive)
+        asked = await request.message()
+        if asked.get("method") != "tools/call":
+            await self._app(scope, request.replay, send)
+            return
+        params = asked.get("params") or {}
+        who = self._turns.game.account_of(params.get("arguments") or {})
+        hit = self._faults.strike(who, str(params.get("name")))
+        self._turns.game.state.tallies.of(who).faults.update(hit)
+        refusal = self._refusal(hit, scope, asked)
+        if refusal is not None:
+            await refusal(scope, request.replay, send)
+            return
+        if "lost-session" in hit:
+            self._turns.game.end_sessions(who)
+        if "delay" in hit:
+            await self._turns.until_next_tick()
+        if "lost-answer" in hit:
+            await self._app(scope, request.replay, _nowhere)
+            await _bad_gateway()(scope, request.replay, send)
+            return
+        forms = hit & {"null-lists", "text", "sse"}
+        await self._app(scope, request.replay, Reshaped(send, forms) if forms else send)
+
+    def _refusal(
+        self, hit: frozenset[str], scope: Scope, asked: Json
+    ) -> Response | None:
+        """The answer that is given instead of the game's own."""
+        if "lost-transport" in hit:
+            self._lost.add(Headers(scope=scope).get("mcp-session-id", ""))
+            return _session_gone(asked.get("id"))
+        if "429" in hit:
+            return _too_many()
+        if "502" in hit:
+            return _bad_gateway()
+        return _rate_limited(asked.get("id")) if "rate-limit" in hit else None
+
+
+class _Request:
+    """A request whose body is read ahead and can be given once more."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._read: list[Message] = []
+
+    async def message(self) -> Json:
+        """The JSON-RPC message; empty where there is none or a very long one."""
+        body = b""
+        more = True
+        while more and len(body) < MOST_READ_BYTES:
+            part = await self._receive()
+            self._read.append(part)
+            body += part.get("body", b"")
+            more = part.get("more_body", False)
+        try:
+            found = json.loads(body)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    async def replay(self) -> Message:
+        return self._read.pop(0) if self._read else await self._receive()
+
+
+MOST_READ_BYTES = 1_000_000
+
+
+async def _nowhere(message: Message) -> None:
+    """Drop an answer: it was lost on its way."""
+
+
+def _session_gone(request_id: object) -> Response:
+    error = {"code": types.INVALID_REQUEST, "message": "Session not initialized"}
+    body = {"jsonrpc": "2.0", "id": request_id, "error": error}
+    return JSONResponse(body, status_code=404)
+
+
+def _too_many() -> Response:
+    body = {
+        "error": "rate_limited",
+        "message": f"Too many requests. Try again in {RETRY_SECONDS} seconds",
+        "retry_after": RETRY_SECONDS,
+    }
+    headers = {"Retry-After": str(RETRY_SECONDS)}
+    return JSONResponse(body, status_code=429, headers=headers)
+
+
+def _bad_gateway() -> Response:
+    page = "<html><head><title>502 Bad Gateway</title></head></html>"
+    return PlainTextResponse(page, status_code=502, media_type="text/html")
+
+
+def _rate_limited(request_id: object) -> Response:
+    text = (
+        f"Error: rate_limited: Too many requests. Try again in {RETRY_SECONDS} seconds."
+    )
+    result = {"content": [{"type": "text", "text": text}], "isError": True}
+    return JSONResponse({"jsonrpc": "2.0", "id": request_id, "result": result})

@@ -1,0 +1,385 @@
+"""Runs a game: the MCP server at `/mcp`, the clock and the saving, until the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import uvicorn
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sandbox.game.config import VERSIONS, GameError, unknown_command
+from sandbox.game.control import make_control
+from sandbox.game.faults import Faults, Plan
+from sandbox.game.game import Game
+from sandbox.game.gate import FaultGate, Turns
+from sandbox.game.persistence import Keeper
+from sandbox.game.tool import Tool
+
+
+async def run_clock(seconds: float, on_tick: Callable[[], None]) -> None:
+    """Call `on_tick` every so many seconds, until cancelled.
+
+    The beat does not drift; ticks missed while the machine was busy or asleep are
+    left out instead of being made up for in a burst.
+    """
+    loop = asyncio.get_running_loop()
+    due = loop.time() + seconds
+    while True:
+        await asyncio.sleep(due - loop.time())
+        on_tick()
+        due = max(due + seconds, loop.time())
+
+
+PATH = "/mcp"
+# Six bytes for each sign of the longest log entry, and some room around it.
+MOST_BODY_BYTES = 700_000
+_INSTRUCTIONS = (
+    "You are a player in SpaceMolt, a space game for software agents.\n"
+    "register or login gives you a session_id: pass it to every other tool.\n"
+    "Actions (travel, jump, mine, dock, undock, buy, sell, refuel, repair, scan, "
+    "attack) take your turn, one per tick: {how} Everything else is free.\n"
+    "The usual round: undock, travel to a belt, mine, travel back, dock, sell, refuel."
+)
+_HOW = {
+    "A": "the answer says that they are queued, and get_notifications says what came "
+    "of them.",
+    "C": "the answer comes when the tick has come, and says what came of them.",
+}
+
+Context = ServerRequestContext[Any]
+
+
+def make_app(
+    turns: Turns,
+    keeper: Keeper | None,
+    faults: Faults,
+    *,
+    host: str,
+    json_response: bool,
+) -> Starlette:
+    """Build the web application that answers for a game.
+
+    `faults`: what goes wrong on purpose. `json_response`: answer with plain JSON, else
+    with an event stream.
+    """
+
+    def tools() -> list[Tool]:
+        every = turns.game.tools.values()
+        return [one for one in every if not faults.hidden(one.name, turns.game.tick)]
+
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_listed(tool) for tool in tools()])
+
+    async def list_resources(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=[])
+
+    async def call_tool(
+        ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        try:
+            if faults.hidden(params.name, turns.game.tick):
+                raise unknown_command(params.name)
+            text = await turns.answer(params.name, params.arguments or {})
+        except GameError as error:
+            return _result(error.text, is_error=True)
+        if params.name == "register" and keeper is not None:
+            # Whoever was told a password can log in after any end of the server.
+            await keeper.save()
+        return _result(text)
+
+    server: Server[Any] = Server(
+        "spacemolt-gameserver",
+        version=VERSIONS[turns.game.config.era][0],
+        title="SpaceMolt (sandbox)",
+        instructions=_INSTRUCTIONS.format(how=_HOW[turns.game.config.era]),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+    )
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        json_response=json_response,
+        max_request_body_size=MOST_BODY_BYTES,
+        host=host,
+    )
+    app.add_middleware(FaultGate, faults=faults, turns=turns)
+    app.add_middleware(HandshakeOnly)
+    return app
+
+
+class HandshakeOnly:
+    """Refuses protocol revisions without a handshake, which the real game has not.
+
+    The library would serve them too, and a client that was only ever tried against
+    them would meet sessions for the first time in the real game.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        version = None
+        if scope["type"] == "http":
+            version = Headers(scope=scope).get("mcp-protocol-version")
+        if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+            await self._app(scope, receive, send)
+            return
+        error = {"code": types.INVALID_REQUEST, "message": "Session not initialized"}
+        body = {"jsonrpc": "2.0", "id": None, "error": error}
+        await JSONResponse(body, status_code=400)(scope, receive, send)
+
+
+def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], is_error=is_error)
+
+
+def _listed(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.schema(),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.read_only,
+        ),
+    )
+
+
+_TICKS_PER_SAVE = 5
+_SHORTEST_SAVE_SECONDS = 2.0
+_BACKLOG = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """How a game is served.
+
+    `tick_seconds`: None means that ticks pass only by `Host.step`. `json_response`:
+    plain JSON answers, else event streams. `state_file`: where the world is kept.
+    `faults`: what goes wrong on purpose.
+    """
+
+    tick_seconds: float | None = None
+    state_file: Path | None = None
+    json_response: bool = True
+    faults: Plan = field(default_factory=Plan)
+
+
+class _Uvicorn(uvicorn.Server):
+    """Leaves the signals alone, says when it is ready, and ends without complaint."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        """Stop serving, at once."""
+        self.should_exit = True
+        self._ending.set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def main_loop(self) -> None:
+        # uvicorn looks every tenth of a second whether it shall end.
+        ticking = asyncio.create_task(super().main_loop())
+        ending = asyncio.create_task(self._ending.wait())
+        await asyncio.wait((ticking, ending), return_when=asyncio.FIRST_COMPLETED)
+        ticking.cancel()
+        ending.cancel()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Clients keep event streams open for ever; cutting them is no error here.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        # What uvicorn does, without its pauses of a tenth of a second.
+        for one in (*self.servers, *(sockets or ())):
+            one.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                await self._until_idle()
+        except TimeoutError:
+            for task in self.server_state.tasks:
+                task.cancel()
+        await self.lifespan.shutdown()
+
+    async def _until_idle(self) -> None:
+        state = self.server_state
+        while state.connections or state.tasks:  # noqa: ASYNC110 (uvicorn tells nobody)
+            await asyncio.sleep(0.005)
+        for server in self.servers:
+            await server.wait_closed()
+
+
+class Host:
+    """One running game. All methods belong to the loop of `serve`."""
+
+    def __init__(self, game: Game, options: HostOptions) -> None:
+        self.game = game
+        self.options = options
+        self.turns = Turns(game)
+        self.faults = Faults(game.config.seed, options.faults)
+        self.paused = False
+        self.keeper = Keeper(options.state_file, game) if options.state_file else None
+        self._servers: list[_Uvicorn] = []
+        self._stopping = False
+
+    def step(self) -> int:
+        """Let one tick pass now, give its number, and serve who waited for it."""
+        tick = self.game.step()
+        self.turns.ring()
+        return tick
+
+    def stop(self) -> None:
+        """Ask `serve` to end."""
+        self._stopping = True
+        self.turns.close()
+        for server in self._servers:
+            server.end()
+
+    async def serve(
+        self,
+        listener: socket.socket,
+        ready: Callable[[], None],
+        truth: socket.socket | None = None,
+    ) -> None:
+        """Serve on a bound socket until `stop`, then save.
+
+        `ready` is called once, when connections are accepted. `truth` is a bound socket
+        for the truth port. An error in the clock ends the serving and is raised.
+        """
+        begun = _Countdown(1 if truth is None else 2, ready)
+        self._servers = [_Uvicorn(self._web_config(listener), begun.one)]
+        listeners = [listener]
+        if truth is not None:
+            control = _Uvicorn(_config(make_control(self)), begun.one)
+            self._servers.append(control)
+            listeners.append(truth)
+        tasks: list[asyncio.Task[None]] = []
+        seconds = self.options.tick_seconds
+        if seconds is not None:
+            tasks.append(asyncio.create_task(run_clock(seconds, self._on_tick)))
+        if self.keeper is not None:
+            pause = max(_SHORTEST_SAVE_SECONDS, _TICKS_PER_SAVE * (seconds or 0))
+            tasks.append(asyncio.create_task(self.keeper.save_regularly(pause)))
+        for task in tasks:
+            task.add_done_callback(self._on_end)
+        try:
+            if self._stopping:
+                self.stop()
+            await asyncio.gather(
+                *(
+                    server.serve(sockets=[one])
+                    for server, one in zip(self._servers, listeners, strict=True)
+                )
+            )
+        finally:
+            failure = await _end(tasks)
+            if self.keeper is not None:
+                await self.keeper.save()
+        if failure is not None:
+            raise failure
+
+    def _on_tick(self) -> None:
+        if not self.paused:
+            self.step()
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self.stop()
+
+    def _web_config(self, listener: socket.socket) -> uvicorn.Config:
+        app = make_app(
+            self.turns,
+            self.keeper,
+            self.faults,
+            host=listener.getsockname()[0],
+            json_response=self.options.json_response,
+        )
+        return _config(app)
+
+
+class _Countdown:
+    """Says that all is ready when the last of several is."""
+
+    def __init__(self, count: int, ready: Callable[[], None]) -> None:
+        self._left = count
+        self._ready = ready
+
+    def one(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self._ready()
+
+
+def _config(app: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> Exception | None:
+    """Cancel what still runs, and give what went wrong in the rest."""
+    for task in tasks:
+        task.cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    return next((one for one in results if isinstance(one, Exception)), None)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Listen on a port of a local address, 0 for any free one.
+
+    Raises OSError when it is taken or not allowed.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, asyncio sends at once (TCP_NODELAY) on what it accepts.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        # Only a listening socket keeps others off an address that may be reused.
+        listener.listen(_BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def url_of(listener: socket.socket, path: str = PATH) -> str:
+    """Give the address of the MCP endpoint on a bound socket, or of another path."""
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}{path}"

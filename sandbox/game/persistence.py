@@ -1,0 +1,271 @@
+"""Keeps a world between runs: one JSON file, always whole.
+
+Logins are not kept, as with the real server: after a restart every player logs in
+again, with the password that was given at the registration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from sandbox.game.game import Game
+from sandbox.game.happenings import HAPPENINGS
+from sandbox.game.minor.missions import TEMPLATES
+from sandbox.game.state import State
+from sandbox.game.table import ACTIONS
+from sandbox.game.world.catalogue import ITEMS, MODULES, SHIP_CLASSES
+from sandbox.game.world.models import (
+    BaseState,
+    Faction,
+    Job,
+    Order,
+    Player,
+    Thread,
+    Wreck,
+)
+from sandbox.game.world.npcs import Pirate
+from sandbox.game.world.skills import KINDS
+
+FORMAT = 1
+_EARLIER_JOBS = {"recipe": "crafting_update", "ship": "ship_commission_complete"}
+"""What the kinds of work were called that earlier games have saved."""
+
+_log = logging.getLogger(__name__)
+
+
+class StateFileError(Exception):
+    """A state file that this game cannot go on with."""
+
+
+@dataclass(slots=True)
+class SavedDeposit:
+    poi_id: str
+    resource_id: str
+    remaining: int
+
+
+@dataclass(slots=True)
+class SavedGame:
+    """What differs from a fresh world; the world itself follows from the seed."""
+
+    format: int
+    seed: int
+    systems: int
+    tick: int
+    players: list[Player]
+    npcs: dict[str, str]
+    pirates: list[Pirate]
+    mined: list[SavedDeposit]
+    markets: dict[str, dict[str, tuple[int, int]]]
+    wrecks: list[Wreck] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    factions: list[Faction] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+    bases: dict[str, BaseState] = field(default_factory=dict)
+
+
+_SAVED = TypeAdapter(SavedGame)
+
+
+def dump(game: Game) -> bytes:
+    """Write a game as JSON."""
+    state = game.state
+    saved = SavedGame(
+        format=FORMAT,
+        seed=game.config.seed,
+        systems=game.config.systems,
+        tick=state.tick,
+        players=list(state.players.values()),
+        npcs={npc.id: npc.poi_id for npc in state.npcs.values()},
+        pirates=list(state.pirates.values()),
+        wrecks=list(state.wrecks.values()),
+        orders=list(state.orders.values()),
+        jobs=list(state.jobs.values()),
+        factions=list(state.factions.values()),
+        threads=list(state.threads.values()),
+        bases=state.bases,
+        mined=[
+            SavedDeposit(poi_id, resource_id, deposit.remaining)
+            for (poi_id, resource_id), deposit in state.mined.items()
+        ],
+        markets={
+            base_id: {
+                item_id: (shelf.stock, shelf.wanted)
+                for item_id, shelf in market.shelves.items()
+            }
+            for base_id, market in state.markets.touched().items()
+        },
+    )
+    return _SAVED.dump_json(saved)
+
+
+def restore(game: Game, data: bytes) -> None:
+    """Put what was saved into a fresh game of the same seed and size.
+
+    Raises StateFileError for a file that is broken or of another world.
+    """
+    try:
+        saved = _SAVED.validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise StateFileError(
+            f"it is not a saved game ({where}: {first['msg']})"
+        ) from None
+    if saved.format != FORMAT:
+        raise StateFileError(f"its format is {saved.format}, not {FORMAT}")
+    if (saved.seed, saved.systems) != (game.config.seed, game.config.systems):
+        raise StateFileError(
+            f"it was made with --seed {saved.seed} --systems {saved.systems}; "
+            "use the same, or another file"
+        )
+    try:
+        _apply(game.state, saved)
+    except (KeyError, StopIteration) as error:
+        raise StateFileError(f"it names something unknown ({error})") from None
+
+
+def _apply(state: State, saved: SavedGame) -> None:
+    state.tick = state.markets.tick = saved.tick
+    for player in saved.players:
+        _check(state, player)
+        state.add_player(player)
+    for npc_id, poi_id in saved.npcs.items():
+        state.move_npc(state.npcs[npc_id], state.world.pois[poi_id].id)
+    for pirate in saved.pirates:
+        state.pirates[pirate.id] = pirate
+    for wreck in saved.wrecks:
+        state.wrecks[wreck.id] = wreck
+    _take_up(state, saved)
+    for entry in saved.mined:
+        deposits = state.world.pois[entry.poi_id].deposits
+        deposit = next(one for one in deposits if one.resource_id == entry.resource_id)
+        deposit.remaining = min(max(0, entry.remaining), deposit.max_remaining)
+        state.mined[entry.poi_id, entry.resource_id] = deposit
+    for base_id, shelves in saved.markets.items():
+        market = state.markets.at(state.world.bases[base_id])
+        for item_id, (stock, wanted) in shelves.items():
+            shelf = market.shelves[item_id]
+            shelf.stock, shelf.wanted = stock, wanted
+        state.markets.touch(base_id)
+
+
+def _take_up(state: State, saved: SavedGame) -> None:
+    """Take up what captains have with each other and with the bases."""
+    known: list[object] = [state.world.bases[name] for name in saved.bases]
+    owners = [(one.player_id, one.base_id) for one in saved.orders]
+    owners += [(one.player_id, one.base_id) for one in saved.jobs]
+    for player_id, base_id in owners:
+        known += [state.players[player_id], state.world.bases[base_id]]
+    known += [ITEMS[order.item_id] for order in saved.orders]
+    for job in saved.jobs:
+        job.kind = _EARLIER_JOBS.get(job.kind, job.kind)
+        known.append(HAPPENINGS[job.kind])
+    state.orders = {one.id: one for one in saved.orders}
+    state.jobs = {one.id: one for one in saved.jobs}
+    state.factions = {one.id: one for one in saved.factions}
+    state.threads = {one.id: one for one in saved.threads}
+    state.bases = saved.bases
+
+
+def _check(state: State, player: Player) -> None:
+    """Look every id of a player up once, so that no later tick can fail on it."""
+    world = state.world
+    known = [world.systems[player.system_id], world.pois[player.poi_id]]
+    known += [
+        world.bases[name] for name in (player.home_base, player.docked_at) if name
+    ]
+    for ship in (player.ship, *player.hangar):
+        known += [SHIP_CLASSES[ship.class_id]]
+        known += [ITEMS[name] for name in ship.cargo]
+        known += [MODULES[module.type_id] for module in ship.modules]
+    known += [world.bases[ship.base_id] for ship in player.hangar]
+    known += [world.pois[name] for name in player.revealed]
+    known += [world.pois[drone.poi_id] for drone in player.drones]
+    known += [KINDS[name] for name in player.skills]
+    known += [TEMPLATES[mission.template_id] for mission in player.missions]
+    known += [world.bases[name] for name in (*player.stores, *player.saved_credits)]
+    known += [ITEMS[name] for store in player.stores.values() for name in store]
+    if player.pending:
+        known += [ACTIONS[player.pending.tool]]
+        known += [
+            places[player.pending.arguments[name]]
+            for name, places in (
+                ("poi_id", world.pois),
+                ("system_id", world.systems),
+                ("base_id", world.bases),
+                ("resource_id", ITEMS),
+                ("item_id", ITEMS),
+            )
+            if name in player.pending.arguments
+        ]
+
+
+class Keeper:
+    """Loads and saves a game's file."""
+
+    def __init__(self, path: Path, game: Game) -> None:
+        self._path = path
+        self._game = game
+        self._lock = asyncio.Lock()
+        self._asked = 0
+        self._saved = 0
+
+    def load(self) -> None:
+        """Take the game up where it was left; no file means a fresh world.
+
+        Raises StateFileError naming the file and what to do.
+        """
+        try:
+            if self._path.exists():
+                restore(self._game, self._path.read_bytes())
+        except (OSError, StateFileError) as error:
+            raise StateFileError(
+                f"Cannot use the state file {self._path}: {error}."
+            ) from None
+
+    async def save(self) -> None:
+        """Write the present state; calls at the same time share one writing.
+
+        A failure is logged, not raised: the game goes on and tries again later.
+        """
+        self._asked += 1
+        mine = self._asked
+        async with self._lock:
+            if self._saved >= mine:
+                return
+            newest, data = self._asked, dump(self._game)
+            try:
+                await asyncio.to_thread(write_whole, self._path, data)
+            except OSError as error:
+                _log.error("The game could not be saved to %s: %s", self._path, error)
+            else:
+                self._saved = newest
+
+    async def save_regularly(self, seconds: float) -> None:
+        """Save every so many seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(seconds)
+            await self.save()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that a reader finds the old or the new text, never a part."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

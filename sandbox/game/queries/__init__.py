@@ -1,0 +1,3 @@
+"""What a captain can ask on the usual round, and the captain's log."""
+
+from __future__ import annotations

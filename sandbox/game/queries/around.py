@@ -1,0 +1,294 @@
+"""What is around the asker: system, place, base, company, market, and the galaxy."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+from sandbox.game.actions.action import Call, Json
+from sandbox.game.actions.space import JUMP_FUEL
+from sandbox.game.config import GameError, unknown_item, unknown_system
+from sandbox.game.minor.orders import offers_of
+from sandbox.game.state import State
+from sandbox.game.views import (
+    base_view,
+    condition_view,
+    deposit_view,
+    npc_nearby,
+    offers_view,
+    pirate_nearby,
+    player_nearby,
+    poi_view,
+    position_view,
+    security,
+    system_view,
+)
+from sandbox.game.world.catalogue import ITEMS, find_item
+from sandbox.game.world.markets import Shelf
+from sandbox.game.world.places import Poi, System, World
+from sandbox.game.world.starmap import Chart
+
+MOST_NEARBY = 100
+
+
+def get_system(call: Call) -> Json:
+    if call.player.in_transit:
+        return _under_way(call, "get_system")
+    system = call.state.world.systems[call.player.system_id]
+    revealed = call.player.revealed
+    if call.state.config.era == "C":
+        return _whole_system(call, system)
+    return {
+        "system": system_view(system, revealed),
+        "pois": [poi_view(poi, resources=False) for poi in system.known(revealed)],
+        "security_status": security(system.police_level),
+    }
+
+
+def _whole_system(call: Call, system: System) -> Json:
+    """The form since v0.87: places and connections as objects inside the system."""
+    state, known = call.state, system.known(call.player.revealed)
+    pois = {poi.id: _listed_poi(state, poi) for poi in known}
+    empire = {"empire": system.empire} if system.empire else {}
+    words = security(system.police_level)
+    return {
+        "action": "get_system",
+        "system": {
+            "id": system.id,
+            "name": system.name,
+            "description": system.description,
+            **empire,
+            "police_level": system.police_level,
+            "security_status": words,
+            "pois": list(pois.values()),
+            "connections": [
+                _joined(state, system, name) for name in system.connections
+            ],
+        },
+        "poi": pois[call.player.poi_id],
+        "security_status": words,
+    }
+
+
+def _listed_poi(state: State, poi: Poi) -> Json:
+    view: Json = {
+        "id": poi.id,
+        "name": poi.name,
+        "type": poi.type,
+        "position": position_view(poi.position),
+        "has_base": poi.base is not None,
+        "online": len(state.players_at(poi.id)) + len(state.npcs_at(poi.id)),
+    }
+    if poi.base:
+        view |= {"base_id": poi.base.id, "base_name": poi.base.name}
+    return view
+
+
+def _joined(state: State, system: System, name: str) -> Json:
+    other = state.world.systems[name]
+    distance = round(system.position.distance(other.position))
+    return {"system_id": name, "name": other.name, "distance": distance}
+
+
+def get_poi(call: Call) -> Json:
+    if call.player.in_transit:
+        return _under_way(call, "get_poi")
+    poi = call.state.world.pois[call.player.poi_id]
+    base = None
+    if poi.base:
+        base = base_view(poi.base, call.state.bases.get(poi.base.id))
+        base["market"] = offers_view(call.state.markets.at(poi.base))
+    view: Json = {"poi": poi_view(poi), "base": base}
+    if poi.deposits:
+        view["resources"] = [deposit_view(deposit) for deposit in poi.deposits]
+    return view
+
+
+def _under_way(call: Call, action: str) -> Json:
+    player, world = call.player, call.state.world
+    pending = player.pending
+    if pending is None:  # in_transit has said otherwise
+        raise AssertionError("a ship under way has a pending flight")
+    arguments = pending.arguments
+    left = max(0, pending.due_tick - call.state.tick)
+    view: Json = {
+        "action": action,
+        "in_transit": True,
+        "transit_type": pending.tool,
+        "ticks_remaining": left,
+        "from_system": player.system_id,
+        "to_system": arguments.get("system_id", player.system_id),
+        "message": f"In transit. Arrival at tick {pending.due_tick}.",
+    }
+    if action == "get_poi":
+        goal = world.systems[view["to_system"]].pois[0].id
+        view |= {"from_poi": player.poi_id, "to_poi": arguments.get("poi_id", goal)}
+    return view
+
+
+def get_base(call: Call) -> Json:
+    base = call.base
+    now = call.state.bases.get(base.id)
+    return {"base": base_view(base, now), "condition": condition_view(base, now)}
+
+
+def get_nearby(call: Call) -> Json:
+    """List who is here, at most a hundred; a ship under way is alone."""
+    poi_id = "" if call.player.in_transit else call.player.poi_id
+    state = call.state
+    here = [one for one in state.players_at(poi_id) if one.id != call.player.id]
+    seen = [one for one in here if not one.looks.cloaked]
+    nearby = [
+        player_nearby(one, state.faction_of(one))
+        for one in seen
+        if not one.looks.anonymous
+    ]
+    nearby += [npc_nearby(npc) for npc in call.state.npcs_at(poi_id)]
+    nearby = nearby[:MOST_NEARBY]
+    pirates = [pirate_nearby(pirate) for pirate in call.state.pirates_at(poi_id)]
+    return {
+        "nearby": nearby,
+        # Who is anonymous counts, without a name.
+        "count": len(nearby) + sum(one.looks.anonymous for one in seen),
+        "pirates": pirates,
+        "pirate_count": len(pirates),
+        "poi_id": poi_id,
+    }
+
+
+def view_market(call: Call) -> Json:
+    base = call.base
+    shelves = call.state.markets.at(base).shelves
+    offers = offers_of(call.state, base.id, call.player.id)
+    if given := call.arguments.get("item_id"):
+        item = find_item(given)
+        if item is None:
+            raise unknown_item(given)
+        shelves = {item.id: shelves[item.id]}
+    return {
+        "action": "view_market",
+        "base": base.name,
+        "items": [
+            _shelf_view(
+                item_id, shelf, *(offers.get((item_id, s), []) for s in ("buy", "sell"))
+            )
+            for item_id, shelf in shelves.items()
+        ],
+    }
+
+
+def _shelf_view(
+    item_id: str, shelf: Shelf, buyers: list[Json], sellers: list[Json]
+) -> Json:
+    """One item: what the station and captains ask and pay; the best is the station's."""
+    buying, selling = bool(shelf.wanted), bool(shelf.stock)
+    view: Json = {
+        "item_id": item_id,
+        "item_name": ITEMS[item_id].name,
+        "buy_orders": [
+            *([_order(shelf.paid, shelf.wanted)] if buying else []),
+            *buyers,
+        ],
+        "sell_orders": [
+            *([_order(shelf.asked, shelf.stock)] if selling else []),
+            *sellers,
+        ],
+        "best_buy": shelf.paid if buying else 0,
+        "best_sell": shelf.asked if selling else 0,
+        "buy_price": shelf.paid if buying else 0,
+        "sell_price": shelf.asked if selling else 0,
+        "buy_quantity": shelf.wanted,
+        "sell_quantity": shelf.stock,
+    }
+    if buying and selling:
+        view["spread"] = shelf.asked - shelf.paid
+    return view
+
+
+def _order(price: int, quantity: int) -> Json:
+    return {"price_each": price, "quantity": quantity, "source": "station"}
+
+
+MOST_FOUND = 20
+
+
+def get_map(call: Call) -> Json | str:
+    """The whole galaxy as text that is already rendered, or one system of it."""
+    state = call.state
+    crowd = state.crowd()
+    only = call.arguments.get("system_id")
+    if not only:
+        return state.chart.text(crowd, call.player.visited)
+    star = state.world.systems.get(only)
+    if star is None:
+        raise unknown_system(only)
+    one = World({star.id: star}, {}, {})
+    return Chart(one).text(crowd, call.player.visited)
+
+
+def search_systems(call: Call) -> Json:
+    query = call.arguments.get("query", "").strip()
+    if not query:
+        raise GameError(
+            "invalid_query",
+            "Search query is required. Provide a partial system name to search for.",
+        )
+    wanted = query.casefold()
+    found = [
+        star
+        for star in call.state.world.systems.values()
+        if wanted in star.name.casefold() or wanted in star.id
+    ]
+    return {
+        "query": query,
+        "systems": [
+            {
+                "system_id": star.id,
+                "name": star.name,
+                "position": position_view(star.position),
+                "connections": list(star.connections),
+            }
+            for star in found[:MOST_FOUND]
+        ],
+        "total_found": len(found),
+        "message": f"Found {len(found)} system(s)",
+    }
+
+
+def find_route(call: Call) -> Json:
+    target = call.arguments["target_system"]
+    systems = call.state.world.systems
+    if target not in systems:
+        raise unknown_system(target)
+    way = shortest(systems, call.player.system_id, target)
+    jumps = len(way) - 1
+    return {
+        "target_system": target,
+        "found": True,
+        "total_jumps": jumps,
+        "route": [
+            {"system_id": name, "name": systems[name].name, "jumps": index}
+            for index, name in enumerate(way)
+        ],
+        "fuel_per_jump": JUMP_FUEL,
+        "estimated_fuel": jumps * JUMP_FUEL,
+        "fuel_available": call.player.ship.fuel,
+        "cargo_used": call.player.ship.cargo_used,
+        "message": f"Route found: {jumps} jump{'' if jumps == 1 else 's'}",
+    }
+
+
+def shortest(systems: Mapping[str, System], start: str, target: str) -> list[str]:
+    """Give the systems of a way with the fewest jumps, both ends included."""
+    came_from = {start: start}
+    waiting = deque([start])
+    while waiting and target not in came_from:
+        here = waiting.popleft()
+        for near in systems[here].connections:
+            if near not in came_from:
+                came_from[near] = here
+                waiting.append(near)
+    way = [target]
+    while way[-1] != start:
+        way.append(came_from[way[-1]])
+    return way[::-1]

@@ -1,0 +1,231 @@
+"""Who is logged in, what each has not read yet, and how often each account asked."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.game.config import session_invalid, session_required
+
+QUEUE_LENGTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened, in the words of a notification that has no recipient yet."""
+
+    data: dict[str, Any]
+    msg_type: str = "ok"
+    category: str = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One event; `type` is its category, `msg_type` says what happened."""
+
+    id: str
+    type: str
+    timestamp: str
+    msg_type: str
+    data: dict[str, Any]
+
+    def view(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "type": self.type,
+            "timestamp": self.timestamp,
+            "msg_type": self.msg_type,
+            "data": self.data,
+        }
+
+
+@dataclass(slots=True)
+class Mailbox:
+    """Holds the last hundred notifications; the oldest gives way."""
+
+    waiting: deque[Notification] = field(
+        default_factory=lambda: deque(maxlen=QUEUE_LENGTH)
+    )
+
+    def put(self, notification: Notification) -> None:
+        self.waiting.append(notification)
+
+    def read(
+        self, limit: int, types: Collection[str], clear: bool
+    ) -> tuple[list[Notification], int]:
+        """Give the oldest of the wanted types, and how many of them are left."""
+        wanted = [item for item in self.waiting if not types or item.type in types]
+        given = wanted[:limit]
+        if clear:
+            gone = {id(item) for item in given}
+            kept = [item for item in self.waiting if id(item) not in gone]
+            self.waiting.clear()
+            self.waiting.extend(kept)
+        return given, len(wanted) - len(given)
+
+
+_NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Session:
+    """One login of a player, with its own queue of notifications."""
+
+    id: str
+    player_id: str
+    used_ns: int
+    mailbox: Mailbox = field(default_factory=Mailbox)
+
+
+class Sessions:
+    """All sessions, by id and by player."""
+
+    def __init__(
+        self,
+        idle_seconds: float,
+        exclusive: bool,
+        now_ns: Callable[[], int],
+        token: Callable[[int], str],
+    ) -> None:
+        self._idle_ns = int(idle_seconds * _NS)
+        self._exclusive = exclusive
+        self._now_ns = now_ns
+        self._token = token
+        self._by_id: dict[str, Session] = {}
+        self._by_player: dict[str, list[Session]] = {}
+
+    def open(self, player_id: str) -> Session:
+        """Start a session; an exclusive game ends the player's older ones."""
+        if self._exclusive:
+            for old in self.of(player_id):
+                self.close(old.id)
+        session = Session(self._token(16), player_id, self._now_ns())
+        self._by_id[session.id] = session
+        self._by_player.setdefault(player_id, []).append(session)
+        return session
+
+    def use(self, session_id: object) -> Session:
+        """Find a session and mark it used.
+
+        Raises GameError `session_required` or `session_invalid`.
+        """
+        if not isinstance(session_id, str) or not session_id:
+            raise session_required()
+        session = self._by_id.get(session_id)
+        now = self._now_ns()
+        if session is None or now - session.used_ns > self._idle_ns:
+            self.close(session_id)
+            raise session_invalid()
+        session.used_ns = now
+        return session
+
+    def find(self, session_id: object) -> Session | None:
+        """Look a session up without using it."""
+        return self._by_id.get(session_id) if isinstance(session_id, str) else None
+
+    def close(self, session_id: str) -> None:
+        """End a session; an unknown id is no error."""
+        session = self._by_id.pop(session_id, None)
+        if session is None:
+            return
+        left = self._by_player[session.player_id]
+        left.remove(session)
+        if not left:
+            del self._by_player[session.player_id]
+
+    def close_idle(self) -> None:
+        """End what was not used for too long."""
+        oldest = self._now_ns() - self._idle_ns
+        for session in list(self._by_id.values()):
+            if session.used_ns < oldest:
+                self.close(session.id)
+
+    def of(self, player_id: str) -> list[Session]:
+        return list(self._by_player.get(player_id, ()))
+
+    def is_online(self, player_id: str) -> bool:
+        return player_id in self._by_player
+
+    def online(self) -> list[str]:
+        """List the ids of the players who are logged in."""
+        return list(self._by_player)
+
+
+MOST_NOTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A call that was taken in and changes something, as it was asked for."""
+
+    tick: int
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one account, by tool; a refusal is counted by its error code.
+
+    `writes` are the newest calls that change something, the oldest first.
+    `accepted` actions were taken in, `executed` ones had their effect, `failed` ones
+    became impossible before their tick.
+    """
+
+    queries: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[str] = field(default_factory=Counter)
+    executed: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    writes: deque[Write] = field(default_factory=lambda: deque(maxlen=MOST_NOTED))
+    first_tick: int = 0
+    last_tick: int = 0
+
+    def seen_at(self, tick: int) -> None:
+        self.first_tick = self.first_tick or tick
+        self.last_tick = tick
+
+    def view(self) -> dict[str, Any]:
+        """The counts with their sums, as JSON."""
+        gets = {n: c for n, c in self.queries.items() if n.startswith("get_")}
+        return {
+            "mutations_executed": self.executed.total(),
+            "mutations_accepted": self.accepted.total(),
+            "mutations_failed": self.failed.total(),
+            "get_calls": sum(gets.values()),
+            "queries": self.queries.total(),
+            "refusals": self.refused.total(),
+            "first_tick": self.first_tick,
+            "last_tick": self.last_tick,
+            "by_tool": {
+                "queries": dict(sorted(self.queries.items())),
+                "accepted": dict(sorted(self.accepted.items())),
+                "executed": dict(sorted(self.executed.items())),
+                "failed": dict(sorted(self.failed.items())),
+            },
+            "refused": dict(sorted(self.refused.items())),
+            "faults": dict(sorted(self.faults.items())),
+        }
+
+
+class Tallies:
+    """The counts of all accounts by name; "" is who is not logged in."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Tally] = {}
+
+    def of(self, username: str) -> Tally:
+        return self._by_name.setdefault(username, Tally())
+
+    def view(self) -> dict[str, Any]:
+        return {name: tally.view() for name, tally in self._by_name.items()}
+
+    def writes(self) -> dict[str, list[Write]]:
+        return {name: list(tally.writes) for name, tally in self._by_name.items()}
+
+    def clear(self) -> None:
+        """Begin to count anew."""
+        self._by_name.clear()

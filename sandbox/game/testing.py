@@ -1,0 +1,190 @@
+"""A sandbox game inside a test: real HTTP, ticks by hand.
+
+with SandboxServer(era="C", faults="502=0.05") as sandbox:
+    ...                          # any MCP client against sandbox.url
+    sandbox.step()               # one tick passes
+    sandbox.truth("Ada")["facts"]["credits"]
+    sandbox.strike_once("lost-session", tool="mine")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sandbox.game import truth
+from sandbox.game.actions.pirates import ambush
+from sandbox.game.config import Config
+from sandbox.game.faults import Order, parse
+from sandbox.game.game import Game
+from sandbox.game.host import Host, HostOptions, bind, url_of
+from sandbox.game.sessions import Write
+from sandbox.game.state import Sources
+from sandbox.game.world.models import Player
+
+_Result = TypeVar("_Result")
+_PATIENCE = 30.0
+
+
+class SandboxServer:
+    """A context manager that serves a game from a thread of its own.
+
+    `tick`: seconds per tick, or None (the default) for ticks by `step` only.
+    `port`: 0 takes any free one. `state`: a file that keeps the world. `faults`: what
+    goes wrong on purpose, in the words of `--faults`. `json_response`: False makes the
+    server answer with event streams. `sources`: where the game takes time and secrets
+    from. All else is the game's `Config`, such as `seed`, `systems` (20 if not given)
+    or `era`.
+    """
+
+    def __init__(
+        self,
+        *,
+        tick: float | None = None,
+        port: int = 0,
+        state: Path | None = None,
+        faults: str = "",
+        json_response: bool = True,
+        sources: Sources | None = None,
+        **config: Any,
+    ) -> None:
+        chosen = {"systems": 20, "tick_seconds": tick or 10.0, **config}
+        self.game = Game(Config(**chosen), sources)
+        options = HostOptions(tick, state, json_response, parse(faults))
+        self._host = Host(self.game, options)
+        self._port = port
+        self._listeners: list[socket.socket] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ready: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self.url = ""
+        self.truth_url = ""
+
+    def __enter__(self) -> Self:
+        if self._host.keeper is not None:
+            self._host.keeper.load()
+        self._listeners = [bind("127.0.0.1", self._port), bind("127.0.0.1", 0)]
+        self.url = url_of(self._listeners[0])
+        self.truth_url = url_of(self._listeners[1], "")
+        self._thread = threading.Thread(target=self._run, name="sandbox", daemon=True)
+        self._thread.start()
+        self._ready.result(_PATIENCE)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server and wait until it is gone; a second call does nothing."""
+        if self._thread is None or self._loop is None:
+            return
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._host.stop)
+        self._thread.join(_PATIENCE)
+        if self._thread.is_alive():
+            raise TimeoutError("the sandbox did not end")
+
+    def step(self, ticks: int = 1) -> int:
+        """Let ticks pass and give the number of the last one."""
+        for _ in range(ticks):
+            tick = self.run(self._host.step)
+        return tick
+
+    def run(self, function: Callable[[], _Result]) -> _Result:
+        """Call a function in the server's thread, to look at or change the game."""
+
+        async def call() -> _Result:
+            return function()
+
+        return self._in_loop(call())
+
+    def player(self, username: str) -> Player:
+        """The account as the game itself knows it. Raises KeyError."""
+        state = self.game.state
+        return self.run(lambda: state.players[state.usernames[username.casefold()]])
+
+    def ambush(self, username: str, tier: str = "small") -> str:
+        """Put a pirate to an account's ship, and give its id; it attacks soon."""
+        player = self.player(username)
+        return self.run(lambda: ambush(self.game.state, player, tier).id)
+
+    def happen(self, username: str, kind: str, **about: Any) -> None:
+        """Let an event happen to an account, as on the truth port. Raises ValueError."""
+        self.run(lambda: truth.happen(self.game, username, kind, about))
+
+    def truth(self, username: str) -> dict[str, Any]:
+        """All that is true of an account now, as on the truth port."""
+        return self.run(lambda: truth.account(self.game, username))
+
+    def answer(self, username: str, tool: str, **arguments: Any) -> Any:
+        """What a query would answer an account now, as on the truth port."""
+        return self.run(lambda: truth.snapshot(self.game, username, tool, arguments))
+
+    def writes(self) -> dict[str, list[Write]]:
+        """What was taken in of each account that changes something, in order."""
+        tallies = self.game.state.tallies
+        return self.run(tallies.writes)
+
+    def calls(self, username: str) -> dict[str, Any]:
+        """What an account has asked so far, as on the truth port."""
+        return self.run(lambda: self.game.state.tallies.of(username).view())
+
+    def set_faults(self, plan: str) -> None:
+        """Let other things go wrong from now on; "" for none."""
+        parsed = parse(plan)
+        self.run(lambda: setattr(self._host.faults, "plan", parsed))
+
+    def strike_once(self, kind: str, *, tool: str = "", username: str = "") -> None:
+        """Let a fault strike the next call that fits."""
+        self.run(lambda: self._host.faults.order(Order(kind, tool, username)))
+
+    @property
+    def struck(self) -> Counter[str]:
+        """How often each kind of fault has struck."""
+        return self._host.faults.struck
+
+    @property
+    def held(self) -> int:
+        """How many requests are being held for the next tick."""
+        return self.run(lambda: self._host.turns.held)
+
+    def wait_until_held(self, count: int = 1) -> None:
+        """Wait until so many requests are being held for the next tick."""
+
+        async def wait() -> None:
+            await asyncio.wait_for(self._host.turns.until_held(count), _PATIENCE)
+
+        self._in_loop(wait())
+
+    def _in_loop(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("the sandbox is not running")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            if self._ready.done():
+                raise
+            self._ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        listener, truth_port = self._listeners
+        await self._host.serve(
+            listener, lambda: self._ready.set_result(None), truth_port
+        )

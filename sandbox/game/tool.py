@@ -1,0 +1,204 @@
+"""The form of a tool: its words, its arguments, and what kind of call it is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.game.config import GameError
+
+SESSION_ID = {
+    "type": "string",
+    "description": "Your session ID from login/register",
+}
+_KINDS = {
+    "string": "a string",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "array": "a list of strings",
+    "items": "a list of items with item_id and quantity",
+}
+_ITEM_SCHEMA = {
+    "type": "object",
+    "properties": {"item_id": {"type": "string"}, "quantity": {"type": "integer"}},
+    "required": ["item_id", "quantity"],
+}
+LONGEST_TEXT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of a tool.
+
+    `required`: listed as required. `own_error`: the tool itself says what is wrong
+    where the argument is missing. `listed`: False for what is accepted without
+    being in the tool's schema.
+    """
+
+    name: str
+    type: str
+    description: str
+    required: bool = True
+    own_error: bool = False
+    listed: bool = True
+    least: int | None = None
+    most: int | None = None
+    longest: int = LONGEST_TEXT
+
+    def schema(self) -> dict[str, Any]:
+        kind = "array" if self.type == "items" else self.type
+        view: dict[str, Any] = {"type": kind, "description": self.description}
+        if self.type == "items":
+            view["items"] = _ITEM_SCHEMA
+        if self.type == "array":
+            view["items"] = {"type": "string"}
+        return view
+
+
+def check(
+    parameters: tuple[Parameter, ...], example: dict[str, Any], given: dict[str, Any]
+) -> dict[str, Any]:
+    """Give the arguments a tool may work with; null counts as absent.
+
+    Raises GameError `invalid_payload` that names what is wrong and what is right.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    present = {name: value for name, value in given.items() if value is not None}
+    present.pop("session_id", None)
+    unknown = [name for name in present if name not in known]
+    missing = [
+        parameter
+        for parameter in parameters
+        if parameter.required and parameter.name not in present
+    ]
+    if unknown and not any(parameter.own_error for parameter in missing):
+        names = ", ".join(sorted(unknown))
+        raise _invalid(f"Unknown parameter(s): [{names}].", parameters, example)
+    plain = [parameter.name for parameter in missing if not parameter.own_error]
+    if plain:
+        names = ", ".join(plain)
+        raise _invalid(f"Missing parameter(s): [{names}].", parameters, example)
+    return {
+        name: _value(known[name], value, example)
+        for name, value in present.items()
+        if name in known
+    }
+
+
+def _invalid(
+    wrong: str, parameters: tuple[Parameter, ...], example: dict[str, Any]
+) -> GameError:
+    required = [f"'{parameter.name}'" for parameter in parameters if parameter.required]
+    optional = [
+        f"'{parameter.name}'" for parameter in parameters if not parameter.required
+    ]
+    if required:
+        wrong += f" Requires {', '.join(required)}."
+    elif optional:
+        wrong += f" Accepts {', '.join(optional)}."
+    else:
+        wrong += " Takes no parameters."
+    if example:
+        wrong += f" Example: {json.dumps(example)}"
+    return GameError("invalid_payload", wrong)
+
+
+def _value(parameter: Parameter, value: Any, example: dict[str, Any]) -> Any:
+    """Check one value; 5.0 is a whole number as JSON writes it, true is none."""
+    name = parameter.name
+    if parameter.type == "integer" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not _fits(parameter.type, value):
+        wanted = _KINDS[parameter.type]
+        hint = f" Example: {json.dumps(example)}" if example else ""
+        raise GameError(
+            "invalid_payload", f"Parameter '{name}' must be {wanted}.{hint}"
+        )
+    if isinstance(value, str) and len(value) > parameter.longest:
+        raise GameError(
+            "invalid_payload",
+            f"Parameter '{name}' is longer than {parameter.longest} characters.",
+        )
+    least, most = parameter.least, parameter.most
+    if (least is not None and value < least) or (most is not None and value > most):
+        raise GameError(
+            "invalid_payload", f"Parameter '{name}' must be from {least} to {most}."
+        )
+    return value
+
+
+def _fits(kind: str, value: Any) -> bool:
+    if kind == "string":
+        return isinstance(value, str)
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if kind == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    wanted = dict if kind == "items" else str
+    return isinstance(value, list) and all(isinstance(one, wanted) for one in value)
+
+
+MOST_QUANTITY = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: its words, its arguments, and what kind of call it is.
+
+    `mutation`: it takes the player's turn. `writes`: it changes something although
+    it takes no turn. `open`: no login needed.
+    """
+
+    name: str
+    category: str
+    description: str
+    parameters: tuple[Parameter, ...] = ()
+    example: dict[str, Any] = field(default_factory=dict)
+    notes: str = ""
+    mutation: bool = False
+    writes: bool = False
+    destructive: bool = False
+    open: bool = False
+
+    @property
+    def read_only(self) -> bool:
+        return not (self.mutation or self.writes)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        listed = [parameter for parameter in self.parameters if parameter.listed]
+        properties = {parameter.name: parameter.schema() for parameter in listed}
+        required = [parameter.name for parameter in listed if parameter.required]
+        if not self.open:
+            properties = {"session_id": SESSION_ID, **properties}
+            required = ["session_id", *required]
+        schema: dict[str, Any] = {"type": "object", "properties": properties}
+        if required:
+            schema["required"] = required
+        return schema
+
+    def command(self) -> dict[str, Any]:
+        """The tool as get_commands lists it."""
+        form: dict[str, Any] = {"type": self.name}
+        if self.example:
+            form["payload"] = self.example
+        return {
+            "category": self.category,
+            "description": self.description,
+            "format": json.dumps(form),
+            "is_mutation": self.mutation,
+            "name": self.name,
+            "notes": self.notes,
+            "requires_auth": not self.open,
+        }
+
+
+def text(name: str, description: str, **more: Any) -> Parameter:
+    return Parameter(name, "string", description, **more)
+
+
+ITEM = text("item_id", "The item's ID or full name", own_error=True)
+QUANTITY = Parameter(
+    "quantity", "integer", "How many", own_error=True, least=1, most=MOST_QUANTITY
+)

@@ -1,0 +1,166 @@
+"""What is true, for tests that compare it with what somebody believes.
+
+Nothing here but `happen` changes the game, nothing counts as a call, and no secret is
+given.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sandbox.game import happenings
+from sandbox.game.actions.action import Call
+from sandbox.game.config import GameError
+from sandbox.game.game import Game
+from sandbox.game.happenings import Case
+from sandbox.game.sessions import Mailbox, Session
+from sandbox.game.table import QUERIES
+from sandbox.game.tool import check
+from sandbox.game.views import log_view
+from sandbox.game.world.models import Player
+
+Json = dict[str, Any]
+LEFT_OUT = frozenset({"get_map", "get_skills", "get_recipes", "get_notifications"})
+"""Long or draining tools; they are had by their name."""
+
+
+class UnknownError(Exception):
+    """No such account, or no such query."""
+
+
+def accounts(game: Game) -> Json:
+    """Who there is, and at which tick."""
+    online = game.state.sessions.is_online
+    return {
+        "tick": game.tick,
+        "era": game.config.era,
+        "seed": game.config.seed,
+        "accounts": {
+            player.username: {"player_id": player.id, "online": online(player.id)}
+            for player in game.state.players.values()
+        },
+    }
+
+
+def account(game: Game, username: str) -> Json:
+    """All that is true of an account now.
+
+    `facts` are the figures that a summary would show; `snapshots` hold, by tool, the
+    very answers that the account would get now, errors as {"error": {code, message}}.
+    Raises UnknownError.
+    """
+    player = _player(game, username)
+    names = [name for name in QUERIES if _is_told(game, name)]
+    return {
+        "tick": game.tick,
+        "era": game.config.era,
+        "username": player.username,
+        "player_id": player.id,
+        "online": game.state.sessions.is_online(player.id),
+        "facts": facts(game, player),
+        "action": _action(player),
+        "snapshots": {name: _snapshot(game, player, name, {}) for name in names},
+        "log": log_view(player.log),
+        "waiting": [
+            [one.view() for one in session.mailbox.waiting]
+            for session in game.state.sessions.of(player.id)
+        ],
+        "calls": game.state.tallies.of(player.username).view(),
+    }
+
+
+def snapshot(game: Game, username: str, tool: str, arguments: Json) -> Any:
+    """The answer that an account would get from one query now.
+
+    Raises UnknownError, and ValueError for arguments that the query does not take.
+    """
+    player, words = _player(game, username), game.tools.get(tool)
+    if tool not in QUERIES or words is None or words.writes:
+        raise UnknownError(f"no query {tool}")
+    try:
+        checked = check(words.parameters, words.example, arguments)
+    except GameError as error:
+        raise ValueError(error.message) from None
+    return _snapshot(game, player, tool, checked)
+
+
+def happen(game: Game, username: str, kind: str, about: Json) -> None:
+    """Let an event happen to an account; `about` are a Case's fields, and `data`.
+
+    Raises UnknownError, and ValueError where it cannot happen.
+    """
+    given = dict(about)
+    data = given.pop("data", None)
+    kinds: dict[str, type] = {"subject": str, "count": int, "base_id": str}
+    for name, value in given.items():
+        if name not in kinds or not isinstance(value, kinds[name]):
+            raise ValueError(
+                f"{name} is not one of {', '.join(kinds)}, or no such value"
+            )
+    happenings.happen(Case(game.state, _player(game, username), **given), kind, data)
+
+
+def facts(game: Game, player: Player) -> Json:
+    """The figures of an account in the payloads' own field names."""
+    ship, state = player.ship, game.state
+    flight = player.pending if player.in_transit else None
+    return {
+        "credits": player.credits,
+        "empire": player.empire,
+        "system_id": player.system_id,
+        "system_name": state.world.systems[player.system_id].name,
+        "poi_id": None if flight else player.poi_id,
+        "poi_name": None if flight else state.world.pois[player.poi_id].name,
+        "in_transit": flight is not None,
+        "arrival_tick": flight.due_tick if flight else None,
+        "docked_at_base": player.docked_at,
+        "hull": ship.hull,
+        "max_hull": ship.build.hull,
+        "shield": ship.shield,
+        "max_shield": ship.build.shield,
+        "fuel": ship.fuel,
+        "max_fuel": ship.build.fuel,
+        "cargo_used": ship.cargo_used,
+        "cargo_capacity": ship.build.cargo,
+        "cargo": dict(ship.cargo),
+        "skills": {name: skill.level for name, skill in player.skills.items()},
+        "stats": dict(player.stats),
+    }
+
+
+def _player(game: Game, username: str) -> Player:
+    player_id = game.state.usernames.get(username.casefold())
+    if player_id is None:
+        raise UnknownError(f"no account {username}")
+    return game.state.players[player_id]
+
+
+def _action(player: Player) -> Json | None:
+    pending = player.pending
+    if pending is None:
+        return None
+    return {
+        "tool": pending.tool,
+        "due_tick": pending.due_tick,
+        "begun": pending.begun,
+        "arguments": pending.arguments,
+    }
+
+
+def _is_told(game: Game, name: str) -> bool:
+    """Is it a query of this era that needs no arguments and only reads?"""
+    tool = game.tools.get(name)
+    if tool is None or name in LEFT_OUT or tool.writes:
+        return False
+    return not any(parameter.required for parameter in tool.parameters)
+
+
+def _snapshot(game: Game, player: Player, name: str, arguments: Json) -> Any:
+    # A session that nobody opened: reading its empty queue takes nothing away.
+    session = Session("", player.id, 0, Mailbox())
+    try:
+        value = QUERIES[name](Call(game.state, player, session, arguments))
+    except GameError as error:
+        return {"error": {"code": error.code, "message": error.message}}
+    return json.loads(value) if isinstance(value, str) else value

@@ -1,0 +1,320 @@
+"""The players and all that is theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.game.world.catalogue import ITEMS, MODULES, SHIP_CLASSES, ShipClass
+
+
+@dataclass(slots=True)
+class Looks:
+    """What others see of a captain, and whether they see him at all."""
+
+    status_message: str = ""
+    primary_color: str = "#FFFFFF"
+    secondary_color: str = "#000000"
+    anonymous: bool = False
+    cloaked: bool = False
+
+
+@dataclass(slots=True)
+class Order:
+    """A standing offer at one base; `side` is sell or buy.
+
+    What it needs was given when it was made: the goods, or the credits.
+    """
+
+    id: str
+    player_id: str
+    base_id: str
+    side: str
+    item_id: str
+    price_each: int
+    quantity: int
+    remaining: int
+    fee: int
+    created_at: str
+
+
+@dataclass(slots=True)
+class Drone:
+    """A drone that digs at a place by itself, and how much it has so far."""
+
+    id: str
+    poi_id: str
+    resource_id: str
+    mined: int = 0
+
+
+@dataclass(slots=True)
+class Note:
+    """A text that a captain has written down."""
+
+    id: str
+    title: str
+    content: str
+    created_at: str
+
+
+@dataclass(slots=True)
+class Job:
+    """Something that happens to a captain at `due_tick`: a kind of happening.
+
+    `subject` is what it is about, such as a recipe or an order.
+    """
+
+    id: str
+    kind: str
+    player_id: str
+    base_id: str
+    subject: str
+    count: int = 1
+    due_tick: int = 0
+
+
+@dataclass(slots=True)
+class Faction:
+    """A company of captains; `members` gives each one's rank."""
+
+    id: str
+    name: str
+    tag: str
+    members: dict[str, str] = field(default_factory=dict)
+    invited: list[str] = field(default_factory=list)
+    enemies: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Thread:
+    """A thread of the forum with its posts, as they are shown."""
+
+    id: str
+    title: str
+    author: str
+    created_at: str
+    posts: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class BaseState:
+    """What has become of a base: damage in per cent, and what was built there."""
+
+    damage: int = 0
+    repaired_tick: int = 0
+    built: list[str] = field(default_factory=list)
+
+
+STATS = (
+    "credits_earned", "credits_spent", "ships_destroyed", "ships_lost",
+    "pirates_destroyed", "bases_destroyed", "ore_mined", "items_crafted",
+    "trades_completed", "systems_explored", "distance_traveled", "time_played",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Module:
+    """A fitted module."""
+
+    id: str
+    type_id: str
+    ammo: int = 0
+
+    def value(self, name: str) -> int:
+        """Read one figure of its type, 0 where the type has none."""
+        return int(MODULES[self.type_id].get(name, 0))
+
+
+@dataclass(slots=True)
+class Ship:
+    """A ship with its present state; the limits are those of its class.
+
+    `base_id` is where it is kept while its captain flies another one.
+    """
+
+    id: str
+    owner_id: str
+    class_id: str
+    created_at: str
+    hull: int
+    shield: int
+    fuel: int
+    cargo: dict[str, int] = field(default_factory=dict)
+    modules: list[Module] = field(default_factory=list)
+    name: str = ""
+    base_id: str = ""
+
+    @property
+    def build(self) -> ShipClass:
+        return SHIP_CLASSES[self.class_id]
+
+    @property
+    def cargo_used(self) -> int:
+        return sum(ITEMS[item].size * count for item, count in self.cargo.items())
+
+    @property
+    def cargo_free(self) -> int:
+        return self.build.cargo - self.cargo_used
+
+    def total(self, name: str) -> int:
+        """Add up one figure over all fitted modules."""
+        return sum(module.value(name) for module in self.modules)
+
+    def load(self, item_id: str, count: int) -> None:
+        """Put items into the hold; the caller has checked the room."""
+        self.cargo[item_id] = self.cargo.get(item_id, 0) + count
+
+    def unload(self, item_id: str, count: int) -> None:
+        """Take items out of the hold; the caller has checked that they are there."""
+        left = self.cargo[item_id] - count
+        if left:
+            self.cargo[item_id] = left
+        else:
+            del self.cargo[item_id]
+
+
+@dataclass(slots=True)
+class Skill:
+    """A level and what was learned since it was reached."""
+
+    level: int = 0
+    xp: int = 0
+
+
+@dataclass(slots=True)
+class LogEntry:
+    """One entry of a captain's log."""
+
+    entry: str
+    created_at: str
+
+
+@dataclass(slots=True)
+class Pending:
+    """An accepted action whose outcome comes at `due_tick`.
+
+    `arguments` are plain JSON values, so that a saved game can go on with it.
+    `begun` is set at the first tick after the acceptance. `flag` is added to the
+    result: what the game did by itself to make the action possible.
+    """
+
+    tool: str
+    arguments: dict[str, Any]
+    due_tick: int
+    begun: bool = False
+    flag: str = ""
+
+
+@dataclass(slots=True)
+class Mission:
+    """An accepted mission; `current` counts towards what its template requires."""
+
+    id: str
+    template_id: str
+    base_id: str
+    expire_tick: int
+    current: int = 0
+
+
+@dataclass(slots=True)
+class Wreck:
+    """A wreck at a place; `type` is ship or jettison."""
+
+    id: str
+    type: str
+    poi_id: str
+    system_id: str
+    victim_id: str
+    victim_name: str
+    ship_class: str
+    cargo: dict[str, int]
+    created_ns: int
+    expire_tick: int
+
+
+@dataclass(slots=True)
+class Trade:
+    """An offer from one captain to another."""
+
+    id: str
+    offerer_id: str
+    offerer_name: str
+    target_id: str
+    offer_items: dict[str, int]
+    offer_credits: int
+    request_items: dict[str, int]
+    request_credits: int
+
+    def view(self) -> dict[str, Any]:
+        return {
+            "trade_id": self.id,
+            "offerer_id": self.offerer_id,
+            "offerer_name": self.offerer_name,
+            "target_id": self.target_id,
+            "offer_items": _listed(self.offer_items),
+            "offer_credits": self.offer_credits,
+            "request_items": _listed(self.request_items),
+            "request_credits": self.request_credits,
+        }
+
+
+def _listed(goods: dict[str, int]) -> list[dict[str, Any]]:
+    return [{"item_id": name, "quantity": count} for name, count in goods.items()]
+
+
+@dataclass(slots=True)
+class Player:
+    """An account and its captain."""
+
+    id: str
+    username: str
+    empire: str
+    password_hash: str
+    created_at: str
+    home_base: str
+    system_id: str
+    poi_id: str
+    ship: Ship
+    credits: int = 100
+    docked_at: str | None = None
+    last_login_at: str = ""
+    last_active_at: str = ""
+    skills: dict[str, Skill] = field(default_factory=dict)
+    stats: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATS, 0))
+    visited: dict[str, str] = field(default_factory=dict)
+    log: list[LogEntry] = field(default_factory=list)
+    pending: Pending | None = None
+    acted_tick: int = 0
+    target_id: str | None = None
+    missions: list[Mission] = field(default_factory=list)
+    completed: dict[str, str] = field(default_factory=dict)
+    stores: dict[str, dict[str, int]] = field(default_factory=dict)
+    saved_credits: dict[str, int] = field(default_factory=dict)
+    looks: Looks = field(default_factory=Looks)
+    hangar: list[Ship] = field(default_factory=list)
+    drones: list[Drone] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    declined: list[str] = field(default_factory=list)
+    revealed: list[str] = field(default_factory=list)
+    coverage: int = 0
+    claim: int = 0
+    towing: str = ""
+    faction_id: str = ""
+
+    @property
+    def in_transit(self) -> bool:
+        """Is the ship under way, that is at no place at all?"""
+        pending = self.pending
+        return (
+            pending is not None and pending.begun and pending.tool in ("travel", "jump")
+        )
+
+    def earn(self, amount: int) -> None:
+        self.credits += amount
+        self.stats["credits_earned"] += amount
+
+    def spend(self, amount: int) -> None:
+        """Pay; the caller has checked that the credits are there."""
+        self.credits -= amount
+        self.stats["credits_spent"] += amount

@@ -1,0 +1,18 @@
+"""A game and its first captain."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.game.game import Game
+from tests.sandbox.captains import Captain, make_game
+
+
+@pytest.fixture
+def game() -> Game:
+    return make_game()
+
+
+@pytest.fixture
+def captain(game: Game) -> Captain:
+    return Captain(game)

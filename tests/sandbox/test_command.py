@@ -1,0 +1,174 @@
+"""`manage.py sandbox` as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from django.core.management import CommandError, call_command
+
+from sandbox.game.gate import MOST_HELD_EACH
+from tests.commands import Commands
+from tests.sandbox.test_http import connected
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, str(ROOT / "manage.py"), "sandbox"]
+SMALL = ["--port", "0", "--systems", "20"]
+READY = re.compile(
+    r"sandbox game ready at (http://127\.0\.0\.1:\d+/mcp) "
+    r"\(tick (\S+) s, era A, 20 systems, seed 1\)\n"
+)
+TESTABLE = re.compile(
+    r"sandbox game ready at (http://127\.0\.0\.1:\d+/mcp) \(tick by hand, era C, "
+    r"20 systems, seed 1\); truth at (http://127\.0\.0\.1:\d+)\n"
+)
+
+
+@contextmanager
+def started(
+    *options: str, says: re.Pattern[str] = READY
+) -> Iterator[tuple[subprocess.Popen[str], re.Match[str]]]:
+    """Start the sandbox and give the process with the line it has printed."""
+    process = subprocess.Popen(
+        [*COMMAND, *SMALL, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        ready = says.fullmatch(line)
+        assert ready is not None, line
+        yield process, ready
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+    """Send a signal and give the exit status and the standard error."""
+    process.send_signal(number)
+    _, complaints = process.communicate(timeout=20)
+    return process.returncode, complaints
+
+
+async def test_it_serves_and_ends_well_with_requests_held(tmp_path: Path) -> None:
+    path = tmp_path / "world.json"
+    with started("--tick", "600", "--state", str(path)) as (process, said):
+        async with connected(said[1]) as captain:
+            await captain.register("Waiting")
+            await captain.call("undock")
+            calls = [
+                asyncio.create_task(captain.text("dock"))
+                for _ in range(MOST_HELD_EACH + 1)
+            ]
+            # The one too many is refused, so all the others are being held.
+            (over,), held = await asyncio.wait(
+                calls, return_when=asyncio.FIRST_COMPLETED
+            )
+            assert over.result().startswith("Error: rate_limited: ")
+            status, complaints = await asyncio.to_thread(end, process, signal.SIGTERM)
+            for text in await asyncio.gather(*held):
+                assert text.startswith("Error: server_closing: ")
+    assert (status, complaints) == (0, "")
+    assert b"Waiting" in path.read_bytes()
+
+
+def test_an_interrupt_ends_it_too() -> None:
+    with started("--tick", "0.5") as (process, _):
+        assert end(process, signal.SIGINT) == (0, "")
+
+
+async def test_tests_steer_it_through_the_truth_port() -> None:
+    options = ("--manual", "--truth-port", "0", "--era", "C", "--faults", "delay=0")
+    with started(*options, says=TESTABLE) as (process, said):
+        async with connected(said[1]) as captain:
+            await captain.register("Steered")
+            leaving = asyncio.create_task(captain.call("undock"))
+            async with httpx2.AsyncClient(base_url=said[2]) as control:
+                await control.post("/held")
+                stepped = (await control.post("/step")).json()
+                assert await leaving == {"action": "undock"}
+                true = (await control.get("/truth/Steered")).json()
+        assert true["tick"] == stepped["tick"]
+        assert true["facts"]["docked_at_base"] is None
+        assert await asyncio.to_thread(end, process, signal.SIGTERM) == (0, "")
+
+
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(commands: Commands) -> Refused:
+    """Run the command, expect exit status 2, and give its last line of complaint."""
+
+    def run(*options: str) -> str:
+        done = commands.run("sandbox", *options)
+        assert done.status == 2
+        assert done.stdout == ""
+        assert "Traceback" not in done.stderr
+        return done.stderr.strip().splitlines()[-1]
+
+    return run
+
+
+def test_the_truth_is_for_this_machine_only(refused: Refused) -> None:
+    complaint = refused("--host", "0.0.0.0", "--truth-port", "0")  # noqa: S104
+    assert "--truth-port is for tests on this machine and --host 0.0.0.0" in complaint
+    assert "--manual needs --truth-port" in refused("--manual")
+
+
+def test_a_taken_port_is_one_clear_line(refused: Refused) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        complaint = refused("--port", port, "--systems", "20")
+    assert f"Cannot listen on 127.0.0.1 port {port}" in complaint
+    assert "--port" in complaint
+
+
+def test_a_state_file_of_another_world_is_refused(
+    refused: Refused, tmp_path: Path
+) -> None:
+    path = tmp_path / "world.json"
+    path.write_text("{}")
+    complaint = refused(*SMALL, "--state", str(path))
+    assert str(path) in complaint
+
+
+def test_an_era_that_is_not_offered_is_one_clear_line(refused: Refused) -> None:
+    assert "argument --era: 'Z' is not offered; choose A, C" in refused("--era", "Z")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--faults", "lost"], "'lost' is no fault; choose from lost-transport"),
+        (["--faults", "502=2"], "502 needs a rate from 0 to 1, such as 502=0.02"),
+        (["--tick", "0"], "0 is not from 0.01 to 3600"),
+        (["--tick", "nan"], "nan is not from 0.01 to 3600"),
+        (["--tick", "fast"], "'fast' is not a number"),
+        (["--systems", "9"], "9 is not from 10 to 2000"),
+        (["--port", "70000"], "70000 is not from 0 to 65535"),
+        (["--port", "http"], "'http' is not a whole number"),
+        (["--host", "256.0.0.1", "--port", "0"], "Cannot listen on 256.0.0.1"),
+    ],
+)
+def test_bad_options_are_refused(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], complaint: str
+) -> None:
+    # The command takes the signals of its process, which here is the tests' own.
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(CommandError) as caught:
+        call_command("sandbox", *options)
+    assert complaint in str(caught.value)
