@@ -7,7 +7,7 @@ RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 # What judges the pages' accessibility; in tests only.
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
-CHECKED := zoea agents memory sandbox tests
+CHECKED := zoea agents memory sandbox bench tests
 
 # Some programs of ours start others by the dozen: what is compiled once is kept.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,13 +36,13 @@ lint: $(DEV) ## style, templates, types, layers, migrations and deployment check
 	$(PYTHON) manage.py check --deploy --fail-level WARNING
 
 bench: $(DEV) ## measure fleet, context core, memory, surfaces and pages (ARGS="core")
-	@$(PYTHON) -m tests.load.bench $(ARGS)
+	@$(PYTHON) -m bench.__main__ $(ARGS)
 
 bench-fleet: $(DEV) ## fly one fleet under several kinds of context (ARGS="--ticks 300")
-	@$(PYTHON) -m tests.load.loop.bench $(ARGS)
+	@$(PYTHON) -m bench.loop.__main__ $(ARGS)
 
 chaos: $(DEV) ## let everything go wrong at once (ARGS="--myses 50 --turns 200")
-	@$(PYTHON) -m tests.agents.chaos $(ARGS)
+	@$(PYTHON) -m bench.chaos $(ARGS)
 
 $(RUN): requirements.txt | $(PYTHON)
 	@echo "Installing requirements ..."

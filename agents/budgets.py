@@ -22,13 +22,12 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models import F
 
-from . import events
-from .events import Kind
-from .llm.endpoints import heads, resolve
-from .llm.prices import is_priced
-from .llm.types import ModelError
-from .models import Budget, BudgetSpend, Mysis
-from .usage import today
+from agents import events
+from agents.events import Kind
+from agents.llm.endpoints import heads, resolve
+from agents.llm.model_types import ModelError, is_priced
+from agents.models import Budget, BudgetSpend, Mysis
+from agents.usage import today
 
 #: The day that stands at the counters of budgets that last for ever.
 ALWAYS = date(1970, 1, 1)
@@ -94,7 +93,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BudgetStatus:
     """A budget and what is spent of it; None where it is one of each Mysis."""
 
     budget: Budget
@@ -223,20 +222,20 @@ def refusal(mysis: Mysis) -> str:
     return ""
 
 
-def standings(mysis: Mysis) -> list[Standing]:
+def standings(mysis: Mysis) -> list[BudgetStatus]:
     """What is spent of the budgets that a Mysis counts in."""
     return [
-        Standing(budget, _spent(budget, _subject(budget, mysis.pk)))
+        BudgetStatus(budget, _spent(budget, _subject(budget, mysis.pk)))
         for budget in applying(mysis)
     ]
 
 
-def all_standings(budgets: Sequence[Budget]) -> list[Standing]:
+def all_standings(budgets: Sequence[Budget]) -> list[BudgetStatus]:
     """What is spent of these; one of each Mysis has no sum of its own."""
     rows = BudgetSpend.objects.filter(budget__in=budgets, subject=0)
     spends = {row.budget_id: row for row in rows}
     return [
-        Standing(
+        BudgetStatus(
             budget,
             None
             if budget.scope == Budget.Scope.EACH

@@ -1,28 +1,121 @@
-"""The event log: append in a transaction, read after a cursor.
+"""Tells other processes that there is something new, and nothing else.
 
-Order. Ids are drawn before their transactions commit, so a reader that trusts
-ids alone can step over an event that commits late. Every event therefore also
-carries its transaction id, drawn *before* its own id, and readers follow
-(xid, id) below the oldest transaction still running: whatever turns up later
-sorts after everything already read. A cursor stays a plain event id; its xid
-is looked up.
+A NOTIFY inside a busy transaction serialises commits across the server, so the
+hint goes out after commit, from a connection of its own, at most once in
+20 ms per process, which is also how late a hint can make an event. A lost hint
+costs readers one poll interval.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import threading
+import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
-from django.db import connection, transaction
+import psycopg
+from django.db import connection, connections, transaction
 
-from memory.gamestate.parse import storable
-from memory.owners import find_owner, number_of
+from agents.models import Event
+from memory.gamestate.values import storable
+from memory.lookup import find_owner, number_of
 
-from . import hints
-from .models import Event
+CHANNEL = "zoea_events"
+DEBOUNCE = 0.02
+
+logger = logging.getLogger(__name__)
+
+
+def connection_parameters() -> dict[str, Any]:
+    """Plain psycopg parameters of the default database."""
+    params = connections["default"].get_connection_params()
+    for key in ("pool", "cursor_factory", "context"):
+        params.pop(key, None)
+    return params
+
+
+class Hinter:
+    """One background thread that turns many calls into few NOTIFYs."""
+
+    def __init__(self) -> None:
+        self._wanted = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+
+    def send(self) -> None:
+        """Ask for a hint; returns at once."""
+        self._wanted.set()
+        if self._thread is None or not self._thread.is_alive():
+            with self._lock:
+                self._start()
+
+    def close(self) -> None:
+        """End the thread and its connection; a later hint starts them again."""
+        if self._thread is not None:
+            self._closing = True
+            self._wanted.set()
+            self._thread.join()
+
+    def _start(self) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._closing = False
+        self._thread = threading.Thread(
+            target=self._run, name="event-hints", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self) -> None:
+        database: psycopg.Connection[Any] | None = None
+        while True:
+            self._wanted.wait()
+            if self._closing:
+                break
+            self._wanted.clear()
+            database = self._notify(database)
+            time.sleep(DEBOUNCE)
+        if database is not None:
+            database.close()
+
+    def _notify(
+        self, database: psycopg.Connection[Any] | None
+    ) -> psycopg.Connection[Any] | None:
+        try:
+            if database is None or database.closed:
+                database = psycopg.connect(**connection_parameters(), autocommit=True)
+            database.execute(f"NOTIFY {CHANNEL}")
+        except psycopg.Error as error:
+            logger.warning("Event hint not sent, readers will poll: %s", error)
+            return None
+        return database
+
+
+_hinter = Hinter()
+
+
+def send() -> None:
+    """Tell every web process that there are new events."""
+    _hinter.send()
+
+
+def close() -> None:
+    """End this process's hinter, as before its database is dropped."""
+    _hinter.close()
+
+
+# SECTION The event log: append in a transaction, read after a cursor.
+#
+# Order. Ids are drawn before their transactions commit, so a reader that trusts
+# ids alone can step over an event that commits late. Every event therefore also
+# carries its transaction id, drawn *before* its own id, and readers follow
+# (xid, id) below the oldest transaction still running: whatever turns up later
+# sorts after everything already read. A cursor stays a plain event id; its xid
+# is looked up.
 
 
 class Kind(StrEnum):
@@ -116,7 +209,7 @@ def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None
     texts = [json.dumps(storable(body)) for body in bodies]
     with connection.cursor() as cursor:
         cursor.execute(APPEND, [[str(k) for k in kinds], list(owners), texts])
-    transaction.on_commit(hints.send)
+    transaction.on_commit(send)
 
 
 def newest() -> int:

@@ -6,14 +6,13 @@ from typing import Any
 
 from django import forms
 
+from agents.actions import DEFAULT_PROMPT_NAME, MAX_TEXT
+from agents.actions.settings import SUMMARY_PROMPT_NAME
+from agents.models import Mysis, Prompt
+from memory.assembly.prepare import Subject
 from memory.context import registry
 from memory.context.types import Budget
 from memory.models import ContextPolicy, Origin
-from memory.preview import Subject
-
-from .actions import DEFAULT_PROMPT_NAME, MAX_TEXT
-from .models import Mysis, Prompt
-from .summarizing import SUMMARY_PROMPT_NAME
 
 # The default stands first anyway, the other is for summaries and no orders.
 NOT_OFFERED = (DEFAULT_PROMPT_NAME, SUMMARY_PROMPT_NAME)

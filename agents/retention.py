@@ -16,10 +16,9 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Min, Q, QuerySet
 
+from agents.models import Event, Mysis, Turn
+from memory.assembly.load import newest_summary
 from memory.models import ContextText, GameSnapshot, Memory, Role, SentContext
-from memory.tail import newest_summary
-
-from .models import Event, Mysis, Turn
 
 BATCH = 1000
 #: A turn takes its calls and what they were sent along.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.urls import path, re_path
 
-from .consumers import DashboardConsumer
-from .stream import EventStream
+from agents.consumers.dashboard import DashboardConsumer
+from agents.consumers.event_stream import EventStream
 
 
 class Nowhere(AsyncWebsocketConsumer):  # type: ignore[misc]

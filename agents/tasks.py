@@ -10,12 +10,11 @@ from asgiref.sync import ThreadSensitiveContext
 from procrastinate import JobContext
 from procrastinate.contrib.django import app
 
-from .runtime import recovery, turn
-from .runtime.admission import admit
-from .runtime.underway import underway
-from .scheduling import TURN_QUEUE, TURN_TASK
-from .tools.ageing import announce
-from .tools.crossing import cross
+from agents.db import run_in_db
+from agents.runtime import recovery, turn
+from agents.runtime.recovery import admit, underway
+from agents.scheduling import TURN_QUEUE, TURN_TASK
+from agents.tools.snapshot import announce
 
 
 @app.task(name=TURN_TASK, queue=TURN_QUEUE, pass_context=True)
@@ -27,7 +26,7 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
         return
     with underway.job(job_id, context.job.worker_id):
         async with ThreadSensitiveContext():
-            await cross(announce, mysis_id)
+            await run_in_db(announce, mysis_id)
             if await admit(mysis_id, job_id=job_id, trigger=trigger):
                 await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
@@ -50,4 +49,4 @@ async def reconcile(timestamp: int) -> None:
 async def watch_ages(timestamp: int) -> None:
     """Say what has grown old while nobody took a turn."""
     async with ThreadSensitiveContext():
-        await cross(announce)
+        await run_in_db(announce)

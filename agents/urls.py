@@ -4,37 +4,25 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import (
-    commands,
-    context,
-    fleet,
-    logs,
-    map,
-    mysis,
-    policies,
-    search,
-    status,
-    turns,
-    welcome,
-)
+from agents.views import commands, context, fleet, logs, mysis, welcome
 
 urlpatterns = [
     path("", fleet.fleet_page, name="fleet"),
     path("feed/", fleet.newest_feed, name="feed"),
     path("send/", commands.send, name="send"),
     path("bulk/", commands.many, name="bulk"),
-    path("map/", map.map_page, name="map"),
-    path("map/ask/", map.ask, name="map-ask"),
-    path("accounts/", status.accounts_page, name="accounts"),
-    path("health/", status.health_page, name="health"),
+    path("map/", fleet.map_page, name="map"),
+    path("map/ask/", fleet.ask, name="map-ask"),
+    path("accounts/", fleet.accounts_page, name="accounts"),
+    path("health/", fleet.health_page, name="health"),
     path("events/", logs.events_page, name="events"),
-    path("search/", search.search_page, name="search"),
+    path("search/", logs.search_page, name="search"),
     path("prompts/", logs.prompts_page, name="prompts"),
     path("prompts/<int:prompt_id>/", logs.prompt_page, name="prompt"),
     path("welcome/", welcome.welcome, name="welcome"),
     path("welcome/<str:step>/", welcome.welcome, name="welcome-step"),
-    path("policies/", policies.policies_page, name="policies"),
-    path("turns/<int:turn_id>/", turns.turn_page, name="turn"),
+    path("policies/", logs.policies_page, name="policies"),
+    path("turns/<int:turn_id>/", mysis.turn_page, name="turn"),
     path(
         "turns/<int:turn_id>/calls/<int:number>/context/",
         context.call_context,
@@ -45,7 +33,7 @@ urlpatterns = [
     path("myses/<str:key>/start/", commands.start, name="mysis-start"),
     path("myses/<str:key>/stop/", commands.stop, name="mysis-stop"),
     path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
-    path("myses/<str:key>/turns/", turns.turns_page, name="mysis-turns"),
+    path("myses/<str:key>/turns/", mysis.turns_page, name="mysis-turns"),
     path("myses/<str:key>/messages/", mysis.older_lines, name="mysis-messages"),
     path(
         "myses/<str:key>/messages/<int:memory_id>/inspect/",

@@ -13,7 +13,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connections
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from agents import hints
+from agents import events
 from tests import flushing, postgres
 from tests.commands import Commands
 
@@ -80,7 +80,7 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Empty it in our way; let go of it before it is dropped."""
     flushing.replace_flush()
     yield
-    hints.close()
+    events.close()
     # The thread in which async code calls plain code lives as long as the process.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 
+from agents.consumers import event_stream
 from zoea.asgi import application
 
 # Only now are there applications to import from.
-from agents import stream  # isort: skip
 
-stream.STALLED = float(os.environ["STALLED"])
+event_stream.STALLED = float(os.environ["STALLED"])
 
 __all__ = ["application"]

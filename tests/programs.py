@@ -7,7 +7,7 @@ from typing import Any
 
 from django.test import Client
 
-from zoea.auth.tokens import create_token
+from zoea.auth import create_token
 
 ROOT = "/api/v1"
 

@@ -14,10 +14,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memory.admin.readonly import ReadOnlyAdmin
-
-from .auth.tokens import digest_of, new_secret
-from .models import ApiToken, IdempotencyRecord, SignInLink
+from memory.admin.read_only import ReadOnlyAdmin
+from zoea.auth import digest_of, new_secret
+from zoea.models import ApiToken, IdempotencyRecord, SignInLink
 
 admin.site.site_header = "Zoea admin"
 admin.site.site_title = "Zoea"

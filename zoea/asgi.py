@@ -19,20 +19,19 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
 from agents.routing import websocket_urlpatterns  # noqa: E402
+from zoea import daphne, mcp, websockets  # noqa: E402
 
-from . import intake, mcp_gate, sockets, wire  # noqa: E402
-
-wire.install()
-intake.install()
+daphne.install_flow()
+daphne.install_intake()
 
 application = ProtocolTypeRouter(
     {
-        "http": mcp_gate.with_mcp(pages),
-        "websocket": wire.with_flow(
-            sockets.same_origin(
-                sockets.told_busy(
+        "http": mcp.with_mcp(pages),
+        "websocket": daphne.with_flow(
+            websockets.same_origin(
+                websockets.told_busy(
                     AuthMiddlewareStack(
-                        sockets.with_caller(URLRouter(websocket_urlpatterns))
+                        websockets.with_caller(URLRouter(websocket_urlpatterns))
                     )
                 )
             )

@@ -19,13 +19,12 @@ from django.views.decorators.csrf import csrf_exempt
 
 from agents import usage
 from agents.api.fleet import staleness
-from agents.live import hub, sockets
+from agents.hub import hub, sockets
 from agents.models import Mysis
-from memory.problems import Problem
-from memory.state import newest_tick
-
-from .auth.requests import identify
-from .gate import respond
+from memory.lookup import Problem
+from memory.snapshots.writes import newest_tick
+from zoea.api.gate import respond
+from zoea.auth import identify
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = ("GET", "HEAD")

@@ -1,20 +1,69 @@
-"""Headers and the door: a content policy, sign-in for every page, a pace for writes."""
+"""Days in the addresses of the admin's lists: those that no calendar has."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import MAXYEAR, MINYEAR, date
 
+import psycopg
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.db import connection, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.db.utils import Error
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 
-from . import limits, lookups
-from .auth.callers import caller_of_user
-from .auth.roles import API_ROOT, READS
+from memory.lookup import BUSY_SECONDS, busy_problem
+from zoea import rate_limits
+from zoea.auth import API_ROOT, READS, caller_of_user
+
+# Without the last: a year is looked for up to the first day of the next.
+YEARS = range(MINYEAR, MAXYEAR)
+# A year in which every day exists that exists in any.
+LEAP = 2000
+PARTS = ("year", "month", "day")
+
+
+def have_days(query: QueryDict) -> bool:
+    """Whether all years, and all days of a date's parts, can be.
+
+    What is no number at all is left to the list, which has an answer to it.
+    """
+    parts: dict[str, dict[str, int]] = defaultdict(dict)
+    for name, texts in query.lists():
+        field, *lookup = name.split("__")
+        numbers = list(_numbers(texts))
+        if {"year", "iso_year"} & set(lookup) and not all(
+            one in YEARS for one in numbers
+        ):
+            return False
+        if numbers and lookup[-1:] and lookup[-1] in PARTS:
+            parts["__".join([field, *lookup[:-1]])][lookup[-1]] = numbers[-1]
+    return all(map(_is_day, parts.values()))
+
+
+def _is_day(parts: dict[str, int]) -> bool:
+    try:
+        date(parts.get("year", LEAP), parts.get("month", 1), parts.get("day", 1))
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _numbers(texts: Iterable[str]) -> Iterable[int]:
+    for text in texts:
+        for one in text.split(","):
+            with suppress(ValueError):
+                yield int(one)
+
+
+# SECTION Headers and the door: a content policy, sign-in for every page, a pace for writes.
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -92,7 +141,7 @@ class AdminAddressMiddleware:
 
 def _names_nothing(request: HttpRequest) -> bool:
     nul = "\x00" in request.path_info or "%00" in request.META["QUERY_STRING"]
-    return nul or not lookups.have_days(request.GET)
+    return nul or not have_days(request.GET)
 
 
 class WriteLimitMiddleware:
@@ -110,7 +159,7 @@ class WriteLimitMiddleware:
         if request.method in READS or request.path_info.startswith(f"{API_ROOT}/"):
             return self.get_response(request)
         caller = caller_of_user(request.user)
-        wait = limits.writes.take(caller.by) if caller is not None else 0.0
+        wait = rate_limits.writes.take(caller.by) if caller is not None else 0.0
         return too_fast(request, wait) if wait else self.get_response(request)
 
 
@@ -127,3 +176,75 @@ def too_fast(request: HttpRequest, wait: float) -> HttpResponse:
         answer = render(request, "429.html", {"seconds": seconds}, status=429)
     answer["Retry-After"] = str(seconds)
     return answer
+
+
+# SECTION /healthz and /readyz: for those who watch the process, without secrets.
+#
+# They are answered before anything else, so that a probe that calls the process
+# by its address, or over plain HTTP behind a TLS proxy, is not turned away.
+
+CONNECT_SECONDS = 3
+SILENT = "The database does not answer."
+
+
+class HealthMiddleware:
+    """Answers the two probes and leaves everything else alone."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer a probe, or pass on."""
+        if request.method in ("GET", "HEAD"):
+            if request.path_info == "/healthz":
+                return JsonResponse({"status": "ok"})
+            if request.path_info == "/readyz":
+                return ready()
+        return self.get_response(request)
+
+
+def ready() -> JsonResponse:
+    """200 when the database answers and is migrated, else 503 with the reason."""
+    if not reachable():
+        return _not_ready(SILENT)
+    try:
+        pending = pending_migrations()
+    except (Error, psycopg.Error) as error:
+        problem = busy_problem(error)
+        return _not_ready(problem.detail if problem else SILENT)
+    if pending:
+        return _not_ready(
+            f"{pending} migrations are not applied: run `manage.py migrate`."
+        )
+    return JsonResponse({"status": "ready"})
+
+
+def _not_ready(detail: str) -> JsonResponse:
+    return JsonResponse(
+        {"detail": detail, "code": "not_ready"},
+        status=503,
+        headers={"Retry-After": str(BUSY_SECONDS)},
+    )
+
+
+def reachable() -> bool:
+    """Whether the database takes a connection now.
+
+    Past the pool, which would go on trying for 20 s.
+    """
+    parameters = connections["default"].get_connection_params()
+    for name in ("pool", "cursor_factory", "context"):
+        parameters.pop(name, None)
+    parameters["connect_timeout"] = CONNECT_SECONDS
+    try:
+        with psycopg.connect(**parameters) as fresh:
+            fresh.execute("SELECT 1")
+    except psycopg.Error:
+        return False
+    return True
+
+
+def pending_migrations() -> int:
+    """How many migrations the database still lacks."""
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

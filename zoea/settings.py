@@ -1,7 +1,9 @@
-"""Settings, from the environment (see .env.example). Importing starts nothing."""
+"""The installation's secret keys: from the environment, else from a file."""
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -13,11 +15,49 @@ from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, validate
 
-from memory.gamestate.limits import read_limits
-from memory.gamestate.types import Thresholds
+from memory.gamestate.types import Thresholds, read_limits
+from zoea.postgres import socket_directory
 
-from .keys import load_keys
-from .postgres import socket_directory
+FILE = "secret.key"
+
+
+def load_keys(configured: str, data: Path) -> tuple[list[str], bool]:
+    """Return the keys, newest first, and whether they will be there next time.
+
+    ``configured`` is the comma-separated ZOEA_SECRET_KEY; when it is empty a
+    key file of mode 0600 in the data folder is read, or made.
+    """
+    keys = [key.strip() for key in configured.split(",") if key.strip()]
+    if keys:
+        return keys, True
+    path = data / FILE
+    try:
+        return [_read_or_make(path)], True
+    except OSError:
+        return [secrets.token_urlsafe(48)], False
+
+
+def _read_or_make(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f"{FILE}.{os.getpid()}")
+    if not path.exists():
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(48))
+        try:
+            # A link fails if another process was first: its key then counts.
+            os.link(fresh, path)
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    key = path.read_text().strip()
+    if not key:
+        raise OSError(f"{path} is empty")
+    return key
+
+
+# SECTION Settings, from the environment (see .env.example). Importing starts nothing.
 
 # Lets ModelAdmin[Row] and other typed generics be subscripted at run time.
 django_stubs_ext.monkeypatch()
@@ -59,7 +99,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "zoea.health.HealthMiddleware",
+    "zoea.middleware.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "zoea.middleware.ContentSecurityPolicyMiddleware",
     "zoea.middleware.PartOrPageMiddleware",
@@ -75,7 +115,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "zoea.middleware.WriteLimitMiddleware",
-    "zoea.gate.ApiGateMiddleware",
+    "zoea.api.gate.ApiGateMiddleware",
 ]
 
 ROOT_URLCONF = "zoea.urls"
@@ -161,7 +201,7 @@ DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = [
-    "zoea.auth.passwords.BoundedPasswordHasher",
+    "zoea.auth.BoundedPasswordHasher",
     *global_settings.PASSWORD_HASHERS[1:],
 ]
 AUTH_PASSWORD_VALIDATORS = [

@@ -1,4 +1,4 @@
-"""All routes. The probes /healthz and /readyz are in ``zoea.health``."""
+"""All routes. The probes /healthz and /readyz are in ``zoea.middleware``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from . import views
-from .api import api
-from .auth.roles import API_ROOT
-from .metrics import metrics
+from zoea import views
+from zoea.api import api
+from zoea.auth import API_ROOT
+from zoea.metrics import metrics
 
 handler500 = "zoea.views.server_error"
 

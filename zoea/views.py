@@ -22,12 +22,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from memory.problems import Problem, busy_problem
-
-from . import limits
-from .auth.links import is_loopback, use_link
-from .auth.roles import API_ROOT
-from .gate import respond
+from memory.lookup import Problem, busy_problem
+from zoea import rate_limits
+from zoea.api.gate import respond
+from zoea.auth import API_ROOT, is_loopback, use_link
 
 PAGE = "zoea/sign_in.html"
 MOST_NAME = 150
@@ -52,8 +50,8 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
         return page(request, AuthenticationForm(request))
     address = str(request.META.get("REMOTE_ADDR", ""))
     pair = f"{address} {counted_name(request)}"
-    wait = limits.take_each(
-        (limits.wrong_passwords, pair), (limits.wrong_names, address)
+    wait = rate_limits.take_each(
+        (rate_limits.wrong_passwords, pair), (rate_limits.wrong_names, address)
     )
     if wait:
         return refuse_for(request, wait)
@@ -61,13 +59,13 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
     try:
         right = form.is_valid()
     except Exception as error:
-        limits.wrong_passwords.give_back(pair)
-        limits.wrong_names.give_back(address)
+        rate_limits.wrong_passwords.give_back(pair)
+        rate_limits.wrong_names.give_back(address)
         return not_tried(request, error)
     if not right:
         return page(request, form, status=422)
-    limits.wrong_passwords.forget(pair)
-    limits.wrong_names.give_back(address)
+    rate_limits.wrong_passwords.forget(pair)
+    rate_limits.wrong_names.give_back(address)
     login(request, form.get_user())
     return redirect(target(request))
 

@@ -7,11 +7,15 @@ turn that ends at the same moment have one order. ``by`` says who asked:
 
 from __future__ import annotations
 
-from .broadcasts import recipients, resume_broadcasts, send_broadcast
-from .budgets import delete_budget, save_budget
-from .errors import MAX_TEXT, ActionError, clean_text
-from .messages import send_message
-from .myses import (
+from agents.actions.base import (
+    MAX_TEXT,
+    OPEN_STATES,
+    ActionError,
+    clean_text,
+    lock,
+    memory_line,
+)
+from agents.actions.lifecycle import (
     check_provider,
     create_mysis,
     delete_mysis,
@@ -19,14 +23,22 @@ from .myses import (
     stop_mysis,
     update_mysis,
 )
-from .prompts import (
-    DEFAULT_PROMPT_NAME,
-    default_prompt,
-    rollback_prompt,
-    save_prompt,
+from agents.actions.messages import (
+    recipients,
+    resume_broadcasts,
+    send_broadcast,
+    send_message,
 )
-from .states import OPEN_STATES, lock, memory_line
-from .summaries import clear_failed_summaries, take_back_summary
+from agents.actions.settings import (
+    DEFAULT_PROMPT_NAME,
+    clear_failed_summaries,
+    default_prompt,
+    delete_budget,
+    rollback_prompt,
+    save_budget,
+    save_prompt,
+    take_back_summary,
+)
 
 __all__ = [
     "DEFAULT_PROMPT_NAME",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from . import access, budgets, myses, policies, prompts, records, summaries
+from agents.admin import access, drafts, myses, prompts, records
 
 __all__ = [
     "access",
-    "budgets",
+    "drafts",
     "myses",
-    "policies",
     "prompts",
     "records",
-    "summaries",
 ]

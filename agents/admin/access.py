@@ -9,12 +9,11 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from agents.dashboard.trying import try_provider
+from agents.llm.provider_check import try_provider
 from agents.models import Account, Provider
+from agents.models.llm import AskedWindow
 from agents.provider_forms import PROVIDER_ERRORS, KeyedForm, secret_field
-from agents.windows import AskedWindow
-from memory.admin.filters import NewestValuesFilter
-from memory.admin.readonly import ReadOnlyAdmin
+from memory.admin.read_only import NewestValuesFilter, ReadOnlyAdmin
 
 #: What the button is called that saves a provider, stays there and tries it.
 CHECK = "Save and check"

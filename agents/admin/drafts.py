@@ -16,15 +16,17 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 
-from agents import context
-from agents.actions import MAX_TEXT
-from agents.dashboard import changes, comparing, textdiff
+from agents import context_inputs
+from agents.actions import MAX_TEXT, ActionError
+from agents.actions.settings import SUMMARY_PROMPT_NAME
+from agents.dashboard import context_diff
 from agents.models import Mysis, Prompt
-from agents.summarizing import SUMMARY_PROMPT_NAME
+from memory.admin.records import PolicyAdmin, PolicyForm
+from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.context.summary_prompt import prompt_with
-from memory.preview import Prepared, Subject, prepare
+from memory.models import ContextPolicy
 
 NAMED = 12
 # By which a request for a summary can be made of any history that is long enough.
@@ -51,15 +53,15 @@ class DraftForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class PromptEffect:
     """One Mysis's next call with the prompt as it is, and as it would be."""
 
     mysis: Mysis
     uses: bool
-    comparison: comparing.Comparison
+    comparison: context_diff.Comparison
     kept: int
     system: str
-    lines: tuple[textdiff.DiffLine, ...]
+    lines: tuple[context_diff.DiffLine, ...]
 
     @property
     def tokens(self) -> int:
@@ -84,7 +86,7 @@ class Summarised:
 
     mysis: Mysis
     asked: str
-    lines: tuple[textdiff.DiffLine, ...]
+    lines: tuple[context_diff.DiffLine, ...]
     messages: int
     first: int | None
     last: int | None
@@ -154,7 +156,7 @@ def _tried(prompt: Prompt, mysis: Mysis | None, text: str) -> dict[str, Any]:
     text = _unified(text)
     current = prompt.current if prompt.pk else None
     before = current.text if current else ""
-    found: dict[str, Any] = {"difference": textdiff.compare(before, text)}
+    found: dict[str, Any] = {"difference": context_diff.compare(before, text)}
     if mysis is None:
         return found
     if prompt.name == SUMMARY_PROMPT_NAME:
@@ -167,23 +169,26 @@ def _unified(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
 
 
-def _effect(prompt: Prompt, mysis: Mysis, text: str) -> Effect:
-    subject = context.subject_of(mysis)
-    system = context.filled(text, mysis, subject.username)
-    before, after = prepare(subject), prepare(replace(subject, system=system))
-    return Effect(
+def _effect(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
+    subject = context_inputs.subject_of(mysis)
+    system = context_inputs.filled(text, mysis, subject.username)
+    before, after = (
+        prepare_request(subject),
+        prepare_request(replace(subject, system=system)),
+    )
+    return PromptEffect(
         mysis=mysis,
         uses=prompt.pk is not None and mysis.prompt_id == prompt.pk,
-        comparison=comparing.of(before, after),
+        comparison=context_diff.of(before, after),
         kept=kept(before, after),
         system=system,
-        lines=textdiff.compare(subject.system or "", system),
+        lines=context_diff.compare(subject.system or "", system),
     )
 
 
 def _summarised(mysis: Mysis, before: str, text: str) -> Summarised:
     """As the runtime would ask, but without waiting for the history to be long."""
-    subject = context.subject_of(mysis)
+    subject = context_inputs.subject_of(mysis)
     assembly = _asking(subject, text).assembly
     wanted = assembly.summary_wanted
     limit = wanted.limit if wanted else LIMIT
@@ -191,7 +196,7 @@ def _summarised(mysis: Mysis, before: str, text: str) -> Summarised:
     return Summarised(
         mysis=mysis,
         asked=asked,
-        lines=textdiff.compare(prompt_with(before, limit), asked),
+        lines=context_diff.compare(prompt_with(before, limit), asked),
         messages=len(wanted.request) if wanted else 0,
         first=wanted.first_id if wanted else None,
         last=wanted.last_id if wanted else None,
@@ -199,21 +204,121 @@ def _summarised(mysis: Mysis, before: str, text: str) -> Summarised:
     )
 
 
-def _asking(subject: Subject, text: str) -> Prepared:
+def _asking(subject: Subject, text: str) -> PreparedRequest:
     free = replace(
         subject.compaction, prompt=text, breaker_open=False, cooling_turns=0, failure=""
     )
-    return prepare(
+    return prepare_request(
         replace(subject, strategy=SUMMARISING, options=AT_ONCE, compaction=free)
     )
 
 
-def kept(before: Prepared, after: Prepared) -> int:
+def kept(before: PreparedRequest, after: PreparedRequest) -> int:
     """How much of the call, in per cent, a provider's cache would still know."""
     a, b = before.assembly, after.assembly
-    return changes.beside(a.messages, a.system, b.messages, b.system).percent
+    return context_diff.beside(a.messages, a.system, b.messages, b.system).percent
 
 
-def _system_tokens(column: comparing.Column) -> int:
+def _system_tokens(column: context_diff.Column) -> int:
     segments = column.gauge.segments if column.gauge else ()
     return sum(part.tokens for part in segments if part.category == "system")
+
+
+# SECTION Context policies in the admin: tried on a Mysis before they are saved.
+#
+# Nothing is written: the values come with the form, and the context is assembled by
+# the function that will make the call.
+
+ROWS = 60
+
+
+class TriedForm(PolicyForm):
+    """The values as they would be saved, and on whom to try them."""
+
+    mysis = forms.ModelChoiceField(
+        queryset=Mysis.objects.order_by("name"), required=False, label="Try it on"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEffect:
+    """One Mysis's next call as it is, and under the policy as it would be.
+
+    ``kept`` is how much of it, in per cent, a provider's cache would still know;
+    ``rest`` counts the differing messages beyond those in ``rows``.
+    """
+
+    mysis: Mysis
+    uses: bool
+    comparison: context_diff.Comparison
+    kept: int
+    rows: tuple[context_diff.Row, ...]
+    rest: int
+
+
+@admin.register(ContextPolicy)
+class TriedPolicyAdmin(PolicyAdmin):
+    """Strategy, options and budget under a name."""
+
+    def get_urls(self) -> list[URLPattern]:
+        """The stock addresses, and those of trying a policy before it is saved."""
+        view = self.admin_site.admin_view(self.draft_view)
+        own = [
+            path("preview/", view, name="memory_contextpolicy_preview_new"),
+            path("<int:pk>/preview/", view, name="memory_contextpolicy_preview"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def draft_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
+        """The page; the values come by POST, as to the form that saves them."""
+        policy = get_object_or_404(ContextPolicy, pk=pk) if pk else ContextPolicy()
+        changing = pk is not None and self.has_change_permission(request, policy)
+        if not changing and not (pk is None and self.has_add_permission(request)):
+            raise PermissionDenied
+        if request.method != "POST":
+            return redirect(_policy_back(pk))
+        users = Mysis.objects.filter(policy_id=pk or 0).order_by("name")
+        form = TriedForm(given(request, users), instance=policy)
+        page = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"{policy.name or 'A new policy'}, before it is saved",
+            "back": _policy_back(pk),
+            "form": form,
+            "users": list(users[: NAMED + 1]),
+            "count": users.count(),
+            "named": NAMED,
+        }
+        if form.is_valid() and form.cleaned_data["mysis"]:
+            page |= _policy_tried(form, form.cleaned_data["mysis"])
+        return TemplateResponse(request, "admin/memory/contextpolicy/draft.html", page)
+
+
+def _policy_back(pk: int | None) -> str:
+    if pk:
+        return reverse("admin:memory_contextpolicy_change", args=[pk])
+    return reverse("admin:memory_contextpolicy_add")
+
+
+def _policy_tried(form: TriedForm, mysis: Mysis) -> dict[str, Any]:
+    try:
+        return {"effect": _policy_effect(mysis, form.instance)}
+    except ActionError as error:
+        return {"problem": error.detail}
+
+
+def _policy_effect(mysis: Mysis, policy: ContextPolicy) -> PolicyEffect:
+    uses = policy.pk is not None and mysis.policy_id == policy.pk
+    before = context_inputs.preview(mysis)
+    mysis.policy = policy
+    after = context_inputs.preview(mysis)
+    comparison = context_diff.of(before, after)
+    found = [row for run in comparison.runs if not run.same for row in run.rows]
+    return PolicyEffect(
+        mysis=mysis,
+        uses=uses,
+        comparison=comparison,
+        kept=kept(before, after),
+        rows=tuple(found[-ROWS:]),
+        rest=max(0, len(found) - ROWS),
+    )

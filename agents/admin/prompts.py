@@ -15,13 +15,12 @@ from django.urls import URLPattern, path
 
 from agents import actions
 from agents.actions import ActionError
-from agents.dashboard import textdiff
+from agents.actions.settings import SUMMARY_PROMPT_NAME
+from agents.admin.drafts import draft_view
+from agents.admin.myses import asker, told_deletion
+from agents.dashboard import context_diff
 from agents.models import Prompt, PromptVersion
-from agents.summarizing import SUMMARY_PROMPT_NAME
-from memory.admin.readonly import ReadOnlyAdmin
-
-from .drafts import draft_view
-from .myses import asker, told_deletion
+from memory.admin.read_only import ReadOnlyAdmin
 
 SUMMARY_HELP = (
     "What a summary of a history is to hold. The rules of the answer are added when "
@@ -167,10 +166,10 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
             "prompt": prompt,
             "version": version,
             "current": current,
-            "since_before": textdiff.compare(
+            "since_before": context_diff.compare(
                 before.text if before else "", version.text
             ),
-            "to_current": textdiff.compare(version.text, current.text)
+            "to_current": context_diff.compare(version.text, current.text)
             if current
             else (),
             "may_change": self.has_change_permission(request, prompt),

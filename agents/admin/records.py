@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 from django.http import HttpRequest
 
+from agents import actions
+from agents.actions import ActionError
+from agents.admin.myses import asker
+from agents.budgets import all_standings, warnings_of
 from agents.models import (
     Broadcast,
+    Budget,
+    BudgetSpend,
     Delivery,
     Event,
     GameGate,
@@ -22,8 +29,13 @@ from agents.models import (
     UnknownOutcome,
     Usage,
 )
-from memory.admin.filters import MysisFilter, MysisOfTurnFilter, NewestValuesFilter
-from memory.admin.readonly import ReadOnlyAdmin
+from memory.admin.read_only import (
+    MysisFilter,
+    MysisOfTurnFilter,
+    NewestValuesFilter,
+    ReadOnlyAdmin,
+)
+from memory.models import HistorySummary
 
 #: Events that a search goes through, the newest ones: no index helps it.
 SEARCHED_EVENTS = 20_000
@@ -239,3 +251,119 @@ class PinAdmin(admin.ModelAdmin[Pin]):
     list_display = ("text", "mysis", "author", "created_at")
     list_select_related = ("mysis",)
     search_fields = ("text", "mysis__name")
+
+
+# SECTION Summaries in the admin: read, taken back, and let be tried again.
+
+
+@admin.register(HistorySummary)
+class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
+    """What stands for folded parts of histories, and why some could not be made."""
+
+    list_display = (
+        "mysis",
+        "generation",
+        "first_id",
+        "through_id",
+        "tokens_before",
+        "tokens_after",
+        "status",
+        "attempts",
+        "cost",
+        "error",
+        "created_at",
+    )
+    list_filter = (MysisFilter, "status")
+    list_select_related = ("mysis",)
+    search_fields = ("mysis__name", "text", "error")
+    ordering = ("-id",)
+    actions = ("take_back", "try_again")
+
+    @admin.action(
+        description="Take back: use the summary before again", permissions=["manage"]
+    )
+    def take_back(self, request: HttpRequest, chosen: QuerySet[HistorySummary]) -> None:
+        """Use the summary before, or the history itself, from the next call on."""
+        for row in chosen.order_by("-generation"):
+            try:
+                older = actions.take_back_summary(summary=row, by=asker(request))
+            except ActionError as error:
+                self.message_user(request, f"{row}: {error}", messages.ERROR)
+                continue
+            instead = f"summary {older.generation}" if older else "the history itself"
+            self.message_user(request, f"{row} is taken back; {instead} is used again.")
+
+    @admin.action(description="Clear failures: try again soon", permissions=["manage"])
+    def try_again(self, request: HttpRequest, chosen: QuerySet[HistorySummary]) -> None:
+        """Let failures count no more, so that breaker and cool-down end."""
+        number = actions.clear_failed_summaries(chosen=chosen, by=asker(request))
+        self.message_user(request, f"{number} failures are cleared.")
+
+    def has_manage_permission(self, request: HttpRequest) -> bool:
+        """Who may change a history may also take its summary back."""
+        return request.user.has_perm("memory.change_historysummary")
+
+
+# SECTION Budgets in the admin: through the same actions as over REST.
+
+
+@admin.register(Budget)
+class BudgetAdmin(admin.ModelAdmin[Budget]):
+    """Hard limits of tokens and money; they stop the next call before it is made."""
+
+    list_display = ("name", "scope", "whom", "period", "tokens", "cost", "spent")
+    list_filter = ("scope", "period")
+    list_select_related = ("mysis", "policy")
+    search_fields = ("name", "label", "mysis__name")
+    fields = ("name", "scope", "mysis", "policy", "label", "period", "tokens", "cost")
+    ordering = ("name",)
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """The list, with what was spent read for all its rows at once."""
+        found = super().get_changelist_instance(request)
+        rows = list(found.result_list)
+        for row, standing in zip(rows, all_standings(rows), strict=True):
+            row.told = standing.spent
+        found.result_list = rows
+        return found
+
+    @admin.display(description="of")
+    def whom(self, row: Budget) -> str:
+        """The Mysis, group, policy or provider."""
+        return row.target or ""
+
+    @admin.display(description="spent, calls under way included")
+    def spent(self, row: Budget) -> str:
+        """Tokens and US dollars; a budget of each Mysis has no one sum."""
+        spent = getattr(row, "told", None) or all_standings([row])[0].spent
+        said = f"{spent.tokens:,} tokens, ${spent.cost:,.4f}" if spent else "by Mysis"
+        return (
+            f"{said}. {missed}" if (missed := warnings_of([row]).get(row.pk)) else said
+        )
+
+    def save_model(
+        self, request: HttpRequest, obj: Budget, form: Any, change: bool
+    ) -> None:
+        """Save through the action: whom it held looks again."""
+        actions.save_budget(budget=obj)
+        if missed := warnings_of([obj]).get(obj.pk):
+            messages.warning(request, missed)
+
+    def delete_model(self, request: HttpRequest, obj: Budget) -> None:
+        """Delete through the action."""
+        actions.delete_budget(budget=obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
+        """Delete each through the action."""
+        for budget in queryset:
+            actions.delete_budget(budget=budget)
+
+
+@admin.register(BudgetSpend)
+class SpendAdmin(ReadOnlyAdmin[BudgetSpend]):
+    """The counters: one a budget, and for a budget of each one a Mysis."""
+
+    list_display = ("budget", "subject", "day", "tokens", "cost")
+    list_filter = ("budget",)
+    list_select_related = ("budget",)
+    ordering = ("budget", "subject")

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from . import (
-    accounts,
-    broadcasts,
-    budgets,
-    commands,
-    context,
-    difference,
-    events,
-    fleet,
-    messages,
-    myses,
-    prompts,
-    providers,
-    turns,
-    usage,
-)
+from agents.api import fleet, llm, myses, previews, spending, turns
 
 routers = [
-    myses.router,
-    turns.router,
-    context.router,
-    difference.router,
-    commands.router,
-    fleet.router,
-    broadcasts.router,
-    providers.router,
-    prompts.router,
-    events.router,
-    accounts.router,
-    usage.router,
-    budgets.router,
-    messages.router,
+    myses.myses_router,
+    turns.turns_router,
+    previews.context_router,
+    previews.difference_router,
+    myses.commands_router,
+    fleet.fleet_router,
+    fleet.broadcasts_router,
+    llm.providers_router,
+    llm.prompts_router,
+    turns.events_router,
+    llm.accounts_router,
+    spending.usage_router,
+    spending.budgets_router,
+    myses.messages_router,
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -11,22 +11,32 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from agents import actions, usage
+from agents import actions, deliveries, usage
+from agents.actions.settings import SUMMARY_PROMPT_NAME
+from agents.api import turns
+from agents.api.spending import BudgetOut, UsageOut, document, told
+from agents.api.turns import M
 from agents.budgets import standings
+from agents.manual_command import run_command
 from agents.models import Mysis, Prompt
-from agents.summarizing import SUMMARY_PROMPT_NAME
-from memory.api.fields import FROM_JSON, Body, MysisReference, Name, Text, example
-from memory.api.memories import MemoryOut
-from memory.api.pages import Page, Rows, Window, page_of
+from memory.api.log import MemoryOut
+from memory.api.parameters import (
+    FROM_JSON,
+    Body,
+    ErrorOut,
+    MysisReference,
+    Name,
+    Page,
+    Rows,
+    Text,
+    Window,
+    example,
+    page_of,
+)
+from memory.lookup import invalid
 from memory.models import ContextPolicy, Memory
-from memory.problems import invalid
 
-from . import lookup
-from .budgets import BudgetOut, document
-from .lookup import M
-from .usage import UsageOut, told
-
-router = Router(tags=["myses"])
+myses_router = Router(tags=["myses"])
 
 #: What a new Mysis is given by a second action, in the same transaction.
 AFTERWARDS = ("messaging", "group")
@@ -168,16 +178,16 @@ def rows() -> Any:
     return Mysis.objects.select_related("policy", "prompt", "account")
 
 
-@router.get("/myses", response=Page[MysisOut])
+@myses_router.get("/myses", response=Page[MysisOut])
 def list_myses(request: HttpRequest, window: Query[Window]) -> Rows:
     """All Myses."""
     return page_of(rows(), window)
 
 
-@router.post("/myses", response={201: MysisOut})
+@myses_router.post("/myses", response={201: MysisOut})
 def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
     """Make an idle Mysis; 422 for a name that is taken or an unknown provider."""
-    values, by = changes_of(body), lookup.by(request)
+    values, by = changes_of(body), turns.by(request)
     later = {name: values.pop(name) for name in AFTERWARDS if values.get(name)}
     values = {name: given for name, given in values.items() if name not in AFTERWARDS}
     with transaction.atomic():
@@ -187,47 +197,47 @@ def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
     return Status(201, made)
 
 
-@router.get("/myses/{reference}", response=MysisDetail)
+@myses_router.get("/myses/{reference}", response=MysisDetail)
 def read_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """One Mysis, by number or name."""
-    return lookup.mysis_of(reference)
+    return turns.mysis_of(reference)
 
 
-@router.patch("/myses/{reference}", response=MysisOut)
+@myses_router.patch("/myses/{reference}", response=MysisOut)
 def update_mysis(
     request: HttpRequest, reference: MysisReference, body: MysisChange
 ) -> Mysis:
     """Change what is given; it counts from the next call on."""
-    mysis = lookup.mysis_of(reference)
-    return actions.update_mysis(mysis=mysis, by=lookup.by(request), **changes_of(body))
+    mysis = turns.mysis_of(reference)
+    return actions.update_mysis(mysis=mysis, by=turns.by(request), **changes_of(body))
 
 
-@router.delete("/myses/{reference}", response={204: None})
+@myses_router.delete("/myses/{reference}", response={204: None})
 def delete_mysis(request: HttpRequest, reference: MysisReference) -> Status[None]:
     """Delete a Mysis with its history; its game account becomes free."""
-    actions.delete_mysis(mysis=lookup.mysis_of(reference), by=lookup.by(request))
+    actions.delete_mysis(mysis=turns.mysis_of(reference), by=turns.by(request))
     return Status(204, None)
 
 
-@router.post("/myses/{reference}/start", response=MysisOut)
+@myses_router.post("/myses/{reference}/start", response=MysisOut)
 def start_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """Start one that is idle, stopped or errored; 409 while it runs."""
-    return actions.start_mysis(mysis=lookup.mysis_of(reference), by=lookup.by(request))
+    return actions.start_mysis(mysis=turns.mysis_of(reference), by=turns.by(request))
 
 
-@router.post("/myses/{reference}/stop", response=MysisOut)
+@myses_router.post("/myses/{reference}/stop", response=MysisOut)
 def stop_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """Stop; aborts the call in flight. Twice is as good as once."""
-    return actions.stop_mysis(mysis=lookup.mysis_of(reference), by=lookup.by(request))
+    return actions.stop_mysis(mysis=turns.mysis_of(reference), by=turns.by(request))
 
 
-@router.post("/myses/{reference}/message", response=MemoryOut)
+@myses_router.post("/myses/{reference}/message", response=MemoryOut)
 def send_message(
     request: HttpRequest, reference: MysisReference, body: MessageIn
 ) -> Memory:
     """Tell it something; wakes an idle one, 409 for a stopped or errored one."""
     return actions.send_message(
-        mysis=lookup.mysis_of(reference), text=body.text, by=lookup.by(request)
+        mysis=turns.mysis_of(reference), text=body.text, by=turns.by(request)
     )
 
 
@@ -249,7 +259,89 @@ def changes_of(body: MysisChange) -> dict[str, Any]:
 def _named(rows: QuerySet[M], name: str | None, field: str) -> M | None:
     if name is None:
         return None
-    found = lookup.find(rows, name)
+    found = turns.find(rows, name)
     if found is None:
         raise invalid(field, f"there is no {field} {name[:100]!r}; make it first.")
     return found
+
+
+# SECTION POST /myses/{id}/command: one game tool, run by hand.
+
+commands_router = Router(tags=["myses"])
+
+
+class CommandIn(Body):
+    """A tool of the game and its arguments; session and password are filled in."""
+
+    model_config = example(tool="get_status", arguments={})
+
+    tool: Name
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+@commands_router.post(
+    "/myses/{reference}/command", response={200: MemoryOut, 503: ErrorOut}
+)
+def command(request: HttpRequest, reference: MysisReference, body: CommandIn) -> Memory:
+    """Run it as the Mysis's account; the result as it stands in the log.
+
+    An error of the game is a result with `is_error`. 409 while another command runs,
+    or for login, logout and register in the middle of a turn; 503 where the game
+    cannot be reached.
+    """
+    return run_command(
+        mysis=turns.mysis_of(reference),
+        tool=body.tool,
+        arguments=body.arguments,
+        by=turns.by(request),
+    )
+
+
+# SECTION GET /myses/{id}/messages: what it was told, and how far that has come.
+
+messages_router = Router(tags=["myses"])
+
+
+class DeliveryOut(Schema):
+    """Where a message stands.
+
+    queued: no call has had it yet. shown: it was in call ``call`` of turn ``number``
+    (``turn`` is its id), and in those after. left_out: the budget of the context had
+    no room for it. done: a turn that had it ended by itself. Null for what is not so
+    yet, and for messages from before deliveries were kept.
+    """
+
+    state: Literal["queued", "shown", "left_out", "done"] = Field(examples=["done"])
+    turn: int | None = Field(examples=[17])
+    number: int | None = Field(examples=[4])
+    call: int | None = Field(examples=[1])
+    shown_at: datetime | None
+    done_at: datetime | None
+
+
+class ToldOut(Schema):
+    """A message of a human, of another Mysis, or of a broadcast."""
+
+    id: int
+    origin: str = Field(examples=["human"])
+    sender: str = Field(examples=["operator:grace"])
+    content: str = Field(examples=["Sell what you have."])
+    created_at: datetime
+    delivery: DeliveryOut
+
+
+@messages_router.get("/myses/{reference}/messages", response=Page[ToldOut])
+def list_messages(
+    request: HttpRequest, reference: MysisReference, window: Query[Window]
+) -> dict[str, Any]:
+    """Messages and broadcasts to a Mysis, oldest first, with their delivery."""
+    mysis = turns.mysis_of(reference)
+    page = page_of(deliveries.messages(mysis), window)
+    reached = deliveries.reached(mysis, [row.pk for row in page["items"]])
+    items = [_told(row, reached[row.pk]) for row in page["items"]]
+    return {"items": items, "next": page["next"]}
+
+
+def _told(row: Memory, reached: deliveries.Reached) -> dict[str, Any]:
+    plain = ("id", "origin", "sender", "content", "created_at")
+    return {name: getattr(row, name) for name in plain} | {"delivery": reached}

@@ -1,23 +1,123 @@
-"""/myses/{id}/turns and /turns/{id}: what each turn did and cost."""
+"""GET /events: the event log, the same items as on the WebSocket."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, TypeVar, cast
 
+from django.db import models
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from agents.models import ModelCall, Turn
-from memory.api.fields import MysisReference
-from memory.api.pages import Page, Rows, Window, page_of
-from memory.owners import number_of
-from memory.problems import missing
+from agents import events
+from agents.events import Kind
+from agents.models import ModelCall, Mysis, Turn
+from memory.api.parameters import After, MysisReference, Page, Rows, Window, page_of
+from memory.lookup import invalid, missing, number_of, owner_of, unknown
 
-from . import lookup
+events_router = Router(tags=["events"])
 
-router = Router(tags=["turns"])
+
+class EventOut(Schema):
+    """One event; ``mysis`` is a number, or null."""
+
+    id: int = Field(examples=[812])
+    kind: str = Field(examples=["turn.finished"])
+    at: str = Field(examples=["2026-02-05T00:00:09.120Z"])
+    mysis: int | None
+    data: dict[str, Any] = Field(examples=[{"turn": 17, "outcome": "done"}])
+
+
+class EventFilter(Window):
+    """What of the log is wanted."""
+
+    after: Annotated[After | None, Field(description="An event id.")] = None
+    kind: Annotated[
+        str | None,
+        Field(
+            description="Kinds, with commas between.", examples=["turn.finished,error"]
+        ),
+    ] = None
+    mysis: Annotated[
+        str | None,
+        Field(
+            description="Number or name; of a deleted one the number.",
+            examples=["Ada"],
+        ),
+    ] = None
+
+
+@events_router.get("/events", response=Page[EventOut])
+def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
+    """Events in the order of the stream; the cursor is the last event's id."""
+    found = events.read_after(
+        wanted.cursor or wanted.after or 0,
+        mysis_id=None if wanted.mysis is None else _mysis(wanted.mysis),
+        kinds=kinds_of(wanted.kind),
+        limit=wanted.limit + 1,
+    )
+    shown = found[: wanted.limit]
+    more = len(found) > wanted.limit
+    return Rows(items=list(shown), next=str(shown[-1]["id"]) if more else None)
+
+
+def _mysis(reference: str) -> int:
+    number = events.told_of(reference)
+    if number is None:
+        raise unknown(reference)
+    return number
+
+
+def kinds_of(text: str | None) -> frozenset[str]:
+    """The kinds of a comma-separated list; raises a 422 Problem for others."""
+    kinds = frozenset(filter(None, (part.strip() for part in (text or "").split(","))))
+    unknown = sorted(kinds - {str(kind) for kind in Kind})
+    if unknown:
+        raise invalid(
+            "kind",
+            f"there is no kind {unknown[0][:50]!r}; there are {', '.join(Kind)}.",
+        )
+    return kinds
+
+
+# SECTION Rows by what a path names: a number, or a unique name.
+
+M = TypeVar("M", bound=models.Model)
+
+
+def mysis_of(reference: str) -> Mysis:
+    """The Mysis of a number or name; raises a 404 Problem."""
+    return cast("Mysis", owner_of(reference))
+
+
+def find(rows: models.QuerySet[M], reference: str) -> M | None:
+    """The row of a name, or else of a number; None where there is neither."""
+    if "\x00" in reference:
+        return None
+    named = rows.filter(name=reference).first()
+    number = number_of(reference)
+    if named is not None or number is None:
+        return named
+    return rows.filter(pk=number).first()
+
+
+def get(rows: models.QuerySet[M], reference: str, what: str) -> M:
+    """As ``find``; raises a 404 Problem."""
+    found = find(rows, reference)
+    if found is None:
+        raise missing(f"There is no {what} {reference[:100]!r}.")
+    return found
+
+
+def by(request: HttpRequest) -> str:
+    """How the log names who asks."""
+    return str(request.auth)  # type: ignore[attr-defined]
+
+
+# SECTION /myses/{id}/turns and /turns/{id}: what each turn did and cost.
+
+turns_router = Router(tags=["turns"])
 
 TurnId = Annotated[str, Field(description="Its id.", examples=["17"])]
 
@@ -100,16 +200,16 @@ class TurnDetail(TurnOut):
         return list(row.calls.order_by("pk"))
 
 
-@router.get("/myses/{reference}/turns", response=Page[TurnOut])
+@turns_router.get("/myses/{reference}/turns", response=Page[TurnOut])
 def list_turns(
     request: HttpRequest, reference: MysisReference, window: Query[Window]
 ) -> Rows:
     """The turns of a Mysis, oldest first."""
-    mysis = lookup.mysis_of(reference)
+    mysis = mysis_of(reference)
     return page_of(Turn.objects.filter(mysis_id=mysis.pk), window)
 
 
-@router.get("/turns/{turn_id}", response=TurnDetail)
+@turns_router.get("/turns/{turn_id}", response=TurnDetail)
 def read_turn(request: HttpRequest, turn_id: TurnId) -> Turn:
     """One turn by its id, with its model calls."""
     number = number_of(turn_id)

@@ -21,13 +21,12 @@ from django.db.models import (
 )
 from django.utils.http import urlencode
 
+from agents.dashboard import charts, conversation, game_state
+from agents.dashboard.accounts import AccountStatus, standings_of
+from agents.dashboard.addresses import page_key
+from agents.dashboard.charts import Hour, last_hour
 from agents.models import Mysis
 from memory.models import GameSnapshot, Memory, Role, SentContext
-
-from . import charts, game, lines
-from .activity import Hour, last_hour
-from .addresses import page_key
-from .standing import Standing, standings_of
 
 LAST_LINE = 240
 # Rows of the first paint. More come on demand: a screen holds twenty.
@@ -64,7 +63,7 @@ class FleetRow:
     hold: str
     stuck: str
     account: str
-    standing: Standing
+    standing: AccountStatus
     tick: int | None
     said: Said | None
     gauge: charts.Gauge | None
@@ -172,9 +171,9 @@ def load(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     """The rows of these Myses in the order given; deleted ones are left out."""
     myses = Mysis.objects.select_related("account").in_bulk(list(ids))
     usernames = [m.account.username for m in myses.values() if m.account]
-    present = game.moments(usernames, now)
+    present = game_state.moments(usernames, now)
     parts = Parts(
-        standings=standings_of(game.held(usernames), present),
+        standings=standings_of(game_state.held(usernames), present),
         said=_said(ids, {m.pk: m.name for m in myses.values()}),
         gauges=gauges(ids),
         hours=last_hour(list(ids), now),
@@ -227,7 +226,7 @@ def rows_of(view: View, now: datetime) -> Rows:
 class Parts:
     """What the rows are put together from, by Mysis or by account."""
 
-    standings: Mapping[str, Standing]
+    standings: Mapping[str, AccountStatus]
     said: dict[int, Said]
     gauges: dict[int, charts.Gauge | None]
     hours: dict[int, Hour]
@@ -235,7 +234,7 @@ class Parts:
 
 def _row(mysis: Mysis, parts: Parts) -> FleetRow:
     account = mysis.account.username if mysis.account else ""
-    standing = parts.standings.get(account, Standing())
+    standing = parts.standings.get(account, AccountStatus())
     return FleetRow(
         id=mysis.pk,
         name=mysis.name,
@@ -267,15 +266,15 @@ def _said(ids: Sequence[int], names: dict[int, str]) -> dict[int, Said]:
     wanted = Mysis.objects.filter(pk__in=ids).annotate(newest=Subquery(newest))
     found = Memory.objects.filter(id__in=wanted.values("newest"))
     return {
-        row["mysis_id"]: _spoken(lines.line(row, names.get(row["mysis_id"], "")))
-        for row in lines.rows(found, LAST_LINE)
+        row["mysis_id"]: _spoken(conversation.line(row, names.get(row["mysis_id"], "")))
+        for row in conversation.rows(found, LAST_LINE)
     }
 
 
-def _spoken(line: lines.Line) -> Said:
+def _spoken(line: conversation.Line) -> Said:
     if line.calls and not line.body.strip():
         doing = ", ".join(f"{call.name}({call.args})" for call in line.calls)
-        return Said(line.who, lines.clip(doing, LAST_LINE), True, line.at)
+        return Said(line.who, conversation.clip(doing, LAST_LINE), True, line.at)
     return Said(line.who, line.body, False, line.at)
 
 

@@ -16,9 +16,9 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Q
 
+from agents.encryption import SecretUnreadableError
 from agents.models import Account, Mysis
-from agents.vault import SecretUnreadableError
-from memory import state
+from memory.snapshots import writes
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ _PASSWORD = re.compile(r"\bpassword\b(?: is)?\W{1,4}([0-9a-zA-Z]{16,})", re.IGNO
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class ActiveAccount:
     """An account as the tool chain holds it. ``session`` is "" when not logged in."""
 
     pk: int
@@ -71,7 +71,7 @@ class AccountRefusedError(Exception):
 # -- who owns what ---------------------------------------------------------
 
 
-def active(mysis_id: int) -> Card | None:
+def active(mysis_id: int) -> ActiveAccount | None:
     """The account that a Mysis plays as."""
     account = next(iter(Account.objects.raw(ACTIVE, [mysis_id])), None)
     return _card(account) if account else None
@@ -85,7 +85,7 @@ def owned(mysis_id: int) -> list[str]:
 
 def claim_free(
     mysis_id: int, *, username: str = "", empire: str = "", passed: Collection[int] = ()
-) -> Card | None:
+) -> ActiveAccount | None:
     """Give a Mysis a free account, by one statement; None when there is none.
 
     An account of the wanted name goes first, then one of the wanted empire.
@@ -102,10 +102,10 @@ def claim_free(
             },
         )
         row = cursor.fetchone()
-    return Card(*row) if row else None
+    return ActiveAccount(*row) if row else None
 
 
-def take(mysis_id: int, username: str) -> tuple[Card, bool]:
+def take(mysis_id: int, username: str) -> tuple[ActiveAccount, bool]:
     """An account by its name, for its owner or, if it is free, for a new one.
 
     Returns the account and whether it was claimed just now. Raises
@@ -159,12 +159,12 @@ def _advice(mysis_id: int) -> str:
     return "Call register to get an account."
 
 
-def _card(account: Account) -> Card:
+def _card(account: Account) -> ActiveAccount:
     try:
         session = account.game_session
     except SecretUnreadableError:
         session = ""  # a login makes a new one
-    return Card(account.pk, account.username, session)
+    return ActiveAccount(account.pk, account.username, session)
 
 
 # -- secrets ---------------------------------------------------------------
@@ -242,21 +242,21 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
 
 
 @transaction.atomic
-def play_as(mysis_id: int, card: Card, session: str) -> Card:
+def play_as(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
     """Make an account the active one after its login; its old rows show again.
 
     The account played before keeps its snapshots, unseen until its next login.
     """
     # The row of the Mysis before the lock of the account, as whoever ends a turn.
     played = _activate(mysis_id, card, session)
-    state.revive(card.username)
+    writes.revive(card.username)
     return played
 
 
 @transaction.atomic
 def add_registered(
     mysis_id: int, *, username: str, empire: str, found: Credentials
-) -> Card:
+) -> ActiveAccount:
     """Store a new account of a Mysis, its password sealed, and play as it.
 
     Raises AccountRefusedError where the name is another Mysis's: what is stored of
@@ -274,22 +274,22 @@ def add_registered(
     account.save()
     if not found.password:
         logger.error("The game gave no password for %s: keep it logged in.", name)
-    played = _activate(mysis_id, Card(account.pk, name), found.session)
+    played = _activate(mysis_id, ActiveAccount(account.pk, name), found.session)
     # The account's entry begins, empty: rows of that name are another life's.
-    state.begin(name)
+    writes.begin(name)
     return played
 
 
-def _activate(mysis_id: int, card: Card, session: str) -> Card:
+def _activate(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
     keep_session(card.pk, session)
     Mysis.objects.filter(account=card.pk).exclude(pk=mysis_id).update(account=None)
     Mysis.objects.filter(pk=mysis_id).update(account=card.pk)
-    return Card(card.pk, card.username, session)
+    return ActiveAccount(card.pk, card.username, session)
 
 
 @transaction.atomic
-def leave(mysis_id: int, card: Card) -> None:
+def leave(mysis_id: int, card: ActiveAccount) -> None:
     """After a logout: nobody is played, and the account's list is empty at once."""
     keep_session(card.pk, "")
     Mysis.objects.filter(pk=mysis_id, account=card.pk).update(account=None)
-    state.logout(card.username)
+    writes.logout(card.username)

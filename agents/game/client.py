@@ -1,7 +1,7 @@
-"""One MCP session with the game server, over streamable HTTP.
+"""How a call of the game server can fail, told apart by what may have happened.
 
-`connect` must be left by the task that entered it (the SDK's task groups demand
-it); `sessions` sees to that. Nothing here knows of accounts.
+Refusals by the game itself (a full hold, a wrong name) are no errors here: they
+are answers.
 """
 
 from __future__ import annotations
@@ -21,20 +21,61 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from agents.game import wire
-from agents.game.errors import (
-    GameCallError,
-    GameUnreachableError,
-    ProtocolRefusalError,
-    RateLimitedError,
-    ReplyLostError,
-    SessionLostError,
-)
+from agents.game import http as game_http
+
+
+class GameCallError(Exception):
+    """A call that brought no answer. ``detail`` is one sentence for people."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class GameUnreachableError(GameCallError):
+    """The server cannot be reached; nothing was executed.
+
+    ``retry_after`` is in seconds, None where the server asked for nothing.
+    """
+
+    def __init__(self, detail: str, retry_after: float | None = None) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class SessionLostError(GameCallError):
+    """The server no longer knows the MCP session; nothing was executed."""
+
+
+class RateLimitedError(GameCallError):
+    """The server asks to wait; nothing was executed. ``retry_after`` in seconds."""
+
+    def __init__(self, detail: str, retry_after: float | None = None) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class ReplyLostError(GameCallError):
+    """The call went out and no readable reply came: its outcome is unknown."""
+
+
+class ProtocolRefusalError(GameCallError):
+    """The server answered with a JSON-RPC error instead of a tool result."""
+
+    def __init__(self, code: int, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+# SECTION One MCP session with the game server, over streamable HTTP.
+#
+# `connect` must be left by the task that entered it (the SDK's task groups demand
+# it); `sessions` sees to that. Nothing here knows of accounts.
 
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 CONNECT_SECONDS = 30.0
-CALL_SECONDS = wire.READ_SECONDS + 30.0
+CALL_SECONDS = game_http.READ_SECONDS + 30.0
 MAX_PAGES = 50
 REMEDY = "check that it runs and that SPACEMOLT_MCP_URL names it."
 
@@ -132,9 +173,9 @@ async def connect(url: str) -> AsyncIterator[Connection]:
     _check(url)
     failure: GameCallError | None = None
     async with (
-        wire.WireClient() as http,
+        game_http.McpHttpClient() as http,
         streamable_http_client(
-            url, http_client=http, max_sse_event_size=wire.MAX_BYTES
+            url, http_client=http, max_sse_event_size=game_http.MAX_BYTES
         ) as (read, write),
         ClientSession(read, write) as session,
     ):
@@ -174,7 +215,7 @@ async def _opened(connection: Connection, url: str) -> GameCallError | None:
 
 def failure_of(error: MCPError) -> GameCallError:
     """What a JSON-RPC error means for the call that it answered."""
-    if error.code == wire.FAILURE and isinstance(error.data, dict):
+    if error.code == game_http.FAILURE and isinstance(error.data, dict):
         return _wire_failure(error)
     if error.code in _SESSION_GONE:
         return SessionLostError(f"The game server lost the session: {error.message}")
@@ -186,11 +227,11 @@ def failure_of(error: MCPError) -> GameCallError:
 def _wire_failure(error: MCPError) -> GameCallError:
     detail = f"The game server {error.message}."
     match error.data.get("failure"):
-        case wire.SESSION_LOST:
+        case game_http.SESSION_LOST:
             return SessionLostError(detail)
-        case wire.RATE_LIMITED:
+        case game_http.RATE_LIMITED:
             return RateLimitedError(detail, error.data.get("retry_after"))
-        case wire.REPLY_LOST:
+        case game_http.REPLY_LOST:
             return ReplyLostError(detail)
     return GameUnreachableError(f"The game server {error.message}: {REMEDY}")
 

@@ -20,15 +20,18 @@ from weakref import WeakKeyDictionary
 import anyio
 from django.conf import settings
 
-from agents.game.client import Answer, Connection, GameTool, connect
-from agents.game.errors import (
+from agents.game.client import (
+    Answer,
+    Connection,
     GameCallError,
+    GameTool,
     GameUnreachableError,
     RateLimitedError,
     ReplyLostError,
     SessionLostError,
+    connect,
 )
-from agents.game.gate import LONGEST_WAIT, Gate, shut_out
+from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, shut_out
 
 IDLE_SECONDS = 900.0
 """Longer than a turn is waited for: opening anew is what the game has least of."""
@@ -58,7 +61,7 @@ class _Job:
 class GameSession:
     """A live MCP session. Made by `SessionPool`; use `call` and `tools`."""
 
-    def __init__(self, url: str, gate: Gate) -> None:
+    def __init__(self, url: str, gate: RateLimiter) -> None:
         self._url = url
         self._gate = gate
         self._again_at = 0.0
@@ -220,7 +223,7 @@ class SessionPool:
     def __init__(self) -> None:
         self._sessions: dict[tuple[str, int], GameSession] = {}
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[str, RateLimiter] = {}
 
     async def session(self, mysis_id: int) -> GameSession:
         """The live session of a Mysis, opened where there is none.
@@ -266,8 +269,8 @@ class SessionPool:
         session.task.add_done_callback(lambda _: self._forget())
         return session
 
-    def _gate(self, url: str) -> Gate:
-        return self._gates.setdefault(url, Gate(url))
+    def _gate(self, url: str) -> RateLimiter:
+        return self._gates.setdefault(url, RateLimiter(url))
 
     def lock(self, mysis_id: int) -> asyncio.Lock:
         """Held while the account of a Mysis is logged in, out or changed."""

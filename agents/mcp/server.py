@@ -15,13 +15,11 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Scope, Send
 
-from agents.tools.crossing import cross
-from agents.tools.offer import SENDING
+from agents.db import run_in_db
+from agents.mcp.tools import Guest, RefusedError, call, offered
+from agents.tools.own_tools import SENDING
 from agents.tools.request import Tool
-from memory.problems import busy_problem
-
-from .guest import Guest
-from .tools import RefusedError, call, offered
+from memory.lookup import busy_problem
 
 MOST_BODY_BYTES = 1024 * 1024
 INSTRUCTIONS = (
@@ -62,7 +60,7 @@ def make_server(guest: Guest) -> Server[Any]:
         ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         try:
-            found = await cross(call, params.name, params.arguments or {}, guest)
+            found = await run_in_db(call, params.name, params.arguments or {}, guest)
         except RefusedError as error:
             return _result((f"Error: {error}",), is_error=True)
         except Exception as error:

@@ -1,30 +1,50 @@
-"""What programs may call over MCP, and what it answers; all of it sync."""
+"""Who asks over MCP, as the gate in front has found out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agents.actions import ActionError
-from agents.catalogue import known_tools
-from agents.context import preview
+from agents.context_inputs import known_tools, preview
 from agents.tools.guard import ArgumentsError, check_arguments
-from agents.tools.local import ANSWERS
-from agents.tools.offer import FOR_PROGRAMS, SENDING, tool
-from agents.tools.reach import Answer, LocalRefusedError, Reach, secret_tools, told
+from agents.tools.own_tool_answers import (
+    Answer,
+    LocalRefusedError,
+    Scope,
+    json_answer,
+    secret_tools,
+)
+from agents.tools.own_tools import ANSWERS, FOR_PROGRAMS, SENDING, tool
 from agents.tools.request import Tool
 from memory.context.documents import result_document
-from memory.gamestate.parse import clean_text, storable
+from memory.gamestate.values import clean_text, storable
 
-from .guest import Guest
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A caller. ``by`` is how the log names them, ``role`` what they are.
+
+    ``may_send``: whether they may write to Myses. ``throttle`` counts one write and
+    gives the seconds to wait before it may be done, 0 for none.
+    """
+
+    by: str
+    role: str
+    may_send: bool
+    throttle: Callable[[], float]
+
+
+# SECTION What programs may call over MCP, and what it answers; all of it sync.
 
 
 class RefusedError(Exception):
     """A call that cannot be done; the text says why."""
 
 
-def _preview(arguments: Mapping[str, Any], reach: Reach) -> Answer:
+def _preview(arguments: Mapping[str, Any], reach: Scope) -> Answer:
     """What the next call of a Mysis would be sent, message by message."""
     mysis = reach.target(arguments.get("mysis_id"))
     try:
@@ -32,7 +52,7 @@ def _preview(arguments: Mapping[str, Any], reach: Reach) -> Answer:
     except ActionError as error:
         raise LocalRefusedError(error.detail) from error
     document = result_document(prepared.assembly)
-    return told(document | {"hash": prepared.digest, "sent": False})
+    return json_answer(document | {"hash": prepared.digest, "sent": False})
 
 
 _PREVIEW = tool(
@@ -53,7 +73,7 @@ _PREVIEW = tool(
 )
 
 TOOLS: Mapping[str, Tool] = {**FOR_PROGRAMS, _PREVIEW.spec.name: _PREVIEW}
-_ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Reach], Answer]] = {
+_ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
     **ANSWERS,
     _PREVIEW.spec.name: _preview,
 }
@@ -101,6 +121,6 @@ def _cleaned(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
     }
 
 
-def _reach(guest: Guest) -> Reach:
+def _reach(guest: Guest) -> Scope:
     policies = ((row["name"], row["policy"]) for row in known_tools())
-    return Reach(guest.by, secret=secret_tools(policies))
+    return Scope(guest.by, secret=secret_tools(policies))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from agents.windows import AskedWindow
-
-from .budgets import Budget, BudgetSpend
-from .costs import Usage
-from .deliveries import Delivery
-from .fleet import Account, Broadcast, Mysis, Pin
-from .minds import Prompt, PromptVersion, Provider
-from .runs import Event, GameGate, ModelCall, ToolCatalogue, Turn
-from .unknowns import UnknownOutcome
+from agents.models.budgets import Budget, BudgetSpend
+from agents.models.fleet import Account, Broadcast, Mysis, Pin
+from agents.models.llm import AskedWindow, Prompt, PromptVersion, Provider
+from agents.models.runs import (
+    Delivery,
+    Event,
+    GameGate,
+    ModelCall,
+    ToolCatalogue,
+    Turn,
+    UnknownOutcome,
+    Usage,
+)
 
 __all__ = [
     "Account",

@@ -6,20 +6,16 @@ from decimal import Decimal
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
-from django.core.validators import (
-    MaxValueValidator,
-    MinValueValidator,
-)
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from agents import vault
+from agents import encryption
+from agents.models.llm import Prompt
 from agents.validators import NAME, check_model_settings, check_visible
-from memory.vectors import plain_vector
-
-from .minds import Prompt
+from memory.models.vectors import plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
 
@@ -56,20 +52,20 @@ class Account(models.Model):
     @property
     def password(self) -> str:
         """The password in clear; raises SecretUnreadableError."""
-        return vault.unseal(self.sealed_password)
+        return encryption.unseal(self.sealed_password)
 
     @password.setter
     def password(self, password: str) -> None:
-        self.sealed_password = vault.seal(password)
+        self.sealed_password = encryption.seal(password)
 
     @property
     def game_session(self) -> str:
         """The game's own session id; raises SecretUnreadableError."""
-        return vault.unseal(self.sealed_session)
+        return encryption.unseal(self.sealed_session)
 
     @game_session.setter
     def game_session(self, session: str) -> None:
-        self.sealed_session = vault.seal(session)
+        self.sealed_session = encryption.seal(session)
 
 
 class Mysis(models.Model):

@@ -7,7 +7,7 @@ from decimal import Decimal
 from django.db import models
 from django.db.models import Func, Q
 
-from .fleet import Mysis
+from agents.models.fleet import Mysis
 
 
 class ToolCatalogue(models.Model):
@@ -25,7 +25,7 @@ class ToolCatalogue(models.Model):
 
 
 class GameGate(models.Model):
-    """How soon the next session may be opened at a game; see ``agents.game.gate``."""
+    """How soon the next session may be opened at a game; see ``agents.game.connect_limit``."""
 
     host = models.CharField(max_length=253, primary_key=True)
     full_at = models.DateTimeField()
@@ -156,3 +156,114 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} #{self.pk}"
+
+
+# SECTION Which call a message was shown in, and which turn answered it.
+
+
+class Delivery(models.Model):
+    """A message of a human or of a broadcast that a call has taken in.
+
+    Without such a row a message is queued. ``shown`` is false for one that the budget
+    of the context left out. It is done when a turn that had it ends by itself. The
+    numbers of turn and call stay when the turn itself is pruned.
+    """
+
+    memory = models.OneToOneField(
+        "memory.Memory",
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="delivery",
+    )
+    mysis = models.ForeignKey(
+        Mysis, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    turn = models.ForeignKey(
+        Turn, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    turn_number = models.PositiveIntegerField()
+    call_number = models.PositiveIntegerField()
+    shown = models.BooleanField(default=True)
+    shown_at = models.DateTimeField(auto_now_add=True)
+    done_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        indexes = [
+            models.Index(fields=["mysis", "memory"], name="delivery_of_mysis"),
+            models.Index(
+                fields=["mysis"],
+                name="delivery_open",
+                condition=Q(done_at__isnull=True),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"message {self.memory_id} in call {self.call_number}"
+
+
+# SECTION Actions of which nobody knows whether they happened.
+
+
+class UnknownOutcome(models.Model):
+    """An action whose reply was lost, until a read has told what became of it.
+
+    The same call is not sent again before that. From ``tick`` on a read tells; where
+    none is known, some time after it was made. ``memory`` is the row of its result, null where the chain itself says so.
+    """
+
+    mysis = models.ForeignKey(Mysis, on_delete=models.CASCADE, related_name="+")
+    username = models.CharField(max_length=100)
+    tool = models.CharField(max_length=200)
+    args = models.JSONField(default=dict)
+    tick = models.BigIntegerField(null=True, blank=True)
+    memory = models.BigIntegerField(null=True, blank=True)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.tool} of {self.username}"
+
+
+# SECTION What the fleet cost, day by day.
+
+
+class Usage(models.Model):
+    """What one Mysis used of one model under one policy on one day (UTC).
+
+    Written in the transaction that records the call, so that it is the sum of the
+    calls at any moment; kept when turns, or the Mysis itself, are gone. ``calls``
+    drive turns, ``summaries`` stand beside them, ``errors`` are those of both that
+    brought no answer. Tokens as the provider counted them, ``cached`` a part of
+    ``input``; cost in US dollars.
+    """
+
+    day = models.DateField()
+    mysis = models.ForeignKey(
+        Mysis,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    policy = models.CharField(max_length=100, blank=True)
+    model = models.CharField(max_length=300)
+    calls = models.PositiveIntegerField(default=0)
+    summaries = models.PositiveIntegerField(default=0)
+    errors = models.PositiveIntegerField(default=0)
+    input_tokens = models.BigIntegerField(default=0)
+    output_tokens = models.BigIntegerField(default=0)
+    cached_tokens = models.BigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=14, decimal_places=6, default=Decimal(0))
+    latency_ms = models.BigIntegerField(default=0)
+
+    class Meta:
+        verbose_name_plural = "usage"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["mysis", "day", "policy", "model"], name="usage_once"
+            )
+        ]
+        indexes = [models.Index(fields=["day"], name="usage_day")]
+
+    def __str__(self) -> str:
+        return f"usage of {self.mysis_id} on {self.day}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -14,20 +16,21 @@ from django.utils import timezone
 from agents import budgets, events, usage
 from agents.actions import memory_line
 from agents.budgets import NOTHING, Amount
+from agents.db import run_in_db
 from agents.events import Kind
-from agents.llm.types import Completion, ModelError
+from agents.llm.complete import complete
+from agents.llm.model_types import ChatMessage, Completion, Endpoint, ModelError, Tool
 from agents.models import Mysis
-from agents.tools.redact import clean_value
-from agents.tools.types import ToolResult
+from agents.runtime.model_calls import Opened, ReadyCall
+from agents.runtime.turn_rows import INTERRUPTED, TurnHandle, TurnSuperseded, current
+from agents.tools.request import ToolResult
 from agents.usage import Spent
 from memory import calibration
 from memory.context.tokens import estimate
-from memory.gamestate.parse import clean_text, parse_text
+from memory.gamestate.values import clean_text, parse_text
 from memory.models import Memory, Origin, Role
-from memory.state import tick_of
-
-from .calls import Opened, Prepared
-from .records import INTERRUPTED, Begun, VoidedError, current
+from memory.redaction import clean_value
+from memory.snapshots.rows import tick_of
 
 TOO_MANY = (
     "Error: too_many_calls: not executed. At most {most} calls are taken from one "
@@ -49,7 +52,7 @@ class PendingCall:
 
 
 def record_answer(
-    begun: Begun, prepared: Prepared, answer: Completion, latency_ms: int
+    begun: TurnHandle, prepared: ReadyCall, answer: Completion, latency_ms: int
 ) -> list[PendingCall]:
     """Store the answer, and its calls as pending before any of them runs.
 
@@ -59,16 +62,16 @@ def record_answer(
         record_usage(prepared.opened, answer, latency_ms)
         pending = _stored(begun, answer)
     if pending is None:
-        raise VoidedError
+        raise TurnSuperseded
     _learn(begun, prepared, answer)
     return pending
 
 
-def _stored(begun: Begun, answer: Completion) -> list[PendingCall] | None:
+def _stored(begun: TurnHandle, answer: Completion) -> list[PendingCall] | None:
     """The calls of an answer that is stored; None where the turn is void by now."""
     try:
         return _store_answer(begun, answer)
-    except VoidedError:
+    except TurnSuperseded:
         return None
 
 
@@ -99,7 +102,7 @@ def record_refusal(opened: Opened, error: ModelError, latency_ms: int) -> None:
         budgets.settle(opened.taken, NOTHING)
 
 
-def _learn(begun: Begun, prepared: Prepared, answer: Completion) -> None:
+def _learn(begun: TurnHandle, prepared: ReadyCall, answer: Completion) -> None:
     """Let the estimate learn; an answer that was paid for is never lost to that.
 
     Only after the answer is safe. In its transaction a database that is lost here would
@@ -113,7 +116,7 @@ def _learn(begun: Begun, prepared: Prepared, answer: Completion) -> None:
         logger.exception("The token estimate could not learn from a call")
 
 
-def _store_answer(begun: Begun, answer: Completion) -> list[PendingCall]:
+def _store_answer(begun: TurnHandle, answer: Completion) -> list[PendingCall]:
     # In the caller's transaction: nothing is written before the turn is known to count.
     mysis = current(begun)
     if not (answer.text.strip() or answer.tool_calls or answer.reasoning.strip()):
@@ -145,7 +148,7 @@ def _store_answer(begun: Begun, answer: Completion) -> list[PendingCall]:
 
 
 @transaction.atomic
-def record_result(begun: Begun, call: PendingCall, result: ToolResult) -> None:
+def record_result(begun: TurnHandle, call: PendingCall, result: ToolResult) -> None:
     """Put a result in its place. What happened is kept even after a stop.
 
     A late one, of a worker that was given up, takes the place of "outcome unknown".
@@ -184,7 +187,7 @@ def _pending(row: Memory, call: dict[str, Any]) -> PendingCall:
 
 
 def _result_row(
-    mysis: Mysis, begun: Begun, call: dict[str, Any], tick: int | None
+    mysis: Mysis, begun: TurnHandle, call: dict[str, Any], tick: int | None
 ) -> Memory:
     function = call["function"]
     arguments = parse_text(function["arguments"])
@@ -205,3 +208,31 @@ def _touch(mysis: Mysis, activity: str, tick: int | None) -> None:
     mysis.last_memory_at = timezone.now()
     mysis.tick = tick if tick is not None else mysis.tick
     mysis.save(update_fields=["activity", "last_memory_at", "tick"])
+
+
+# SECTION One request to a model, with its time, and with a record of its refusal.
+
+
+async def ask_model(
+    endpoint: Endpoint,
+    opened: Opened,
+    *,
+    messages: Sequence[ChatMessage],
+    system: str | None,
+    tools: Sequence[Tool],
+    settings: dict[str, Any],
+) -> tuple[Completion, int]:
+    """The answer and its milliseconds; raises ModelError, written at its call."""
+    started = time.monotonic()
+    try:
+        answer = await complete(
+            endpoint, messages=messages, system=system, tools=tools, settings=settings
+        )
+    except ModelError as error:
+        await run_in_db(record_refusal, opened, error, _since(started))
+        raise
+    return answer, _since(started)
+
+
+def _since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

@@ -1,8 +1,8 @@
-"""Takes up what dead workers left: their turns end as interrupted and go on.
+"""The jobs of turns that this process works on, against what the queue believes.
 
-A job whose worker sends no heartbeat is finished; a running Mysis without a job
-that waits or runs gets one. Nothing that may have happened is repeated: open
-calls are answered with "outcome unknown".
+The queue's own end of a job is written once, after the turn. Where just that write
+fails the job stays with a worker that lives, and under its lock no later turn of the
+Mysis is ever taken.
 """
 
 from __future__ import annotations
@@ -10,11 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import random
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
 
 from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
 from django.db import DatabaseError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.exceptions import ConnectorException
@@ -22,12 +28,53 @@ from procrastinate.jobs import Status
 
 from agents import scheduling
 from agents.actions import resume_broadcasts
+from agents.db import run_in_db
+from agents.game.sessions import pool
 from agents.models import Mysis, Turn
+from agents.runtime.finish import rest
+from agents.runtime.turn_rows import activity, close_open_turns
 from agents.scheduling import TURN_TASK
 
-from .ending import rest
-from .records import close_open_turns
-from .underway import underway
+GRACE_SECONDS = 20.0
+"""Between a turn and the queue's own end of its job lies one write, also on a bad day."""
+
+
+@dataclass
+class RunningJobs:
+    """``workers`` are the queue's numbers for this process: one, or one after another."""
+
+    workers: set[int] = field(default_factory=set)
+    _jobs: set[int] = field(default_factory=set)
+    _missing: dict[int, float] = field(default_factory=dict)
+
+    @contextmanager
+    def job(self, job_id: int, worker_id: int | None) -> Iterator[None]:
+        """A job is worked on in the block."""
+        if worker_id is not None:
+            self.workers.add(worker_id)
+        self._jobs.add(job_id)
+        try:
+            yield
+        finally:
+            self._jobs.discard(job_id)
+
+    def forgotten(self, doing: Collection[int], now: float) -> list[int]:
+        """Of what the queue gives this process, the jobs that nobody works on.
+
+        For `GRACE_SECONDS` at least; ``now`` is in seconds of any steady clock.
+        """
+        missing = [job for job in doing if job not in self._jobs]
+        self._missing = {job: self._missing.get(job, now) for job in missing}
+        return [job for job in missing if now - self._missing[job] >= GRACE_SECONDS]
+
+
+underway = RunningJobs()
+
+# SECTION Takes up what dead workers left: their turns end as interrupted and go on.
+#
+# A job whose worker sends no heartbeat is finished; a running Mysis without a job
+# that waits or runs gets one. Nothing that may have happened is repeated: open
+# calls are answered with "outcome unknown".
 
 # Workers send a heartbeat every 5 s; after three missed ones it is gone.
 STALLED_SECONDS = 17.0
@@ -43,7 +90,7 @@ LOST = (
 logger = logging.getLogger(__name__)
 
 
-class Upkeep:
+class Maintenance:
     """The passes of this process, beside its jobs: busy slots cannot starve them."""
 
     def __init__(self) -> None:
@@ -69,7 +116,7 @@ class Upkeep:
                 logger.warning("Upkeep did not get through: %s", error)
 
 
-upkeep = Upkeep()
+upkeep = Maintenance()
 
 
 async def reconcile() -> None:
@@ -177,3 +224,38 @@ def _has_live_job(mysis: Mysis) -> bool:
     if mysis.next_job is not None:
         ids.append(mysis.next_job)
     return _live().filter(pk__in=ids).exists()
+
+
+# SECTION Turns that would have to wait for a session with the game, put off.
+#
+# The game opens few sessions a minute. A turn that waited for one would keep a slot of
+# its worker from those that have one.
+
+SPREAD_SECONDS = 20.0
+"""Those who are put off come back over so long a time, not all at once."""
+
+ACTIVITY = "waiting for a session with the game"
+
+
+async def admit(mysis_id: int, *, job_id: int, trigger: str) -> bool:
+    """Whether a turn may be taken now; else it is scheduled anew.
+
+    That is no failure, and a stop unschedules it as any other turn.
+    """
+    wait = await pool().admit(mysis_id)
+    if wait > 0:
+        await run_in_db(put_off, mysis_id, job_id=job_id, trigger=trigger, seconds=wait)
+    return wait <= 0
+
+
+@transaction.atomic
+def put_off(mysis_id: int, *, job_id: int, trigger: str, seconds: float) -> None:
+    """Schedule the turn of a job that is still the next one for later."""
+    rows = Mysis.objects.select_for_update(of=("self",))
+    mysis = rows.filter(pk=mysis_id, next_job=job_id).first()
+    if mysis is None:
+        return
+    wait = seconds + random.uniform(0, SPREAD_SECONDS)  # noqa: S311
+    at = timezone.now() + timedelta(seconds=wait)
+    scheduling.schedule(mysis, trigger=trigger, at=at)
+    activity(mysis, ACTIVITY)

@@ -1,41 +1,66 @@
-"""One turn: assemble, ask the model, run its tools, until it is done.
-
-The event loop crosses into the database once per step. Every turn has a
-thread of its own for that, else all turns of a worker would share one.
-"""
+"""Answers with neither a word nor a call: why, and what to do about it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from asgiref.sync import ThreadSensitiveContext
 
 from agents.budgets import BudgetSpentError
-from agents.catalogue import remember_tools
-from agents.llm.asking import ready
-from agents.llm.overflow import is_overflow
-from agents.llm.types import Completion, Endpoint, ModelError
+from agents.context_inputs import remember_tools
+from agents.db import run_in_db
+from agents.game.client import GameUnreachableError
+from agents.llm.endpoints import resolve_with_window
+from agents.llm.errors import is_overflow
+from agents.llm.model_types import Completion, Endpoint, ModelError
 from agents.models import Turn
+from agents.runtime import answers, model_calls, turn_rows
+from agents.runtime import finish as endings
+from agents.runtime.answers import PendingCall, ask_model
+from agents.runtime.cancellation import Guarded, watch
+from agents.runtime.catch_up import fetch_events, verify
+from agents.runtime.finish import CallRecord, Ending, record_call
+from agents.runtime.model_calls import ReadyCall, Retry
+from agents.runtime.summary_job import compact
+from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.crossing import cross
-from agents.tools.types import GameUnreachableError, ToolResult
+from agents.tools.request import ToolResult
 
-from . import answers, calls, fitting, records
-from . import ending as endings
-from .answers import PendingCall
-from .asking import ask
-from .calls import Prepared
-from .compacting import compact
-from .fetching import fetch_events
-from .fitting import Fit
-from .pacing import Ending
-from .records import Begun, VoidedError
-from .silence import silence
-from .stopping import Guarded, watch
-from .stuck import Tried, tried
-from .verifying import verify
+REASONS: Mapping[str, str] = {
+    "length": (
+        "The answer was cut off at its token limit before any word or call. Raise "
+        "max_tokens in the model settings, or lower the reasoning effort."
+    ),
+    "content_filter": (
+        "The provider's content filter withheld the answer. Look at the newest "
+        "messages of the turn's context, or choose another model."
+    ),
+}
+OTHER = (
+    "The model answered neither a word nor a call (finish reason: {reason}). Look at "
+    "the turn's context, or choose another model."
+)
+
+
+def empty_answer_reason(answer: Completion, *, acted: bool) -> str:
+    """Why an answer says nothing; empty where it says something.
+
+    After calls that worked, an end without words is a good end: many models do so.
+    """
+    if answer.text.strip() or answer.tool_calls:
+        return ""
+    if answer.finish_reason in REASONS:
+        return REASONS[answer.finish_reason]
+    return "" if acted else OTHER.format(reason=answer.finish_reason or "none")
+
+
+# SECTION One turn: assemble, ask the model, run its tools, until it is done.
+#
+# The event loop crosses into the database once per step. Every turn has a
+# thread of its own for that, else all turns of a worker would share one.
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 
@@ -58,23 +83,25 @@ class Progress:
     seen: int = 0
     acted: bool = False
     compacted: bool = False
-    fit: Fit | None = None
+    fit: Retry | None = None
     silence: str = ""
     resolve_tick: int | None = None
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[CallRecord] = field(default_factory=list)
 
 
 async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
     """Take one turn, if it is due; whatever happens, its end is recorded."""
     async with ThreadSensitiveContext():
-        begun = await cross(records.begin, mysis_id, job_id=job_id, trigger=trigger)
+        begun = await run_in_db(
+            turn_rows.begin, mysis_id, job_id=job_id, trigger=trigger
+        )
         if begun is None:
             return
         with watch.guard(begun) as guarded:
             await _take(begun, guarded)
 
 
-async def _take(begun: Begun, guarded: Guarded) -> None:
+async def _take(begun: TurnHandle, guarded: Guarded) -> None:
     progress = Progress()
     try:
         ending = await _play(begun, progress)
@@ -90,9 +117,9 @@ async def _take(begun: Begun, guarded: Guarded) -> None:
     await _shielded(begun, ending, progress)
 
 
-async def _shielded(begun: Begun, ending: Ending, progress: Progress) -> None:
+async def _shielded(begun: TurnHandle, ending: Ending, progress: Progress) -> None:
     # A worker that is told to end must not leave the turn open.
-    work = cross(endings.finish, begun, ending, progress.seen, progress.tried)
+    work = run_in_db(endings.finish, begun, ending, progress.seen, progress.tried)
     await asyncio.shield(asyncio.ensure_future(work))
 
 
@@ -101,10 +128,10 @@ def _cut_short(guarded: Guarded) -> Ending:
     return Ending(stopped if guarded.voided else Turn.Outcome.INTERRUPTED)
 
 
-async def _play(begun: Begun, progress: Progress) -> Ending:
-    endpoint = await ready(begun.model)
+async def _play(begun: TurnHandle, progress: Progress) -> Ending:
+    endpoint = await resolve_with_window(begun.model)
     toolbox = await open_toolbox(begun.mysis_id)
-    await cross(remember_tools, toolbox.specs)
+    await run_in_db(remember_tools, toolbox.specs)
     await fetch_events(begun, toolbox)
     await verify(begun, toolbox)
     for _ in range(begun.max_iterations):
@@ -116,7 +143,7 @@ async def _play(begun: Begun, progress: Progress) -> Ending:
 
 
 async def _call(
-    begun: Begun, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
+    begun: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
 ) -> list[PendingCall]:
     """One call of the model; what it wants called now.
 
@@ -130,27 +157,33 @@ async def _call(
         if progress.fit is not None or not is_overflow(error):
             raise
         estimated = prepared.estimated
-        progress.fit = await cross(fitting.fit, endpoint, error, estimated)
+        progress.fit = await run_in_db(
+            model_calls.plan_retry, endpoint, error, estimated
+        )
         return await _call(begun, endpoint, toolbox, progress)
     if progress.fit is not None and progress.fit.guess:
-        await cross(fitting.remember, begun, progress.fit)
-    progress.silence = silence(answer, acted=progress.acted)
+        await run_in_db(model_calls.remember_retry, begun, progress.fit)
+    progress.silence = empty_answer_reason(answer, acted=progress.acted)
     return pending
 
 
 async def _prepare(
-    begun: Begun, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
-) -> Prepared:
+    begun: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
+) -> ReadyCall:
     """What the next call is sent, kept; raises WindowError where nothing fits."""
     within = progress.fit.tokens if progress.fit else 0
-    view = await cross(calls.look, begun, within=within)
+    view = await run_in_db(model_calls.assemble_next, begun, within=within)
     if view.assembly.summary_wanted and not progress.compacted:
         # Once a turn: whatever comes of it, the call is made then (I24, L12).
         progress.compacted = True
         made = await compact(begun, endpoint, toolbox.specs, view)
-        view = await cross(calls.look, begun, summary_calls=made, within=within)
+        view = await run_in_db(
+            model_calls.assemble_next, begun, summary_calls=made, within=within
+        )
     progress.calls += 1
-    prepared = await cross(calls.keep, begun, progress.calls, endpoint, view)
+    prepared = await run_in_db(
+        model_calls.persist_call, begun, progress.calls, endpoint, view
+    )
     progress.seen = max(progress.seen, prepared.seen)
     if not prepared.assembly.messages:
         if progress.fit is not None:
@@ -160,10 +193,10 @@ async def _prepare(
 
 
 async def _ask(
-    begun: Begun, endpoint: Endpoint, toolbox: Toolbox, prepared: Prepared
+    begun: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, prepared: ReadyCall
 ) -> tuple[Completion, list[PendingCall]]:
     """Make the call and store its answer; with it what the model wants called now."""
-    answer, latency = await ask(
+    answer, latency = await ask_model(
         endpoint,
         prepared.opened,
         messages=prepared.assembly.messages,
@@ -171,22 +204,22 @@ async def _ask(
         tools=toolbox.specs,
         settings=begun.model_settings,
     )
-    pending = await cross(answers.record_answer, begun, prepared, answer, latency)
+    pending = await run_in_db(answers.record_answer, begun, prepared, answer, latency)
     return answer, pending
 
 
 async def _run_tools(
-    begun: Begun, toolbox: Toolbox, pending: list[PendingCall], progress: Progress
+    begun: TurnHandle, toolbox: Toolbox, pending: list[PendingCall], progress: Progress
 ) -> None:
     for place, call in enumerate(pending):
         if place:
-            await cross(records.doing, begun, f"calling {call.name}")
+            await run_in_db(turn_rows.doing, begun, f"calling {call.name}")
         try:
             result = await toolbox.call(call.name, call.arguments)
         except GameUnreachableError:
-            await cross(_not_executed, begun, pending[place:])
+            await run_in_db(_not_executed, begun, pending[place:])
             raise
-        await cross(answers.record_result, begun, call, result)
+        await run_in_db(answers.record_result, begun, call, result)
         progress.acted = progress.acted or not result.is_error
         progress.tried.append(_tried(toolbox, call, result))
         if result.resolve_tick is not None:
@@ -195,9 +228,9 @@ async def _run_tools(
             )
 
 
-def _tried(toolbox: Toolbox, call: PendingCall, result: ToolResult) -> Tried:
+def _tried(toolbox: Toolbox, call: PendingCall, result: ToolResult) -> CallRecord:
     spec = next((spec for spec in toolbox.specs if spec.name == call.name), None)
-    return tried(
+    return record_call(
         call.name,
         call.arguments,
         result.text,
@@ -206,7 +239,7 @@ def _tried(toolbox: Toolbox, call: PendingCall, result: ToolResult) -> Tried:
     )
 
 
-def _not_executed(begun: Begun, pending: list[PendingCall]) -> None:
+def _not_executed(begun: TurnHandle, pending: list[PendingCall]) -> None:
     for call in pending:
         answers.record_result(begun, call, ToolResult(NOT_EXECUTED, is_error=True))
 
@@ -223,7 +256,7 @@ def _ended(outcome: Turn.Outcome, progress: Progress) -> Ending:
 def failure(error: Exception) -> Ending:
     """A failed turn: what the operator reads, and whether to try again."""
     errored = Turn.Outcome.ERRORED
-    if isinstance(error, VoidedError):
+    if isinstance(error, TurnSuperseded):
         return Ending(Turn.Outcome.STOPPED)
     if isinstance(error, ModelError):
         return Ending(

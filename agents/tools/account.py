@@ -14,14 +14,14 @@ from typing import Any
 
 from django.conf import settings
 
+from agents.db import run_in_db
+from agents.encryption import SecretUnreadableError
 from agents.game import accounts
-from agents.game.accounts import AccountRefusedError, Card
-from agents.game.errors import GameCallError, GameUnreachableError, ReplyLostError
+from agents.game.accounts import AccountRefusedError, ActiveAccount
+from agents.game.client import GameCallError, GameUnreachableError, ReplyLostError
 from agents.game.sessions import pool
-from agents.tools import doubts
-from agents.tools.crossing import cross
+from agents.tools import unknown_outcomes
 from agents.tools.request import CallNext, Outcome, Request, refusal
-from agents.vault import SecretUnreadableError
 
 AUTH = frozenset({"register", "login", "logout"})
 NOT_LOGGED_IN = "Not logged in. Use register or login."
@@ -91,7 +91,7 @@ async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> s
         card = seat.card
         if card is None:
             raise _LoginRefusedError(refusal("not_authenticated", NOT_LOGGED_IN))
-        newest = await cross(accounts.session_of, card.pk)
+        newest = await run_in_db(accounts.session_of, card.pk)
         if newest and newest != failed:
             seat.card = replace(card, session=newest)
             seat.secrets.add(newest)
@@ -112,7 +112,7 @@ async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> s
 async def _register(request: Request, call_next: CallNext) -> Outcome:
     """A free account if there is one, else a new one upstream; never a second."""
     seat = request.seat
-    names = await cross(accounts.owned, seat.mysis_id)
+    names = await run_in_db(accounts.owned, seat.mysis_id)
     if names:
         return refusal(
             "already_registered",
@@ -121,7 +121,7 @@ async def _register(request: Request, call_next: CallNext) -> Outcome:
         )
     passed: list[int] = []
     while True:
-        card = await cross(
+        card = await run_in_db(
             accounts.claim_free,
             seat.mysis_id,
             username=_argument(request, "username"),
@@ -141,7 +141,7 @@ async def _register(request: Request, call_next: CallNext) -> Outcome:
 async def _register_upstream(request: Request, call_next: CallNext) -> Outcome:
     seat, wanted = request.seat, _argument(request, "username")
     try:
-        await cross(accounts.check_name, seat.mysis_id, wanted)
+        await run_in_db(accounts.check_name, seat.mysis_id, wanted)
         return await _register_anew(request, call_next)
     except AccountRefusedError as error:
         return refusal("account_refused", str(error))
@@ -154,7 +154,7 @@ async def _register_anew(request: Request, call_next: CallNext) -> Outcome:
         return outcome
     found = accounts.credentials(outcome.blocks)
     seat.secrets.update({found.password, found.session})
-    seat.card = await cross(
+    seat.card = await run_in_db(
         accounts.add_registered,
         seat.mysis_id,
         username=_argument(request, "username"),
@@ -167,7 +167,7 @@ async def _register_anew(request: Request, call_next: CallNext) -> Outcome:
 async def _login(request: Request, call_next: CallNext) -> Outcome:
     """Switch to the Mysis's own account, or to a free one, by its name."""
     try:
-        card, fresh = await cross(
+        card, fresh = await run_in_db(
             accounts.take, request.seat.mysis_id, _argument(request, "username")
         )
     except AccountRefusedError as error:
@@ -178,24 +178,26 @@ async def _login(request: Request, call_next: CallNext) -> Outcome:
 
 
 async def _log_in_or_release(
-    request: Request, call_next: CallNext, card: Card
+    request: Request, call_next: CallNext, card: ActiveAccount
 ) -> Outcome:
     """Log in to an account claimed just now; it stays free if that fails."""
     try:
         outcome = await _log_in(request, call_next, card)
     except GameCallError:
-        await cross(accounts.release, request.seat.mysis_id, card.pk)
+        await run_in_db(accounts.release, request.seat.mysis_id, card.pk)
         raise
     if outcome.is_error:
-        await cross(accounts.release, request.seat.mysis_id, card.pk)
+        await run_in_db(accounts.release, request.seat.mysis_id, card.pk)
     return outcome
 
 
-async def _log_in(request: Request, call_next: CallNext, card: Card) -> Outcome:
+async def _log_in(
+    request: Request, call_next: CallNext, card: ActiveAccount
+) -> Outcome:
     """Log in with the stored password and play as the account from now on."""
     seat = request.seat
     try:
-        password = await cross(accounts.password_of, card.pk)
+        password = await run_in_db(accounts.password_of, card.pk)
     except SecretUnreadableError as error:
         return refusal("no_password", str(error))
     if not password:
@@ -210,7 +212,7 @@ async def _log_in(request: Request, call_next: CallNext, card: Card) -> Outcome:
         return _explained(outcome, card.username)
     session = accounts.credentials(outcome.blocks).session
     seat.secrets.add(session)
-    seat.card = await cross(doubts.play_as, seat.mysis_id, card, session)
+    seat.card = await run_in_db(unknown_outcomes.play_as, seat.mysis_id, card, session)
     return outcome
 
 
@@ -225,7 +227,7 @@ async def _logout(request: Request, call_next: CallNext) -> Outcome:
         if answer.is_error and not session_lost(answer):
             return answer
         outcome = outcome if answer.is_error else answer
-    await cross(accounts.leave, seat.mysis_id, seat.card)
+    await run_in_db(accounts.leave, seat.mysis_id, seat.card)
     seat.card = None
     return outcome
 

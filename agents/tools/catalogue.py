@@ -15,13 +15,11 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 from referencing import Registry
 
-from agents.game.accounts import Card
-from agents.game.client import GameTool
-from agents.game.errors import GameCallError, GameUnreachableError
+from agents.game.accounts import ActiveAccount
+from agents.game.client import GameCallError, GameTool, GameUnreachableError
 from agents.game.sessions import GameSession
-from agents.tools.request import FILLED_IN, Tool
-from agents.tools.types import ToolSpec
-from memory.context.policy import ToolFacts, build_policy, policy_by_name
+from agents.tools.request import FILLED_IN, Tool, ToolSpec
+from memory.context.tool_calls import ToolFacts, build_policy, policy_by_name
 
 COMMANDS = "get_commands"
 
@@ -31,7 +29,9 @@ logger = logging.getLogger(__name__)
 _tables: dict[str, tuple[Sequence[GameTool], Mapping[str, Tool]]] = {}
 
 
-async def game_tools(session: GameSession, card: Card | None) -> Mapping[str, Tool]:
+async def game_tools(
+    session: GameSession, card: ActiveAccount | None
+) -> Mapping[str, Tool]:
     """The game's tools by name, as listed when the session was opened.
 
     Raises GameUnreachableError.
@@ -104,7 +104,7 @@ def _validator(text: str) -> Validator | None:
 
 
 async def _marks(
-    session: GameSession, listed: Sequence[GameTool], card: Card | None
+    session: GameSession, listed: Sequence[GameTool], card: ActiveAccount | None
 ) -> Mapping[str, bool] | None:
     """What get_commands says of mutations; None where it could not be asked."""
     tool = next((tool for tool in listed if tool.name == COMMANDS), None)

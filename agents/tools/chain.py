@@ -6,35 +6,29 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.game.accounts import Card
+from agents.db import run_in_db
+from agents.game.accounts import ActiveAccount
+from agents.game.client import GameUnreachableError
 from agents.game.sessions import pool
 from agents.tools.account import account
 from agents.tools.catalogue import game_tools
-from agents.tools.crossing import cross
-from agents.tools.guard import (
-    ArgumentsError,
-    check_arguments,
-    guard,
-    read_arguments,
-)
-from agents.tools.local import local, offered
-from agents.tools.record import record
-from agents.tools.redact import redact
+from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
+from agents.tools.own_tools import local, offered
+from agents.tools.record import record, redact
 from agents.tools.request import (
     CallNext,
     Outcome,
     Request,
-    Seat,
     Step,
     Tool,
+    ToolResult,
+    ToolSession,
+    ToolSpec,
     Unknown,
 )
-from agents.tools.retry import retry
-from agents.tools.send import send
 from agents.tools.snapshot import snapshot
-from agents.tools.types import GameUnreachableError, ToolResult, ToolSpec
-from agents.tools.unknown import seated, telling
-from agents.tools.verify import verify
+from agents.tools.transport import retry, send, verify
+from agents.tools.unknown_outcomes import seated, telling
 
 __all__ = ["STEPS", "GameUnreachableError", "Toolbox", "compose", "open_toolbox"]
 
@@ -56,7 +50,7 @@ snapshot steps again."""
 class Toolbox:
     """The tools of one Mysis for one turn."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: ToolSession) -> None:
         self._seat = seat
         self._call = compose(STEPS, send)
         self.specs: tuple[ToolSpec, ...]
@@ -134,9 +128,9 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     the game server cannot be reached.
     """
     session = await pool().session(mysis_id)
-    card, unknown, ours = await cross(_known, mysis_id)
+    card, unknown, ours = await run_in_db(_known, mysis_id)
     tools = await game_tools(session, card)
-    seat = Seat(mysis_id, {**tools, **ours}, card, by=by, unknown=unknown)
+    seat = ToolSession(mysis_id, {**tools, **ours}, card, by=by, unknown=unknown)
     if card is not None and card.session:
         seat.secrets.add(card.session)
     return Toolbox(seat)
@@ -144,7 +138,7 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
 
 def _known(
     mysis_id: int,
-) -> tuple[Card | None, tuple[Unknown, ...], Mapping[str, Tool]]:
+) -> tuple[ActiveAccount | None, tuple[Unknown, ...], Mapping[str, Tool]]:
     """Whom a Mysis plays as, what is unknown of that, and which of our tools it has."""
     card, unknown = seated(mysis_id)
     return card, unknown, offered(mysis_id)

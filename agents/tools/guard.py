@@ -16,7 +16,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from referencing.exceptions import Unresolvable
 
 from agents.tools.request import FILLED_IN, CallNext, Outcome, Request, Tool, refusal
-from memory.gamestate.parse import clean_text, storable
+from memory.gamestate.values import clean_text, storable
 
 LONGEST_VALUE = 80
 MOST_NAMES = 40

@@ -1,19 +1,30 @@
-"""Every call becomes one event: which tool, with what, how it went, how long."""
+"""Keeps passwords and session ids out of what the game answers."""
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents import events
-from agents.game.errors import GameCallError
-from agents.tools.crossing import cross
-from agents.tools.redact import HIDDEN, clean_text, clean_value
+from agents.db import run_in_db
+from agents.game.client import GameCallError
 from agents.tools.request import CallNext, Outcome, Request
-from memory.gamestate.parse import clean_text as storable_text
-from memory.gamestate.parse import storable
+from memory.gamestate.values import clean_text as storable_text
+from memory.gamestate.values import storable
+from memory.redaction import HIDDEN, clean_text, clean_value
+
+
+async def redact(request: Request, call_next: CallNext) -> Outcome:
+    """Take every secret out of what comes back."""
+    outcome = await call_next(request)
+    secrets = request.seat.secrets
+    blocks = tuple(clean_text(block, secrets) for block in outcome.blocks)
+    return replace(outcome, blocks=blocks)
+
+
+# SECTION Every call becomes one event: which tool, with what, how it went, how long.
 
 LONGEST_TEXT = 500
 LONGEST_ARGUMENTS = 4000
@@ -36,12 +47,12 @@ async def record(request: Request, call_next: CallNext) -> Outcome:
         outcome = await call_next(request)
     except GameCallError as error:
         entry = _Entry(request, ok=False, ms=_since(started), error=str(error))
-        await cross(_append, entry)
+        await run_in_db(_append, entry)
         raise
     ok = not outcome.is_error
     said = "" if ok else outcome.text
     entry = _Entry(request, ok, _since(started), tick=outcome.tick, error=said)
-    await cross(_append, entry)
+    await run_in_db(_append, entry)
     return outcome
 
 

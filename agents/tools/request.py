@@ -1,4 +1,4 @@
-"""What travels along the tool chain: who calls, the call, and its outcome."""
+"""What the runtime sees of tools: their descriptions, and what a call brought."""
 
 from __future__ import annotations
 
@@ -9,9 +9,41 @@ from typing import Any
 
 from jsonschema.protocols import Validator
 
-from agents.game.accounts import Card
-from agents.tools.types import ToolSpec
+from agents.game.accounts import ActiveAccount
 from memory.gamestate.extract import Result, read_result
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool as a model may see it.
+
+    ``parameters`` is a JSON schema without what the account step fills in
+    (session id, password). ``policy`` is one of ``memory.context.types.Policy``.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    policy: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call brought, without any secret.
+
+    Errors are results too: ``text`` then says what to do. ``tick`` is the game
+    tick named in the result. ``resolve_tick`` is the tick at which an action that
+    was only queued takes effect (era A), None for what is done already.
+    """
+
+    text: str
+    is_error: bool
+    tick: int | None = None
+    resolve_tick: int | None = None
+
+
+# SECTION What travels along the tool chain: who calls, the call, and its outcome.
 
 FILLED_IN = frozenset({"session_id", "password", "registration_code"})
 """Arguments that the account step knows and no model may see or set."""
@@ -46,7 +78,7 @@ class Unknown:
 
 
 @dataclass(slots=True)
-class Seat:
+class ToolSession:
     """One Mysis at the game: its tools, its account, what nobody may read.
 
     ``by`` names the person who calls by hand, "" for the Mysis itself. ``unknown``
@@ -55,7 +87,7 @@ class Seat:
 
     mysis_id: int
     tools: Mapping[str, Tool]
-    card: Card | None = None
+    card: ActiveAccount | None = None
     secrets: set[str] = field(default_factory=set)
     by: str = ""
     unknown: tuple[Unknown, ...] = ()
@@ -65,7 +97,7 @@ class Seat:
 class Request:
     """One call. ``raw`` is the model's JSON text; the guard reads ``arguments``."""
 
-    seat: Seat
+    seat: ToolSession
     name: str
     raw: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)

@@ -17,24 +17,20 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import events
-from agents.game.errors import (
-    GameUnreachableError,
-    RateLimitedError,
-    SessionLostError,
-)
+from agents.db import run_in_db
+from agents.game.client import GameUnreachableError, RateLimitedError, SessionLostError
 from agents.models import Mysis
-from agents.tools import doubts, unknown
+from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
-from agents.tools.crossing import cross
-from agents.tools.redact import clean_text, clean_value
 from agents.tools.request import FILLED_IN, CallNext, Outcome, Request
-from memory import state
-from memory.context.policy import policy_by_name
+from memory.context.tool_calls import policy_by_name
 from memory.gamestate import invalidation
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, belongs_to
 from memory.gamestate.notices import is_incomplete
-from memory.gamestate.parse import parse_text
+from memory.gamestate.values import parse_text
+from memory.redaction import clean_text, clean_value
+from memory.snapshots import notifications, reads, rows, writes
 
 NOT_EXECUTED = (GameUnreachableError, SessionLostError, RateLimitedError)
 """Failures of a call after which the game is as it was."""
@@ -91,7 +87,7 @@ async def snapshot(request: Request, call_next: CallNext) -> Outcome:
         raise
     except BaseException:
         if card is not None:
-            await _finish(cross(_lost, request, card.username))
+            await _finish(run_in_db(_lost, request, card.username))
         raise
     if card is None or request.name in AUTH:
         return outcome
@@ -102,13 +98,13 @@ async def snapshot(request: Request, call_next: CallNext) -> Outcome:
 async def _keep(answer: _Answer) -> int | None:
     """Store an answer; one that cannot be stored is as good as lost, and no failure."""
     try:
-        return await cross(_remember, answer)
+        return await run_in_db(_remember, answer)
     except Exception:
         name = answer.request.name
         logger.exception(
             "The answer to %s was not stored: its state is in doubt.", name
         )
-        await cross(_lost, answer.request, answer.username)
+        await run_in_db(_lost, answer.request, answer.username)
         return None
 
 
@@ -133,7 +129,7 @@ def _remember(answer: _Answer) -> int | None:
     elif seen.request.policy == "drain":
         _told(seen)
     elif belongs_to(seen.result, seen.username):
-        state.note_tick(username=seen.username, result=seen.result)
+        writes.note_tick(username=seen.username, result=seen.result)
     return None
 
 
@@ -150,8 +146,8 @@ def acts(request: Request) -> bool:
 def _captured(seen: _Seen) -> None:
     """Store an answer; say so, and what of it an action has made untrue already."""
     call = seen.username, seen.request.name, seen.arguments
-    doubted = state.doubt_of(*call)
-    row = state.capture(
+    doubted = writes.doubt_of(*call)
+    row = writes.capture(
         username=seen.username,
         tool=seen.request.name,
         args=seen.arguments,
@@ -171,22 +167,24 @@ def _captured(seen: _Seen) -> None:
             "tick": row.game_tick,
         },
     )
-    reason, fields, tick = now = state.doubt_of(*call)
+    reason, fields, tick = now = writes.doubt_of(*call)
     if reason and now != doubted:
-        untrue = state.Touched(call[1], call[2], fields, reason, tick)
-        doubts.tell(seen.request.seat.mysis_id, seen.username, [untrue])
+        untrue = writes.Touched(call[1], call[2], fields, reason, tick)
+        unknown_outcomes.tell(seen.request.seat.mysis_id, seen.username, [untrue])
 
 
 def _told(seen: _Seen) -> None:
     """Merge what get_notifications told; say which snapshots that changed, and how."""
     if not seen.result.is_error and is_incomplete(seen.result.content):
-        doubts.lose_events(seen.request.seat.mysis_id, seen.username)
+        unknown_outcomes.lose_events(seen.request.seat.mysis_id, seen.username)
     lines: list[tuple[events.Kind, int | None, dict[str, Any]]] = []
     mysis_id = seen.request.seat.mysis_id
     # Redaction stands outside of this step, and the events are kept and shown.
     told = clean_value(seen.result.content, seen.request.seat.secrets)
     result = replace(seen.result, content=told)
-    merged = state.merge(username=seen.username, result=result, asked_at=seen.asked_at)
+    merged = notifications.merge(
+        username=seen.username, result=result, asked_at=seen.asked_at
+    )
     for one in merged:
         line = {"account": seen.username, "tool": one.tool, "args": dict(one.args)}
         if one.merged:
@@ -210,7 +208,7 @@ def _told(seen: _Seen) -> None:
 
 
 def _mutated(seen: _Seen) -> int | None:
-    touched = state.invalidate(
+    touched = writes.invalidate(
         username=seen.username,
         tool=seen.request.name,
         args=seen.arguments,
@@ -218,14 +216,14 @@ def _mutated(seen: _Seen) -> int | None:
         mutation=True,
         asked_at=seen.asked_at,
     )
-    doubts.tell(seen.request.seat.mysis_id, seen.username, touched)
+    unknown_outcomes.tell(seen.request.seat.mysis_id, seen.username, touched)
     return None if seen.result.is_error else _resolve_tick(seen)
 
 
 def _lost(request: Request, username: str) -> None:
     """An answer was lost: of an action its outcome, of a drain the events."""
     if request.policy == "drain":
-        doubts.lose_events(request.seat.mysis_id, username)
+        unknown_outcomes.lose_events(request.seat.mysis_id, username)
     elif acts(request):
         _doubt(request, username)
 
@@ -261,10 +259,10 @@ def doubt(
     if not locked.filter(pk=mysis_id).exists():
         return
     if policy_by_name(tool) == "drain":
-        doubts.lose_events(mysis_id, username)
+        unknown_outcomes.lose_events(mysis_id, username)
         return
     if tool not in AUTH and invalidation.is_mutation(tool, mutation):
-        unknown.note(
+        unknown_outcomes.note(
             mysis_id=mysis_id,
             username=username,
             tool=tool,
@@ -272,10 +270,10 @@ def doubt(
             memory_id=memory_id,
         )
     nothing = Result(content=None, is_unknown=True)
-    touched = state.invalidate(
+    touched = writes.invalidate(
         username=username, tool=tool, args=args, result=nothing, mutation=mutation
     )
-    doubts.tell(mysis_id, username, touched)
+    unknown_outcomes.tell(mysis_id, username, touched)
 
 
 def _resolve_tick(seen: _Seen) -> int | None:
@@ -283,7 +281,7 @@ def _resolve_tick(seen: _Seen) -> int | None:
     if not seen.result.queued:
         return None
     around = invalidation.Circumstances(
-        current_tick=state.tick_of(seen.username), mutation=True
+        current_tick=rows.tick_of(seen.username), mutation=True
     )
     hits = invalidation.touched(seen.request.name, seen.arguments, seen.result, around)
     return max(
@@ -297,3 +295,42 @@ def _text(seen: _Seen) -> str:
     if len(blocks) == 1:
         return blocks[0]
     return json.dumps([parse_text(block) for block in blocks], ensure_ascii=False)
+
+
+# SECTION Says which snapshots of the fleet have grown too old to be believed.
+
+
+def announce(mysis_id: int | None = None) -> int:
+    """Append an event for each snapshot that crossed an age limit; how many.
+
+    Of one Mysis, or of all that fly an account. A crossing is told once, whoever
+    asks and however often.
+    """
+    flown = Mysis.objects.exclude(account=None)
+    if mysis_id is not None:
+        flown = flown.filter(pk=mysis_id)
+    owners = dict(flown.values_list("account__username", "pk"))
+    return sum(_announce(name, owners[name]) for name in reads.due(list(owners)))
+
+
+@transaction.atomic
+def _announce(username: str, mysis_id: int) -> int:
+    """One account in a transaction of its own, so that no turn waits for others."""
+    lines = [
+        (events.Kind.SNAPSHOT_STALE, mysis_id, _line(one))
+        for one in reads.crossings([username])
+    ]
+    events.append_all(lines)
+    return len(lines)
+
+
+def _line(one: reads.Crossing) -> dict[str, Any]:
+    return {
+        "account": one.username,
+        "tool": one.tool,
+        "args": dict(one.args),
+        "fields": [],
+        "reason": one.reason,
+        "tick": one.tick,
+        "confidence": one.confidence,
+    }

@@ -1,19 +1,60 @@
-"""Who may do what on the pages; reading is for everybody who is signed in.
-
-The same three steps as over REST: superusers administer, staff operates, all
-others look on.
-"""
+"""How a command answers: a notice in place with htmx, else back where it came from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, Literal, ParamSpec
 
+from django.contrib import messages
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 
-from .answers import refuse
+LEVELS = {"success": messages.SUCCESS, "warning": messages.WARNING}
+
+
+def uses_htmx(request: HttpRequest) -> bool:
+    """Whether htmx asks for a part of the page."""
+    return request.headers.get("HX-Request") == "true"
+
+
+Level = Literal["success", "warning"]
+
+
+def success(request: HttpRequest, words: str, level: Level = "success") -> HttpResponse:
+    """A command was done, with a warning not to all. The socket brings its effects."""
+    if not uses_htmx(request):
+        messages.add_message(request, LEVELS[level], words)
+        return back(request)
+    context = {"words": words, "level": level}
+    return render(request, "agents/live/notice.html", context)
+
+
+def error(request: HttpRequest, words: str, status: int) -> HttpResponse:
+    """A command could not be done; ``words`` tell why and what to do."""
+    if not uses_htmx(request):
+        messages.error(request, words)
+        return back(request)
+    context = {"words": words, "level": "error"}
+    return render(request, "agents/live/notice.html", context, status=status)
+
+
+def back(request: HttpRequest) -> HttpResponse:
+    """To the page that the form stood on, if that is one of ours."""
+    wanted = request.POST.get("next") or request.headers.get("Referer", "")
+    safe = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return HttpResponseRedirect(wanted if safe else reverse("fleet"))
+
+
+# SECTION Who may do what on the pages; reading is for everybody who is signed in.
+#
+# The same three steps as over REST: superusers administer, staff operates, all
+# others look on.
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
@@ -50,7 +91,7 @@ def _required(
         if allowed(request):
             return view(request, *args, **kwargs)
         words = f"This needs {who}: ask for the role, or sign in as somebody else."
-        return refuse(request, words, status=403)
+        return error(request, words, status=403)
 
     return checked
 

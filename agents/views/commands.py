@@ -1,8 +1,8 @@
-"""Start, stop, message, broadcast: forms that also work without a script."""
+"""One command for several Myses: what can be done is done, the rest is told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -10,15 +10,51 @@ from django.views.decorators.http import require_POST
 
 from agents import actions
 from agents.actions import ActionError
-from agents.actions.states import OPEN_STATES
+from agents.actions.base import OPEN_STATES
 from agents.dashboard import fleet
 from agents.dashboard.addresses import find_mysis
 from agents.forms import MessageForm, chosen_myses
 from agents.models import Mysis
+from agents.views.access import actor, operator_required, success
+from agents.views.access import error as access_error
 
-from . import bulk
-from .access import actor, operator_required
-from .answers import confirm, refuse
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How many took it, and the words of those that did not."""
+
+    count: int
+    refused: tuple[str, ...]
+
+    @property
+    def why(self) -> str:
+        """The first refusals in words, the others counted."""
+        rest = len(self.refused) - NAMED
+        more = f" And {rest} more." if rest > 0 else ""
+        return f"{len(self.refused)} refused: {' '.join(self.refused[:NAMED])}{more}"
+
+
+def apply(myses: Iterable[Mysis], act: Callable[[Mysis], object]) -> Done:
+    """Do it to each; one that refuses stops no other."""
+    count, refused = 0, []
+    for mysis in myses:
+        try:
+            act(mysis)
+        except ActionError as error:
+            refused.append(error.detail)
+        else:
+            count += 1
+    return Done(count, tuple(refused))
+
+
+def counted(count: int) -> str:
+    """A number of Myses in words."""
+    return f"{count} {'Mysis' if count == 1 else 'Myses'}"
+
+
+# SECTION Start, stop, message, broadcast: forms that also work without a script.
 
 NOBODY = (
     "Not sent, for it would reach nobody: no Mysis is idle or running. Start one, "
@@ -34,8 +70,8 @@ def start(request: HttpRequest, key: str) -> HttpResponse:
     try:
         actions.start_mysis(mysis=mysis, by=actor(request))
     except ActionError as error:
-        return refuse(request, error.detail, error.status)
-    return confirm(request, f"{mysis.name} starts.")
+        return access_error(request, error.detail, error.status)
+    return success(request, f"{mysis.name} starts.")
 
 
 @require_POST
@@ -46,8 +82,8 @@ def stop(request: HttpRequest, key: str) -> HttpResponse:
     try:
         actions.stop_mysis(mysis=mysis, by=actor(request))
     except ActionError as error:
-        return refuse(request, error.detail, error.status)
-    return confirm(request, f"{mysis.name} is stopped.")
+        return access_error(request, error.detail, error.status)
+    return success(request, f"{mysis.name} is stopped.")
 
 
 @require_POST
@@ -57,17 +93,17 @@ def send(request: HttpRequest) -> HttpResponse:
     form = MessageForm(_addressed(request.POST))
     if not form.is_valid():
         errors = [str(text) for texts in form.errors.values() for text in texts]
-        return refuse(request, " ".join(errors), 422)
+        return access_error(request, " ".join(errors), 422)
     myses: list[Mysis] | None = form.cleaned_data["to"]
     text, by = form.cleaned_data["text"], actor(request)
     if myses is not None and len(myses) > 1:
-        done = bulk.apply(myses, lambda one: _message(one, text, by))
+        done = apply(myses, lambda one: _message(one, text, by))
         return answered(request, done, "Sent to")
     try:
         words = _deliver(myses[0] if myses else None, text, by)
     except ActionError as error:
-        return refuse(request, error.detail, error.status)
-    return confirm(request, words)
+        return access_error(request, error.detail, error.status)
+    return success(request, words)
 
 
 def _addressed(sent: QueryDict) -> QueryDict:
@@ -92,7 +128,7 @@ def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
         # Refused, so that the text stays where it can be sent from again.
         raise ActionError(NOBODY, code="nobody", status=409)
     broadcast = actions.send_broadcast(text=text, by=by)
-    return f"Sent to {bulk.counted(actions.recipients(broadcast))}."
+    return f"Sent to {counted(actions.recipients(broadcast))}."
 
 
 @require_POST
@@ -101,16 +137,16 @@ def many(request: HttpRequest) -> HttpResponse:
     """Start or stop the Myses that are ticked, or all that match the view."""
     act = ACTS.get(request.POST.get("act", ""))
     if act is None:
-        return refuse(request, "Choose start or stop.", 422)
+        return access_error(request, "Choose start or stop.", 422)
     if request.POST.get("all"):
         view = fleet.View.of(request.POST)
         myses = chosen_myses([str(number) for number in fleet.matching(view)])
     else:
         myses = chosen_myses(request.POST.getlist("mysis"))
     if not myses:
-        return refuse(request, "Nobody is selected: tick some rows first.", 422)
+        return access_error(request, "Nobody is selected: tick some rows first.", 422)
     by = actor(request)
-    done = bulk.apply(myses, lambda one: act.run(mysis=one, by=by))
+    done = apply(myses, lambda one: act.run(mysis=one, by=by))
     return answered(request, done, act.words)
 
 
@@ -128,12 +164,12 @@ ACTS: Mapping[str, Act] = {
 }
 
 
-def answered(request: HttpRequest, done: bulk.Done, words: str) -> HttpResponse:
+def answered(request: HttpRequest, done: Done, words: str) -> HttpResponse:
     """How many it was done to, and why not to the others."""
-    said = f"{words} {bulk.counted(done.count)}."
+    said = f"{words} {counted(done.count)}."
     if not done.refused:
-        return confirm(request, said)
+        return success(request, said)
     if not done.count:
-        return refuse(request, f"{said} {done.why}", 409)
+        return access_error(request, f"{said} {done.why}", 409)
     # It was done to some: asked again, it would be done to these twice.
-    return confirm(request, f"{said} {done.why}", "warning")
+    return success(request, f"{said} {done.why}", "warning")

@@ -1,9 +1,12 @@
-"""What the next call will be sent, and what a past one was sent."""
+"""A context under other settings than its own, and two of them side by side.
+
+The same for the next call and for any that was made: only what is assembled differs.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +16,150 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from agents import context
-from agents.dashboard import calls, changes, charts, contexts, outdated
+from agents import context_inputs
+from agents.actions import ActionError
+from agents.dashboard import charts, context, context_diff
 from agents.dashboard.addresses import find_mysis, page_key
-from agents.dashboard.offered import tools_of
+from agents.dashboard.context import tools_of
+from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm, number_of
 from agents.models import Mysis
+from memory.assembly.prepare import PreparedRequest, Subject
+from memory.assembly.replay import Past, as_sent, guessed
+from memory.assembly.sent_view import canonical, show
 from memory.models import SentContext
-from memory.payload import canonical
-from memory.shown import show
 
-from . import what_if
+AS_SENT, WHAT_IF = "as it was sent", "what if"
+
+Make = Callable[..., PreparedRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a form. ``what_if`` is None where nothing else was asked for, and
+    ``comparison`` where nothing was to be laid beside.
+    """
+
+    own: PreparedRequest | None
+    what_if: PreparedRequest | None = None
+    comparison: context_diff.Comparison | None = None
+
+    @property
+    def view(self) -> PreparedRequest | None:
+        """The one to show."""
+        return self.what_if or self.own
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How well a past call can be made again: what is not known of then, and how much
+    of it, in per cent from its beginning, comes out as it was sent. ``refused`` says
+    why it cannot be made again at all.
+    """
+
+    same: bool
+    percent: int
+    unknown: tuple[str, ...]
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What is tried on: the subject with its own settings, ``own`` its own view and
+    ``make`` another; ``name`` is what its own view is called.
+    """
+
+    subject: Subject
+    own: Callable[[], PreparedRequest]
+    make: Make
+    name: str = ""
+
+
+def on_next(mysis: Mysis) -> Basis:
+    """The next call of a Mysis."""
+
+    def make(**values: Any) -> PreparedRequest:
+        return context_inputs.preview(mysis, **values)
+
+    return Basis(context_inputs.subject_of(mysis), make, make)
+
+
+def on_past(then: Past) -> Basis:
+    """A call that was made."""
+
+    def make(**values: Any) -> PreparedRequest:
+        return context_inputs.again(then, **values)
+
+    return Basis(then.subject, lambda: as_sent(then), make, AS_SENT)
+
+
+def asks(form: WhatIfForm) -> bool:
+    """Whether a form asks for other settings, or for some to be laid beside."""
+    return form.is_bound and (form.has_values() or form.lays_beside())
+
+
+def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
+    """What a form asks for; what cannot be is told at its fields.
+
+    With ``compare``, other settings are laid beside its own.
+    """
+    if form.is_bound and not form.is_valid():
+        return Tried(None)
+    try:
+        what_if = _what_if(basis, form)
+    except ActionError as error:
+        form.blame(error.detail)
+        return Tried(None)
+    # What goes without its own view need not wait for it.
+    own = basis.own() if what_if is None or compare else None
+    tried = Tried(own, what_if)
+    try:
+        other = _other(basis, form)
+    except ActionError as error:
+        form.blame(error.detail, beside=True)
+        return tried
+    return Tried(own, what_if, _compared(basis, tried, other) if compare else None)
+
+
+def _what_if(basis: Basis, form: WhatIfForm) -> PreparedRequest | None:
+    if not form.is_bound or not form.has_values():
+        return None
+    return basis.make(**form.changes(basis.subject))
+
+
+def _other(basis: Basis, form: WhatIfForm) -> PreparedRequest | None:
+    values = form.other(basis.subject) if form.is_bound else None
+    return None if values is None else basis.make(**values)
+
+
+def _compared(
+    basis: Basis, tried: Tried, other: PreparedRequest | None
+) -> context_diff.Comparison | None:
+    """The one beside it, or what is tried beside its own."""
+    first = tried.view if other is not None else tried.own
+    second = other or tried.what_if
+    if first is None or second is None:
+        return None
+    name = basis.name if first is tried.own else WHAT_IF if basis.name else ""
+    return context_diff.of(first, second, (name, WHAT_IF if basis.name else ""))
+
+
+def likeness(then: Past) -> Likeness:
+    """Make a past call again under its own settings, and lay it beside what was sent."""
+    try:
+        made = context_inputs.again(then)
+    except ActionError as error:
+        # A strategy or an option of then may be gone.
+        return Likeness(False, 0, then.unknown, error.detail)
+    a, b = then.shown, made.assembly
+    found = context_diff.beside(b.messages, b.system, a.messages, a.system)
+    same = made.digest == then.sent.digest
+    # What had to be guessed was guessed right where the same bytes come of it.
+    unknown = then.unknown if same else (*then.unknown, *guessed(then))
+    return Likeness(same, found.percent, unknown)
+
+
+# SECTION What the next call will be sent, and what a past one was sent.
 
 VIEWS = {
     "messages": "Messages",
@@ -41,18 +177,18 @@ RAW = 200_000
 def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
     """The exact next payload; what-if values come as GET parameters."""
     mysis = find_mysis(key)
-    as_of = outdated.as_of(mysis)
+    as_of = context_page.as_of(mysis)
     form = WhatIfForm(request.GET or None)
     view = _wanted(request)
-    tried = what_if.attempt(what_if.on_next(mysis), form, compare=view == "compare")
-    shown = contexts.of_preview(tried.view) if tried.view else None
+    tried = attempt(on_next(mysis), form, compare=view == "compare")
+    shown = context.of_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
         return _download(shown)
     values = {
-        "summaries": calls.summaries(
+        "summaries": context.summaries(
             mysis.pk, number_of(request.GET.get("folded", ""))
         ),
-        "most_summaries": calls.SUMMARIES,
+        "most_summaries": context.SUMMARIES,
         "as_of": as_of,
         "now": as_of.at,
         "live_query": _live(mysis, as_of),
@@ -62,7 +198,7 @@ def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
     return _page(request, mysis, values, 422 if form.errors else 200)
 
 
-def _live(mysis: Mysis, as_of: outdated.AsOf) -> str:
+def _live(mysis: Mysis, as_of: context_page.Snapshot) -> str:
     """The address of the socket that tells when the context is outdated."""
     values = {"event": str(as_of.event), "settings": as_of.settings}
     return urlencode({"page": "context", "mysis": str(mysis.pk), **values})
@@ -76,7 +212,7 @@ def _wanted(request: HttpRequest) -> str:
 
 
 def _tried(
-    form: WhatIfForm, tried: what_if.Tried, shown: contexts.Shown | None
+    form: WhatIfForm, tried: Tried, shown: context.Shown | None
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
         "form": form,
@@ -94,7 +230,7 @@ def _view(
     request: HttpRequest,
     view: str,
     mysis: Mysis,
-    shown: contexts.Shown | None,
+    shown: context.Shown | None,
     sent: SentContext | None,
 ) -> dict[str, Any]:
     """What a way of showing it needs."""
@@ -103,13 +239,13 @@ def _view(
         "views": [(n, label, _query(request, view=n)) for n, label in VIEWS.items()],
         "json_query": _query(request, format="json"),
         "tools_query": _query(request, view="tools"),
-        "recent": calls.recent(mysis.pk),
+        "recent": context.recent(mysis.pk),
     }
     if shown is None:
         return found
-    earlier, prefix = changes.before(mysis.pk, sent), 0
+    earlier, prefix = context_diff.before(mysis.pk, sent), 0
     if earlier is not None:
-        since = changes.since(earlier, shown.messages, shown.system)
+        since = context_diff.since(earlier, shown.messages, shown.system)
         found["changes"], prefix = since, since.prefix
     most = None if request.GET.get("whole") else DRAWN
     found["kept"] = Newest.of(shown.blocks[:prefix], most)
@@ -146,7 +282,7 @@ def _query(request: HttpRequest, **values: str) -> str:
     return query.urlencode()
 
 
-def _readable(shown: contexts.Shown) -> str:
+def _readable(shown: context.Shown) -> str:
     """The payload indented, for the eye; the file has every byte."""
     payload: dict[str, Any] = {"messages": list(shown.messages)}
     if shown.system is not None:
@@ -154,7 +290,7 @@ def _readable(shown: contexts.Shown) -> str:
     return json.dumps(payload, ensure_ascii=False, indent=2)[:RAW]
 
 
-def _download(shown: contexts.Shown) -> HttpResponse:
+def _download(shown: context.Shown) -> HttpResponse:
     """The very bytes whose SHA-256 the page shows."""
     body = canonical(shown.messages, shown.system).encode("utf-8", "surrogatepass")
     answer = HttpResponse(body, content_type="application/json")
@@ -171,7 +307,7 @@ def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpRespons
     sent = get_object_or_404(
         rows, call__turn=min(turn_id, 2**63 - 1), call__number=min(number, 2**31 - 1)
     )
-    form = WhatIfForm(request.GET or None, own=what_if.AS_SENT)
+    form = WhatIfForm(request.GET or None, own=AS_SENT)
     view = _wanted(request)
     tried, likeness = _tried_on(sent, form, compare=view == "compare")
     shown = _shown(sent, form, tried)
@@ -180,8 +316,8 @@ def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpRespons
     values = {
         "sent": sent,
         "call": sent.call,
-        "earlier": changes.before(sent.mysis_id, sent),
-        "later": changes.after(sent),
+        "earlier": context_diff.before(sent.mysis_id, sent),
+        "later": context_diff.after(sent),
         **_tried(form, tried, shown),
         "likeness": likeness,
         **_view(request, view, sent.mysis, shown, sent),
@@ -191,25 +327,23 @@ def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpRespons
 
 def _tried_on(
     sent: SentContext, form: WhatIfForm, *, compare: bool
-) -> tuple[what_if.Tried, what_if.Likeness | None]:
+) -> tuple[Tried, Likeness | None]:
     """What is tried on a past call. To be shown it needs none of its moment."""
-    if not what_if.asks(form):
-        return what_if.Tried(None), None
-    then = context.past_of(sent)
-    tried = what_if.attempt(what_if.on_past(then), form, compare=compare)
+    if not asks(form):
+        return Tried(None), None
+    then = context_inputs.past_of(sent)
+    tried = attempt(on_past(then), form, compare=compare)
     asked = tried.what_if is not None or tried.comparison is not None
-    return tried, what_if.likeness(then) if asked else None
+    return tried, likeness(then) if asked else None
 
 
-def _shown(
-    sent: SentContext, form: WhatIfForm, tried: what_if.Tried
-) -> contexts.Shown | None:
+def _shown(sent: SentContext, form: WhatIfForm, tried: Tried) -> context.Shown | None:
     """The call as it was sent, or what is tried instead."""
     if tried.what_if is not None:
-        return contexts.of_preview(tried.what_if)
+        return context.of_preview(tried.what_if)
     if form.errors and tried.own is None:
         return None
-    return contexts.of_sent(sent, show(sent))
+    return context.of_sent(sent, show(sent))
 
 
 def _page(

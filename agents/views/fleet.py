@@ -7,11 +7,15 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
-from agents.actions import MAX_TEXT
-from agents.dashboard import charts, chips, feed, fleet, fragments, health, pages
+from agents import manual_command
+from agents.actions import MAX_TEXT, ActionError
+from agents.dashboard import accounts, charts, feed, fleet, health, map, system_status
+from agents.dashboard.live import events_page, fragments, pages
 from agents.models import Mysis
+from agents.views.access import actor, operator_required, success
+from agents.views.access import error as access_error
 
 
 @require_safe
@@ -19,11 +23,11 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
     """The fleet as filtered and sorted by the address."""
     now = timezone.now()
     view = fleet.View.of(request.GET)
-    found = health.look(now)
+    found = health.read_health(now)
     parts = [
         pages.drawn(fleet.rows_of(view, now)),
         *fragments.fleet_head(found),
-        *chips.of_groups(),
+        *events_page.of_groups(),
         fragments.newest_feed(),
     ]
     context = {
@@ -36,7 +40,7 @@ def fleet_page(request: HttpRequest) -> HttpResponse:
         "live_query": f"page=fleet&{view.query_of()}",
         "targets": _targets(request.GET.get("to", "")),
         "groups": feed.GROUPS,
-        "counted": chips.COUNTED,
+        "counted": events_page.COUNTED,
         "max_text": MAX_TEXT,
         "categories": charts.CATEGORIES,
         "now": now,
@@ -57,3 +61,74 @@ def _targets(chosen: str) -> SafeString:
 def newest_feed(request: HttpRequest) -> HttpResponse:
     """The feed from its newest line on, after a pause; ``group`` names a chip."""
     return HttpResponse(fragments.newest_feed(request.GET.get("group", "")).html)
+
+
+# SECTION The galaxy with the fleet's ships on it.
+
+
+@require_safe
+def map_page(request: HttpRequest) -> HttpResponse:
+    """The newest map; the socket brings the ships as they move."""
+    chart = map.chart()
+    context = {
+        "chart": chart,
+        "parts": {"map-ships": pages.on_map(chart)} if chart else {},
+        "named": map.NAMED,
+        "askers": _askers(),
+        "now": timezone.now(),
+    }
+    return render(request, "agents/map.html", context)
+
+
+def _askers() -> list[Mysis]:
+    """Who can ask the game for its map."""
+    return list(Mysis.objects.exclude(account=None).order_by("name")[:50])
+
+
+@require_POST
+@operator_required
+def ask(request: HttpRequest) -> HttpResponse:
+    """Let one Mysis ask for the map, by hand."""
+    number = request.POST.get("mysis", "")
+    asker = next((m for m in _askers() if str(m.pk) == number), None)
+    if asker is None:
+        return access_error(request, "Choose a Mysis that has a game account.", 422)
+    try:
+        manual_command.run_command(
+            mysis=asker, tool=map.TOOL, arguments={}, by=actor(request)
+        )
+    except ActionError as error:
+        return access_error(request, error.detail, error.status)
+    return success(request, f"{asker.name} asked for the map.")
+
+
+# SECTION Accounts and Health: what stands behind the fleet.
+
+
+@require_safe
+def accounts_page(request: HttpRequest) -> HttpResponse:
+    """The game accounts with their cached state."""
+    wanted = request.GET.get("q", "").replace("\x00", "").strip()[:100]
+    after = request.GET.get("after", "").replace("\x00", "")[:300]
+    found = accounts.load(timezone.now(), wanted, after)
+    context = {
+        "pilots": found[: accounts.PAGE],
+        "more": len(found) > accounts.PAGE,
+        "after": after,
+        "query": wanted,
+        "nav": "accounts",
+    }
+    return render(request, "agents/accounts.html", context)
+
+
+@require_safe
+def health_page(request: HttpRequest) -> HttpResponse:
+    """What is wrong and what it costs: fleet, worker, models, database."""
+    now = timezone.now()
+    context = {
+        "parts": {part.id: part for part in pages.health_parts(now)},
+        "stock": system_status.stock(),
+        "now": now,
+        "nav": "health",
+    }
+    return render(request, "agents/health.html", context)

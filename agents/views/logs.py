@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from agents import events
-from agents.dashboard import chips, feed, fragments
+from agents import context_inputs, events
+from agents.actions import ActionError
+from agents.dashboard import context_diff, feed
 from agents.dashboard.addresses import page_key
-from agents.dashboard.logbook import PAGE, Chosen, rows
+from agents.dashboard.live import events_page as live_events_page
+from agents.dashboard.live import fragments
+from agents.dashboard.live.events_page import PAGE as events_page_PAGE
+from agents.dashboard.live.events_page import Chosen, rows
+from agents.dashboard.search import Found, Result, find
 from agents.events import Kind
+from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
-
-from .answers import uses_htmx
+from agents.views.access import uses_htmx
+from memory.assembly.prepare import PreparedRequest
+from memory.context import registry
+from memory.models import ContextPolicy
+from memory.search.query import SlowSearchError
 
 VERSIONS = 20
 
@@ -30,22 +45,25 @@ def events_page(request: HttpRequest) -> HttpResponse:
     settled = events.newest()
     page = rows(chosen, before)
     if uses_htmx(request):
-        return HttpResponse(fragments.feed_lines(feed.told(page[:PAGE])))
+        return HttpResponse(fragments.feed_lines(feed.told(page[:events_page_PAGE])))
     query = {"kind": chosen.kind, "mysis": "" if owner is None else str(owner)}
     live = {"page": "events", **query, "after": str(settled)}
     context = {
-        "lines": feed.told(page[:PAGE]),
-        "kinds": [(str(kind), feed.ICONS[kind], chips.place_of(kind)) for kind in Kind],
+        "lines": feed.told(page[:events_page_PAGE]),
+        "kinds": [
+            (str(kind), feed.ICONS[kind], live_events_page.place_of(kind))
+            for kind in Kind
+        ],
         "kind": chosen.kind,
         "mysis": owner,
-        "parts": {part.id: part for part in chips.of_kinds()},
-        "counted": chips.COUNTED,
+        "parts": {part.id: part for part in live_events_page.of_kinds()},
+        "counted": live_events_page.COUNTED,
         "query": urlencode(query),
         "live_query": "" if before else urlencode(live),
         "now": timezone.now(),
         "myses": Mysis.objects.order_by("name").values_list("pk", "name"),
         "before": before,
-        "next": page[PAGE - 1].pk if len(page) > PAGE else None,
+        "next": page[events_page_PAGE - 1].pk if len(page) > events_page_PAGE else None,
     }
     return render(request, "agents/events.html", context)
 
@@ -87,3 +105,108 @@ def prompt_page(request: HttpRequest, prompt_id: int) -> HttpResponse:
 
 def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+# SECTION One box over messages, reasoning and broadcasts.
+
+PAGE = 20
+FACETS = 8
+
+
+@require_safe
+def search_page(request: HttpRequest) -> HttpResponse:
+    """The newest matches, newest first."""
+    asked = bool(request.GET.get("q"))
+    form = SearchForm(request.GET if asked else None, initial=request.GET.dict())
+    found: Found | None = None
+    if asked and form.is_valid():
+        try:
+            found = find(form.cleaned_data)
+        except SlowSearchError as error:
+            form.add_error("q", error.detail)
+    context: dict[str, Any] = {"form": form, "asked": found is not None}
+    if found is not None:
+        context |= {
+            "results": found.results[:PAGE],
+            "where": form.cleaned_data["where"],
+            "older": _older(request, found),
+            "newest": _with(request, before="") if request.GET.get("before") else "",
+            "facets": _facets(request, found.results),
+            "counted": len(found.results),
+            "full": found.reached is not None,
+        }
+    return render(request, "memory/search.html", context)
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A narrower search, and how many of the newest matches it has."""
+
+    label: str
+    count: int
+    query: str
+
+
+def _facets(request: HttpRequest, found: Sequence[Result]) -> Sequence[Facet]:
+    """The Myses that most of the matches are of."""
+    if request.GET.get("mysis"):
+        return ()
+    counts = Counter((hit.name, hit.owner) for hit in found if hit.owner)
+    return [
+        Facet(name, count, _with(request, mysis=str(owner), before=""))
+        for (name, owner), count in counts.most_common(FACETS)
+    ]
+
+
+def _with(request: HttpRequest, **values: str) -> str:
+    query = request.GET.copy()
+    for name, value in values.items():
+        query[name] = value
+    return query.urlencode()
+
+
+def _older(request: HttpRequest, found: Found) -> str:
+    """The query of the next page: behind what is shown, or what was looked through."""
+    if len(found.results) > PAGE:
+        return _with(request, before=str(found.results[PAGE - 1].id))
+    return _with(request, before=str(found.reached)) if found.reached else ""
+
+
+# SECTION Context policies, two of them tried on one Mysis.
+
+
+@require_safe
+def policies_page(request: HttpRequest) -> HttpResponse:
+    """Every policy, and any two of them side by side; nothing is written."""
+    asked = bool(request.GET.get("mysis"))
+    form = PoliciesForm(request.GET if asked else None, initial=request.GET.dict())
+    rows = ContextPolicy.objects.annotate(users=Count("myses")).order_by("name")
+    values = {"form": form, "policies": rows, "nav": "prompts"}
+    if asked and form.is_valid():
+        values |= _compared(form)
+    status = 422 if form.errors else 200
+    return render(request, "agents/policies.html", values, status=status)
+
+
+def _compared(form: PoliciesForm) -> dict[str, object]:
+    mysis: Mysis = form.cleaned_data["mysis"]
+    a, b = form.cleaned_data["a"], form.cleaned_data["b"]
+    try:
+        first = _prepared(mysis, a) if a else context_inputs.preview(mysis)
+        second = _prepared(mysis, b or ContextPolicy(strategy=registry.DEFAULT))
+    except ActionError as error:
+        form.add_error(None, error.detail)
+        return {}
+    comparison = context_diff.of(first, second)
+    return {
+        "comparison": comparison,
+        "sides": (comparison.a, comparison.b),
+        "mysis": mysis,
+        "key": page_key(mysis),
+    }
+
+
+def _prepared(mysis: Mysis, policy: ContextPolicy) -> PreparedRequest:
+    """The next call under a policy: the budget is never more than the model reads."""
+    mysis.policy = policy
+    return context_inputs.preview(mysis)

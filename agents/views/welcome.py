@@ -16,12 +16,11 @@ from django.views.decorators.http import require_http_methods
 from agents import actions
 from agents.actions import ActionError
 from agents.dashboard.addresses import mysis_url
-from agents.dashboard.trying import try_provider
 from agents.forms import FirstMysisForm, PromptTextForm, number_of
+from agents.llm.provider_check import try_provider
 from agents.models import Mysis, Provider
 from agents.provider_forms import NEW, EndpointForm, Typed
-
-from .access import actor, admin_required
+from agents.views.access import actor, admin_required
 
 PROVIDER, PROMPT, MYSIS = "provider", "prompt", "mysis"
 #: Where a session keeps, sealed, the key of a provider that is not saved yet.

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import memories, policies, records
+from memory.admin import memories, records
 
 __all__ = ["memories", "policies", "records"]

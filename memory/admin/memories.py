@@ -15,15 +15,10 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
-from memory.conditions import Wanted
-from memory.hiding import secret_tools
-from memory.matching import matching_ids
+from memory.admin.read_only import MysisFilter, ReadOnlyAdmin, chosen
 from memory.models import Memory
-from memory.patience import SlowSearchError
-from memory.search import Hit, search_messages
-
-from .filters import MysisFilter, chosen
-from .readonly import ReadOnlyAdmin
+from memory.search.query import SlowSearchError, Wanted, matching_ids
+from memory.search.results import Hit, search_messages, secret_tools
 
 PAGE = 50
 LISTED_MATCHES = 500

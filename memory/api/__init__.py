@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from . import assembly, memories, policies, search, state, summaries, summary
+from memory.api import log, policies, state, summaries
 
 routers = [
-    assembly.router,
-    memories.router,
-    policies.router,
-    search.router,
-    state.router,
-    summaries.router,
-    summary.router,
+    policies.assembly_router,
+    log.memories_router,
+    policies.policies_router,
+    log.search_router,
+    state.state_router,
+    summaries.summaries_router,
+    summaries.summary_router,
 ]

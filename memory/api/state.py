@@ -13,16 +13,14 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from memory import state as snapshots
+from memory.api.parameters import MysisReference, Page, Rows, Window, page_of
 from memory.gamestate.rows import StateRow, rows
 from memory.gamestate.types import AccountState, Snapshot
+from memory.lookup import owner_of
 from memory.models import GameSnapshot
-from memory.owners import owner_of
+from memory.snapshots import rows as snapshots_rows
 
-from .fields import MysisReference
-from .pages import Page, Rows, Window, page_of
-
-router = Router(tags=["memory"])
+state_router = Router(tags=["memory"])
 
 
 class StateRowOut(Schema):
@@ -58,7 +56,9 @@ class SnapshotFilter(StateWindow):
     username: str = Field(examples=["VoidWanderer"])
 
 
-@router.get("/myses/{reference}/state", response=Page[StateRowOut], exclude_unset=True)
+@state_router.get(
+    "/myses/{reference}/state", response=Page[StateRowOut], exclude_unset=True
+)
 def read_state(
     request: HttpRequest, reference: MysisReference, wanted: Query[StateWindow]
 ) -> Rows:
@@ -70,7 +70,7 @@ def read_state(
     return _table(alive, account.username, wanted)
 
 
-@router.get("/snapshots", response=Page[StateRowOut], exclude_unset=True)
+@state_router.get("/snapshots", response=Page[StateRowOut], exclude_unset=True)
 def list_snapshots(request: HttpRequest, wanted: Query[SnapshotFilter]) -> Rows:
     """The snapshots of a game account, also those from before a logout."""
     username = wanted.username.replace("\x00", "")
@@ -83,7 +83,7 @@ def _table(found: QuerySet[GameSnapshot], username: str, wanted: StateWindow) ->
     state = AccountState(
         username=username,
         snapshots=tuple(_tombstoned(row) for row in page["items"]),
-        current_tick=snapshots.tick_of(username),
+        current_tick=snapshots_rows.tick_of(username),
         now=timezone.now(),
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
         thresholds=settings.ZOEA_STATE_AGES,
@@ -102,7 +102,7 @@ def _line(row: StateRow, snapshot: Snapshot, full: bool) -> dict[str, Any]:
 
 
 def _tombstoned(row: GameSnapshot) -> Snapshot:
-    snapshot = snapshots.snapshot_of(row)
+    snapshot = snapshots_rows.snapshot_of(row)
     if row.logged_out_at is None:
         return snapshot
     return replace(snapshot, logged_out=True)

@@ -7,8 +7,14 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from memory.context.options import CommonOptions, OptionError, OptionSpec, build, specs
-from memory.context.strategy import Strategy
+from memory.context.strategy import (
+    CommonOptions,
+    OptionError,
+    OptionSpec,
+    Strategy,
+    build,
+    specs,
+)
 from memory.context.types import DEFAULT_STRATEGY
 
 BUILT_IN: Mapping[str, str] = {

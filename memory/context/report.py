@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory.context import stats
-from memory.context.egress import Wire, to_anthropic, to_openai
+from memory.context import ledger
 from memory.context.ledger import Account, sent_tokens, write, write_unsent
-from memory.context.prepared import Prepared
+from memory.context.prepare import Prepared
 from memory.context.tokens import error_of
 from memory.context.types import Assembly, Impossible, LedgerLine, Status
 from memory.context.units import Fate, Item, Plan, Unit
-from memory.context.validate import validate
+from memory.context.wire import Wire, to_anthropic, to_openai, validate
 
 _WAITING = Fate("kept", None, "There is nothing to send beside it.")
 _UNSENT = Fate("dropped_for_budget", "budget", "The view cannot be sent.")
@@ -121,7 +120,7 @@ def _verdict(sent: Sent, lines: Sequence[LedgerLine]) -> tuple[Status, str]:
     if sent.failure:
         return "fallback_used", f"{sent.failure}; the window stands in."
     whole = all(line.disposition in _UNTOUCHED for line in lines)
-    reason = stats.reason_of(lines)
+    reason = ledger.reason_of(lines)
     if sent.plan.reason:
         reason = sent.plan.reason if whole else f"{sent.plan.reason} {reason}"
     if sent.plan.status is not None:
@@ -134,7 +133,7 @@ def _figures(
 ) -> dict[str, Any]:
     """Every key, with the values of a view that is not sent."""
     request = prepared.request
-    counts = stats.from_ledger(lines, prepared.messages)
+    counts = ledger.from_ledger(lines, prepared.messages)
     return {
         "strategy": request.strategy,
         "status": status,
@@ -143,7 +142,7 @@ def _figures(
         "messages_out": 0,
         "tokens_in": counts.pop("tokens_in"),
         "tokens_out": 0,
-        "tokens_by_category": dict.fromkeys(stats.CATEGORIES, 0),
+        "tokens_by_category": dict.fromkeys(ledger.CATEGORIES, 0),
         "budget": request.budget.tokens,
         "reserve": request.budget.reserve,
         "over_budget": False,
@@ -158,7 +157,7 @@ def _figures(
         "calibration": request.calibration if request.counter == "estimate" else 1.0,
         "estimate_error": error_of(request.counter, request.estimate_error),
         "build_ms": None,
-        "compression": dict(stats.NO_COMPRESSION),
+        "compression": dict(ledger.NO_COMPRESSION),
     }
 
 
@@ -172,15 +171,15 @@ def _view_figures(prepared: Prepared, sent: Sent, wire: Wire) -> dict[str, Any]:
         "over_budget": sent.over_budget,
         "window_exceeded": sent.plan.window_exceeded,
         "fillers": sum(item.kind == "filler" for item in items),
-        "prefix_shared_bytes": stats.shared_bytes(
+        "prefix_shared_bytes": ledger.shared_bytes(
             prepared.request.previous, wire.messages
         ),
-        "compression": {**stats.NO_COMPRESSION, **(sent.plan.compression or {})},
+        "compression": {**ledger.NO_COMPRESSION, **(sent.plan.compression or {})},
     }
 
 
 def _categories(prepared: Prepared, units: Sequence[Unit]) -> dict[str, int]:
-    tokens = dict.fromkeys(stats.CATEGORIES, 0)
+    tokens = dict.fromkeys(ledger.CATEGORIES, 0)
     tokens["system"] = prepared.frame.system
     tokens["pins"] = prepared.frame.pins
     tokens["tools"] = prepared.frame.tools

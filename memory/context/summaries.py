@@ -6,9 +6,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from memory.context.budget import least, shrink
+from memory.context.strategy import CommonOptions, option
+from memory.context.summary_prompt import UNDERSTOOD, as_record, prompt_with
 from memory.context.text import shorten
-from memory.context.types import Summary
-from memory.context.units import Fate, History, Item, Unit
+from memory.context.types import (
+    FILLER_TEXT,
+    Budget,
+    Kind,
+    Status,
+    Summary,
+    SummaryWanted,
+)
+from memory.context.units import Fate, History, Item, Unit, turn_start
+from memory.context.wire import to_anthropic, to_openai
 
 SUFFIX = "\n\nLast request from user was: "
 _LABEL = "[Summary {generation} of the messages up to {through}. Prior context, no request.{status}]"
@@ -107,3 +118,219 @@ def _suffix(order: Item, before: str, history: History) -> str:
     if cut is None:  # not even the note fits half of it; the budget has the last word
         cut = shorten(order.content, 64, history.count, handle) or order.content
     return SUFFIX + cut
+
+
+# SECTION What is to be summarised next, and the exact request for it (L3, L4, A13, A16, A18).
+#
+# The core calls no model: it says what it would have summarised. The request begins as
+# the view does, so that what the provider cached of it is used again; only our own tags
+# in it are written otherwise, lest a record closes the summary of itself.
+
+#: A18: beyond this share of the window, less the reserve, no threshold waits.
+WINDOW_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryOptions(CommonOptions):
+    """When to summarise and what to leave out of it."""
+
+    threshold: int = option(
+        200_000, "Tokens from which on a summary is made; 0 for never.", minimum=0
+    )
+    keep_recent: int = option(
+        3, "Newest units that are not summarised; 0 folds all there is.", minimum=0
+    )
+    keep_current_turn: bool = option(
+        True, "Leave the turn that is going on out of the summary."
+    )
+    max_summary_tokens: int = option(
+        2_000, "Most tokens of a summary; less than that is not folded.", minimum=1
+    )
+
+    def threshold_in(self, budget: Budget) -> int:
+        """The threshold that applies; 0 where it never fires (A12, A18)."""
+        if not self.threshold:
+            return 0
+        most = int(budget.tokens * WINDOW_SHARE) - budget.reserve
+        return max(1, min(self.threshold, most))
+
+    def trigger(self, budget: Budget) -> int:
+        """Where a summary is asked for."""
+        return self.threshold_in(budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a summary is asked for, and why not where it is not."""
+
+    status: Status | None = None
+    reason: str = ""
+    wanted: SummaryWanted | None = None
+
+
+def threshold_of(options: SummaryOptions, history: History) -> int:
+    """The threshold that applies to a request; 0 where it never fires."""
+    return options.threshold_in(history.request.budget)
+
+
+def tokens_now(units: Sequence[Unit], history: History) -> int:
+    """What the next call costs: the estimate, or the last report and what came since.
+
+    The larger of both counts (A13), so that neither a new session nor a result that
+    came after the report hides how full the context is.
+    """
+    around = history.window - history.room
+    estimate = around + sum(unit.tokens for unit in units)
+    known = history.request.compaction
+    if not known.reported_tokens:
+        return estimate
+    if known.reported_estimate:
+        return estimate + max(0, known.reported_tokens - known.reported_estimate)
+    since = (u for u in units if u.rows and u.rows[0] > known.reported_through)
+    return max(estimate, known.reported_tokens + sum(unit.tokens for unit in since))
+
+
+def decide(
+    shown: Shown, history: History, options: SummaryOptions, keep: float = 0
+) -> Verdict:
+    """Ask for a summary of what may be folded, or tell why none is asked for.
+
+    No more is folded than brings what is left down to `keep` tokens, if it is given.
+    """
+    first = _first(shown, history)
+    limit = limit_of(options, history)
+    old = shown.units[first : _cut(shown, options, keep)]
+    fitting = _within_room(shown, old, history, limit)
+    if old and not fitting:
+        need = _beside(shown, history, limit) + least(old[0], history)
+        why = f"A request for a summary needs {need} tokens; {history.room} are left."
+        return Verdict("nothing_to_fold", why)
+    folded = _whole(fitting, shown.units[first + len(fitting) :])
+    if not folded:
+        if shown.head:
+            return Verdict("already_compacted", "Nothing new may be folded yet.")
+        return Verdict("nothing_to_fold", "All there is must stay as it is.")
+    tokens = sum(unit.tokens for unit in folded)
+    if tokens <= limit:
+        why = f"{tokens} tokens to fold are no more than a summary may have."
+        return Verdict("not_worth_it", why)
+    known = history.request.compaction
+    if known.breaker_open:
+        return Verdict("breaker_open", "Summaries failed too often; none is asked for.")
+    if known.cooling_turns > 0:
+        why = f"The next summary may be asked for in {known.cooling_turns} turns."
+        return Verdict("cooling_down", why)
+    if known.failure:
+        failure = history.sanitize(known.failure)
+        return Verdict("summary_failed", f"The summary failed: {failure}"[:300])
+    return _asked(shown, folded, history, limit)
+
+
+def limit_of(options: SummaryOptions, history: History) -> int:
+    """The most tokens of a summary: never more than a quarter of what units may use.
+
+    In a small window, a summary of the usual size would leave nothing to fold.
+    """
+    return max(1, min(options.max_summary_tokens, history.room // 4))
+
+
+def _first(shown: Shown, history: History) -> int:
+    """How many units at the beginning were read singly, and must not be folded (I22).
+
+    What lies between them and the others is not known, so no span may reach there.
+    """
+    since = history.request.unbroken_from
+    return next(
+        (at for at, unit in enumerate(shown.units) if max(unit.rows) >= since),
+        len(shown.units),
+    )
+
+
+def _asked(shown: Shown, folded: list[Unit], history: History, limit: int) -> Verdict:
+    # A unit with a late result may begin in the span before, which it is no part of.
+    before = history.summary.through_id if shown.head and history.summary else -1
+    rows = [row for unit in folded for row in unit.rows if row > before]
+    tokens = sum(unit.tokens for unit in folded)
+    replaced = tokens + sum(unit.tokens for unit in shown.head)
+    # One that frees less than half is no progress, and would soon be asked for again.
+    limit = max(1, min(limit, replaced // 2))
+    request = _request(shown, folded, history, limit)
+    wanted = SummaryWanted(min(rows), max(rows), request, tokens, replaced, limit)
+    why = f"A summary of the messages {wanted.first_id} to {wanted.last_id} is wanted."
+    return Verdict(None, why, wanted)
+
+
+def _cut(shown: Shown, options: SummaryOptions, keep: float) -> int:
+    """The index of the first unit that is to stay."""
+    units = shown.units
+    cut = max(0, len(units) - options.keep_recent)
+    if options.keep_current_turn and options.keep_recent:
+        cut = min(cut, turn_start(units))
+    left = sum(unit.tokens for unit in units)
+    for index in range(cut if keep else 0):
+        if left <= keep:
+            return index
+        left -= units[index].tokens
+    return cut
+
+
+def _beside(shown: Shown, history: History, limit: int) -> int:
+    """What a request holds beside what it folds."""
+    made_up = (_prompt(history, limit), UNDERSTOOD, FILLER_TEXT)
+    return sum(map(history.count, made_up)) + sum(unit.tokens for unit in shown.head)
+
+
+def _within_room(
+    shown: Shown, units: Sequence[Unit], history: History, limit: int
+) -> list[Unit]:
+    """As many of the oldest units as one request takes, the first one cut if need be."""
+    left = history.room - _beside(shown, history, limit)
+    if history.request.compaction.fold_tokens:
+        left = min(left, history.request.compaction.fold_tokens)
+    fitting: list[Unit] = []
+    for unit in units:
+        if unit.tokens > left:
+            first = None if fitting else shrink(unit, left, history)
+            return fitting if first is None else [first]
+        left -= unit.tokens
+        fitting.append(unit)
+    return fitting
+
+
+def _whole(old: Sequence[Unit], others: Sequence[Unit]) -> list[Unit]:
+    """What of the old units may go.
+
+    Units with an interim result stay (A31). A unit stays as well where one of its
+    rows is newer than a row that stays, since a summary covers all up to an id.
+    """
+    staying = [unit.rows[0] for unit in others if not unit.pending]
+    end = min(staying, default=None)
+    return [
+        unit
+        for unit in old
+        if not unit.pending and (end is None or max(unit.rows) < end)
+    ]
+
+
+def _request(
+    shown: Shown, folded: Sequence[Unit], history: History, limit: int
+) -> list[dict[str, object]]:
+    """The live prefix, then the prompt; it ends as a request must (L3, A17)."""
+    units = [as_record(unit) for unit in (*shown.head, *folded)]
+    if units[0].role == "assistant":
+        units.insert(0, _said("user", FILLER_TEXT, history, "filler"))
+    if units[-1].items[-1].role == "tool":
+        units.append(_said("assistant", UNDERSTOOD, history, "filler"))
+    units.append(_said("user", _prompt(history, limit), history, "prompt"))
+    if history.request.dialect == "anthropic":
+        return to_anthropic(history.system, units).messages
+    return to_openai(history.system, units).messages
+
+
+def _prompt(history: History, limit: int) -> str:
+    given = history.sanitize(history.request.compaction.prompt).strip()
+    return prompt_with(given, limit)
+
+
+def _said(role: str, text: str, history: History, kind: Kind) -> Unit:
+    return Unit((Item(role, text, history.count(text), kind=kind),), start=-1)

@@ -1,30 +1,82 @@
-"""What a model is asked when it is to summarise a history, and what it may answer.
-
-The runtime may hand in other headings; the rules below them are always ours, since
-the answer is read by them (L4, L10, I23).
-"""
+"""The parts of a text that must not be reworded: numbers, ids and quoted words."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from memory.context.literals import literals_of, missing_literals
 from memory.context.text import clean
 from memory.context.tokens import Counter
+from memory.context.tool_calls import load
+from memory.context.types import ToolCall
+from memory.context.units import Item, Unit
 
-__all__ = [
-    "RULES",
-    "SUMMARY_HEADINGS",
-    "UNDERSTOOD",
-    "SummaryRefused",
-    "check_summary",
-    "literals_of",
-    "missing_literals",
-    "prompt_with",
-    "read_summary",
-    "without_tags",
-]
+#: A summary is not held to more of them than this, the first ones.
+MOST_LITERALS = 40
+_LONGEST = 80
+_QUOTES = "|".join(
+    f"{before}{start}([^{end}\n]{{1,{_LONGEST}}}){end}{after}"
+    for before, start, end, after in (
+        ("", '"', '"', ""),
+        ("", "`", "`", ""),
+        ("", "“", "”", ""),
+        ("", "«", "»", ""),
+        # No apostrophe, as in "don't sell the miners' ore".
+        (r"(?<!\w)", "'", "'", r"(?!\w)"),
+    )
+)
+_WORD = r"([A-Za-z0-9_]+(?:[.:/-][A-Za-z0-9_]+|,[0-9]+)*)"
+_LITERAL = re.compile(f"{_QUOTES}|{_WORD}")
+_TELLING = re.compile(r"\d|[A-Za-z0-9]_[A-Za-z0-9]")
+
+
+def literals_of(text: str) -> tuple[str, ...]:
+    """What a text names literally, each once, in the order of the text.
+
+    These are its quoted parts, and else its numbers and the words with a digit or an
+    underscore in them. Longer ones than 80 characters are no names.
+    """
+    found: dict[str, None] = {}
+    for match in _LITERAL.finditer(text):
+        literal = match.group(match.lastindex or 0).strip()
+        is_word = match.group(match.re.groups) is not None
+        if is_word and not _TELLING.search(literal):
+            continue
+        if 0 < len(literal) <= _LONGEST:
+            found[literal] = None
+            if len(found) == MOST_LITERALS:
+                break
+    return tuple(found)
+
+
+def missing_literals(text: str, literals: Iterable[str]) -> list[str]:
+    """The literals that a text lost, in their order.
+
+    Case, white space and the commas of thousands do not matter; `3` in `13` and `A-1`
+    in `A-12` are not kept.
+    """
+    plain = _plain(text)
+    return [literal for literal in literals if not _stands_in(_plain(literal), plain)]
+
+
+def _plain(text: str) -> str:
+    """One spelling for what reads the same."""
+    words = " ".join(text.casefold().split())
+    return re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", words)
+
+
+def _stands_in(literal: str, text: str) -> bool:
+    before = r"(?<![a-z0-9_])" if literal[:1].isalnum() else ""
+    after = r"(?![a-z0-9_])" if literal[-1:].isalnum() else ""
+    return re.search(f"{before}{re.escape(literal)}{after}", text) is not None
+
+
+# SECTION What a model is asked when it is to summarise a history, and what it may answer.
+#
+# The runtime may hand in other headings; the rules below them are always ours, since
+# the answer is read by them (L4, L10, I23).
 
 #: L3: said by the assistant where the history to summarise ends with a result.
 UNDERSTOOD = "Understood."
@@ -136,3 +188,37 @@ def check_summary(
         named = ", ".join(lost[:_NAMED_LOSSES])
         more = f" and {len(lost) - _NAMED_LOSSES} more" if lost[_NAMED_LOSSES:] else ""
         raise SummaryRefused(f"The summary lost {named}{more}.")
+
+
+# SECTION A log as the record in a request for its summary: nothing in it can close that.
+
+_MARKS = ("summary", "\\u")
+
+
+def as_record(unit: Unit) -> Unit:
+    """The unit with our tags out of its texts and calls, also where it is signed.
+
+    Signed text goes out without its reasoning then, which nobody may edit (I12).
+    """
+    items = tuple(map(_as_record, unit.items))
+    changed = any(new is not old for new, old in zip(items, unit.items, strict=True))
+    return unit.with_items(items) if changed else unit
+
+
+def _as_record(item: Item) -> Item:
+    content = without_tags(item.content)
+    calls = tuple(map(_call, item.calls))
+    reasoning = without_tags(item.reasoning or "")
+    if (content, calls, reasoning) == (item.content, item.calls, item.reasoning or ""):
+        return item
+    return replace(item, content=content, calls=calls, reasoning=None, signature=None)
+
+
+def _call(call: ToolCall) -> ToolCall:
+    """The call with other brackets; an escape may hide a tag, so the text is decoded."""
+    text = call.arguments
+    if not any(mark in text.lower() for mark in _MARKS):
+        return call
+    plain = json.dumps(load(text), ensure_ascii=False)
+    safe = without_tags(plain)
+    return call if safe == plain else replace(call, arguments=safe)

@@ -12,15 +12,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from memory.gamestate import paths
+from memory.gamestate import values as gamestate_values
 from memory.gamestate.clock import (
     STAMP_WITHIN_TICKS,
     elapsed_seconds,
     recency,
     ticks_in,
 )
-from memory.gamestate.limits import ANY_TOOL
-from memory.gamestate.types import SECONDS_PER_TICK, AccountState, Snapshot, Thresholds
+from memory.gamestate.types import (
+    ANY_TOOL,
+    SECONDS_PER_TICK,
+    AccountState,
+    Snapshot,
+    Thresholds,
+)
 
 LOGGED_OUT = "captured before logout"
 
@@ -187,9 +192,12 @@ def recharges(snapshot: Snapshot, moment: Moment, path: str) -> bool:
     if name != "shield":
         return False
     merged_at = _merge_tick(snapshot, path)
-    content = paths.primary(snapshot.current)
+    content = gamestate_values.primary(snapshot.current)
     limit = f"{head}.max_shield" if head else "max_shield"
-    now, most = paths.lookup(content, path), paths.lookup(content, limit)
+    now, most = (
+        gamestate_values.lookup(content, path),
+        gamestate_values.lookup(content, limit),
+    )
     if not isinstance(now, (int, float)) or not isinstance(most, (int, float)):
         return False
     if merged_at is not None and moment.current_tick is not None:
@@ -225,12 +233,12 @@ def stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
     mark = snapshot.stale
     if mark is None:
         return ()
-    content = paths.primary(snapshot.content)
+    content = gamestate_values.primary(snapshot.content)
     if not mark.fields or not isinstance(content, Mapping):
         return None
-    if not any(paths.head(path) in content for path in mark.fields):
+    if not any(gamestate_values.head(path) in content for path in mark.fields):
         return None
-    return tuple(p for p in mark.fields if paths.names_something(content, p))
+    return tuple(p for p in mark.fields if gamestate_values.names_something(content, p))
 
 
 def _is_marked(snapshot: Snapshot, path: str, merged_at: int | None) -> bool:
@@ -240,7 +248,9 @@ def _is_marked(snapshot: Snapshot, path: str, merged_at: int | None) -> bool:
     if merged_at is not None and mark.tick is not None and merged_at >= mark.tick:
         return False
     marked = stale_paths(snapshot)
-    return marked is None or any(paths.overlap(path, other) for other in marked)
+    return marked is None or any(
+        gamestate_values.overlap(path, other) for other in marked
+    )
 
 
 def _merge_tick(snapshot: Snapshot, path: str) -> int | None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from memory.gamestate.extract import as_tick
-from memory.gamestate.limits import read_limits
-from memory.gamestate.parse import clean_text, parse_text, storable
-from memory.gamestate.text import is_number
+from memory.gamestate.render import render
 from memory.gamestate.types import (
     SECONDS_PER_TICK,
     AccountState,
     Snapshot,
     Stale,
     Thresholds,
+    read_limits,
 )
+from memory.gamestate.values import clean_text, is_number, parse_text, storable
 
 MAX_PACE = 86_400
 
@@ -136,3 +137,22 @@ def _pace(value: object) -> float:
     raise ValueError(
         "state.seconds_per_tick: give the seconds of a tick, above 0 and below 86400."
     )
+
+
+# SECTION The ``state`` of a document as the function that renders its block.
+
+
+class StateBlock:
+    """The state block of a document, rendered within a number of bytes.
+
+    ``tick_skew`` tells how many snapshots came from the future (A21). Raises
+    ValueError where the document is not of the form.
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._state = read_state(document)
+        self.tick_skew = render(self._state).tick_skew
+
+    def __call__(self, max_bytes: int) -> str:
+        """The block as text."""
+        return render(self._state, max_bytes).text

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.gamestate.paths import lookup, primary
-from memory.gamestate.text import is_number
+from memory.gamestate.values import is_number, lookup, primary
 
 ITEM_LISTS = ("ship.cargo", "cargo", "items")
 USED = ("ship.cargo_used", "cargo_used", "used")

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from memory.gamestate.parse import clean_text, parse_text, storable
+from memory.gamestate.values import clean_text, parse_text, storable
 
 ENVELOPES = ("data", "result", "payload", "response")
 MAX_NODES = 20_000

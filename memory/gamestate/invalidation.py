@@ -18,8 +18,8 @@ from memory.gamestate.effects import (
     Effects,
 )
 from memory.gamestate.extract import Result, read_result
-from memory.gamestate.paths import first, primary
 from memory.gamestate.types import Stale
+from memory.gamestate.values import first, primary
 
 EVERYTHING = "*"
 """The tool of an `Invalidation` that touches every snapshot of the account."""

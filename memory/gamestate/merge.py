@@ -1,18 +1,13 @@
-"""Events written into snapshots (GAME_STATE.md section 4).
-
-A snapshot is always made anew from what was recorded and all events since, in the
-order in which they happened: so they may arrive in any order, and again, with the
-same result. Absolute values overwrite; counts apply only to what is older than
-they are; what cannot be told is in doubt.
-"""
+"""Whether an event happened before a snapshot was taken, or after, or nobody knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import Enum
 
-from memory.gamestate import invalidation, paths
+from memory.gamestate import invalidation, values
 from memory.gamestate.clock import elapsed_seconds
 from memory.gamestate.draft import Draft
 from memory.gamestate.encounters import STATUS_TOOLS, Self
@@ -20,7 +15,6 @@ from memory.gamestate.extract import find_tick
 from memory.gamestate.names import sizes as sizes_of
 from memory.gamestate.notices import Notice
 from memory.gamestate.outcomes import Doubt, result_of
-from memory.gamestate.parse import MAX_DEPTH, is_deep
 from memory.gamestate.reactions import (
     RESULT,
     YIELD,
@@ -29,8 +23,57 @@ from memory.gamestate.reactions import (
     react,
     yield_key,
 )
-from memory.gamestate.relation import When, relation
 from memory.gamestate.types import Snapshot, Stale
+from memory.gamestate.values import MAX_DEPTH, is_deep
+
+
+class When(Enum):
+    """When an event happened, seen from a snapshot."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    UNSURE = "unsure"
+
+
+def relation(snapshot: Snapshot, notice: Notice, *, own_tick: bool = False) -> When:
+    """Whether an event happened before or after a snapshot was taken.
+
+    A tick that the snapshot was given by the clock (not ``own_tick``) may be wrong, by
+    one behind as a rule: where the moments say otherwise nobody knows.
+    """
+    by_clock = _by_clock(snapshot, notice)
+    if not notice.exact or snapshot.tick is None or notice.tick is None:
+        return by_clock or _by_tick(snapshot, notice)
+    by_tick = _by_tick(snapshot, notice)
+    if own_tick or by_clock in (None, by_tick):
+        return by_tick
+    near = notice.tick - snapshot.tick in (0, 1)
+    return When.UNSURE if near or by_clock is not When.UNSURE else by_tick
+
+
+def _by_clock(snapshot: Snapshot, notice: Notice) -> When | None:
+    if notice.at is None:
+        return None
+    if elapsed_seconds(snapshot.captured_at, notice.at) > notice.slack:
+        return When.AFTER
+    asked = snapshot.asked_at or snapshot.captured_at
+    if elapsed_seconds(notice.at, asked) > notice.slack:
+        return When.BEFORE
+    return When.UNSURE
+
+
+def _by_tick(snapshot: Snapshot, notice: Notice) -> When:
+    if snapshot.tick is None or notice.tick is None:
+        return When.UNSURE
+    return When.AFTER if notice.tick > snapshot.tick else When.BEFORE
+
+
+# SECTION Events written into snapshots (GAME_STATE.md section 4).
+#
+# A snapshot is always made anew from what was recorded and all events since, in the
+# order in which they happened: so they may arrive in any order, and again, with the
+# same result. Absolute values overwrite; counts apply only to what is older than
+# they are; what cannot be told is in doubt.
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 MERGEABLE = frozenset(
@@ -73,10 +116,10 @@ def known(
     ids: set[str] = set()
     found = dict(sizes or {})
     for snapshot in snapshots:
-        content = paths.primary(snapshot.content)
+        content = values.primary(snapshot.content)
         if snapshot.tool in MERGEABLE:
             found |= sizes_of(content)
-        own = paths.first(content, "player.id", "player_id")
+        own = values.first(content, "player.id", "player_id")
         if snapshot.tool in STATUS_TOOLS and isinstance(own, str) and own:
             ids.add(own)
     return Known(Self(username, frozenset(ids)), found)
@@ -303,7 +346,7 @@ def _finished(
     ticks = {
         path: tick
         for path, tick in draft.written.items()
-        if not whole and not any(paths.overlap(path, other) for other in doubted)
+        if not whole and not any(values.overlap(path, other) for other in doubted)
     }
     return replace(
         snapshot,

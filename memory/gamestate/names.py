@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from memory.gamestate.text import HUGE, is_number, line
 from memory.gamestate.types import Snapshot
+from memory.gamestate.values import HUGE, is_number, line
 
 MAX_NODES = 40_000
 """Objects looked at in one snapshot: a whole galaxy map has a few thousand."""

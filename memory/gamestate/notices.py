@@ -12,11 +12,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from memory.gamestate.clock import RESET_AFTER_TICKS, elapsed_seconds, ticks_in
+from memory.gamestate.clock import (
+    FARTHEST,
+    RESET_AFTER_TICKS,
+    SAME,
+    Offset,
+    elapsed_seconds,
+    near,
+    seen_in,
+    ticks_in,
+)
 from memory.gamestate.extract import ENVELOPES, as_tick, find_tick
-from memory.gamestate.offset import FARTHEST, SAME, Offset, near, seen_in
-from memory.gamestate.parse import clean_text, storable
 from memory.gamestate.types import SECONDS_PER_TICK
+from memory.gamestate.values import clean_text, storable
 
 LONGEST_ID = 100
 MADE_UP = "sha:"

@@ -12,8 +12,7 @@ from memory.gamestate.draft import Draft
 from memory.gamestate.effects import CARGO, CREDITS, DOCK, FUEL, HERE, HULL, SYSTEM
 from memory.gamestate.extract import Result
 from memory.gamestate.invalidation import Circumstances, touched
-from memory.gamestate.paths import first
-from memory.gamestate.text import is_number
+from memory.gamestate.values import first, is_number
 
 Data = Mapping[str, object]
 Doubt = tuple[str, ...] | None

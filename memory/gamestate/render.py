@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory.gamestate.blocks import before, remedy, section
+from memory.gamestate.blocks import (
+    OWNER,
+    Scene,
+    before,
+    call_of,
+    key_of,
+    remedy,
+    section,
+)
 from memory.gamestate.confidence import LOGGED_OUT, Confidence, grade, stale_paths
-from memory.gamestate.happenings import happenings
-from memory.gamestate.layout import Line, Notes, fit, size
-from memory.gamestate.paths import first, primary
-from memory.gamestate.scene import OWNER, Scene, call_of, key_of
-from memory.gamestate.text import empire, line
+from memory.gamestate.layout import Line, Notes, fit, happenings, size
 from memory.gamestate.types import AccountState, Snapshot
+from memory.gamestate.values import empire, first, line, primary
 
 MAX_BYTES = 2048
 MAX_SECTIONS = 40

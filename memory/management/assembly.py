@@ -16,7 +16,7 @@ from typing import IO, Any, NoReturn
 
 from memory.context.assemble import assemble
 from memory.context.documents import parse_request, result_document
-from memory.gamestate.state_block import StateBlock
+from memory.gamestate.document import StateBlock
 
 HELP = "Assemble a message history as a model would be sent it. Stores nothing."
 BAD_INPUT = 2

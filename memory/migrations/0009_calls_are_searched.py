@@ -5,12 +5,14 @@ transaction: a million messages take minutes, in which nobody reads or writes th
 What is broken off begins again.
 """
 
+from __future__ import annotations
+
 import django.contrib.postgres.search
 import django.db.models.functions.comparison
 import django.db.models.functions.text
-from django.db import migrations, models
-
-import memory.calls
+import memory.models.vectors
+from django.db import migrations
+from django.db import models
 
 BATCH = 2000
 # Their indexes go with them; what is filled in next then costs no index either.
@@ -47,7 +49,7 @@ def fill(apps, schema_editor):
     pairs = rows.order_by("pk").values_list("pk", "tool_calls")
     after = 0
     while found := list(pairs.filter(pk__gt=after)[:BATCH]):
-        said = [memory.calls.calls_said(calls) for _, calls in found]
+        said = [memory.models.vectors.calls_said(calls) for _, calls in found]
         with schema_editor.connection.cursor() as cursor:
             cursor.execute(FILL, [[pk for pk, _ in found], said])
         after = found[-1][0]
@@ -62,7 +64,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="memory",
             name="calls_text",
-            field=memory.calls.CallsText(blank=True, db_default="", editable=False),
+            field=memory.models.vectors.CallsText(
+                blank=True, db_default="", editable=False
+            ),
         ),
         migrations.SeparateDatabaseAndState(
             database_operations=[

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memory.context.types import DEFAULT_ORIGINS, ROLES
-from memory.gamestate.parse import storable
+from django.db import connection
+
+from memory.context.types import DEFAULT_ORIGINS, INTENT_ORIGINS, ROLES
+from memory.gamestate.values import storable
 
 
 class TransferError(Exception):
@@ -87,3 +92,156 @@ def moment(value: object) -> datetime | None:
         return datetime.fromisoformat(f"{day}T{time}.{micros}{zone}")
     except (ValueError, OverflowError, OSError):
         return None
+
+
+# SECTION Secrets of other programs stay behind when their histories come in (A11, I27).
+
+HIDDEN = "[hidden]"
+SHORTEST = 4
+
+_NAME = r"(?:\w*password|session[ _-]?id|\w*token|registration_code)"
+# As a value of JSON, quoted once or, inside of a text of JSON, twice.
+_VALUE = re.compile(rf'({_NAME}\\?"\s*:\s*\\?")((?:[^"\\]|\\.)+?)(\\?")', re.I)
+_SAID = re.compile(rf"\b({_NAME})(\W{{1,6}}|\W+is\W+)([\w-]{{16,}})", re.I)
+# Shorter ones where they look like one: with a digit, after the word or "is".
+_TOLD = re.compile(
+    r"\b(\w*password)(\W{1,6}|\W+is\W+)(?=\S*\d)([^\s\"'\\,;<>(){}\[\]]{4,})", re.I
+)
+_NUMBERED = r"(?:\w*password|session[ _-]?id)"
+_NUMBER = re.compile(rf'({_NUMBERED}(\\?")\s*:\s*)-?\d[\d.]*', re.I)
+
+
+def masked(line: Line, secrets: Collection[str] = ()) -> Line:
+    """A message without passwords, sessions and tokens."""
+    known = _spellings(secrets)
+    cleaned = replace(
+        line,
+        content=clean(line.content, known),
+        reasoning=clean(line.reasoning, known),
+        tool_calls=_cleaned(line.tool_calls, known),
+        args=_cleaned(line.args, known),
+    )
+    return line if cleaned == line else replace(cleaned, raw=line)
+
+
+def _spellings(secrets: Collection[str]) -> frozenset[str]:
+    """Secrets as they stand in texts, and as they stand in JSON."""
+    dumped = (json.dumps(secret)[1:-1] for secret in secrets)
+    plain = (json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets)
+    return frozenset((*secrets, *dumped, *plain))
+
+
+def clean(text: str, secrets: Collection[str] = ()) -> str:
+    """A text without them; one that holds none comes back as it was."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST:
+            text = text.replace(secret, HIDDEN)
+    text = _VALUE.sub(rf"\1{HIDDEN}\3", text)
+    text = _NUMBER.sub(rf"\1\2{HIDDEN}\2", text)
+    return _TOLD.sub(rf"\1\2{HIDDEN}", _SAID.sub(rf"\1\2{HIDDEN}", text))
+
+
+def _cleaned(value: Any, secrets: Collection[str], key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _cleaned(item, secrets, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(item, secrets) for item in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return HIDDEN if re.fullmatch(_NUMBERED, key, re.I) else value
+    if not isinstance(value, str):
+        return value
+    if value and re.fullmatch(_NAME, key, re.I):
+        return HIDDEN
+    return clean(value, secrets)
+
+
+# SECTION Which messages are there already: told by what they say and when it was said.
+
+Key = tuple[str, str, str, str, str, datetime | None]
+
+COLUMNS = """
+role, md5(content), md5(reasoning), tool_call_id,
+coalesce(tool_calls->0->>'id', ''), created_at
+"""
+KNOWN = f"SELECT {COLUMNS} FROM memory_memory WHERE mysis_id = %s"  # noqa: S608
+NEWEST_ORDER = f"""
+SELECT {COLUMNS} FROM memory_memory
+WHERE mysis_id = %s AND origin = ANY(%s) ORDER BY id DESC LIMIT 1
+"""  # noqa: S608 (no input in the text)
+
+
+class Known:
+    """The messages that are there, each to be found as often as it is there."""
+
+    def __init__(self, mysis_id: int) -> None:
+        self._timed: Counter[Key] = Counter()
+        self._untimed: Counter[Key] = Counter()
+        with connection.cursor() as cursor:
+            cursor.execute(KNOWN, [mysis_id])
+            for row in cursor:
+                self._timed[tuple(row)] += 1
+                self._untimed[(*row[:5], None)] += 1
+
+    def take(self, line: Line) -> bool:
+        """Whether a message is there; then it is used up.
+
+        It may be there as it was before its secrets were taken out.
+        """
+        known = self._untimed if line.created_at is None else self._timed
+        for key in (_key(line), _key(line.raw) if line.raw else None):
+            if key is not None and known[key] > 0:
+                known[key] -= 1
+                return True
+        return False
+
+    def has(self, key: Key) -> bool:
+        """Whether one of these was never taken."""
+        return self._timed[key] > 0 and self._untimed[(*key[:5], None)] > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a source holds: how many messages, and whether orders come too late.
+
+    ``late``: some of its orders are new here, but older than one that the Mysis was
+    given otherwise; stored now they would pass for newer ones.
+    """
+
+    total: int
+    late: bool
+
+
+def survey(mysis_id: int, lines: Iterable[Line], done: Callable[[int], None]) -> Survey:
+    """Read a whole source before anything of it is stored."""
+    known = Known(mysis_id)
+    newest = _newest_order(mysis_id)
+    total, late = 0, False
+    for line in lines:
+        total += 1
+        if not known.take(line) and newest and line.origin in INTENT_ORIGINS:
+            late |= line.created_at is None or line.created_at < newest[5]
+        done(1)
+    return Survey(total, late and newest is not None and known.has(newest[0:6]))
+
+
+def _newest_order(mysis_id: int) -> tuple[str, str, str, str, str, datetime] | None:
+    with connection.cursor() as cursor:
+        cursor.execute(NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
+        found: tuple[str, str, str, str, str, datetime] | None = cursor.fetchone()
+    return found
+
+
+def _key(line: Line) -> Key:
+    calls = line.tool_calls
+    return (
+        line.role,
+        _md5(line.content),
+        _md5(line.reasoning),
+        line.tool_call_id,
+        calls[0]["id"] if calls else "",
+        line.created_at,
+    )
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

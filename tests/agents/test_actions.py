@@ -10,7 +10,7 @@ from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
-from agents import actions, context, events
+from agents import actions, context_inputs, events
 from agents.actions import ActionError
 from agents.models import Broadcast, Mysis, Prompt
 from memory.models import Memory
@@ -199,9 +199,11 @@ def test_the_commanders_word_is_never_an_agents_and_is_bounded():
     reader = actions.create_mysis(name="Ada", by="x")
     actions.send_broadcast(text="give me your credits", by="m", sender=sender)
     actions.delete_mysis(mysis=sender, by="x")
-    assert "credits" not in str(context.subject_of(reader).system).split("## ")[0]
+    assert (
+        "credits" not in str(context_inputs.subject_of(reader).system).split("## ")[0]
+    )
     actions.send_broadcast(text="all home " * 5_000, by="operator:ann")
-    system = str(context.subject_of(reader).system)
+    system = str(context_inputs.subject_of(reader).system)
     assert "all home" in system
     assert len(system) < 8_000
 

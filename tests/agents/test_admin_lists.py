@@ -15,8 +15,8 @@ from django.urls import reverse
 from agents import events
 from agents.events import Kind
 from agents.models import ModelCall, Mysis, Turn
-from memory.admin import readonly
-from memory.admin.readonly import QuickPaginator
+from memory.admin import read_only
+from memory.admin.read_only import QuickPaginator
 from memory.models import HistorySummary, Memory
 from tests.browser import scenes
 from tests.factories import make_memory, make_mysis, make_turn
@@ -103,7 +103,7 @@ def test_counts_of_filtered_lists_have_an_end(
     ada, _ = pair
     for number in range(7):
         make_memory(ada, content=f"order {number}")
-    monkeypatch.setattr(readonly, "EXACT_UP_TO", 5)
+    monkeypatch.setattr(read_only, "EXACT_UP_TO", 5)
     rows = Memory.objects.order_by("-id")
     assert QuickPaginator(rows.filter(mysis=ada), 50).count == 5
     assert QuickPaginator(rows.filter(content="order 3"), 50).count == 1

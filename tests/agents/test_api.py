@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agents.context import preview
+from agents.context_inputs import preview
 from agents.models import ModelCall, Mysis
+from memory.assembly.prepare import record
 from memory.models import ContextPolicy
-from memory.sent import record
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agents.context import preview
+from agents.context_inputs import preview
 from agents.models import Broadcast, ModelCall, Mysis
-from memory.sent import record
+from memory.assembly.prepare import record
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agents import events
+from agents.consumers.event_stream import WishError, wish_of
 from agents.events import Kind
 from agents.models import Prompt, Provider
-from agents.stream import WishError, wish_of
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.programs import Program
 

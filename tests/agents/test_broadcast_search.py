@@ -7,7 +7,7 @@ from django.test import Client
 
 from agents import actions
 from tests.factories import make_mysis
-from zoea.auth.tokens import create_token
+from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db
 

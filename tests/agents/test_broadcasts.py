@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents import actions, events
-from agents.actions import broadcasts, states
+from agents.actions import base, messages
 from agents.models import Broadcast, Mysis
 from agents.runtime import recovery
 from memory.models import Memory
@@ -18,13 +18,13 @@ from tests.factories import make_mysis
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SET_BY_WAKING = (*states.ANEW, "wake_at")
+SET_BY_WAKING = (*base.ANEW, "wake_at")
 
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch) -> list[Mysis]:
     """Five that listen and one that does not, with batches of two."""
-    monkeypatch.setattr(broadcasts, "BATCH", 2)
+    monkeypatch.setattr(messages, "BATCH", 2)
     myses = [make_mysis(state="idle" if n % 2 else "running") for n in range(5)]
     make_mysis(state="stopped")
     return myses
@@ -45,10 +45,10 @@ async def test_upkeep_goes_on_where_a_dead_process_left_off(
     fleet: list[Mysis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is delivered stays so, nobody gets it twice, and the counts hold."""
-    monkeypatch.setattr(broadcasts, "deliver", lambda pk: None)
+    monkeypatch.setattr(messages, "deliver", lambda pk: None)
     sent = actions.send_broadcast(text="All home.", by="x", sender=fleet[0])
     assert (got(), actions.recipients(sent)) == ({}, 4)
-    assert broadcasts._next_batch(sent.pk, wait=True)
+    assert messages._next_batch(sent.pk, wait=True)
     assert got() == {fleet[1].pk: 1, fleet[2].pk: 1}
     assert (told(), actions.recipients(sent)) == ([], 4)
     for _ in range(2):
@@ -71,7 +71,7 @@ def test_within_a_callers_transaction_it_is_delivered_after_the_commit(
 def test_who_comes_later_does_not_get_it(
     fleet: list[Mysis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broadcasts, "deliver", lambda pk: None)
+    monkeypatch.setattr(messages, "deliver", lambda pk: None)
     actions.send_broadcast(text="All home.", by="x")
     actions.delete_mysis(mysis=fleet[0], by="x")
     actions.stop_mysis(mysis=fleet[4], by="x")

@@ -16,13 +16,15 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.test import Client
 
-from agents import actions, consumers, events, live
-from agents.dashboard.dirty import Dirty
-from agents.dashboard.pages import FleetPage
+from agents import actions, events
+from agents import hub as agents_hub
+from agents.consumers import dashboard
+from agents.dashboard.live.changes import Dirty
+from agents.dashboard.live.pages import FleetPage
 from agents.events import Kind
 from agents.models import Mysis
 from tests.factories import make_memory, make_mysis
-from zoea import wire
+from zoea import daphne
 from zoea.asgi import application
 
 ORIGIN = [(b"origin", b"http://testserver"), (b"host", b"testserver")]
@@ -43,8 +45,8 @@ async def opened(
 ) -> AsyncIterator[Open]:
     """Opens sockets; a hub of this test's loop serves them."""
     settings.ALLOWED_HOSTS = ["testserver"]
-    hub = live.Hub()
-    monkeypatch.setattr(consumers, "hub", hub)
+    hub = agents_hub.Hub()
+    monkeypatch.setattr(dashboard, "hub", hub)
     sockets: list[WebsocketCommunicator] = []
 
     async def opener(query: str = "page=fleet", session: str = cookie) -> Any:
@@ -142,7 +144,7 @@ async def test_events_that_come_together_share_a_frame(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ):
     # Longer than the hub needs to read: all of them are there at the flush.
-    monkeypatch.setattr(consumers, "SOONEST", 1.5)
+    monkeypatch.setattr(dashboard, "SOONEST", 1.5)
     myses = [await sync_to_async(make_mysis)(name=f"M{n}") for n in range(3)]
     socket = await opened()
     await frame(socket)
@@ -159,8 +161,8 @@ async def test_a_session_that_ends_closes_the_socket(
     socket = await opened()
     await frame(socket)
     await sync_to_async(Session.objects.all().delete)()
-    monkeypatch.setattr(consumers, "RECHECK", 0.0)
-    monkeypatch.setattr(consumers, "BEAT", 0.1)
+    monkeypatch.setattr(dashboard, "RECHECK", 0.0)
+    monkeypatch.setattr(dashboard, "BEAT", 0.1)
     await sync_to_async(actions.create_mysis)(name="Ada", by="system")
     assert await closed_with(socket) == 4401
 
@@ -173,7 +175,7 @@ async def test_a_changed_password_closes_the_socket(
     user = await User.objects.aget()
     user.set_password("another")
     await user.asave()
-    monkeypatch.setattr(consumers, "RECHECK", 0.0)
+    monkeypatch.setattr(dashboard, "RECHECK", 0.0)
     await sync_to_async(actions.create_mysis)(name="Ada", by="system")
     assert await closed_with(socket) == 4401
 
@@ -200,7 +202,7 @@ async def test_a_failing_flush_keeps_the_socket(
     assert "broken on purpose" in caplog.text
 
 
-class Jammed(wire.Flow):
+class Jammed(daphne.Flow):
     """A transport of which a test knows that somebody waits for it."""
 
     def __init__(self) -> None:
@@ -216,7 +218,7 @@ class Jammed(wire.Flow):
 async def test_nothing_is_sent_to_a_browser_that_does_not_read(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(consumers, "PATIENCE", 0.01)
+    monkeypatch.setattr(dashboard, "PATIENCE", 0.01)
     drawn: list[bool] = []
     real = FleetPage.changes
 
@@ -227,7 +229,7 @@ async def test_nothing_is_sent_to_a_browser_that_does_not_read(
     monkeypatch.setattr(FleetPage, "changes", counted)
     mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
     flow = Jammed()
-    monkeypatch.setattr(wire, "_current", ContextVar("flow", default=flow))
+    monkeypatch.setattr(daphne, "_current", ContextVar("flow", default=flow))
     socket = await opened()
     await frame(socket)
     flow.pauseProducing()
@@ -245,10 +247,10 @@ async def test_a_viewer_that_missed_events_is_brought_up_to_date(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ):
     myses = [await sync_to_async(make_mysis)(name=f"M{n}") for n in range(3)]
-    hub: live.Hub = getattr(consumers, "hub")  # noqa: B009 (of this test)
+    hub: agents_hub.Hub = getattr(dashboard, "hub")  # noqa: B009 (of this test)
     real = hub.subscribe
 
-    async def tiny(maxsize: int = 1) -> live.Viewer:
+    async def tiny(maxsize: int = 1) -> agents_hub.Viewer:
         return await real(1)
 
     monkeypatch.setattr(hub, "subscribe", tiny)

@@ -12,10 +12,10 @@ import pytest
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, feed, fleet, fragments, lines, recent
-from agents.dashboard.dirty import Dirty
-from agents.dashboard.pages import FleetPage, MysisPage
-from agents.dashboard.shared import Shared
+from agents.dashboard import charts, conversation, feed, fleet
+from agents.dashboard.live import fragments
+from agents.dashboard.live.changes import Dirty, Shared
+from agents.dashboard.live.pages import FleetPage, MysisPage
 from agents.events import Item, Kind
 from memory.models import GameSnapshot, Memory
 from tests.browser.scenes import TICK, play, talk, work
@@ -182,7 +182,7 @@ def test_what_cannot_be_read_is_no_crash(db: None):
     make_memory(mysis, role="assistant", content="", tool_calls=[broken])
     make_memory(mysis, role="tool", content='{"a": ' * 3000)
     make_memory(mysis, role="tool", content="[" * 3000)
-    found = lines.newest(mysis.pk, mysis.name)
+    found = conversation.newest(mysis.pk, mysis.name)
     assert [len(one.calls) for one in found] == [1, 1, 0, 0]
     assert found[1].calls[0].args == '{"a": '
     assert found[2].clipped
@@ -258,7 +258,7 @@ def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
     assert [line.text for line in told] == ["get_ship(): refused", "mine()"]
     for one in items:
         events.append(Kind.TOOL_CALLED, mysis_id=mysis.pk, data=one["data"])
-    assert [line.text for line in recent.newest()] == [line.text for line in told]
+    assert [line.text for line in feed.newest()] == [line.text for line in told]
 
 
 def test_growing_old_is_no_news(db: None):
@@ -268,7 +268,7 @@ def test_growing_old_is_no_news(db: None):
         events.append(Kind.SNAPSHOT_STALE, mysis_id=mysis.pk, data=data)
         items = [item(number, Kind.SNAPSHOT_STALE, mysis.pk, **data)]
         assert bool(feed.of_items(items)) is (level == "invalidated")
-    [line] = recent.newest()
+    [line] = feed.newest()
     assert (line.stale, line.text) == ("Map", "after player_died")
 
 
@@ -343,15 +343,15 @@ def test_a_chip_shows_its_own_however_much_else_happened(db: None):
     events.append(Kind.ERROR, mysis_id=ada.pk, data={"detail": "It broke."})
     refused = {"tool": "sell", "arguments": {}, "ok": False, "error": "Not docked."}
     events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=refused)
-    for _ in range(recent.SHOWN + 5):
+    for _ in range(feed.SHOWN + 5):
         data = {"tool": "mine", "arguments": {}, "ok": True}
         events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
-    assert not [line for line in recent.newest() if line.bad]
-    bad = recent.newest("bad")
+    assert not [line for line in feed.newest() if line.bad]
+    bad = feed.newest("bad")
     assert [line.text for line in bad] == ["sell(): refused: Not docked.", "It broke."]
-    assert recent.newest("orders") == []
+    assert feed.newest("orders") == []
     assert "Nothing under “Orders”" in fragments.newest_feed("orders").html
-    assert len(recent.newest("nonsense")) == recent.SHOWN
+    assert len(feed.newest("nonsense")) == feed.SHOWN
 
 
 def test_what_an_action_made_stale_is_named_once(db: None):
@@ -361,7 +361,7 @@ def test_what_an_action_made_stale_is_named_once(db: None):
         events.append(Kind.SNAPSHOT_STALE, mysis_id=ada.pk, data=stale)
     data = {"tool": "sell", "arguments": {}, "ok": True}
     events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
-    [line] = recent.newest()
+    [line] = feed.newest()
     assert sorted(line.stale.split(", ")) == ["Cargo", "Status"]
 
 

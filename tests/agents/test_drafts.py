@@ -9,7 +9,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from agents import actions, summarizing
+from agents import actions
+from agents.actions import settings
 from agents.models import Prompt
 from memory.models import ContextPolicy
 from tests.factories import make_memory, make_mysis
@@ -84,8 +85,8 @@ def test_a_new_prompt_is_tried_too(staff: Client):
 
 
 def test_the_template_of_summaries_is_tried_on_a_request_for_one(staff: Client):
-    summarizing.install()
-    prompt = Prompt.objects.get(name=summarizing.SUMMARY_PROMPT_NAME)
+    settings.install()
+    prompt = Prompt.objects.get(name=settings.SUMMARY_PROMPT_NAME)
     ada = make_mysis(name="Ada")
     first = make_memory(ada, content="Sell the ore. " * 900)
     for number in range(12):

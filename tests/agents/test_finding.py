@@ -11,9 +11,11 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import actions
-from agents.dashboard import finding, pilots
+from agents.dashboard import accounts
+from agents.dashboard import search as dashboard_search
 from agents.models import Broadcast
-from agents.views import logs, turns
+from agents.views import logs
+from agents.views import mysis as views_mysis
 from memory.models import Memory
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 
@@ -50,7 +52,7 @@ def test_broadcasts_are_of_one_mysis_and_lead_to_their_place(viewer: Client):
 def test_a_full_page_is_told_from_one_with_more_behind_it(
     viewer: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(finding, "ASKED", 5)
+    monkeypatch.setattr(dashboard_search, "ASKED", 5)
     mysis = make_mysis(name="Ada")
     for _ in range(4):
         make_memory(mysis, content="iron")
@@ -62,7 +64,7 @@ def test_a_full_page_is_told_from_one_with_more_behind_it(
 def test_matches_are_from_somebody_and_of_some_days(
     viewer: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(finding, "ASKED", 3)
+    monkeypatch.setattr(dashboard_search, "ASKED", 3)
     mysis, now = make_mysis(name="Ada"), timezone.now()
     rows = [make_memory(mysis, content=f"iron {days}") for days in (9, 6, 3, 0)]
     for row, days in zip(rows, (9, 6, 3, 0), strict=True):
@@ -89,8 +91,8 @@ def test_matches_are_from_somebody_and_of_some_days(
 def test_long_lists_go_on_behind_their_first_page(
     viewer: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(turns, "PAGE", 2)
-    monkeypatch.setattr(pilots, "PAGE", 2)
+    monkeypatch.setattr(views_mysis, "PAGE", 2)
+    monkeypatch.setattr(accounts, "PAGE", 2)
     monkeypatch.setattr(logs, "VERSIONS", 2)
     mysis, prompt = make_mysis(name="Ada"), actions.default_prompt()
     for number in range(3):

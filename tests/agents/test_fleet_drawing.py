@@ -15,11 +15,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events
-from agents.dashboard import charts, fleet, fragments, pages
-from agents.dashboard.activity import Hour
-from agents.dashboard.dirty import Dirty
-from agents.dashboard.pages import FleetPage
-from agents.dashboard.standing import Standing
+from agents.dashboard import charts, fleet
+from agents.dashboard.accounts import AccountStatus
+from agents.dashboard.charts import Hour
+from agents.dashboard.live import fragments, pages
+from agents.dashboard.live.changes import Dirty
+from agents.dashboard.live.pages import FleetPage
 from agents.events import Item, Kind
 from tests.browser.scenes import play, talk, work
 from tests.factories import make_memory, make_mysis
@@ -114,7 +115,7 @@ def test_a_cell_is_drawn_anew_when_what_it_shows_changes(db: None):
         replace(row, name="Brahe", key="Brahe"),
         replace(row, state="errored", last_error="Oh no"),
         replace(row, activity="thinking", hold="the budget is spent", stuck="no ore"),
-        replace(row, account="", tick=7, standing=Standing(credits=5)),
+        replace(row, account="", tick=7, standing=AccountStatus(credits=5)),
         replace(row, said=None, gauge=None, hour=replace(row.hour, turns=1, bars=())),
     ]
     fragments.cells(row)

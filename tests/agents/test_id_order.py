@@ -14,17 +14,17 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from agents import actions, manual
-from agents.actions import broadcasts
-from agents.hints import connection_parameters
-from agents.llm.types import Completion
+from agents import actions, manual_command
+from agents.actions import messages
+from agents.events import connection_parameters
+from agents.llm.model_types import Completion
 from agents.models import Mysis
 from agents.runtime import answers
-from agents.runtime.records import Begun
-from memory import compactions
-from memory.compactions import Effort, Span
+from agents.runtime.turn_rows import TurnHandle
+from memory.assembly import history_summaries
+from memory.assembly.history_summaries import Effort, Span
 from memory.models import HistorySummary
-from memory.transfer.incoming import store
+from memory.transfer.in_out import store
 from memory.transfer.line import Line
 from tests.factories import make_mysis, make_turn
 
@@ -39,16 +39,18 @@ def message(mysis: Mysis) -> object:
 def broadcast(mysis: Mysis) -> object:
     with transaction.atomic():
         sent = actions.send_broadcast(text="All.", by="test")
-        return broadcasts._next_batch(sent.pk, wait=True)
+        return messages._next_batch(sent.pk, wait=True)
 
 
 def command(mysis: Mysis) -> object:
-    return manual._begin(manual.Command(mysis, "get_status", {}, "test"))
+    return manual_command._begin(
+        manual_command.Command(mysis, "get_status", {}, "test")
+    )
 
 
 def answer(mysis: Mysis) -> object:
     turn = make_turn(mysis)
-    begun = Begun(turn.pk, mysis.pk, mysis.epoch, 1, "start", "pilot", {}, 10)
+    begun = TurnHandle(turn.pk, mysis.pk, mysis.epoch, 1, "start", "pilot", {}, 10)
     return answers._store_answer(begun, Completion("Going."))
 
 
@@ -58,7 +60,7 @@ def imported(mysis: Mysis) -> object:
 
 def summarized(mysis: Mysis) -> object:
     span = Span(mysis.pk, 1, 2, 0, "")
-    return compactions.fail(span, error="no", effort=Effort(1, "pilot"))
+    return history_summaries.fail(span, error="no", effort=Effort(1, "pilot"))
 
 
 @contextmanager
@@ -97,7 +99,7 @@ def test_summaries_of_the_whole_fleet_are_stored_one_after_the_other() -> None:
     first, second = make_mysis(), make_mysis()
     before = drawn("memory_historysummary")
     with psycopg.connect(**connection_parameters()) as other:
-        other.execute(compactions.IN_TURN)
+        other.execute(history_summaries.IN_TURN)
         with impatient(), pytest.raises(OperationalError, match="lock timeout"):
             summarized(first)
         assert drawn("memory_historysummary") == before
@@ -111,4 +113,4 @@ def test_a_summary_s_place_is_held_until_its_commit() -> None:
         with psycopg.connect(**connection_parameters()) as other:
             other.execute("SET lock_timeout = '20ms'")
             with pytest.raises(psycopg.errors.LockNotAvailable):
-                other.execute(compactions.IN_TURN)
+                other.execute(history_summaries.IN_TURN)

@@ -11,7 +11,7 @@ from channels.db import database_sync_to_async
 
 from agents import events
 from agents.events import Item, Kind
-from agents.live import Hub, Row, Viewer, ViewerOverflowError, stream_after
+from agents.hub import Hub, Row, Viewer, ViewerOverflowError, stream_after
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

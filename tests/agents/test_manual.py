@@ -14,11 +14,11 @@ from django.utils import timezone
 from psycopg_pool import PoolTimeout
 from pytest_django import Settings
 
-from agents import actions, manual
-from agents.context import preview
+from agents import actions, manual_command
+from agents.context_inputs import preview
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox
-from agents.tools.types import ToolResult
+from agents.tools.request import ToolResult
 from memory.models import GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
@@ -177,7 +177,7 @@ def test_one_command_at_a_time(
     waiting = make_memory(ada, role="tool", pending=True, content="")
     answer = command(operator, "get_version")
     assert (answer.status_code, answer.json()["code"]) == (409, "busy")
-    long_ago = timezone.now() - manual.LONGEST - timedelta(seconds=1)
+    long_ago = timezone.now() - manual_command.LONGEST - timedelta(seconds=1)
     Memory.objects.filter(pk=waiting.pk).update(created_at=long_ago)
     assert command(operator, "get_version").status_code == 200
     waiting.refresh_from_db()
@@ -216,7 +216,7 @@ def test_a_refused_command_may_be_sent_again_under_its_key(
     waiting = make_memory(ada, role="tool", pending=True, content="")
     busy = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
     assert (busy.status_code, busy.json()["code"]) == (409, "busy")
-    manual._end(waiting.pk, ToolResult("done", is_error=False))
+    manual_command._end(waiting.pk, ToolResult("done", is_error=False))
     assert operator.post("/myses/Ada/command", GET_VERSION, **KEY).status_code == 200
 
 
@@ -277,8 +277,10 @@ def test_the_key_of_a_killed_process_s_command_stays_taken(
 
 
 def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
-    row = make_memory(ada, role="tool", content=manual.INTERRUPTED, is_error=True)
-    manual._end(row.pk, ToolResult("docked", is_error=False))
+    row = make_memory(
+        ada, role="tool", content=manual_command.INTERRUPTED, is_error=True
+    )
+    manual_command._end(row.pk, ToolResult("docked", is_error=False))
     row.refresh_from_db()
     assert (row.content, row.is_error) == ("docked", False)
 
@@ -286,8 +288,8 @@ def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
 def test_a_result_locks_the_mysis_before_its_row_as_a_turn_does(ada: Mysis) -> None:
     row = make_memory(ada, role="tool", pending=True, content="")
     for end in (
-        lambda: manual._end(row.pk, ToolResult("docked", is_error=False)),
-        lambda: manual._interrupt(row.pk),
+        lambda: manual_command._end(row.pk, ToolResult("docked", is_error=False)),
+        lambda: manual_command._interrupt(row.pk),
     ):
         with CaptureQueriesContext(connection) as asked:
             end()
@@ -303,14 +305,14 @@ def test_a_result_of_a_mysis_that_is_deleted_meanwhile_has_no_place(
     ada: Mysis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = make_memory(ada, role="tool", pending=True, content="")
-    look = manual._locked
+    look = manual_command._locked
 
     def deleted_before(mysis_id: int) -> bool:
         ada.delete()
         return look(mysis_id)
 
-    monkeypatch.setattr(manual, "_locked", deleted_before)
-    manual._end(row.pk, ToolResult("docked", is_error=False))
+    monkeypatch.setattr(manual_command, "_locked", deleted_before)
+    manual_command._end(row.pk, ToolResult("docked", is_error=False))
     assert not Memory.objects.filter(pk=row.pk).exists()
 
 
@@ -326,7 +328,7 @@ def test_what_a_command_given_up_may_have_changed_is_in_doubt(
     command(operator, "get_status")
     command(operator, "get_cargo")
     row = make_memory(ada, role="tool", pending=True, content="", tool_name="undock")
-    long_ago = timezone.now() - manual.LONGEST - timedelta(seconds=1)
+    long_ago = timezone.now() - manual_command.LONGEST - timedelta(seconds=1)
     Memory.objects.filter(pk=row.pk).update(created_at=long_ago)
     assert command(operator, "get_version").status_code == 200
     assert (doubts()["get_status"], doubts()["get_cargo"]) == ("undock", "")
@@ -352,9 +354,9 @@ def test_a_command_that_breaks_off_leaves_a_doubt(
 
     monkeypatch.setattr(Toolbox, "call", break_off)
     with pytest.raises(ConnectionResetError):
-        manual.run_command(
+        manual_command.run_command(
             mysis=Mysis.objects.get(pk=ada.pk), tool=tool, arguments={}, by="test"
         )
     assert doubts()["get_status"] == reason
     newest = ada.memories.order_by("-pk")[0]
-    assert (newest.pending, newest.content) == (False, manual.INTERRUPTED)
+    assert (newest.pending, newest.content) == (False, manual_command.INTERRUPTED)

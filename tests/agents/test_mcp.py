@@ -13,15 +13,15 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from agents import hints
+from agents import events
 from agents.models import Broadcast, Mysis
-from memory import state
 from memory.gamestate.extract import read_result
+from memory.handles import LARGEST_PART
 from memory.models import Memory
-from memory.recall import LARGEST_PART
+from memory.snapshots import writes
 from tests.factories import make_account, make_memory, make_mysis
 from tests.server import Server, running
-from zoea.auth.tokens import create_token
+from zoea.auth import create_token
 from zoea.models import ApiToken
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,7 +46,7 @@ HELLO = {
 def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
     with django_db_blocker.unblock(), running() as found:
         yield found
-        hints.close()
+        events.close()
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ async def test_recall_of_messages_and_snapshots(server: Server, viewer: str) -> 
     ada.account = make_account(username="AdaPilot")
     ada.save()
     ship = json.dumps({"ship": {"hull": 85}})
-    state.capture(
+    writes.capture(
         username="AdaPilot",
         tool="get_ship",
         args={},

@@ -9,10 +9,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.consumers import page_of
-from agents.dashboard import made, one_turn
-from agents.dashboard.dirty import Dirty
-from agents.dashboard.one_turn import TurnPage
+from agents.consumers.dashboard import page_of
+from agents.dashboard.live import turn_page
+from agents.dashboard.live.changes import Dirty
+from agents.dashboard.live.turn_page import TurnPage
 from agents.models import ModelCall, Mysis, Turn
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -98,7 +98,7 @@ def test_a_turn_that_is_pruned_says_so(turn: Turn):
 def test_a_long_turn_is_shown_from_its_end(
     admin: Client, turn: Turn, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("agents.dashboard.one_turn.LINES", 3)
+    monkeypatch.setattr("agents.dashboard.live.turn_page.LINES", 3)
     mysis: Mysis = turn.mysis
     rows = [make_memory(mysis, turn=turn, content=f"order {n}.") for n in range(5)]
     text = admin.get(f"/turns/{turn.pk}/").content.decode()
@@ -109,7 +109,7 @@ def test_a_long_turn_is_shown_from_its_end(
     assert "Show more" in text
     text = admin.get(f"/turns/{turn.pk}/?whole=1").content.decode()
     assert "order 0." in text
-    monkeypatch.setattr("agents.views.turns.WHOLE", 4)
+    monkeypatch.setattr("agents.views.mysis.WHOLE", 4)
     text = admin.get(f"/turns/{turn.pk}/?whole=1").content.decode()
     assert "The newest 4 of 5." in text
     assert "Show more" not in text
@@ -140,14 +140,14 @@ def test_what_others_do_costs_a_running_turn_nothing(turn: Turn):
         assert page.changes(others) == []
     assert len(queries) == 0
     # Somebody always does something in a big fleet: it is looked at all the same.
-    page.looked -= one_turn.SELDOM
+    page.looked -= turn_page.SELDOM
     assert "call-1" in "".join(page.changes(others))
     call(turn, 2)
     own = Dirty(myses={turn.mysis_id: 6})
     assert "call-2" in "".join(page.changes(own))
     # What its event was told for opens a call a little later.
     call(turn, 3)
-    page.looked -= one_turn.SOON
+    page.looked -= turn_page.SOON
     assert "call-3" in "".join(page.changes(others))
 
 
@@ -169,7 +169,7 @@ def test_a_turn_of_a_thousand_calls_is_listed_from_its_end(admin: Client, turn: 
 def test_calls_that_came_to_an_end_are_not_read_again(
     turn: Turn, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(made, "LISTED", 3)
+    monkeypatch.setattr(turn_page, "LISTED", 3)
     for number in range(1, 6):
         call(turn, number, finish_reason="tool_calls")
     page = live(turn)

@@ -14,14 +14,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events
-from agents.catalogue import remember_tools
-from agents.consumers import page_of
-from agents.dashboard import outdated
-from agents.dashboard.dirty import Dirty
-from agents.dashboard.outdated import ContextPage
+from agents.consumers.dashboard import page_of
+from agents.context_inputs import remember_tools
+from agents.dashboard.live import context_page
+from agents.dashboard.live.changes import Dirty
+from agents.dashboard.live.context_page import ContextPage
 from agents.events import Kind
 from agents.models import Mysis, Pin
-from agents.tools.offer import FOR_MYSES
+from agents.tools.own_tools import FOR_MYSES
 from memory.models import ContextPolicy, TokenCalibration
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -36,7 +36,7 @@ def mysis() -> Iterator[Mysis]:
 
 def opened(mysis: Mysis) -> ContextPage:
     """The socket's page for a context that was assembled now."""
-    found = outdated.as_of(mysis)
+    found = context_page.as_of(mysis)
     return ContextPage(mysis, found.event, found.settings)
 
 
@@ -156,8 +156,8 @@ def test_what_others_do_costs_nothing(mysis: Mysis):
 
 
 def test_so_much_is_not_counted_to_the_end(mysis: Mysis, monkeypatch):
-    monkeypatch.setattr(outdated, "MOST", 5)
-    monkeypatch.setattr(outdated, "BATCH", 2)
+    monkeypatch.setattr(context_page, "MOST", 5)
+    monkeypatch.setattr(context_page, "BATCH", 2)
     page = opened(mysis)
     for number in range(9):
         write(mysis, Kind.MEMORY_ADDED, memory_id=number)

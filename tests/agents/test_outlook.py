@@ -15,21 +15,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents import actions, consumers
+from agents import actions
 from agents.budgets import Amount
-from agents.dashboard import (
-    credits,
-    detail,
-    fleet,
-    fragments,
-    galaxy,
-    game,
-    health,
-    limits,
-    lines,
-    purse,
-)
-from agents.dashboard.dirty import Dirty
+from agents.consumers import dashboard
+from agents.dashboard import budget_bars, conversation, fleet, game_state, health, map
+from agents.dashboard import mysis as dashboard_mysis
+from agents.dashboard.live import fragments
+from agents.dashboard.live.changes import Dirty
 from agents.models import Budget, BudgetSpend, Mysis, Provider
 from agents.usage import today
 from memory.models import GameSnapshot, Lexicon
@@ -83,13 +75,13 @@ def test_a_map_has_every_lane_once_and_the_ships_where_they_are(db: None):
     ship_in(make_mysis(name="Ada", state="running"), "s2")
     ship_in(make_mysis(name="Brahe", state="errored"), "s2")
     ship_in(make_mysis(name="Cassini"), "elsewhere")
-    drawn = galaxy.chart()
+    drawn = map.chart()
     assert drawn is not None
     assert len(drawn.stars) == 5
     # A row of five, and each but its neighbour with the first.
     assert drawn.lanes.count("M") == 7
     assert all(0 <= star.x <= drawn.width for star in drawn.stars.values())
-    found = galaxy.fleet(drawn)
+    found = map.fleet(drawn)
     [group] = found.groups
     assert (group.star.id, group.label, group.state) == ("s2", "2 ships", "errored")
     assert [ship.name for ship in found.lost] == ["Cassini"]
@@ -100,8 +92,8 @@ def test_a_map_has_every_lane_once_and_the_ships_where_they_are(db: None):
     ["no JSON", "[]", '{"systems": 3}', '{"systems": [{"name": "x"}, 7]}'],
 )
 def test_an_odd_map_is_no_map(content: str):
-    systems = galaxy.systems_in(content)
-    assert galaxy.draw(systems, "Pilot", timezone.now()) is None
+    systems = map.systems_in(content)
+    assert map.draw(systems, "Pilot", timezone.now()) is None
 
 
 def test_the_map_of_the_whole_galaxy_is_small(admin: Client):
@@ -125,7 +117,7 @@ def test_the_map_hands_over_to_its_socket(
     html = admin.get("/map/").content.decode()
     query = re.search(r'ws-connect="/ws/dashboard/\?([^"]+)"', html)
     assert query is not None
-    page = consumers.page_of(query[1].encode())
+    page = dashboard.page_of(query[1].encode())
     assert page is not None
     [swap] = page.snapshot(0)
     # What the page has is what the socket brings: the browser leaves it alone.
@@ -185,13 +177,13 @@ def test_health_names_what_is_wrong_and_the_remedy(admin: Client):
 
 def test_credits_are_a_line_through_what_the_game_told(db: None):
     mysis = make_mysis(name="Ada")
-    assert credits.trend(mysis.pk) is None
+    assert dashboard_mysis.credits_trend(mysis.pk) is None
     for amount in (100, 90, 400):
         content = json.dumps({"player": {"credits": amount}})
         make_memory(mysis, role="tool", tool_name="get_status", content=content)
     # An answer that speaks of others' credits says nothing.
     make_memory(mysis, role="tool", tool_name="get_nearby", content='{"credits": 9}')
-    found = credits.trend(mysis.pk)
+    found = dashboard_mysis.credits_trend(mysis.pk)
     assert found is not None
     assert (found.first, found.last, found.low, found.high) == (100, 400, 90, 400)
     assert found.change == 300
@@ -200,7 +192,7 @@ def test_credits_are_a_line_through_what_the_game_told(db: None):
 def test_a_long_line_is_thinned_and_keeps_its_end():
     now = timezone.now()
     points = [(now + timedelta(seconds=n), n) for n in range(1_000)]
-    found = credits.draw(points)
+    found = dashboard_mysis.draw(points)
     assert found is not None
     assert found.path.count("L") < 150
     assert found.last == 999
@@ -220,7 +212,7 @@ def test_a_long_line_is_thinned_and_keeps_its_end():
     ],
 )
 def test_the_gist_of_an_answer(body: str, gist: str):
-    assert lines.gist_of(body) == gist
+    assert conversation.gist_of(body) == gist
 
 
 def test_a_message_is_inspected_with_what_becomes_of_it(admin: Client):
@@ -239,7 +231,7 @@ def test_what_the_last_call_was_shown_stands_beside_what_is_known(db: None):
     assert mysis.account is not None
     username = mysis.account.username
     beliefs = {"get_status/Credits": "7", "get_status/Fuel": "45/130"}
-    found, _ = game.panel(username, timezone.now(), beliefs)
+    found, _ = game_state.panel(username, timezone.now(), beliefs)
     facts = {f.label: f for s in found if s.tool == "get_status" for f in s.facts}
     assert facts["Credits"].believed == "7"
     assert facts["Fuel"].believed == ""
@@ -255,7 +247,7 @@ def test_a_fact_that_an_event_told_has_an_age_of_its_own(db: None):
     row.field_ticks = {"player.credits": scenes.TICK - 1}
     row.merged = row.content
     row.save()
-    found, _ = game.panel(mysis.account.username, timezone.now(), {})
+    found, _ = game_state.panel(mysis.account.username, timezone.now(), {})
     facts = {f.label: f for s in found if s.tool == "get_status" for f in s.facts}
     assert facts["Credits"].age_ticks == 1
     assert facts["Fuel"].age_ticks is None
@@ -302,7 +294,7 @@ def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(
     monkeypatch.setattr(timezone, "now", lambda: day + timedelta(seconds=22))
     [row] = fleet.load([mysis.pk], timezone.now())
     assert row.standing.location == "Star 3 > Rim"
-    facts = detail.panel(mysis, timezone.now()).sections[0].facts
+    facts = dashboard_mysis.panel(mysis, timezone.now()).sections[0].facts
     # As the state block has it, which goes by what this account was told.
     assert "s3 > Rim" in [fact.value for fact in facts]
 
@@ -311,7 +303,7 @@ def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(
 
 
 def test_the_fleets_credits_say_how_many_are_known(db: None):
-    assert purse.look() == purse.Purse()
+    assert health.read_fleet_money() == health.FleetMoney()
     for name, held in (("Ada", 100), ("Brahe", 250)):
         scenes.play(make_mysis(name=name), credits=held)
     silent = make_mysis(name="Cassini")
@@ -325,9 +317,9 @@ def test_the_fleets_credits_say_how_many_are_known(db: None):
     oldest = now - timedelta(hours=1)
     first = GameSnapshot.objects.filter(tool_name="get_status").order_by("pk")[:1]
     GameSnapshot.objects.filter(pk__in=first.values("pk")).update(captured_at=oldest)
-    found = purse.look()
+    found = health.read_fleet_money()
     assert (found.credits, found.known, found.oldest) == (350, 2, oldest)
-    assert "2 of 3 known" in str(fragments.fleet_head(health.look(now))[0].html)
+    assert "2 of 3 known" in str(fragments.fleet_head(health.read_health(now))[0].html)
 
 
 def test_budgets_are_told_with_what_is_left(admin: Client):
@@ -340,13 +332,13 @@ def test_budgets_are_told_with_what_is_left(admin: Client):
         BudgetSpend.objects.create(
             budget=each, subject=mysis.pk, day=today(), tokens=tokens
         )
-    found = [(one.name, one.percent, one.level) for one in limits.of_fleet()]
+    found = [(one.name, one.percent, one.level) for one in budget_bars.of_fleet()]
     assert found == [("Each", 100, "spent"), ("Cap", 84, "near"), ("Roomy", 0, "fine")]
     page = admin.get("/").content.decode()
     assert "$0.80 left" in page
     assert f"/admin/agents/budget/{cap.pk}/change/" in page
     BudgetSpend.objects.update(day=today() - timedelta(days=1))
-    assert {one.level for one in limits.of_fleet()} == {"fine"}
+    assert {one.level for one in budget_bars.of_fleet()} == {"fine"}
     page = admin.get(f"/myses/{ada.pk}/").content.decode()
     assert "0 of 1.0k tokens today" in page
 
@@ -362,7 +354,7 @@ def test_what_is_left_is_told_of_the_limit_that_ends_first(
     BudgetSpend.objects.create(
         budget=both, day=today(), tokens=tokens, cost=Decimal(cost)
     )
-    [found] = limits.of_fleet()
+    [found] = budget_bars.of_fleet()
     assert (found.percent, found.level) == (90, "near")
     assert said in fragments.draw("limit", one=found)
 
@@ -383,7 +375,7 @@ def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
         )
     # However it went: a call under way may be counted when its Mysis is gone.
     Mysis.objects.filter(name="Cori").delete()
-    nearest, total = limits.of_fleet()
+    nearest, total = budget_bars.of_fleet()
     assert (nearest.who, nearest.percent, nearest.spent) == (
         "Ada",
         90,
@@ -393,7 +385,7 @@ def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
     drawn = fragments.draw("fleet_limits", limits=[nearest])
     assert "nearest its end: <bdi>Ada</bdi>" in drawn
     actions.delete_mysis(mysis=myses["Ada"], by="system")
-    nearest, total = limits.of_fleet()
+    nearest, total = budget_bars.of_fleet()
     assert (nearest.who, nearest.percent, nearest.spent) == (
         "Brahe",
         80,
@@ -408,17 +400,17 @@ def test_a_strip_costs_the_same_queries_at_any_size(
 ):
     def look(count: int) -> None:
         with django_assert_num_queries(count):
-            purse.look()
-            limits.of_fleet()
+            health.read_fleet_money()
+            budget_bars.of_fleet()
 
     def add(name: str) -> None:
         scenes.play(make_mysis(name=name))
         Budget.objects.create(name=name, scope="each", tokens=5)
 
     add("Ada")
-    purse.look()
+    health.read_fleet_money()
     look(6)
     for number in range(5):
         add(f"M{number}")
-    purse.look()
+    health.read_fleet_money()
     look(6)

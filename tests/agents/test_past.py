@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents import actions, context
+from agents import actions, context_inputs
 from agents.models import ModelCall, Mysis, Pin, Provider
-from agents.views import what_if
-from memory import past, sent
+from agents.views import context
+from memory.assembly import prepare, replay
 from memory.models import (
     ContextPolicy,
     GameSnapshot,
@@ -41,12 +41,12 @@ def call(mysis: Mysis, **values: Any) -> SentContext:
     """A model call, with what it was sent."""
     turn = make_turn(mysis, outcome="done")
     made = ModelCall.objects.create(turn=turn, number=1, model=mysis.model)
-    view = context.preview(mysis, **values)
-    return sent.record(call_id=made.pk, prepared=view)
+    view = context_inputs.preview(mysis, **values)
+    return prepare.record(call_id=made.pk, prepared=view)
 
 
-def then(row: SentContext) -> past.Past:
-    return context.past_of(SentContext.objects.get(pk=row.pk))
+def then(row: SentContext) -> replay.Past:
+    return context_inputs.past_of(SentContext.objects.get(pk=row.pk))
 
 
 def live_on(mysis: Mysis) -> None:
@@ -81,11 +81,11 @@ def test_under_its_own_settings_it_comes_out_as_it_was_sent(
     assert row.dialect == dialect
     live_on(mysis)
     found = then(row)
-    made = context.again(found)
+    made = context_inputs.again(found)
     assert made.assembly.messages == found.shown.messages
     assert made.digest == row.digest
     assert made.assembly.stats["tokens_by_category"] == row.stats["tokens_by_category"]
-    assert what_if.likeness(found) == what_if.Likeness(True, 100, ())
+    assert context.likeness(found) == context.Likeness(True, 100, ())
 
 
 @pytest.mark.parametrize("strategy", ["window", "snapshot-window", "mask", "summary"])
@@ -93,10 +93,12 @@ def test_under_another_strategy_it_is_what_a_preview_was_then(
     mysis: Mysis, strategy: str
 ):
     row = call(mysis)
-    before = context.preview(Mysis.objects.get(pk=mysis.pk), strategy=strategy).assembly
+    before = context_inputs.preview(
+        Mysis.objects.get(pk=mysis.pk), strategy=strategy
+    ).assembly
     SentContext.objects.exclude(pk=row.pk).delete()
     live_on(mysis)
-    made = context.again(then(row), strategy=strategy).assembly
+    made = context_inputs.again(then(row), strategy=strategy).assembly
     # The preview was made after the call, and may show values as changed since it.
     assert [m["content"] for m in made.messages[:-1]] == [
         m["content"] for m in before.messages[:-1]
@@ -120,7 +122,7 @@ def test_the_summary_of_then_is_used_even_if_it_was_taken_back(mysis: Mysis):
     found = then(row)
     assert found.before.summary is not None
     assert found.before.summary.text == "We mined."
-    assert context.again(found).digest == row.digest
+    assert context_inputs.again(found).digest == row.digest
 
 
 def test_what_is_not_kept_is_told(mysis: Mysis):
@@ -129,7 +131,7 @@ def test_what_is_not_kept_is_told(mysis: Mysis):
         stats={k: v for k, v in row.stats.items() if k != "options"}
     )
     Memory.objects.filter(pk=row.first_id or 0).delete()
-    found = what_if.likeness(then(row))
+    found = context.likeness(then(row))
     assert not found.same
     assert found.percent < 100
     state, options, gone = found.unknown
@@ -190,7 +192,11 @@ def test_a_plain_view_pays_for_no_comparison(
     def dear(*args: object) -> None:
         raise AssertionError("made for nothing")
 
-    for where, name in ((context, "past_of"), (past, "_gone"), (what_if, "as_sent")):
+    for where, name in (
+        (context_inputs, "past_of"),
+        (replay, "_gone"),
+        (context, "as_sent"),
+    ):
         monkeypatch.setattr(where, name, dear)
     address = f"/turns/{row.call.turn_id}/calls/1/context/"
     for query in ({}, {"view": "compare"}, {"view": "raw"}, {"format": "json"}):
@@ -211,9 +217,9 @@ def test_a_call_without_its_statistics_is_shown_and_tried(
     )  # fmt: skip
     for query in queries:
         assert admin.get(address, query).status_code == 200
-    assert "budget of then is not kept" in " ".join(past.guessed(then(row)))
+    assert "budget of then is not kept" in " ".join(replay.guessed(then(row)))
     # Nor does the call after it need them.
-    assert context.preview(mysis).assembly.messages
+    assert context_inputs.preview(mysis).assembly.messages
 
 
 def test_a_call_whose_strategy_is_gone_says_that_it_cannot_be_made_again(

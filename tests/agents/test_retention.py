@@ -15,12 +15,12 @@ from django.db.models import F
 from django.utils import timezone
 
 from agents import events, retention
-from agents.context import preview
+from agents.context_inputs import preview
 from agents.events import Kind
 from agents.models import Event, ModelCall, Mysis, Pin, Turn
+from memory.assembly.prepare import record
+from memory.assembly.sent_view import show
 from memory.models import ContextText, GameSnapshot, HistorySummary, Memory, SentContext
-from memory.sent import record
-from memory.shown import show
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.server import database_url
 

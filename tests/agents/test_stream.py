@@ -21,15 +21,14 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
-from agents import events, hints
-from agents.events import Kind
-from agents.hints import connection_parameters
-from agents.live import hub
-from agents.stream import EventStream, WishError, wish_of
+from agents import events
+from agents.consumers.event_stream import EventStream, WishError, wish_of
+from agents.events import Kind, connection_parameters
+from agents.hub import hub
 from tests.factories import make_mysis
 from tests.server import Server, running
-from zoea import limits, sockets
-from zoea.auth.tokens import create_token
+from zoea import rate_limits, websockets
+from zoea.auth import create_token
 from zoea.models import ApiToken
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,7 +39,7 @@ SOON = 20.0
 def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
     with django_db_blocker.unblock(), running() as found:
         yield found
-        hints.close()
+        events.close()
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +152,8 @@ async def test_who_keeps_guessing_tokens_is_slowed_down(
     monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     """Over HTTP and over sockets it is one account; a good token stays unhurt."""
-    narrow = limits.Limiter(rate=1e-6, burst=11)
-    monkeypatch.setattr(limits, "wrong_tokens", narrow)
+    narrow = rate_limits.Limiter(rate=1e-6, burst=11)
+    monkeypatch.setattr(rate_limits, "wrong_tokens", narrow)
     _, good = await database_sync_to_async(create_token)(name="good", role="viewer")
     url = "/ws/v1/events"
     seen = []
@@ -162,7 +161,7 @@ async def test_who_keeps_guessing_tokens_is_slowed_down(
         secret = good if number == 12 else f"zoea_wrong{number}"
         query = f"?token={secret}" if by == "query" else ""
         sent = [] if query else [(b"authorization", f"Bearer {secret}".encode())]
-        app = sockets.with_caller(EventStream.as_asgi())
+        app = websockets.with_caller(EventStream.as_asgi())
         client = WebsocketCommunicator(app, url + query, sent)
         assert (await client.connect())[0]
         if number < 12:

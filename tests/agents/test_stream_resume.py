@@ -16,14 +16,13 @@ import psycopg
 import pytest
 from websockets.asyncio.client import connect
 
-from agents import events, hints
-from agents.events import Item, Kind
-from agents.hints import connection_parameters
-from agents.live import wanted
+from agents import events
+from agents.events import Item, Kind, connection_parameters
+from agents.hub import wanted
 from tests.factories import make_mysis
 from tests.programs import Program
 from tests.server import Server, running
-from zoea.auth.tokens import create_token
+from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KINDS = [Kind.TOOL_CALLED, Kind.MEMORY_ADDED, Kind.TURN_STARTED]
@@ -34,7 +33,7 @@ LAST = Kind.ERROR
 def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
     with django_db_blocker.unblock(), running() as found:
         yield found
-        hints.close()
+        events.close()
 
 
 class Fleet:

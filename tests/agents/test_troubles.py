@@ -10,10 +10,11 @@ from django.test import Client
 from django.utils import timezone
 from pydantic_ai.exceptions import ModelHTTPError
 
-from agents.dashboard import fixes, fragments, health
+from agents.dashboard import health
+from agents.dashboard.live import fragments
 from agents.llm.endpoints import resolve
-from agents.llm.failures import as_model_error
-from agents.llm.types import ModelError
+from agents.llm.errors import as_model_error
+from agents.llm.model_types import ModelError
 from agents.models import Mysis, Provider
 from memory.models import ContextPolicy
 from tests.factories import make_mysis
@@ -32,13 +33,13 @@ def worker(seconds_ago: int = 0) -> None:
 
 def head() -> str:
     """The line of the fleet page."""
-    drawn = fragments.fleet_head(health.look(timezone.now()))
+    drawn = fragments.fleet_head(health.read_health(timezone.now()))
     return next(one.html for one in drawn if one.id == "fleet-health")
 
 
-def fix(mysis: Mysis) -> fixes.Fix:
+def fix(mysis: Mysis) -> health.Fix:
     """Where its error leads to."""
-    return fixes.fix_of(mysis, fixes.providers())
+    return health.fix_of(mysis, health.providers())
 
 
 def test_who_tries_again_is_no_picture_of_health():
@@ -50,16 +51,17 @@ def test_who_tries_again_is_no_picture_of_health():
         last_memory_at=timezone.now(),
     )
     make_mysis(name="Brahe", state="running", last_memory_at=timezone.now())
-    [trouble] = health.look(timezone.now()).troubles
+    [trouble] = health.read_health(timezone.now()).troubles
     assert (trouble.name, trouble.remedy) == ("Ada", "It tries again by itself.")
     assert len(trouble.text) <= 200
     head = {
-        one.id: one.html for one in fragments.fleet_head(health.look(timezone.now()))
+        one.id: one.html
+        for one in fragments.fleet_head(health.read_health(timezone.now()))
     }
     assert "All is well" not in head["fleet-health"]
     waiting.last_error = ""
     waiting.save()
-    assert health.look(timezone.now()).troubles == ()
+    assert health.read_health(timezone.now()).troubles == ()
 
 
 def test_without_a_worker_nothing_is_well():
@@ -79,7 +81,7 @@ def test_who_is_in_several_troubles_is_listed_once_and_the_rest_is_on_health():
     make_mysis(
         name="Ada", state="running", last_memory_at=long_ago, stuck="It repeats mine()."
     )
-    [trouble] = health.look(timezone.now()).troubles
+    [trouble] = health.read_health(timezone.now()).troubles
     assert "nothing for more than five minutes" in trouble.text
     assert "It repeats mine()." in trouble.text
     for number in range(health.SHOWN):
@@ -95,7 +97,7 @@ def test_every_trouble_leads_somewhere(client: Client, admin_client: Client):
     make_mysis(name="C", state="running", hold="The day's money is spent.")
     make_mysis(name="D", state="running", stuck="It repeats mine().")
     make_mysis(name="E", state="running", last_error="Who knows.")
-    found = health.look(now, most=9).troubles
+    found = health.read_health(now, most=9).troubles
     assert len(found) == 5
     for trouble in found:
         assert trouble.remedy

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from agents.dashboard.trying import try_provider
+from agents.llm.provider_check import try_provider
 from agents.models import Provider
 from tests.agents.llm.fake_provider import KEY, FakeProvider
 

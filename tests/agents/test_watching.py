@@ -12,10 +12,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents import consumers, events
-from agents.dashboard import chips, logbook, upkeep
-from agents.dashboard.dirty import FEED, Dirty
-from agents.dashboard.logbook import Chosen, EventsPage
+from agents import events
+from agents.consumers import dashboard
+from agents.dashboard.live import events_page, pages
+from agents.dashboard.live.changes import FEED, Dirty
+from agents.dashboard.live.events_page import Chosen, EventsPage
 from agents.events import Item, Kind
 from agents.models import Event
 from tests.factories import make_mysis
@@ -95,10 +96,10 @@ def test_what_is_not_shown_is_stepped_over_once():
 def test_more_than_a_page_at_once_begins_anew():
     tell(1)
     page = EventsPage(Chosen(), events.newest())
-    newest = tell(logbook.PAGE + 5)
+    newest = tell(events_page.PAGE + 5)
     swap = "".join(page.snapshot(0))
     assert 'hx-swap-oob="innerHTML"' in swap
-    assert SHOWN.findall(swap) == newest[: logbook.PAGE]
+    assert SHOWN.findall(swap) == newest[: events_page.PAGE]
     assert shown(page) == []
 
 
@@ -112,7 +113,7 @@ def test_the_events_page_hands_over_to_its_socket(
     html = client.get("/events/?kind=error").content.decode()
     query = re.search(r'ws-connect="/ws/dashboard/\?([^"]+)"', html)
     assert query is not None
-    page = consumers.page_of(query[1].replace("&amp;", "&").encode())
+    page = dashboard.page_of(query[1].replace("&amp;", "&").encode())
     assert isinstance(page, EventsPage)
     assert page.chosen == Chosen("error")
     assert shown(page) == []
@@ -136,9 +137,9 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_health_is_looked_at_every_ten_seconds(db: None, moments: list[Any]):
-    page = upkeep.page()
+    page = pages.health_page()
     first = "".join(page.snapshot(0))
-    for name in upkeep.PARTS:
+    for name in pages.PARTS:
         assert f'id="health-{name}"' in first
     make_mysis(name="Ada", state="errored", last_error="Broken <wire>.")
     assert page.changes(Dirty()) == []
@@ -158,7 +159,7 @@ def test_chips_count_the_newest(db: None, moments: list[Any]):
     events.append(Kind.TOOL_CALLED, data={"tool": "mine", "ok": True})
     events.append(Kind.SNAPSHOT_STALE, data={"tool": "x", "confidence": "ageing"})
     moments.append(moments[0] + timedelta(days=1))
-    found = chips.look()
+    found = events_page.look()
     assert (found.kinds["error"], found.kinds["tool.called"]) == (2, 3)
     # Looking is no news unless it failed, growing old never.
     assert found.groups == {"acts": 2, "bad": 3}

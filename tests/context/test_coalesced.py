@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from memory.context import registry
-from memory.context.coalescing import box
-from memory.context.options import OptionError
-from memory.context.strategies.coalesced import FINAL_TURN
+from memory.context.strategies.coalesced import FINAL_TURN, box
+from memory.context.strategy import OptionError
 from memory.context.types import DEFAULT_STRATEGY, Assembly, Budget
 from tests.context.histories import Log
 from tests.context.views import fate, kinds, line, view

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from memory.context.assemble import assemble
-from memory.context.documents import DocumentError, parse_request, result_document
+from memory.context.documents import parse_request, result_document
+from memory.context.json_fields import DocumentError
 from memory.context.types import DEFAULT_STRATEGY, Budget, Summary
 
 USER = {"role": "user", "content": "go"}

@@ -9,8 +9,8 @@ import pytest
 
 from memory.context import registry
 from memory.context.documents import result_document
-from memory.context.stats import shared_bytes
-from memory.context.validate import validate
+from memory.context.ledger import shared_bytes
+from memory.context.wire import validate
 from tests.context.histories import SECRET, Log
 from tests.context.views import fate, line, sent, view
 

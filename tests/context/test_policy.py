@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.context.policy import ToolFacts, build_policy, lookup, policy_by_name
+from memory.context.tool_calls import ToolFacts, build_policy, lookup, policy_by_name
 
 
 @pytest.mark.parametrize(

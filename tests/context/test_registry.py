@@ -10,9 +10,8 @@ import pytest
 
 from memory.context import registry
 from memory.context.assemble import assemble
-from memory.context.options import CommonOptions, OptionError, option
 from memory.context.registry import UnknownStrategy
-from memory.context.strategy import Strategy
+from memory.context.strategy import CommonOptions, OptionError, Strategy, option
 from memory.context.types import AssemblyRequest, SummaryWanted
 from memory.context.units import Fate, History, Item, Plan, Unit
 from tests.context import checks

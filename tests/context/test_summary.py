@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.context.folding import SummaryOptions
-from memory.context.summaries import SUFFIX
+from memory.context.summaries import SUFFIX, SummaryOptions
 from memory.context.summary_prompt import RULES, UNDERSTOOD, prompt_with
 from memory.context.types import NO_RESPONSE_TEXT, Budget, Compaction, Summary
 from tests.context.days import day, summary

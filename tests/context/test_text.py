@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.context.arguments import as_object, canonical, load_object, redacted
 from memory.context.text import clean, minimal, safe_cut, shorten
 from memory.context.tokens import count_chars, estimate
+from memory.context.tool_calls import as_object, canonical, load_object, redacted
 
 HANDLE = "ctx://self/1"
 

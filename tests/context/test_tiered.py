@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from memory.context.options import CommonOptions
-from memory.context.prepared import prepare
-from memory.context.tiers import TieredOptions, Tiers
+from memory.context.prepare import prepare
+from memory.context.strategies.tiered import TieredOptions, Tiers
+from memory.context.strategy import CommonOptions
 from memory.context.types import Assembly, AssemblyRequest, Budget, Policy, Summary
 from tests.context.histories import Log
 from tests.context.views import fate, sent, view

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory.gamestate.confidence import Moment, confidence
 from memory.gamestate.merge import known, merge
 from memory.gamestate.notices import Notice
-from memory.gamestate.paths import lookup
+from memory.gamestate.values import lookup
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot
 
 ME = "Ada Nova"

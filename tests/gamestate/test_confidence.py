@@ -17,8 +17,8 @@ from memory.gamestate.confidence import (
     stale_paths,
     worst,
 )
-from memory.gamestate.paths import names_something, overlap
 from memory.gamestate.types import Snapshot, Stale, Thresholds
+from memory.gamestate.values import names_something, overlap
 from tests.gamestate.builders import NOW, TICK, payload, snapshot
 
 HERE = Moment(TICK, NOW)

@@ -17,7 +17,7 @@ from memory.gamestate.extract import (
     find_username,
     read_result,
 )
-from memory.gamestate.parse import MAX_DEPTH, is_deep, parse_text
+from memory.gamestate.values import MAX_DEPTH, is_deep, parse_text
 from tests.gamestate.builders import payload
 
 keys = st.text(max_size=8) | st.sampled_from(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.gamestate.happenings import MOST, RECENT_TICKS
+from memory.gamestate.layout import MOST, RECENT_TICKS
 from memory.gamestate.render import FETCHED, NOTE, render
 from memory.gamestate.types import AccountState, Happening
 

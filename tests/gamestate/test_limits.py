@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from memory.gamestate.confidence import NORMAL, Confidence, Moment, confidence
-from memory.gamestate.limits import read_limits
 from memory.gamestate.names import learnt, sizes
 from memory.gamestate.render import render
-from memory.gamestate.types import Thresholds
+from memory.gamestate.types import Thresholds, read_limits
 from tests.gamestate.builders import snapshot, state
 from tests.gamestate.scenarios import STATUS
 

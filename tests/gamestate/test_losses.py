@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from memory.gamestate import invalidation, paths
+from memory.gamestate import invalidation, values
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
 from memory.gamestate.merge import known, merge
 from memory.gamestate.notices import is_incomplete
@@ -26,7 +26,7 @@ def test_nothing_that_an_event_changes_is_believed_after_it_was_lost(events):
         fields = [hit.fields for hit in hits if hit.hits(tool)]
         assert fields or not (told.stale or changed), tool
         for path in changed if () not in fields else ():
-            covered = [f for each in fields for f in each if paths.overlap(f, path)]
+            covered = [f for each in fields for f in each if values.overlap(f, path)]
             assert covered, (tool, path)
 
 

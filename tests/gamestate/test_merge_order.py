@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.merge import known, merge
+from memory.gamestate.merge import When, known, merge, relation
 from memory.gamestate.notices import Notice
-from memory.gamestate.relation import When, relation
 from memory.gamestate.render import render
 from memory.gamestate.types import Snapshot, Stale
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot, state
@@ -25,7 +24,7 @@ from tests.gamestate.merging import (
     notice,
     notices,
     value,
-)  # fmt: skip
+)
 
 
 def test_a_count_applies_only_to_what_is_older():

@@ -8,19 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory.gamestate.clock import Offset
 from memory.gamestate.merge import known, merge
 from memory.gamestate.notices import offset_seen, read_notices
-from memory.gamestate.offset import Offset
 from memory.gamestate.render import render
 from tests.gamestate.builders import NOW, PACE, TICK, payload, snapshot, state
-from tests.gamestate.merging import (
-    CARGO,
-    CONTENTS,
-    DATA,
-    ME,
-    YIELD,
-    value,
-)  # fmt: skip
+from tests.gamestate.merging import CARGO, CONTENTS, DATA, ME, YIELD, value
 
 
 def test_the_recorded_answers_are_read():

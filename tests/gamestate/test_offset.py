@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate import clock
+from memory.gamestate.clock import DRIFT, SAME, Offset
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.merge import known, merge
 from memory.gamestate.notices import Notice, offset_seen, read_notices
-from memory.gamestate.offset import DRIFT, SAME, Offset
 from memory.gamestate.types import Snapshot
 from tests.gamestate.builders import NOW, PACE
 from tests.gamestate.merging import ME, believed, value

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memory.gamestate.recall import content_of, pick, read_handle
+from memory.gamestate.rows import content_of, pick, read_handle
 from tests.gamestate.builders import snapshot
 
 ROWS = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from memory import state
 from memory.gamestate.extract import read_result
+from memory.snapshots import reads, writes
 
 STATUS = {
     "player": {"username": "Ada", "credits": 5, "current_poi": "belt"},
@@ -16,7 +16,7 @@ REFUSED = "Error: no_resources: Nothing to mine here"
 
 def capture(tool, content=None, *, username="Ada", args=None):
     text = json.dumps(STATUS if content is None else content)
-    return state.capture(
+    return writes.capture(
         username=username,
         tool=tool,
         args=args or {},
@@ -26,14 +26,14 @@ def capture(tool, content=None, *, username="Ada", args=None):
 
 
 def act(tool, answer, *, username="Ada"):
-    return state.invalidate(
+    return writes.invalidate(
         username=username, tool=tool, args={}, result=read_result(answer), mutation=True
     )
 
 
 def at_tick(tick, username="Ada"):
-    state.note_tick(username=username, result=read_result({"current_tick": tick}))
+    writes.note_tick(username=username, result=read_result({"current_tick": tick}))
 
 
 def levels(username="Ada"):
-    return {row.tool: row.confidence for row in state.state_rows(username)}
+    return {row.tool: row.confidence for row in reads.state_rows(username)}

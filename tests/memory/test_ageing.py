@@ -11,16 +11,16 @@ from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memory import state
-from memory.ageing import crossings, due
 from memory.gamestate.extract import read_result
 from memory.models import ActionUnderWay, GameSnapshot
+from memory.snapshots import writes
+from memory.snapshots.reads import crossings, due
 
 pytestmark = pytest.mark.django_db
 
 
 def capture(tool, username="Ada"):
-    state.capture(
+    writes.capture(
         username=username,
         tool=tool,
         args={},
@@ -36,7 +36,7 @@ def told(ticks):
 
 @pytest.fixture(autouse=True)
 def clock():
-    state.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
 
 
 def test_each_limit_is_told_once():
@@ -57,7 +57,7 @@ def test_each_limit_is_told_once():
 def test_what_an_action_made_untrue_is_told_already():
     capture("get_nearby")
     answer = read_result({"action": "arrived"})
-    state.invalidate(
+    writes.invalidate(
         username="Ada", tool="travel", args={}, result=answer, mutation=True
     )
     assert told(9) == []
@@ -65,9 +65,9 @@ def test_what_an_action_made_untrue_is_told_already():
 
 def test_what_was_captured_before_a_logout_is_told_after_the_login():
     capture("get_nearby")
-    state.logout("Ada")
+    writes.logout("Ada")
     assert told(9) == []
-    state.revive("Ada")
+    writes.revive("Ada")
     assert told(0) == [("get_nearby", "stale", "captured before logout", 100)]
     assert told(9) == []
 
@@ -81,7 +81,9 @@ def test_a_clock_that_goes_back_tells_nothing_twice():
 
 def test_actions_that_are_over_are_forgotten_where_nobody_plays():
     answer = read_result({"queued": True})
-    state.invalidate(username="Ada", tool="mine", args={}, result=answer, mutation=True)
+    writes.invalidate(
+        username="Ada", tool="mine", args={}, result=answer, mutation=True
+    )
     assert due(["Ada"]) == []
     later = timezone.now() + timedelta(minutes=12)
     assert due(["Ada", "Ben"], later) == ["Ada"]
@@ -112,7 +114,7 @@ def test_a_turn_that_writes_first_is_waited_for_and_looked_at_again():
 
     def turn():
         with transaction.atomic():
-            state.note_tick(username="Ada", result=read_result({"current_tick": 101}))
+            writes.note_tick(username="Ada", result=read_result({"current_tick": 101}))
             holds.set()
             waits_for_lock()
             capture("get_nearby")
@@ -162,7 +164,7 @@ def test_passes_and_turns_at_once_neither_lock_up_nor_tell_twice():
     def fly(order):
         try:
             for name in order:
-                state.invalidate(username=name, tool="mine", args={}, mutation=True,
+                writes.invalidate(username=name, tool="mine", args={}, mutation=True,
                                  result=read_result({"queued": True}))  # fmt: skip
         except Exception as error:
             failures.append(error)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory.api.assembly import AssembleIn
+from memory.api.policies import AssembleIn
 from memory.context import documents
 from memory.models import AccountClock, ContextPolicy, GameSnapshot, HistorySummary
 from tests.factories import make_account, make_memory, make_mysis
@@ -259,7 +259,7 @@ def test_policies_are_checked_when_saved() -> None:
 
 
 def test_the_schema_of_a_history_names_every_key_that_the_core_takes() -> None:
-    assert set(AssembleIn.model_fields) == documents._KEYS
+    assert set(AssembleIn.model_fields) == documents._REQUEST_KEYS
 
 
 def test_a_history_from_outside_is_assembled(viewer: Program) -> None:

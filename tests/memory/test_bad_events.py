@@ -7,10 +7,10 @@ import json
 import pytest
 from django.utils import timezone
 
-from memory import state
 from memory.gamestate.extract import read_result
 from memory.gamestate.render import render
 from memory.models import AccountClock, GameEvent
+from memory.snapshots import notifications, reads, rows, writes
 
 pytestmark = pytest.mark.django_db
 
@@ -52,17 +52,17 @@ def fight(**data):
          "huge", "stamps"],
 )  # fmt: skip
 def test_any_answer_leaves_a_small_block_and_no_exception(result):
-    state.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
     text = json.dumps(SHIP)
     asked = timezone.now()
-    state.capture(username="Ada", tool="get_ship", args={}, text=text,
+    writes.capture(username="Ada", tool="get_ship", args={}, text=text,
                   result=read_result(text), asked_at=asked)  # fmt: skip
-    state.merge(username="Ada", result=result, asked_at=asked)
-    found = state.account_state("Ada", fetched=True)
+    notifications.merge(username="Ada", result=result, asked_at=asked)
+    found = reads.account_state("Ada", fetched=True)
     assert 0 < len(render(found).text.encode()) <= 2048
-    assert len(state.state_rows("Ada")) == 1
+    assert len(reads.state_rows("Ada")) == 1
     assert GameEvent.objects.count() <= 1000
-    assert state.tick_of("Ada") in (100, 101, 102)
+    assert rows.tick_of("Ada") in (100, 101, 102)
 
 
 NEVER = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", 253402300799]
@@ -70,7 +70,7 @@ NEVER = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", 253402300799]
 
 def capture_ship():
     text = json.dumps(SHIP)
-    state.capture(username="Ada", tool="get_ship", args={}, text=text,
+    writes.capture(username="Ada", tool="get_ship", args={}, text=text,
                   result=read_result(text), asked_at=timezone.now())  # fmt: skip
 
 
@@ -109,4 +109,4 @@ def test_an_offset_that_was_learnt_wrong_is_forgotten():
 
 
 def merge(result):
-    return state.merge(username="Ada", result=result, asked_at=timezone.now())
+    return notifications.merge(username="Ada", result=result, asked_at=timezone.now())

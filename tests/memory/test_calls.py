@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import ToolCatalogue
-from memory.calls import calls_said
 from memory.models import Memory
-from memory.search import search_messages
-from memory.stemming import candidates
+from memory.models.vectors import calls_said
+from memory.search.query import candidates
+from memory.search.results import search_messages
 from tests.factories import make_memory, make_mysis
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))

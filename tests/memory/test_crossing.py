@@ -9,10 +9,10 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from memory import state, under_way
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, read_result
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
+from memory.snapshots import in_flight, notifications, reads, rows, writes
 from tests.memory.capturing import STATUS, act, at_tick, capture, levels
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def asked(seconds, tool="get_status"):
     """A status that was asked for so many seconds ago and comes only now."""
     text = json.dumps(STATUS)
     at = timezone.now() - timedelta(seconds=seconds)
-    return state.capture(username="Ada", tool=tool, args={}, text=text,
+    return writes.capture(username="Ada", tool=tool, args={}, text=text,
                          result=read_result(text), asked_at=at)  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def test_an_answer_that_an_action_overtook_is_doubted(tick):
     asked(20)
     act("sell", {"action": "sell"})
     asked(5)
-    [row] = state.state_rows("Ada")
+    [row] = reads.state_rows("Ada")
     assert row.fields["player.credits"] is Confidence.INVALIDATED
     # Asked for after the action was over.
     asked(0)
@@ -56,7 +56,7 @@ LOST = Result(content=None, is_unknown=True)
 
 
 def lose(tool):
-    return state.invalidate(
+    return writes.invalidate(
         username="Ada", tool=tool, args={}, result=LOST, mutation=True
     )
 
@@ -81,12 +81,12 @@ def test_a_flight_whose_answer_was_lost_lasts_until_the_ship_is_seen(tool):
         at_tick(tick)
         capture("get_system", {"action": "get_system", "in_transit": True})
         capture("get_status")
-        [status] = [r for r in state.state_rows("Ada") if r.tool == "get_status"]
+        [status] = [r for r in reads.state_rows("Ada") if r.tool == "get_status"]
         assert status.confidence is Confidence.INVALIDATED
     capture("get_system", {"system": {"id": "sol"}, "pois": []})
     capture("get_status")
     assert levels()["get_status"] == levels()["get_system"] == Confidence.FRESH
-    assert under_way.waiting("Ada") == []
+    assert in_flight.waiting("Ada") == []
 
 
 def test_a_lost_flight_is_over_when_its_end_is_told():
@@ -96,7 +96,7 @@ def test_a_lost_flight_is_over_when_its_end_is_told():
         {"msg_type": "ok", "data": {"action": "arrived"},
          "timestamp": (timezone.now() + timedelta(seconds=3)).isoformat()}],
         "timestamp": (timezone.now() + timedelta(seconds=3)).timestamp()}  # fmt: skip
-    state.merge(username="Ada", result=read_result(told))
+    notifications.merge(username="Ada", result=read_result(told))
     capture("get_status")
     assert levels() == {"get_status": Confidence.FRESH}
 
@@ -123,7 +123,7 @@ def test_after_our_clock_went_back_answers_are_stored_and_believed():
     assert asked(0) is not None
     assert levels() == {"get_status": Confidence.FRESH}
     at_tick(101)
-    assert state.tick_of("Ada") == 101
+    assert rows.tick_of("Ada") == 101
 
 
 def test_after_our_clock_went_back_events_doubt_what_is_from_the_future():
@@ -133,7 +133,7 @@ def test_after_our_clock_went_back_events_doubt_what_is_from_the_future():
     set_back()
     told = {"current_tick": 101, "notifications": [
         {"msg_type": "pirate_combat", "data": {"player_hull": 5, "tick": 101}}]}  # fmt: skip
-    state.merge(username="Ada", result=read_result(told))
+    notifications.merge(username="Ada", result=read_result(told))
     assert levels()["get_ship"] is Confidence.INVALIDATED
     assert levels()["get_trades"] is not Confidence.INVALIDATED
     capture("get_ship", {"ship": {"hull": 5}})

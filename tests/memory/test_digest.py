@@ -10,15 +10,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memory import digest, state
 from memory.gamestate import merge as rules
+from memory.gamestate.clock import Offset
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
-from memory.gamestate.offset import Offset
-from memory.gamestate.relation import relation
+from memory.gamestate.merge import relation
 from memory.gamestate.render import render
 from memory.gamestate.rows import rows
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot
+from memory.snapshots import notifications, reads, writes
+from memory.snapshots import rows as snapshots_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ YIELD = {"resource_id": "ore", "quantity": 5, "remaining": 90}
 
 def capture(tool, content):
     text = json.dumps(content)
-    return state.capture(
+    return writes.capture(
         username="Ada", tool=tool, args={}, text=text, result=read_result(text),
         asked_at=timezone.now(),
     )  # fmt: skip
@@ -47,22 +48,22 @@ def tell(*items, tick=100):
     now = int(timezone.now().timestamp())
     whole = {"count": len(items), "notifications": list(items), "remaining": 0,
              "current_tick": tick, "timestamp": now}  # fmt: skip
-    return state.merge(username="Ada", result=read_result(whole))
+    return notifications.merge(username="Ada", result=read_result(whole))
 
 
 def row(tool):
-    [found] = [r for r in state.state_rows("Ada") if r.tool == tool]
+    [found] = [r for r in reads.state_rows("Ada") if r.tool == tool]
     return found
 
 
 def shown(tool):
-    [found] = [s for s in state.account_state("Ada").snapshots if s.tool == tool]
+    [found] = [s for s in reads.account_state("Ada").snapshots if s.tool == tool]
     return found.current
 
 
 @pytest.fixture(autouse=True)
 def clock():
-    state.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
 
 
 def test_a_yield_is_merged_once_however_often_it_is_told():
@@ -82,7 +83,7 @@ def test_a_yield_is_merged_once_however_often_it_is_told():
 def test_mining_and_being_told_leaves_no_doubt():
     capture("get_cargo", CARGO)
     asked = timezone.now()
-    state.invalidate(username="Ada", tool="mine", args={}, mutation=True, asked_at=asked,
+    writes.invalidate(username="Ada", tool="mine", args={}, mutation=True, asked_at=asked,
                      result=read_result({"queued": True, "resource_id": "ore"}))  # fmt: skip
     assert row("get_cargo").confidence is Confidence.INVALIDATED
     [changed] = tell(item(1, "mining_yield", YIELD), tick=101)
@@ -90,7 +91,7 @@ def test_mining_and_being_told_leaves_no_doubt():
     assert (changed.merged_tick, changed.doubted) == (101, None)
     assert row("get_cargo").confidence is Confidence.MERGED
     assert row("get_cargo").reason is None
-    block = render(state.account_state("Ada")).text
+    block = render(reads.account_state("Ada")).text
     assert "- Cargo: 8/50 (from an event at tick 101)\n" in block
 
 
@@ -99,7 +100,7 @@ def test_a_later_action_doubts_what_was_merged():
     asked = timezone.now()
     mine = read_result({"queued": True})
     for number in (1, 2):
-        state.invalidate(username="Ada", tool="mine", args={}, mutation=True,
+        writes.invalidate(username="Ada", tool="mine", args={}, mutation=True,
                          asked_at=asked, result=mine)  # fmt: skip
         if number == 1:
             tell(item(1, "mining_yield", YIELD), tick=101)
@@ -131,16 +132,16 @@ def test_a_death_makes_everything_stale_and_is_kept():
     for tool in ("get_cargo", "get_map", "get_skills"):
         capture(tool, {"a": 1})
     tell(item(1, "player_died", {"killer_name": "Rex", "clone_cost": 50}))
-    assert {r.reason for r in state.state_rows("Ada")} == {"player_died"}
-    [kept] = digest.newest_events("Ada")
+    assert {r.reason for r in reads.state_rows("Ada")} == {"player_died"}
+    [kept] = notifications.newest_events("Ada")
     assert (kept.kind, kept.data["killer_name"]) == ("player_died", "Rex")
 
 
 def test_hidden_and_flagged_rows_are_left_alone():
     capture("get_cargo", CARGO)
-    state.logout("Ada")
+    writes.logout("Ada")
     assert tell(item(1, "mining_yield", YIELD)) == []
-    state.revive("Ada")
+    writes.revive("Ada")
     assert tell(item(2, "mining_yield", YIELD)) == []
     assert shown("get_cargo") == CARGO
     assert GameEvent.objects.count() == 2
@@ -156,15 +157,15 @@ def test_hidden_and_flagged_rows_are_left_alone():
 )  # fmt: skip
 def test_odd_answers_do_no_harm(answer):
     capture("get_cargo", CARGO)
-    state.merge(username="Ada", result=read_result(answer))
+    notifications.merge(username="Ada", result=read_result(answer))
     assert shown("get_cargo") == CARGO
 
 
 def test_the_oldest_events_give_way(monkeypatch):
-    monkeypatch.setattr(digest, "KEPT_EVENTS", 5)
+    monkeypatch.setattr(notifications, "KEPT_EVENTS", 5)
     for number in range(8):
         tell(item(number, "gameplay_tip", {"n": number}))
-    assert [e.data["n"] for e in digest.newest_events("Ada")] == [7, 6, 5, 4, 3]
+    assert [e.data["n"] for e in notifications.newest_events("Ada")] == [7, 6, 5, 4, 3]
 
 
 # -- how much work it is --------------------------------------------------------
@@ -217,18 +218,18 @@ def test_an_event_that_concerns_many_rows_is_few_statements(count):
 def test_a_reset_of_many_marked_rows_is_few_statements(count):
     for number in range(count):
         capture(f"get_unheard_{number}", {"a": number})
-    state.invalidate(username="Ada", tool="something_new", args={}, mutation=True,
+    writes.invalidate(username="Ada", tool="something_new", args={}, mutation=True,
                      result=read_result({"queued": True}))  # fmt: skip
-    state.note_tick(username="Ada", result=read_result({"current_tick": 5000}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 5000}))
     with CaptureQueriesContext(connection) as queries:
-        state.note_tick(username="Ada", result=read_result({"current_tick": 3}))
+        writes.note_tick(username="Ada", result=read_result({"current_tick": 3}))
     assert len(queries) < 20
     ticks = {mark["tick"] for row in GameSnapshot.objects.all() for mark in row.marks}
     assert ticks == {None}
 
 
 def test_events_that_have_given_way_leave_all_in_doubt(monkeypatch, looks):
-    monkeypatch.setattr(digest, "KEPT_EVENTS", 5)
+    monkeypatch.setattr(notifications, "KEPT_EVENTS", 5)
     capture("get_cargo", CARGO)
     capture("get_trades", {"incoming": []})
     for number in range(7):
@@ -259,7 +260,7 @@ def fight(number, hull, tick, ago=0.0):
 
 
 def test_what_came_before_a_reset_never_stands_over_what_came_after():
-    state.note_tick(username="Ada", result=read_result({"current_tick": 50_000}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 50_000}))
     capture("get_ship", STATUS)
     GameSnapshot.objects.update(
         captured_at=timezone.now() - timedelta(seconds=60),
@@ -267,26 +268,26 @@ def test_what_came_before_a_reset_never_stands_over_what_came_after():
     )
     tell(fight(1, 90, 50_001, ago=20), tick=50_001)
     assert shown("get_ship")["ship"]["hull"] == 90
-    state.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
     tell(fight(2, 40, 101), tick=101)
     assert shown("get_ship")["ship"]["hull"] == 40
     assert row("get_ship").fields["ship.hull"] is Confidence.MERGED
     # The next one says nothing of it, and the mark of a repair stays.
-    state.invalidate(username="Ada", tool="repair", args={}, mutation=True,
+    writes.invalidate(username="Ada", tool="repair", args={}, mutation=True,
                      result=read_result({"action": "repair"}))  # fmt: skip
     tell(item(3, "skill_level_up", {"skill_id": "x", "level": 2}), tick=101)
     assert row("get_ship").fields["ship.hull"] is Confidence.INVALIDATED
 
 
 def test_after_a_reset_what_was_merged_ages_by_the_clock_and_marks_stay():
-    state.note_tick(username="Ada", result=read_result({"current_tick": 50_000}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 50_000}))
     capture("get_ship", STATUS)
     early = timezone.now() - timedelta(seconds=3000)
     GameSnapshot.objects.update(captured_at=early, asked_at=early)
-    state.invalidate(username="Ada", tool="refuel", args={}, mutation=True,
+    writes.invalidate(username="Ada", tool="refuel", args={}, mutation=True,
                      result=read_result({"queued": True}))  # fmt: skip
     tell(fight(1, 90, 50_001, ago=2000), tick=50_001)
-    state.note_tick(username="Ada", result=read_result({"current_tick": 3}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 3}))
     fields = row("get_ship").fields
     assert fields["ship.hull"] is Confidence.STALE
     assert fields["ship.fuel"] is Confidence.INVALIDATED
@@ -301,12 +302,12 @@ def test_a_tick_that_has_not_come_is_no_tick(current):
     tell(fight(1, 40, 2_147_483_000), tick=current)
     tell(fight(2, 70, 101), tick=current)
     assert shown("get_ship")["ship"]["hull"] == 70
-    assert state.tick_of("Ada") in (101, 102)
+    assert snapshots_rows.tick_of("Ada") in (101, 102)
     first, second = GameEvent.objects.order_by("pk")
     assert (first.exact, second.exact) == (False, True)
     assert first.tick in (100, 101)
     late = timezone.now() + timedelta(hours=1)
-    found = state.account_state("Ada", now=late)
+    found = reads.account_state("Ada", now=late)
     [ship] = rows(found)
     assert ship.fields["ship.hull"] is Confidence.STALE
 
@@ -342,7 +343,7 @@ def tell_by(apart, *items):
     asked = timezone.now()
     whole = {"notifications": list(items), "current_tick": 100,
              "timestamp": (timezone.now() + apart).timestamp() // 1}  # fmt: skip
-    state.merge(username="Ada", result=read_result(whole), asked_at=asked)
+    notifications.merge(username="Ada", result=read_result(whole), asked_at=asked)
 
 
 def test_a_game_on_this_machine_has_one_clock_until_it_says_otherwise(settings):

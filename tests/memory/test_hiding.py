@@ -12,9 +12,9 @@ from django.core.management import call_command
 from django.test import Client
 
 from agents.models import Broadcast, Mysis, ToolCatalogue
-from agents.tools import searches
-from agents.tools.reach import Reach
-from memory.hiding import secret_tools
+from agents.tools import own_tool_answers
+from agents.tools.own_tool_answers import Scope
+from memory.search.results import secret_tools
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -59,9 +59,13 @@ def everywhere(query: str, client: Client) -> list[str]:
         asked = {"q": query, "mode": mode}
         for where in ("messages", "reasoning", "broadcasts"):
             texts.append(client.get(f"/api/v1/search/{where}", asked).content.decode())
-        for tool in (searches.messages, searches.reasoning, searches.broadcasts):
+        for tool in (
+            own_tool_answers.messages,
+            own_tool_answers.reasoning,
+            own_tool_answers.broadcasts,
+        ):
             given = {"query": query, "mode": mode, "mysis_id": "Ada"}
-            texts.append(json.dumps(tool(given, Reach("x")).value))
+            texts.append(json.dumps(tool(given, Scope("x")).value))
         for where in ("messages", "reasoning"):
             out = StringIO()
             call_command(

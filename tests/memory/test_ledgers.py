@@ -8,8 +8,8 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.assembly.sent_view import COLUMNS, pack, unpack
 from memory.context.types import Disposition, LedgerLine
-from memory.ledgers import COLUMNS, pack, unpack
 
 lines = st.builds(
     LedgerLine,

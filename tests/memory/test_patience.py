@@ -9,12 +9,17 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 
-from agents.tools.offer import FOR_PROGRAMS
-from agents.tools.reach import LocalRefusedError, Reach
-from agents.tools.searches import LONGEST_QUERY, broadcasts, messages
-from memory import conditions, patience
-from memory.patience import SlowSearchError
-from memory.search import search_messages
+from agents.tools.own_tool_answers import (
+    LONGEST_QUERY,
+    LocalRefusedError,
+    Scope,
+    broadcasts,
+    messages,
+)
+from agents.tools.own_tools import FOR_PROGRAMS
+from memory.search import query as search_query
+from memory.search.query import SlowSearchError
+from memory.search.results import search_messages
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -24,8 +29,8 @@ SLEEPS = "pg_sleep(20) IS NULL"
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row takes the exact search longer than it has."""
-    monkeypatch.setattr(patience, "SECONDS", 0.05)
-    monkeypatch.setattr(conditions, "LETTERS", SLEEPS)
+    monkeypatch.setattr(search_query, "SECONDS", 0.05)
+    monkeypatch.setattr(search_query, "LETTERS", SLEEPS)
     make_memory(make_mysis(name="Ada"), content="iron")
 
 
@@ -48,7 +53,7 @@ def test_every_door_tells_it(slow: None, admin_client: Client) -> None:
         assert answer.status_code == 200
         assert "The search was given up" in answer.content.decode()
     with pytest.raises(LocalRefusedError, match="'query': The search was given up"):
-        messages({"query": "iron", "mode": "exact", "mysis_id": "Ada"}, Reach("x"))
+        messages({"query": "iron", "mode": "exact", "mysis_id": "Ada"}, Scope("x"))
     with pytest.raises(CommandError, match="given up") as error:
         call_command("search", "Ada", "iron", exact=True, stdout=StringIO())
     assert error.value.returncode == 2
@@ -58,7 +63,7 @@ def test_the_admin_s_list_tells_it(
     slow: None, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        conditions, "WORDS", f"(CASE WHEN {SLEEPS} THEN ''::tsquery END)"
+        search_query, "WORDS", f"(CASE WHEN {SLEEPS} THEN ''::tsquery END)"
     )
     answer = admin_client.get("/admin/memory/memory/", {"q": "iron"})
     assert answer.status_code == 200
@@ -66,7 +71,7 @@ def test_the_admin_s_list_tells_it(
 
 
 def test_a_query_has_a_longest_length() -> None:
-    reach, query = Reach("x"), "iron " * (LONGEST_QUERY // 5)
+    reach, query = Scope("x"), "iron " * (LONGEST_QUERY // 5)
     assert broadcasts({"query": query}, reach).value["count"] == 0
     with pytest.raises(LocalRefusedError, match="longer than 1000"):
         broadcasts({"query": query + "x"}, reach)

@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from agents import events
 from agents.models import Event, Turn
-from agents.runtime.records import OPEN_CALLS
-from memory import entries
+from agents.runtime.turn_rows import OPEN_CALLS
+from memory.assembly import load
 from memory.models import GameSnapshot, HistorySummary, Memory
-from memory.search import search_messages
+from memory.search.results import search_messages
 from tests.factories import make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +80,7 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_pending",
     ),
     "a view's rows": (
-        lambda pk: entries.newest(pk, after=0, limit=50),
+        lambda pk: load.newest(pk, after=0, limit=50),
         "memory_tail",
     ),
     "a rare word": (

@@ -6,15 +6,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents import context
+from agents import context_inputs
 from agents.models import Mysis
+from memory.assembly.load import TAIL_ROWS
+from memory.assembly.prepare import Subject, prepare_request
+from memory.assembly.sent_view import digest_of
 from memory.context.types import Budget
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot
-from memory.payload import digest_of
-from memory.preview import Subject, prepare
-from memory.state import KEPT_PER_TOOL, READ_PER_TOOL, account_state, capture
-from memory.tail import TAIL_ROWS
+from memory.snapshots.reads import READ_PER_TOOL, account_state
+from memory.snapshots.writes import KEPT_PER_TOOL, capture
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +40,7 @@ def test_the_tail_starts_with_a_whole_unit():
     make_memory(mysis, content="begin")
     for _ in range(TAIL_ROWS):
         called(mysis, 2)
-    prepared = prepare(context.subject_of(mysis, strategy="window"))
+    prepared = prepare_request(context_inputs.subject_of(mysis, strategy="window"))
     assert prepared.request.messages[1].role == "assistant"
     assert "orphan" not in {line.disposition for line in prepared.assembly.ledger}
 
@@ -47,7 +48,7 @@ def test_the_tail_starts_with_a_whole_unit():
 def test_an_answer_with_very_many_calls_keeps_its_call():
     mysis = make_mysis()
     called(mysis, TAIL_ROWS + 30)
-    prepared = prepare(context.subject_of(mysis))
+    prepared = prepare_request(context_inputs.subject_of(mysis))
     assert prepared.request.messages[0].role == "assistant"
     assert "assistant" in {m["role"] for m in prepared.assembly.messages}
 
@@ -57,14 +58,14 @@ def test_the_newest_order_is_loaded_however_far_back():
     order = make_memory(mysis, content="never sell titanium")
     for _ in range(TAIL_ROWS):
         make_memory(mysis, role="assistant", content="aye")
-    prepared = prepare(context.subject_of(mysis, strategy="window"))
+    prepared = prepare_request(context_inputs.subject_of(mysis, strategy="window"))
     assert prepared.request.messages[0].id == order.pk
     assert "never sell titanium" in str(prepared.assembly.messages)
 
 
 def test_the_cost_does_not_grow_with_the_history():
     mysis = make_mysis()
-    subject = context.subject_of(mysis, strategy="window")
+    subject = context_inputs.subject_of(mysis, strategy="window")
     make_memory(mysis)
     for _ in range(TAIL_ROWS):
         make_memory(mysis, role="assistant", content="aye")
@@ -72,12 +73,12 @@ def test_the_cost_does_not_grow_with_the_history():
     for _ in range(TAIL_ROWS * 3):
         make_memory(mysis, role="assistant")
     assert count_queries(subject) == few
-    assert len(prepare(subject).request.messages) <= TAIL_ROWS + 1
+    assert len(prepare_request(subject).request.messages) <= TAIL_ROWS + 1
 
 
 def count_queries(subject: Subject) -> int:
     with CaptureQueriesContext(connection) as queries:
-        prepare(subject)
+        prepare_request(subject)
     return len(queries)
 
 
@@ -85,10 +86,10 @@ def test_the_same_input_gives_the_same_digest_and_another_budget_another():
     mysis = make_mysis()
     for number in range(30):
         make_memory(mysis, content=f"message {number} " * 50)
-    first = context.preview(mysis)
-    again = context.preview(mysis)
+    first = context_inputs.preview(mysis)
+    again = context_inputs.preview(mysis)
     assert first.digest == again.digest == digest_of(first.assembly.messages)
-    small = context.preview(mysis, budget=Budget(2_000, 500))
+    small = context_inputs.preview(mysis, budget=Budget(2_000, 500))
     assert small.digest != first.digest
     assert len(small.assembly.messages) < len(first.assembly.messages)
 
@@ -109,4 +110,6 @@ def test_a_tool_asked_with_ever_new_arguments_costs_no_more():
     newest = account_state("Ada", newest_only=True).snapshots
     assert len(newest) == READ_PER_TOOL
     assert {s.args["item_id"] for s in newest} >= {KEPT_PER_TOOL + 4}
-    assert prepare(context.subject_of(mysis)).assembly.messages is not None
+    assert (
+        prepare_request(context_inputs.subject_of(mysis)).assembly.messages is not None
+    )

@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Mysis
-from agents.tools.reach import Reach
-from agents.tools.recollection import recall as recall_tool
-from agents.tools.searches import reasoning
-from memory import recall
+from agents.tools.own_tool_answers import Scope, reasoning
+from agents.tools.own_tool_answers import recall as recall_tool
+from memory import handles as memory_handles
+from memory.assembly.prepare import Subject, prepare_request
 from memory.context import registry
 from memory.context.types import Budget
+from memory.handles import LARGEST_PART, RecallError, part, read_handle
 from memory.models import Memory
-from memory.preview import Subject, prepare
-from memory.recall import LARGEST_PART, RecallError, part, read_handle
 from tests.factories import make_memory, make_mysis
 
 
@@ -52,7 +51,7 @@ def test_a_part_is_never_larger_than_the_limit() -> None:
 def test_handles_name_their_owner_and_message(
     handle: str, owner: str, number: int
 ) -> None:
-    assert read_handle(handle) == recall.Handle(owner, number)
+    assert read_handle(handle) == memory_handles.Handle(owner, number)
 
 
 @pytest.mark.parametrize(
@@ -96,14 +95,14 @@ def test_everything_a_view_leaves_out_comes_back_letter_for_letter(
     subject = Subject(
         ada.pk, ada.name, "You fly.", strategy=strategy, budget=Budget(30_000, 2_000)
     )
-    ledger = prepare(subject).assembly.ledger
+    ledger = prepare_request(subject).assembly.ledger
     handles = [line.handle for line in ledger if line.handle]
     assert handles
     for handle in handles:
         named = read_handle(handle)
         assert named.owner == str(ada.pk)
         row = Memory.objects.get(pk=named.message_id)
-        text = recall.message(ada.pk, named.message_id)
+        text = memory_handles.message(ada.pk, named.message_id)
         if row.tool_calls:
             assert text.startswith("Looking.\n")
             assert row.tool_calls[0]["function"]["arguments"] in text
@@ -119,9 +118,9 @@ def test_a_message_of_another_mysis_is_as_unknown_as_none() -> None:
     ada, bob = make_mysis(), make_mysis()
     secret = make_memory(bob, content="Bob's plan")
     with pytest.raises(RecallError) as foreign:
-        recall.message(ada.pk, secret.pk)
+        memory_handles.message(ada.pk, secret.pk)
     with pytest.raises(RecallError) as unknown:
-        recall.message(ada.pk, 10**18)
+        memory_handles.message(ada.pk, 10**18)
     assert str(foreign.value).replace(str(secret.pk), str(10**18)) == str(unknown.value)
 
 
@@ -136,9 +135,9 @@ def test_calls_of_secret_tools_stay_hidden() -> None:
     }
     asked = make_memory(ada, role="assistant", content="", tool_calls=[call])
     got = make_memory(ada, role="tool", tool_name="set_pin", content="4711 is set")
-    assert "4711" in recall.message(ada.pk, asked.pk)
+    assert "4711" in memory_handles.message(ada.pk, asked.pk)
     for row in (asked, got):
-        text = recall.message(ada.pk, row.pk, secret={"set_pin"})
+        text = memory_handles.message(ada.pk, row.pk, secret={"set_pin"})
         assert "4711" not in text
         assert "[hidden]" in text
 
@@ -148,7 +147,7 @@ def test_a_long_thought_that_a_search_cut_comes_back() -> None:
     ada = make_mysis()
     thought = "iron " + "why " * 1000 + "so."
     make_memory(ada, role="assistant", content="Go.", reasoning=thought)
-    reach = Reach("x", ada.pk)
+    reach = Scope("x", ada.pk)
     (hit,) = reasoning({"query": "iron"}, reach).value["matches"]
     handle = hit["reasoning"].rpartition("see ")[2].rstrip(")")
     assert handle.startswith("ctx://")

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from memory.models import GameSnapshot
-from memory.rewriting import TYPES, rewrite
+from memory.snapshots.rows import TYPES, rewrite
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from agents.models import Broadcast
-from memory.search import search_messages
+from memory.search.results import search_messages
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.models import Broadcast
-from memory import matching
 from memory.models import Memory
-from memory.search import search_messages
+from memory.search import query as search_query
+from memory.search.results import search_messages
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -182,8 +182,8 @@ def test_a_word_is_found_however_common_the_planner_takes_it_for(
     common: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A walk that ends too early hands over to the index."""
-    monkeypatch.setattr(matching, "LONGEST_WALK", 10**9 if common else 1)
-    monkeypatch.setattr(matching, "MARGIN", 0)
+    monkeypatch.setattr(search_query, "LONGEST_WALK", 10**9 if common else 1)
+    monkeypatch.setattr(search_query, "MARGIN", 0)
     ada = make_mysis()
     old = [make_memory(ada, content="iron").pk for _ in range(3)]
     for _ in range(120):

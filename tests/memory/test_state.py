@@ -11,12 +11,14 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memory import state
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
 from memory.gamestate.render import render
 from memory.gamestate.types import Thresholds
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
+from memory.snapshots import notifications, rows
+from memory.snapshots import reads as snapshots_reads
+from memory.snapshots import writes as snapshots_writes
 from tests.memory.capturing import REFUSED, STATUS, act, at_tick, capture, levels
 
 pytestmark = pytest.mark.django_db
@@ -51,7 +53,7 @@ def test_a_capture_is_one_upsert_and_resets_the_marks():
     ],
 )
 def test_errors_and_other_accounts_are_kept_out(text):
-    assert state.capture(
+    assert snapshots_writes.capture(
         username="Ada", tool="get_status", args={}, text=text, result=read_result(text)
     ) is None  # fmt: skip
     assert not GameSnapshot.objects.exists()
@@ -65,10 +67,10 @@ def test_an_account_is_the_same_in_another_spelling():
 
 def test_texts_are_stored_as_they_are():
     text = "Belt: 3 asteroids\nno JSON"
-    state.capture(
+    snapshots_writes.capture(
         username="Ada", tool="get_poi", args={}, text=text, result=read_result(text)
     )
-    assert state.account_state("Ada").snapshots[0].content == text
+    assert snapshots_reads.account_state("Ada").snapshots[0].content == text
 
 
 @pytest.mark.parametrize(
@@ -87,12 +89,12 @@ def test_texts_are_stored_as_they_are():
 def test_bad_input_is_stored_and_the_block_stays_small(text, what):
     for tool in ("get_status", "get_map", "get_unheard_of"):
         result = read_result([{"type": "text", "text": text}])
-        state.capture(
+        snapshots_writes.capture(
             username="Ada", tool=tool, args={"n": 1}, text=text, result=result
         )
-    block = render(state.account_state("Ada")).text
+    block = render(snapshots_reads.account_state("Ada")).text
     assert 0 < len(block.encode()) <= 2048
-    assert len(state.state_rows("Ada")) == 3
+    assert len(snapshots_reads.state_rows("Ada")) == 3
 
 
 # -- ticks ---------------------------------------------------------------------
@@ -102,7 +104,7 @@ def test_a_reset_of_the_server_takes_the_old_ticks_away():
     at_tick(5_000)
     capture("get_status")
     at_tick(3)
-    assert state.tick_of("Ada") == 3
+    assert rows.tick_of("Ada") == 3
     assert GameSnapshot.objects.get().game_tick is None
     assert levels() == {"get_status": Confidence.FRESH}
 
@@ -111,7 +113,7 @@ def test_a_clock_that_goes_backwards_is_no_reason_to_believe():
     at_tick(100)
     capture("get_status")
     early = timezone.now() - timedelta(hours=1)
-    found = state.account_state("Ada", now=early)
+    found = snapshots_reads.account_state("Ada", now=early)
     assert "just now" in render(found).text
     assert found.current_tick == 100
 
@@ -131,10 +133,10 @@ def test_a_tick_of_some_entry_never_moves_the_clock_far(way):
     elif way == "action":
         act("captains_log_add", FOREIGN)
     else:
-        state.note_tick(username="Ada", result=read_result(FOREIGN))
-    assert state.tick_of("Ada") == 100
+        snapshots_writes.note_tick(username="Ada", result=read_result(FOREIGN))
+    assert rows.tick_of("Ada") == 100
     at_tick(999_999)
-    assert state.tick_of("Ada") == 999_999
+    assert rows.tick_of("Ada") == 999_999
 
 
 # -- actions -------------------------------------------------------------------
@@ -227,11 +229,11 @@ def test_very_many_actions_leave_few_marks():
 def test_a_logout_hides_the_rows_and_a_login_flags_them():
     capture("get_status")
     capture("get_status", {"credits": 1}, username="Ben")
-    state.logout("Ada")
-    assert state.state_rows("Ada") == ()
+    snapshots_writes.logout("Ada")
+    assert snapshots_reads.state_rows("Ada") == ()
     assert GameSnapshot.objects.filter(username="Ada").count() == 1
-    state.revive("Ada")
-    [row] = state.state_rows("Ada")
+    snapshots_writes.revive("Ada")
+    [row] = snapshots_reads.state_rows("Ada")
     assert (row.confidence, row.reason) == ("stale", "captured before logout")
     assert levels("Ben") == {"get_status": Confidence.FRESH}
     capture("get_status")
@@ -241,15 +243,15 @@ def test_a_logout_hides_the_rows_and_a_login_flags_them():
 def test_a_logout_may_delete(settings):
     settings.ZOEA_ON_LOGOUT = "delete"
     capture("get_status")
-    state.logout("Ada")
+    snapshots_writes.logout("Ada")
     assert not GameSnapshot.objects.exists()
 
 
 def test_a_logout_may_preserve(settings):
     settings.ZOEA_ON_LOGOUT = "preserve"
     capture("get_status")
-    state.logout("Ada")
-    state.revive("Ada")
+    snapshots_writes.logout("Ada")
+    snapshots_writes.revive("Ada")
     assert levels() == {"get_status": Confidence.FRESH}
 
 
@@ -257,11 +259,11 @@ def test_a_registration_begins_empty():
     at_tick(900)
     capture("get_poi", {"poi": {"id": "belt", "name": "Belt"}})
     capture("get_status", {"credits": 1}, username="Ben")
-    state.begin("Ada")
-    assert state.state_rows("Ada") == ()
-    state.revive("Ada")
-    assert state.state_rows("Ada") == ()
-    assert state.tick_of("Ada") is None
+    snapshots_writes.begin("Ada")
+    assert snapshots_reads.state_rows("Ada") == ()
+    snapshots_writes.revive("Ada")
+    assert snapshots_reads.state_rows("Ada") == ()
+    assert rows.tick_of("Ada") is None
     assert not Lexicon.objects.filter(pk="Ada").exists()
     assert levels("Ben") == {"get_status": Confidence.FRESH}
 
@@ -273,9 +275,11 @@ def test_a_place_keeps_its_name_after_the_answer_that_told_it_is_gone():
     capture("get_poi", {"poi": {"id": "belt", "name": "Main Belt"}})
     capture("get_poi", {"poi": {"id": "moon", "name": "Moon"}})
     capture("get_status")
-    assert "- Location: Main Belt\n" in render(state.account_state("Ada")).text
+    assert (
+        "- Location: Main Belt\n" in render(snapshots_reads.account_state("Ada")).text
+    )
     capture("get_status", {"player": {"current_poi": "belt"}}, username="Ben")
-    assert "- Location: belt\n" in render(state.account_state("Ben")).text
+    assert "- Location: belt\n" in render(snapshots_reads.account_state("Ben")).text
 
 
 def test_an_operator_sets_the_limits(settings):
@@ -319,7 +323,7 @@ def test_accounts_do_not_meet_however_many_write_at_once():
                         }
                     ],
                 }
-                state.merge(username=name, result=read_result(told))
+                notifications.merge(username=name, result=read_result(told))
         except Exception as error:
             failures.append(error)
         finally:
@@ -334,7 +338,7 @@ def test_accounts_do_not_meet_however_many_write_at_once():
     for name in names:
         assert GameSnapshot.objects.filter(username=name).count() == 1
         assert GameEvent.objects.filter(username=name).count() == 12
-        [snapshot] = state.account_state(name).snapshots
+        [snapshot] = snapshots_reads.account_state(name).snapshots
         assert isinstance(snapshot.content, dict)
         assert snapshot.content["player"]["username"] == name
 

@@ -12,9 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.context import preview
+from agents.context_inputs import preview
 from agents.models import Mysis
-from memory.api.telling import aged
+from memory.api.summaries import aged
+from memory.assembly.prepare import record
 from memory.models import (
     AccountClock,
     ActionUnderWay,
@@ -24,8 +25,7 @@ from memory.models import (
     HistorySummary,
     Lexicon,
 )
-from memory.sent import record
-from memory.state import READ_PER_TOOL
+from memory.snapshots.reads import READ_PER_TOOL
 from tests.factories import make_account, make_mysis, make_turn
 from tests.programs import Program
 

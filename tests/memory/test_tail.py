@@ -7,25 +7,28 @@ from dataclasses import replace
 import pytest
 
 from agents.models import ModelCall, Mysis
-from memory import compactions, sent, tail
+from memory.assembly import history_summaries, prepare
+from memory.assembly import load as assembly_load
+from memory.assembly.load import messages_of
+from memory.assembly.prepare import Subject, prepare_request
+from memory.assembly.sent_view import span_digest
 from memory.context.registry import names
 from memory.context.types import Budget
-from memory.history import messages_of
 from memory.models import HistorySummary, Memory
-from memory.payload import span_digest
-from memory.preview import Subject, prepare
 from tests.factories import make_memory, make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db
 
 SMALL = Budget(2_000, 200)
-MOST = tail.most_rows(SMALL)
+MOST = assembly_load.most_rows(SMALL)
 
 
 def load(
     mysis: Mysis, strategy: str, summary: HistorySummary | None = None
-) -> tail.Tail:
-    return tail.load(tail.Wish(mysis.pk, strategy, None, SMALL, summary))
+) -> assembly_load.Tail:
+    return assembly_load.load(
+        assembly_load.Wish(mysis.pk, strategy, None, SMALL, summary)
+    )
 
 
 def fill(mysis: Mysis, number: int) -> None:
@@ -38,33 +41,33 @@ def fill(mysis: Mysis, number: int) -> None:
 
 def remember(subject: Subject) -> tuple[int, ...]:
     """Record the next call, as a turn does; the ids that it was given."""
-    prepared = prepare(subject)
+    prepared = prepare_request(subject)
     mysis = Mysis.objects.get(pk=subject.mysis_id)
     call = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="m")
-    sent.record(call_id=call.pk, prepared=prepared)
+    prepare.record(call_id=call.pk, prepared=prepared)
     return tuple(message.id for message in prepared.request.messages)
 
 
 def summarised(mysis: Mysis, first: int, through: int) -> HistorySummary:
     """Commit a summary, as a turn does."""
-    before = tail.newest_summary(mysis.pk)
+    before = assembly_load.newest_summary(mysis.pk)
     generation = before.generation if before else 0
-    span = compactions.Span(mysis.pk, first, through, generation, "")
-    digest = span_digest(messages_of(compactions.rows_of(span)))
-    return compactions.commit(
+    span = history_summaries.Span(mysis.pk, first, through, generation, "")
+    digest = span_digest(messages_of(history_summaries.rows_of(span)))
+    return history_summaries.commit(
         replace(span, digest=digest),
         text="All went well.",
         tokens=(100, 3),
-        effort=compactions.Effort(1, "m"),
+        effort=history_summaries.Effort(1, "m"),
     )
 
 
 def test_a_window_reads_the_newest_rows_and_the_newest_order():
     mysis = make_mysis()
     order = make_memory(mysis, content="Never sell titanium.")
-    fill(mysis, tail.TAIL_ROWS + 50)
+    fill(mysis, assembly_load.TAIL_ROWS + 50)
     loaded = load(mysis, "window")
-    assert len(loaded.messages) == tail.TAIL_ROWS + 1
+    assert len(loaded.messages) == assembly_load.TAIL_ROWS + 1
     assert loaded.messages[0].id == order.pk
     assert loaded.start == loaded.messages[1].id
 
@@ -79,12 +82,12 @@ def test_the_others_read_every_row_up_to_a_limit(strategy: str):
 
 
 def test_every_strategy_says_what_it_reads():
-    assert {tail.reads_of(name) for name in names()} == {
+    assert {assembly_load.reads_of(name) for name in names()} == {
         "newest",
         "log",
         "unsummarized",
     }
-    assert tail.reads_of("gone") == "newest"
+    assert assembly_load.reads_of("gone") == "newest"
 
 
 def test_the_place_where_reading_begins_stays_until_the_limit_is_reached():
@@ -123,7 +126,7 @@ def test_what_a_summary_covers_is_not_read_but_its_order_and_answer():
     ids = [message.id for message in load(mysis, "tiered", summary).messages]
     assert ids == [order.pk, order.pk + 1, after.pk]
     assert (summary.order_id, summary.answer_id) == (order.pk, order.pk + 1)
-    prepared = prepare(Subject(mysis.pk, "x", None, strategy="tiered"))
+    prepared = prepare_request(Subject(mysis.pk, "x", None, strategy="tiered"))
     block = prepared.assembly.messages[0]["content"]
     assert "All went well." in block
     assert block.endswith("Last request from user was: Dock now.")
@@ -176,7 +179,7 @@ def test_after_a_summary_is_taken_back_its_history_is_read_again():
     summarised(mysis, newest - 19, newest - 10)
     row = summarised(mysis, newest - 9, newest - 4)
     assert remember(subject) == tuple(range(newest - 3, newest + 1))
-    compactions.revert(row, turn=1)
+    history_summaries.revert(row, turn=1)
     assert remember(subject) == tuple(range(newest - 9, newest + 1))
     assert [s.generation for s in mysis.summaries.filter(status="active")] == [1]
 
@@ -190,14 +193,14 @@ def test_an_order_from_far_back_is_in_no_span_and_what_was_not_read_is_told():
     subject = Subject(
         mysis.pk, "x", None, strategy="summary", budget=SMALL, options=options
     )
-    prepared = prepare(subject)
+    prepared = prepare_request(subject)
     wanted = prepared.assembly.summary_wanted
     assert wanted is not None
     assert order.pk < wanted.first_id == prepared.loaded.start
     assert "were not read" in prepared.assembly.warnings[-1]
     row = summarised(mysis, wanted.first_id, wanted.last_id)
     assert row.order_id == order.pk
-    after = prepare(subject)
+    after = prepare_request(subject)
     assert "titanium" in str(after.assembly.messages)
 
 
@@ -215,16 +218,16 @@ def test_bytes_are_bounded_like_rows(strategy: str):
     heavy(mysis, 12)
     loaded = load(mysis, strategy)
     read = sum(len(message.content) for message in loaded.messages)
-    assert read <= tail.most_bytes(SMALL)
+    assert read <= assembly_load.most_bytes(SMALL)
     assert loaded.messages[0].id == order.pk
     assert loaded.messages[-1].content.startswith("11 ")
-    assert loaded.cut == (tail.reads_of(strategy) != "newest")
+    assert loaded.cut == (assembly_load.reads_of(strategy) != "newest")
 
 
 def test_one_row_over_all_bounds_is_read_and_nothing_else():
     mysis = make_mysis()
-    heavy(mysis, 1, tail.most_bytes(SMALL) + 1)
-    heavy(mysis, 1, tail.most_bytes(SMALL) + 1)
+    heavy(mysis, 1, assembly_load.most_bytes(SMALL) + 1)
+    heavy(mysis, 1, assembly_load.most_bytes(SMALL) + 1)
     assert len(load(mysis, "tiered").messages) == 1
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory import state, under_way
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.effects import LOST_EVENTS
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.render import render
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
+from memory.snapshots import in_flight, notifications, reads, rows, writes
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +31,7 @@ ORE = {"resource_id": "ore_iron", "quantity": 5, "remaining": 90}
 def capture(tool, content, *, ago=None):
     """An answer that comes now; asked for so many seconds ago, or nobody knows when."""
     text = json.dumps(content)
-    return state.capture(
+    return writes.capture(
         username="Ada", tool=tool, args={}, text=text, result=read_result(text),
         asked_at=None if ago is None else timezone.now() - timedelta(seconds=ago),
     )  # fmt: skip
@@ -39,25 +39,27 @@ def capture(tool, content, *, ago=None):
 
 def act(tool, answer, args=None):
     result = answer if isinstance(answer, Result) else read_result(answer)
-    return state.invalidate(
+    return writes.invalidate(
         username="Ada", tool=tool, args=args or {}, result=result, mutation=True
     )
 
 
 def at_tick(tick):
-    state.note_tick(username="Ada", result=read_result({"current_tick": tick}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": tick}))
 
 
 def row(tool):
-    [found] = [r for r in state.state_rows("Ada") if r.tool == tool]
+    [found] = [r for r in reads.state_rows("Ada") if r.tool == tool]
     return found
 
 
 def test_a_first_snapshot_is_doubted_like_the_older_ones():
-    state.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
     capture("get_status", {"player": {"credits": 5}})
     answer = {"queued": True, "ticks": 5, "arrival_tick": 105}
-    state.invalidate(username="Ada", tool="travel", args={}, result=read_result(answer))
+    writes.invalidate(
+        username="Ada", tool="travel", args={}, result=read_result(answer)
+    )
     here = capture("get_poi", {"poi": {"id": "sol_belt"}})
     hold = capture("get_cargo", {"cargo": []})
     assert (here.stale_reason, here.stale_tick) == ("travel", 105)
@@ -66,17 +68,17 @@ def test_a_first_snapshot_is_doubted_like_the_older_ones():
 
 def test_an_action_under_way_keeps_no_older_doubt_alive():
     """Who acts every tick must not doubt for ever where it flew long ago."""
-    state.note_tick(username="Ada", result=read_result({"current_tick": 100}))
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
     answer = {
         "player": {"credits": 5, "current_poi": "sol_belt"},
         "ship": {"fuel": 9, "cargo_used": 5},
     }
     capture("get_status", answer)
     flown = read_result({"queued": True, "ticks": 1, "arrival_tick": 101})
-    state.invalidate(username="Ada", tool="travel", args={}, result=flown)
-    state.note_tick(username="Ada", result=read_result({"current_tick": 102}))
+    writes.invalidate(username="Ada", tool="travel", args={}, result=flown)
+    writes.note_tick(username="Ada", result=read_result({"current_tick": 102}))
     mined = read_result({"queued": True})
-    state.invalidate(username="Ada", tool="mine", args={}, result=mined)
+    writes.invalidate(username="Ada", tool="mine", args={}, result=mined)
     status = capture("get_status", answer)
     assert status.stale_reason == "mine"
     assert "ship.cargo_used" in status.stale_fields
@@ -94,9 +96,9 @@ def test_an_estimate_lifts_no_doubt_where_the_server_may_have_paused():
     capture("get_status", STATUS, ago=0)
     act("sell", {"queued": True})
     lately(25)
-    assert state.tick_of("Ada") == 102
+    assert rows.tick_of("Ada") == 102
     assert not known(ago=0)
-    block = render(state.account_state("Ada")).text
+    block = render(reads.account_state("Ada")).text
     assert "before sell at tick 102; call get_notifications, then get_status)" in block
     # It had paused indeed.
     at_tick(101)
@@ -156,7 +158,7 @@ def test_a_first_answer_that_an_action_overtook_is_doubted(answer):
 
 def test_a_first_answer_that_lost_events_overtook_is_doubted():
     at_tick(100)
-    state.lose_events("Ada", LOST_EVENTS)
+    writes.lose_events("Ada", LOST_EVENTS)
     capture("get_cargo", {"cargo": []}, ago=5)
     assert row("get_cargo").reason == "lost events"
     capture("get_map", {"systems": []}, ago=5)
@@ -169,7 +171,9 @@ def test_an_answer_that_its_events_overtook_is_not_believed():
     tell = {"current_tick": 101, "timestamp": timezone.now().timestamp(),
             "notifications": [{"id": "a", "msg_type": "mining_yield", "data": ORE,
                                "timestamp": timezone.now().isoformat()}]}  # fmt: skip
-    state.merge(username="Ada", result=read_result(tell), asked_at=timezone.now())
+    notifications.merge(
+        username="Ada", result=read_result(tell), asked_at=timezone.now()
+    )
     hold = {"cargo": [{"item_id": "ore_iron", "quantity": 2}], "used": 2}
     capture("get_cargo", hold, ago=20)
     assert row("get_cargo").fields["used"] is Confidence.INVALIDATED
@@ -193,11 +197,11 @@ def test_what_is_over_is_forgotten():
     for answer in ({"action": "sell"}, {"queued": True}, LOST):
         act("sell", answer)
     assert ActionUnderWay.objects.count() == 3
-    assert under_way.clear("Ada", timezone.now()) == 0
+    assert in_flight.clear("Ada", timezone.now()) == 0
     later = timezone.now() + timedelta(minutes=11)
-    assert under_way.clear("Ada", later) == 3
+    assert in_flight.clear("Ada", later) == 3
     act("travel", LOST)
-    assert under_way.clear("Ada", later) == 0
+    assert in_flight.clear("Ada", later) == 0
 
 
 # -- flights of unknown outcome ---------------------------------------------------
@@ -283,10 +287,10 @@ def test_a_flight_that_says_how_long_it_lasts_is_over_then():
 
 def test_the_block_says_which_tool_settles_it():
     fly()
-    block = render(state.account_state("Ada")).text
+    block = render(reads.account_state("Ada")).text
     assert "before travel at tick 102; call get_system, then get_status)" in block
     assert "- call get_system, then get_status." in block
     capture("get_system", {"system": {"id": "sol", "name": "Sol"}})
-    block = render(state.account_state("Ada")).text
+    block = render(reads.account_state("Ada")).text
     assert "call get_system" not in block
     assert "before travel at tick 102; call get_status)" in block

@@ -12,8 +12,14 @@ import httpx2
 import pytest
 
 from agents.game.accounts import credentials
-from agents.game.client import Answer, Connection, connect
-from agents.game.errors import RateLimitedError, ReplyLostError, SessionLostError
+from agents.game.client import (
+    Answer,
+    Connection,
+    RateLimitedError,
+    ReplyLostError,
+    SessionLostError,
+    connect,
+)
 from sandbox.game.faults import (
     KINDS,
     SHAPING,

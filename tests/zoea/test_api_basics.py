@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from tests.factories import make_mysis
 from tests.programs import ROOT, Program
-from zoea import limits
+from zoea import rate_limits
 from zoea.models import ApiToken
 
 pytestmark = pytest.mark.django_db
@@ -254,7 +254,7 @@ def test_lists_go_through_all_rows_once() -> None:
 def test_too_many_writes_are_429_with_retry_after(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "writes", limits.Limiter(rate=0.01, burst=3))
+    monkeypatch.setattr(rate_limits, "writes", rate_limits.Limiter(rate=0.01, burst=3))
     program, other = Program("operator"), Program("operator", name="other")
     found = [program.post("/myses/1/stop").status_code for _ in range(4)]
     assert found == [404, 404, 404, 429]
@@ -267,14 +267,16 @@ def test_too_many_writes_are_429_with_retry_after(
 
 
 def test_the_limits_keep_their_promises() -> None:
-    assert limits.writes.rate >= 50
-    assert limits.wrong_tokens.burst >= 10
+    assert rate_limits.writes.rate >= 50
+    assert rate_limits.wrong_tokens.burst >= 10
 
 
 def test_many_wrong_tokens_are_429_and_a_good_one_still_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "wrong_tokens", limits.Limiter(rate=0.01, burst=12))
+    monkeypatch.setattr(
+        rate_limits, "wrong_tokens", rate_limits.Limiter(rate=0.01, burst=12)
+    )
     wrong = {"Authorization": "Bearer wrong"}
     found = [
         Client().get(f"{ROOT}/myses", headers=wrong).status_code for _ in range(13)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.programs import Program
-from zoea import limits
+from zoea import rate_limits
 from zoea.api import api
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +57,9 @@ def fields_of(operation: dict[str, Any], schemas: dict[str, Any]) -> list[str]:
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Program:
-    monkeypatch.setattr(limits, "writes", limits.Limiter(rate=1e6, burst=10**6))
+    monkeypatch.setattr(
+        rate_limits, "writes", rate_limits.Limiter(rate=1e6, burst=10**6)
+    )
     mysis = make_mysis(name="Ada", account=make_account())
     make_memory(mysis)
     make_turn(mysis)

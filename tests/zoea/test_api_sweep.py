@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.programs import ROOT, Program
-from zoea import limits
+from zoea import rate_limits
 from zoea.api import api
+from zoea.api.openapi import operations
 from zoea.models import ApiToken
-from zoea.openapi import operations
 
 pytestmark = pytest.mark.django_db
 
@@ -74,7 +74,9 @@ writing = pytest.mark.parametrize(
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Program:
     for limit in ("writes", "wrong_tokens"):
-        monkeypatch.setattr(limits, limit, limits.Limiter(rate=1e6, burst=10**6))
+        monkeypatch.setattr(
+            rate_limits, limit, rate_limits.Limiter(rate=1e6, burst=10**6)
+        )
     mysis = make_mysis(name="Ada", account=make_account())
     make_memory(mysis)
     make_turn(mysis)

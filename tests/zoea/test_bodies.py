@@ -13,11 +13,12 @@ from django.core.handlers.asgi import ASGIRequest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.problems import Problem
-from zoea import bodies, intake, limits
-from zoea.auth.roles import Role
-from zoea.intake import BoundedRequest
-from zoea.limits import Places
+from memory.lookup import Problem
+from zoea import daphne, rate_limits
+from zoea.api import gate
+from zoea.auth import Role
+from zoea.daphne import BoundedRequest
+from zoea.rate_limits import Places
 
 
 class Endless(io.RawIOBase):
@@ -41,7 +42,7 @@ ASSEMBLE = "/api/v1/context/assemble"
 
 def read(path: str, role: Role, stream: Any) -> bytes:
     """The body as the gate reads it."""
-    with bodies.body_of(request_of(path, stream), role) as body:
+    with gate.body_of(request_of(path, stream), role) as body:
         return body
 
 
@@ -65,7 +66,7 @@ def test_no_more_is_read_than_the_route_takes(
 
 
 def test_a_body_of_just_the_limit_is_read() -> None:
-    body = b"x" * bodies.MAX_BYTES
+    body = b"x" * gate.MAX_BYTES
     assert read("/api/v1/x", Role.VIEWER, io.BytesIO(body)) == body
 
 
@@ -76,7 +77,7 @@ def test_a_viewer_is_told_who_may_send_more() -> None:
 
 def test_large_bodies_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     places = Places(1, seconds=0.01, refusal="Another one is being worked on.")
-    monkeypatch.setattr(limits, "large_bodies", places)
+    monkeypatch.setattr(rate_limits, "large_bodies", places)
     large = b" " * (2**20 + 1)
     with places.taken():
         with pytest.raises(Problem, match=r"worked on\. Try again in 5 s") as refused:
@@ -101,15 +102,15 @@ def test_too_much_in_a_body_is_refused_before_it_is_parsed(
     body: bytes, what: str
 ) -> None:
     with pytest.raises(Problem, match=f"more than {what}: send fewer") as refused:
-        bodies.check_counts(body)
+        gate.check_counts(body)
     assert (refused.value.status, refused.value.code) == (413, "too_large")
 
 
 def test_a_deep_body_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(Problem, match="nested deeper than 64 levels") as refused:
-        bodies.check_counts(b"[" * 100_000)
+        gate.check_counts(b"[" * 100_000)
     assert refused.value.status == 400
-    bodies.check_counts(b"[" + b"[" * 63 + b"{},[]," * 24_000)
+    gate.check_counts(b"[" + b"[" * 63 + b"{},[]," * 24_000)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_a_deep_body_is_refused_before_it_is_parsed() -> None:
     [b"{},[" * 200_000, b'\\"{},' * 200_000, b"\\\\" * 300_000 + b"{" * 90_000],
 )
 def test_what_stands_in_a_text_does_not_count(text: bytes) -> None:
-    bodies.check_counts(b'{"messages": [{"content": "' + text + b'"}]}')
+    gate.check_counts(b'{"messages": [{"content": "' + text + b'"}]}')
 
 
 VALUES = st.recursive(
@@ -128,12 +129,12 @@ VALUES = st.recursive(
 
 @given(VALUES, st.integers(1, 20))
 def test_containers_are_counted_as_they_are(value: Any, most: int) -> None:
-    with patch.object(bodies, "MAX_CONTAINERS", most):
+    with patch.object(gate, "MAX_CONTAINERS", most):
         if containers_in(value) > most:
             with pytest.raises(Problem):
-                bodies.check_counts(json.dumps(value).encode())
+                gate.check_counts(json.dumps(value).encode())
         else:
-            bodies.check_counts(json.dumps(value).encode())
+            gate.check_counts(json.dumps(value).encode())
 
 
 def containers_in(value: Any) -> int:
@@ -147,7 +148,7 @@ def containers_in(value: Any) -> int:
 def test_the_server_keeps_no_more_than_shows_that_there_was_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(intake, "LARGEST", 10)
+    monkeypatch.setattr(daphne, "LARGEST", 10)
     taken = BoundedRequest.__new__(BoundedRequest)
     taken.gotLength(None)
     for _ in range(5):

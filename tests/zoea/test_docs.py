@@ -13,7 +13,7 @@ from django.urls import resolve
 from agents.events import Kind
 from memory.context import registry
 from memory.context.types import DISPOSITIONS
-from zoea.auth.roles import API_ROOT
+from zoea.auth import API_ROOT
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"

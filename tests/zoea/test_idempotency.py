@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from agents import actions, events
 from agents.models import Broadcast, Mysis
-from memory.problems import Problem
+from memory.lookup import Problem
 from tests.factories import make_mysis
 from tests.programs import Program
-from zoea import idempotency
-from zoea.limits import Limiter
+from zoea.api import idempotency
 from zoea.models import IdempotencyRecord
+from zoea.rate_limits import Limiter
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BODY = {"name": "Ada", "model": "pilot"}

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.server import Server, running
-from zoea.auth.tokens import create_token
+from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,11 +15,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from websockets.asyncio.client import connect
 
-from agents import actions, hints, scheduling, usage
+from agents import actions, events, scheduling, usage
 from agents.models import Mysis
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.server import running
-from zoea.auth.tokens import create_token
+from zoea.auth import create_token
 
 LINE = re.compile(r'zoea_[a-z_]+(\{[a-z]+="[a-z_]+"\})? -?[0-9.]+(e-?\d+)?')
 
@@ -151,4 +151,4 @@ async def test_open_sockets_are_counted(bearer) -> None:
         async with asyncio.timeout(20):
             while await asyncio.to_thread(sockets):
                 pass
-    hints.close()
+    events.close()

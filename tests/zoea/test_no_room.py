@@ -18,12 +18,12 @@ from django.db import connection, connections
 from django.test import Client
 from django.utils.crypto import pbkdf2
 
-from agents.mcp.guest import Guest
+from agents.mcp.tools import Guest
 from tests.factories import make_mysis
 from tests.programs import ROOT, Program
-from zoea import limits, mcp_gate
+from zoea import mcp, rate_limits
 from zoea.asgi import application
-from zoea.limits import Limiter, Places
+from zoea.rate_limits import Limiter, Places
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,8 +71,8 @@ class Hashing:
 @pytest.fixture
 def hashing(monkeypatch: pytest.MonkeyPatch) -> Hashing:
     User.objects.create_user("ann", password="correct horse")
-    monkeypatch.setattr(limits, "wrong_passwords", Limiter(rate=1e-3, burst=10))
-    monkeypatch.setattr(limits, "wrong_names", Limiter(rate=1e-3, burst=50))
+    monkeypatch.setattr(rate_limits, "wrong_passwords", Limiter(rate=1e-3, burst=10))
+    monkeypatch.setattr(rate_limits, "wrong_names", Limiter(rate=1e-3, burst=50))
     found = Hashing()
     monkeypatch.setattr("django.contrib.auth.hashers.pbkdf2", found)
     return found
@@ -139,8 +139,8 @@ def test_who_waits_too_long_for_a_hash_is_told_when_to_come_back(
     hashing: Hashing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places = Places(1, seconds=0.01, refusal="Too many are signing in.")
-    monkeypatch.setattr(limits, "hashes", places)
-    monkeypatch.setattr(limits, "wrong_passwords", Limiter(rate=1e-3, burst=1))
+    monkeypatch.setattr(rate_limits, "hashes", places)
+    monkeypatch.setattr(rate_limits, "wrong_passwords", Limiter(rate=1e-3, burst=1))
     with places.taken():
         answers = [attempt("ann", "correct horse") for _ in range(3)]
     for answer in answers:
@@ -265,7 +265,7 @@ def test_a_tool_over_mcp_without_a_connection_says_so(
     async def admit(scope: Any) -> Guest:
         return Guest(by="ann", role="viewer", may_send=False, throttle=lambda: 0.0)
 
-    monkeypatch.setattr(mcp_gate, "admit", admit)
+    monkeypatch.setattr(mcp, "admit", admit)
     with pool_in_use():
         _, body = elsewhere(lambda: call_tool("let in already"))[:2]
     found = json.loads(body["body"])["result"]

@@ -29,10 +29,10 @@ from schemathesis.specs.openapi.checks import (
 from agents import events
 from agents.events import Kind
 from tests.factories import make_account, make_memory, make_mysis, make_turn
-from zoea import limits
+from zoea import rate_limits
 from zoea.api import api
-from zoea.auth.tokens import create_token
-from zoea.openapi import operations
+from zoea.api.openapi import operations
+from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db
 
@@ -93,7 +93,9 @@ def kept_connection() -> Iterator[None]:
 @pytest.fixture
 def tokens(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A token of each role, and a fleet to ask for."""
-    monkeypatch.setattr(limits, "writes", limits.Limiter(rate=1e6, burst=10**6))
+    monkeypatch.setattr(
+        rate_limits, "writes", rate_limits.Limiter(rate=1e6, burst=10**6)
+    )
     mysis = make_mysis(name="Ada", account=make_account(username="Pilot"))
     make_memory(mysis, content="iron ore", reasoning="why iron")
     make_turn(mysis)

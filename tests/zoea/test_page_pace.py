@@ -8,15 +8,15 @@ from django.test import Client
 
 from tests.factories import make_mysis
 from tests.programs import ROOT
-from zoea import limits
-from zoea.limits import Limiter
+from zoea import rate_limits
+from zoea.rate_limits import Limiter
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def browser(monkeypatch: pytest.MonkeyPatch) -> Client:
-    monkeypatch.setattr(limits, "writes", Limiter(rate=1e-6, burst=2))
+    monkeypatch.setattr(rate_limits, "writes", Limiter(rate=1e-6, burst=2))
     client = Client(raise_request_exception=False)
     client.force_login(User.objects.create_superuser("ann"))
     return client

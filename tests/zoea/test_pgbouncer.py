@@ -17,9 +17,9 @@ from django.db import connection
 
 from agents import actions
 from agents.models import Turn
+from bench.surroundings import ROOT, environment
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
-from tests.load.surroundings import ROOT, environment
 from tests.postgres import OUTSIDE
 
 POOLER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")

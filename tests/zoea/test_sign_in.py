@@ -14,13 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.programs import ROOT
-from zoea import health, limits
-from zoea.auth import create_sign_in_link
-from zoea.auth.links import is_loopback
-from zoea.auth.roles import Role, required_role
-from zoea.auth.tokens import digest_of
-from zoea.limits import Limiter
+from zoea import middleware, rate_limits
+from zoea.auth import Role, create_sign_in_link, digest_of, is_loopback, required_role
 from zoea.models import ApiToken, SignInLink
+from zoea.rate_limits import Limiter
 
 in_database = pytest.mark.django_db
 
@@ -102,8 +99,8 @@ def test_sign_in_never_leads_elsewhere(elsewhere: str) -> None:
 
 @in_database
 def test_guessing_passwords_is_slowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "wrong_passwords", Limiter(rate=0.01, burst=3))
-    monkeypatch.setattr(limits, "wrong_names", Limiter(rate=0.01, burst=5))
+    monkeypatch.setattr(rate_limits, "wrong_passwords", Limiter(rate=0.01, burst=3))
+    monkeypatch.setattr(rate_limits, "wrong_names", Limiter(rate=0.01, burst=5))
     User.objects.create_user("ann", password="correct horse")
     User.objects.create_user("bob", password="correct horse")
 
@@ -156,7 +153,7 @@ def test_healthz_is_always_200_also_for_unknown_hosts() -> None:
 @in_database
 def test_readyz_tells_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Client().get("/readyz").status_code == 200
-    monkeypatch.setattr(health, "pending_migrations", lambda: 2)
+    monkeypatch.setattr(middleware, "pending_migrations", lambda: 2)
     waiting = Client().get("/readyz")
     assert waiting.status_code == 503
     assert "2 migrations" in waiting.json()["detail"]

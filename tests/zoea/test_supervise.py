@@ -16,12 +16,10 @@ from typing import Any
 import psutil
 import pytest
 
-from zoea.supervise import program as programs
-from zoea.supervise.claim import AlreadyRunningError, claim
-from zoea.supervise.keeper import BackOff, GaveUpError, keep_running, run_until
-from zoea.supervise.ports import PortError, listen, remembered_port
-from zoea.supervise.program import Program
-from zoea.supervise.readiness import answers
+from zoea.supervise import programs
+from zoea.supervise.children import BackOff, GaveUpError, keep_running, run_until
+from zoea.supervise.programs import PortError, Program, answers, listen, remembered_port
+from zoea.supervise.run import AlreadyRunningError, claim
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = BackOff(first=0.01, longest=0.02, attempts=3)
@@ -150,7 +148,7 @@ async def test_one_that_ignores_the_signal_is_killed_with_its_children(
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from zoea.supervise.program import Program
+from zoea.supervise.programs import Program
 async def main():
     argv = (sys.executable, "-c", sys.argv[1], sys.argv[2])
     process = await Program("child", argv, Path(sys.argv[3])).start()

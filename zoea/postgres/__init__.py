@@ -1,15 +1,169 @@
-"""The embedded PostgreSQL: a real server in the data folder, shared by users.
+"""Who uses the server of a data folder, counted by the kernel.
 
-Importing this starts nothing. Whoever needs the database (``manage.py``, the
-tests, ``manage.py up``) calls :func:`acquire`; the last one to release stops
-the server.
+Every user holds a shared lock on one file for as long as it lives, so a process
+that is killed stops counting at once. Starting and stopping happen under a
+second, exclusive lock: a newcomer waits until a stop has finished, and two
+newcomers start one server.
 """
 
 from __future__ import annotations
 
-from .errors import PostgresError
-from .paths import DATABASE, USER, data_directory, socket_directory
-from .sharing import EmbeddedPostgres, acquire
+import atexit
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+import psycopg
+
+from zoea.postgres.cluster import Cluster
+from zoea.postgres.process import (
+    DATABASE,
+    PORT,
+    USER,
+    PostgresError,
+    data_directory,
+    from_os_error,
+    socket_directory,
+)
+
+STOP_SECONDS = 20.0
+
+
+class EmbeddedPostgres:
+    """One use of the embedded server; ends with :meth:`release` or the process."""
+
+    def __init__(self, data: Path) -> None:
+        self._cluster = Cluster(data)
+        self._owner = os.getpid()
+        self._use: int | None = None
+
+    @property
+    def socket_directory(self) -> Path:
+        """The folder of the socket: the ``host`` of a connection."""
+        return self._cluster.sockets
+
+    @property
+    def log(self) -> Path:
+        """The server's log file."""
+        return self._cluster.log
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process number, or None when it does not run."""
+        found = self._cluster.running()
+        return None if found is None else found.pid
+
+    def conninfo(self, database: str = DATABASE) -> str:
+        """Return a libpq connection string."""
+        return psycopg.conninfo.make_conninfo(
+            host=str(self.socket_directory), port=PORT, user=USER, dbname=database
+        )
+
+    def ensure_running(self) -> None:
+        """Start the server again if it has died. Raises PostgresError."""
+        with _starting(self._cluster.data):
+            self._cluster.ensure_running()
+
+    def checkpoint(self) -> None:
+        """Write everything to the data files, if the server is there to do it.
+
+        A shutdown right after has little left to write, and so ends in time.
+        """
+        with (
+            suppress(psycopg.Error),
+            psycopg.connect(self.conninfo(), autocommit=True) as database,
+        ):
+            database.execute("CHECKPOINT")
+
+    def release(self, stop_seconds: float = STOP_SECONDS) -> None:
+        """End this use; stop the server if it was the last one.
+
+        After ``stop_seconds`` a server that does not stop is made to.
+        """
+        if self._use is None or self._owner != os.getpid():
+            return
+        use, self._use = self._use, None
+        atexit.unregister(self.release)
+        try:
+            with _starting(self._cluster.data):
+                if _is_last(use):
+                    self._cluster.stop(stop_seconds)
+        finally:
+            os.close(use)
+
+    def _begin(self) -> None:
+        with _starting(self._cluster.data):
+            use = _open(self._cluster.data / "postgres.lock")
+            try:
+                fcntl.flock(use, fcntl.LOCK_SH)
+                self._cluster.ensure_running()
+            except BaseException:
+                if _is_last(use):
+                    self._cluster.stop(STOP_SECONDS)
+                os.close(use)
+                raise
+        self._use = use
+        atexit.register(self.release)
+
+    def __enter__(self) -> EmbeddedPostgres:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def acquire(data: Path) -> EmbeddedPostgres:
+    """Start the embedded server of this data folder, or join its users.
+
+    Returns when it takes connections and its database exists. Raises
+    PostgresError with one line that names the remedy.
+    """
+    server = EmbeddedPostgres(data)
+    server._begin()
+    return server
+
+
+@contextmanager
+def _starting(data: Path) -> Iterator[None]:
+    """Hold the lock under which the server of this folder starts and stops."""
+    descriptor = _open(data / "postgres.start.lock")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    # Not inherited by child processes, which would keep the lock.
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags, 0o600)
+    except OSError as error:
+        raise from_os_error(error, path.parent) from error
+
+
+def _is_last(use: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+# SECTION The embedded PostgreSQL: a real server in the data folder, shared by users.
+#
+# Importing this starts nothing. Whoever needs the database (``manage.py``, the
+# tests, ``manage.py up``) calls :func:`acquire`; the last one to release stops
+# the server.
 
 __all__ = [
     "DATABASE",

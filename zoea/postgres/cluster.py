@@ -12,10 +12,22 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from . import postmaster
-from .account import Account, account_for, ensure_programs_reachable
-from .errors import NO_SPACE, PostgresError, from_os_error, no_space, not_started
-from .paths import DATABASE, PORT, USER, data_directory, socket_directory
+from zoea.postgres import process
+from zoea.postgres.process import (
+    DATABASE,
+    NO_SPACE,
+    PORT,
+    USER,
+    Account,
+    PostgresError,
+    account_for,
+    data_directory,
+    ensure_programs_reachable,
+    from_os_error,
+    no_space,
+    not_started,
+    socket_directory,
+)
 
 VERSION = "18"
 START_SECONDS = 60.0
@@ -67,14 +79,14 @@ class Cluster:
             "set DATABASE_URL to a PostgreSQL server of your own."
         )
 
-    def running(self) -> postmaster.Postmaster | None:
+    def running(self) -> process.Postmaster | None:
         """Return the server process, or None."""
         if self._started is not None and self._started.poll() is None:
             # Not yet in the pid file while it is coming up.
-            return postmaster.Postmaster(
+            return process.Postmaster(
                 psutil.Process(self._started.pid), self.sockets, ""
             )
-        return postmaster.find(self.folder)
+        return process.find(self.folder)
 
     def ensure_running(self) -> None:
         """Make the cluster and start its server, as far as needed; then wait.
@@ -197,9 +209,9 @@ class Cluster:
             account.own(self.folder)
         account.let_through(self.folder)
         self._end_orphans()
-        postmaster.remove_stale_file(self.folder)
+        process.remove_stale_file(self.folder)
         self._ensure_sockets(account)
-        postmaster.remove_stale_socket(self.sockets, PORT, self.folder)
+        process.remove_stale_socket(self.sockets, PORT, self.folder)
         self._shorten_log()
         with self.log.open("ab") as log:
             self._started = subprocess.Popen(  # noqa: S603 - our own program
@@ -223,7 +235,7 @@ class Cluster:
             )
 
     def _end_orphans(self) -> None:
-        if left := postmaster.end_orphans(self.folder, START_SECONDS):
+        if left := process.end_orphans(self.folder, START_SECONDS):
             raise PostgresError(
                 f"Processes {', '.join(map(str, left))} of a server that was killed "
                 f"still work on {self.folder}: end them first."

@@ -1,12 +1,102 @@
-"""The programs that make up a running fleet: game, worker and web server."""
+"""One child process: what to run, and where it writes."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import http.client
+import os
+import shutil
+import signal
+import socket
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from .program import Program
+from rich.console import Console as Terminal
+
+LOG_LIMIT = 5_000_000
+_LIFELINE = Path(__file__).with_name("lifeline.py")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program to keep running. Its output goes to the end of ``log``.
+
+    ``sockets`` are file descriptors that it inherits.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    sockets: tuple[int, ...] = ()
+
+    async def start(self) -> asyncio.subprocess.Process:
+        """Start it in a session of its own, bound to the life of this process.
+
+        Call it from the main thread: the kernel watches the starting thread.
+        """
+        self.shorten_log()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        lifeline = (sys.executable, "-I", "-S", str(_LIFELINE), str(os.getpid()))
+        with self.log.open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                *lifeline,
+                *self.argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.environment},
+                pass_fds=self.sockets,
+                start_new_session=True,
+            )
+
+    def shorten_log(self) -> None:
+        """Keep the log's size within bounds, also while the program writes."""
+        with suppress(FileNotFoundError):
+            if self.log.stat().st_size > LOG_LIMIT:
+                shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+                os.truncate(self.log, 0)
+
+    def last_line(self, since: int = 0) -> str:
+        """Return the last line that it wrote after this place of the log."""
+        with suppress(FileNotFoundError), self.log.open("rb") as log:
+            size = self.log.stat().st_size
+            log.seek(max(since if since <= size else 0, size - 20_000))
+            lines = log.read().decode(errors="replace").split("\n")
+            for line in reversed(lines):
+                if line.strip():
+                    return line.strip()[:500]
+        return ""
+
+    def log_size(self) -> int:
+        """Return where the log ends now, in bytes."""
+        with suppress(FileNotFoundError):
+            return self.log.stat().st_size
+        return 0
+
+
+async def stop(process: asyncio.subprocess.Process, patience: float) -> None:
+    """End a child and what it started: ask first, then after ``patience`` kill."""
+    _signal(process, signal.SIGTERM)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            await process.wait()
+    _signal(process, signal.SIGKILL)
+    await process.wait()
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    # The whole group, which outlives its leader as long as it has members.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+# SECTION The programs that make up a running fleet: game, worker and web server.
 
 
 @dataclass(frozen=True)
@@ -78,3 +168,130 @@ def web(layout: Layout, listening: int) -> Program:
         "zoea.asgi:application",
         sockets=(listening,),
     )
+
+
+# SECTION Listening sockets and free ports on the loopback address.
+
+HOST = "127.0.0.1"
+
+
+class PortError(Exception):
+    """The port cannot be had; one line with the remedy."""
+
+
+def listen(port: int, patience: float = 0.0) -> socket.socket:
+    """Return a socket that listens on the port (0: any free one).
+
+    Whoever holds the socket owns the port, also while the process that answers
+    on it is started again. ``patience`` is for a port whose former owner is
+    just ending. Raises PortError.
+    """
+    until = time.monotonic() + patience
+    while True:
+        found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((HOST, port))
+            found.listen(128)
+        except OSError as error:
+            found.close()
+            if error.errno == errno.EADDRINUSE and time.monotonic() < until:
+                time.sleep(0.1)
+                continue
+            raise _refusal(port, error) from error
+        return found
+
+
+def remembered_port(record: Path) -> int:
+    """Return the port of the last run if it is free, else another, and keep it."""
+    for port in (_read(record), 0):
+        if port is None:
+            continue
+        try:
+            with listen(port) as found:
+                port = int(found.getsockname()[1])
+        except PortError:
+            continue
+        record.write_text(f"{port}\n")
+        return port
+    raise PortError("No free port on 127.0.0.1: end some other servers first.")
+
+
+def _refusal(port: int, error: OSError) -> PortError:
+    if error.errno == errno.EADDRINUSE:
+        return PortError(
+            f"Port {port} is taken by another program: end that one, or choose "
+            "another port with --port."
+        )
+    if error.errno == errno.EACCES:
+        return PortError(
+            f"Port {port} is reserved for root: choose one from 1024 on with --port."
+        )
+    return PortError(f"Port {port} cannot be used: {error.strerror}.")
+
+
+def _read(record: Path) -> int | None:
+    try:
+        port = int(record.read_text())
+    except (OSError, ValueError):
+        return None
+    return port if 0 < port < 65_536 else None
+
+
+# SECTION Waiting until a server answers.
+
+_POLL = 0.1
+
+
+async def answers(host: str, port: int, path: str, wanted: int | None = 200) -> None:
+    """Return when a GET of ``path`` is answered with the wanted status.
+
+    Without ``wanted`` any answer will do. Bound the wait from outside.
+    """
+    while True:
+        status = await asyncio.to_thread(_status, host, port, path)
+        if status is not None and wanted in (None, status):
+            return
+        await asyncio.sleep(_POLL)
+
+
+def _status(host: str, port: int, path: str) -> int | None:
+    connection = http.client.HTTPConnection(host, port, timeout=2)
+    with suppress(OSError, http.client.HTTPException):
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+    return None
+
+
+# SECTION What ``manage.py up`` tells the operator: calm, and safe to read by a program.
+
+
+class Console:
+    """Lines on standard output; a spinner only where a person looks on."""
+
+    def __init__(self) -> None:
+        self._terminal = Terminal(highlight=False) if sys.stdout.isatty() else None
+
+    def say(self, text: str) -> None:
+        """Write one line, unwrapped."""
+        try:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Nobody reads any more; that is no reason to end the fleet.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+
+    @contextmanager
+    def working(self, text: str) -> Iterator[None]:
+        """Show that something goes on."""
+        if self._terminal is None:
+            self.say(f"{text} ...")
+            yield
+            return
+        with self._terminal.status(text):
+            yield

@@ -1,43 +1,152 @@
-"""One run of everything, from the first check to the last process gone.
-
-The order: claim the folder and the port (nothing has started when these fail),
-the database, the game (which comes up while the migrations run), the demo fleet,
-then the other child processes. On the way down the worker ends before the game
-that it plays, and the database last; the patience for each adds up to less than
-ten seconds.
-"""
+"""One fleet at a time on a data folder, and where the running one is found."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import json
 import logging
 import os
+import signal
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 
-from agents import events, hints
-from agents.demo import create_demo_fleet
+from agents import events
+from agents.actions.lifecycle import create_demo_fleet
 from agents.models import Mysis
-from memory import state
+from memory.snapshots import writes
 from zoea.auth import create_sign_in_link
-from zoea.database import DatabaseError, close_connections, database
+from zoea.commandline import DatabaseError, close_connections, database
 from zoea.postgres import EmbeddedPostgres
-from zoea.postgres.errors import from_os_error
+from zoea.postgres.process import from_os_error
+from zoea.supervise import programs
+from zoea.supervise.children import GAME_PATIENCE, Fleet
+from zoea.supervise.programs import HOST, Console, Layout, listen, remembered_port, stop
 
-from . import programs
-from .claim import Claim, claim
-from .console import Console
-from .fleet import GAME_PATIENCE, Fleet
-from .ports import HOST, listen, remembered_port
-from .program import stop
-from .programs import Layout
-from .signals import Signals
+
+class AlreadyRunningError(Exception):
+    """Another process runs the fleet of this data folder; says where."""
+
+
+class Claim:
+    """Held while the fleet runs; the kernel lets go of it with the process."""
+
+    def __init__(self, descriptor: int, unclean: bool) -> None:
+        self._descriptor = descriptor
+        self.unclean = unclean
+
+    def write(self, url: str) -> None:
+        """Record where the dashboard of this process is."""
+        record = json.dumps({"pid": os.getpid(), "url": url}).encode()
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, record, 0)
+
+    def release(self) -> None:
+        """End the claim; the emptied file tells that this was orderly."""
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def claim(data: Path) -> Claim:
+    """Claim the data folder for this process.
+
+    ``unclean`` of the result says that the former holder was killed. Raises
+    AlreadyRunningError with one line, and OSError where the folder cannot be
+    written.
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    descriptor = os.open(data / "up.lock", flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        found = _read(descriptor)
+        os.close(descriptor)
+        where = f" at {found['url']}" if found.get("url") else ""
+        pid = f" (pid {found['pid']})" if found.get("pid") else ""
+        raise AlreadyRunningError(
+            f"This fleet is already running{where}{pid}: use that one, end it first, "
+            "or set ZOEA_DATA to another folder."
+        ) from None
+    held = Claim(descriptor, unclean=bool(_read(descriptor)))
+    held.write("")
+    return held
+
+
+def _read(descriptor: int) -> dict[str, Any]:
+    try:
+        found = json.loads(os.pread(descriptor, 4096, 0))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# SECTION What SIGINT, SIGTERM and SIGHUP do to a run: end it, once, in order.
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """A signal asked to end while there was nothing yet to ask in its place."""
+
+
+class Signals:
+    """Turns the first ending signal into one request and ignores the rest.
+
+    A second Ctrl-C thus never breaks off the cleaning up.
+    """
+
+    def __init__(self) -> None:
+        self._received = False
+        self._received_at: float | None = None
+        self._ask: Callable[[], object] | None = None
+        for number in ENDING:
+            signal.signal(number, self._receive)
+
+    def left(self, seconds: float) -> float:
+        """What is left of so many seconds from the signal on; at least 1.5."""
+        began = self._received_at
+        gone = 0.0 if began is None else time.monotonic() - began
+        return max(1.5, seconds - gone)
+
+    @contextmanager
+    def ask(self, ask: Callable[[], object]) -> Iterator[None]:
+        """Within the block call ``ask``; before it Interrupted is raised."""
+        self._ask = ask
+        try:
+            yield
+        finally:
+            self._ask = self._ignore
+
+    def _receive(self, number: int, frame: object) -> None:
+        if self._received:
+            return
+        self._received = True
+        self._received_at = time.monotonic()
+        if self._ask is None:
+            raise Interrupted
+        self._ask()
+
+    @staticmethod
+    def _ignore() -> None:
+        """The run is ending already."""
+
+
+# SECTION One run of everything, from the first check to the last process gone.
+#
+# The order: claim the folder and the port (nothing has started when these fail),
+# the database, the game (which comes up while the migrations run), the demo fleet,
+# then the other child processes. On the way down the worker ends before the game
+# that it plays, and the database last; the patience for each adds up to less than
+# ten seconds.
 
 # All of it ends within ten seconds; the last two are for a server that will not.
 STOP_SECONDS = 7.5
@@ -109,12 +218,12 @@ def _prepare(myses: int, console: Console, *, own_game: bool) -> str:
     events.settle_foreign()
     if own_game:
         # Our game stood still while nothing ran: so did its clock.
-        state.hold_clocks()
+        writes.hold_clocks()
     if myses and not Mysis.objects.exists():
         create_demo_fleet(myses=myses)
         console.say(f"Made a demo fleet of {myses}")
     path = create_sign_in_link()
-    hints.close()
+    events.close()
     close_connections()
     return path
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.llm.checking import Check, address_of, check, find
 from agents.llm.endpoints import resolve_in
-from agents.llm.types import Endpoint, ModelError, UnknownProviderError
+from agents.llm.model_types import Endpoint, ModelError, UnknownProviderError
+from agents.llm.provider_check import Check, address_of, check, find
 
 KEYS = {
     "accepted": "accepted",

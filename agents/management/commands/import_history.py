@@ -7,12 +7,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from agents import importing
+from agents import history_import
 from agents.models import Mysis
-from memory.management.owner import owner_named, refuse
-from memory.management.progress import bar
+from memory.management.terminal import bar, owner_named, refuse
+from memory.transfer.formats import open_source
 from memory.transfer.line import TransferError
-from memory.transfer.source import open_source
 
 
 class Command(BaseCommand):
@@ -54,12 +53,12 @@ class Command(BaseCommand):
 
     def _import(self, path: Path, mysis: Mysis, wanted: str) -> None:
         found = open_source(path, name=mysis.name, wanted=wanted)
-        source = importing.prepared(found)
+        source = history_import.prepared(found)
         with bar("Checking", None) as done:
-            total = importing.check(mysis, source, done)
+            total = history_import.check(mysis, source, done)
         with bar(f"Importing into {mysis.name}", total) as done:
-            stored = importing.history(mysis, source, done)
-        brought = importing.accounts_and_states(mysis, source)
+            stored = history_import.history(mysis, source, done)
+        brought = history_import.accounts_and_states(mysis, source)
         there = total - stored
         self.stdout.write(
             f"{stored} messages imported into {mysis.name}, {there} were there already."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from memory.context.options import CommonOptions
-from memory.context.strategy import Strategy
+from memory.context.strategy import CommonOptions, Strategy
 from memory.context.units import History, Plan
 
 

@@ -1,10 +1,147 @@
-"""`mask`: old tool results become notes with a handle, calls stay (A25, I26)."""
+"""Old tool results as one-line notes with a handle; their calls stay (A25, I26).
+
+Results are masked in batches, oldest first. A batch is closed once it frees a given
+share of the window, and where it begins and ends depends on what is older only: a
+longer log masks the same batches and at times one more (I26).
+"""
 
 from __future__ import annotations
 
-from memory.context.masking import MaskOptions, mask_results
-from memory.context.strategy import Strategy
-from memory.context.units import History, Plan
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory.context.strategy import CommonOptions, Strategy, option
+from memory.context.units import Fate, History, Item, Plan, Unit, loop_start
+
+_START = "[masked "
+_LOOP_OVER = "The tool loop that fetched it is over; a note with its handle is sent."
+_Place = tuple[int, int]
+
+
+@dataclass(frozen=True)  # with slots it could not be joined with others
+class MaskOptions(CommonOptions):
+    """Which results stay whole, and how much a batch must free."""
+
+    keep_results: int = option(
+        5, "How many of the newest tool results are always sent whole.", minimum=0
+    )
+    min_tokens: int = option(
+        400, "Results of up to so many tokens are not masked.", minimum=0
+    )
+    batch_fraction: float = option(
+        0.10,
+        "The share of the window that a batch of masked results must free.",
+        minimum=0,
+        maximum=1,
+    )
+
+
+def mask_results(
+    units: Sequence[Unit], history: History, options: MaskOptions
+) -> tuple[list[Unit], dict[int, Fate]]:
+    """The units with old results masked, and what became of these.
+
+    State snapshots are whole inside the tool loop that fetched them only (A25); the
+    newest unit is left alone, and so is one with an interim result (A31).
+    """
+    masked = list(units)
+    fates: dict[int, Fate] = {}
+    for at in range(min(loop_start(units), len(units) - 1)):
+        masked[at] = mask_snapshots(masked[at], history, fates)
+    why = f"Older than the {options.keep_results} newest results; a note is sent."
+    for at, place in _batches(units, history, options):
+        unit = masked[at]
+        items = list(unit.items)
+        source = items[place].source
+        items[place] = masked_item(unit, items[place], history)
+        masked[at] = unit.with_items(tuple(items))
+        if source is not None:
+            fates[source] = Fate("masked", "mask", why)
+    return masked, fates
+
+
+def mask_snapshots(
+    unit: Unit, history: History, fates: dict[int, Fate] | None = None
+) -> Unit:
+    """The unit as it is sent once its tool loop is over (A25)."""
+    if unit.pending or not unit.items[0].calls:
+        return unit
+    items = list(unit.items)
+    changed = False
+    for place, item in enumerate(items):
+        if item.role != "tool" or not _is_snapshot(unit, item, history):
+            continue
+        masked = masked_item(unit, item, history)
+        if masked is not item and item.source is not None:
+            items[place], changed = masked, True
+            if fates is not None:
+                fates[item.source] = Fate("masked", "mask", _LOOP_OVER)
+    return unit.with_items(tuple(items)) if changed else unit
+
+
+def masked_item(unit: Unit, item: Item, history: History) -> Item:
+    """The note for a result, or the result itself where a note is no shorter (I14)."""
+    note = _note(unit, item, history)
+    tokens = history.count(note)
+    if not note or tokens >= item.tokens:
+        return item
+    return item.with_text(note, tokens)
+
+
+def _batches(
+    units: Sequence[Unit], history: History, options: MaskOptions
+) -> list[_Place]:
+    """The results of every batch that is closed and older than what stays whole."""
+    wanted = max(1.0, options.batch_fraction * history.window)
+    old = results_of(units)
+    old = old[: max(0, len(old) - options.keep_results)]
+    found: list[_Place] = []
+    batch: list[_Place] = []
+    freed = 0
+    for at, place in old:
+        unit = units[at]
+        item = unit.items[place]
+        if at == len(units) - 1 or unit.pending or item.tokens <= options.min_tokens:
+            continue
+        # Snapshots go when their loop ends, so they must not move the batches.
+        if _is_snapshot(unit, item, history):
+            continue
+        saved = item.tokens - masked_item(unit, item, history).tokens
+        if not saved:
+            continue
+        batch.append((at, place))
+        freed += saved
+        if freed >= wanted:
+            found.extend(batch)
+            batch, freed = [], 0
+    return found
+
+
+def results_of(units: Sequence[Unit]) -> list[_Place]:
+    """The place of every real result, in order; what was filled in is none."""
+    return [
+        (at, place)
+        for at, unit in enumerate(units)
+        if unit.items[0].calls
+        for place, item in enumerate(unit.items)
+        if item.role == "tool" and item.source is not None and not item.filled
+    ]
+
+
+def _is_snapshot(unit: Unit, item: Item, history: History) -> bool:
+    return history.policy_of(unit.items[0].calls[item.call].name) == "snapshot"
+
+
+def _note(unit: Unit, item: Item, history: History) -> str:
+    """What stands in for a result; empty where nothing may."""
+    if item.source is None or item.content.startswith(_START):
+        return ""
+    name = unit.items[0].calls[item.call].name
+    size = len(item.content)
+    return f"{_START}{name} result of {size} characters, see {history.handle(item.source)}]"
+
+
+# SECTION `mask`: old tool results become notes with a handle, calls stay (A25, I26).
 
 
 def mask(history: History, options: MaskOptions) -> Plan:

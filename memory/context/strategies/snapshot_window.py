@@ -1,20 +1,146 @@
-"""`snapshot-window`: the window with superseded snapshots taken out (W5-W8, P2)."""
+"""Superseding old state snapshots by newer ones (seeds 000 and 001; A3, A6, A7).
+
+Of the results of one snapshot tool with the same arguments only the newest good one
+says something new. Errors supersede nothing; a unit with an interim result is left
+alone (A31); drains, queries and mutations are never touched.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Literal, cast
 
-from memory.context.options import option
-from memory.context.snapshots import Mode, compact
-from memory.context.strategies.window import (
-    WindowOptions,
-    backfilled,
-    exceeds,
-    within,
-)
-from memory.context.strategy import Strategy
-from memory.context.units import History, Plan
+from memory.context.strategies.window import WindowOptions, backfilled, exceeds, within
+from memory.context.strategy import Strategy, option
+from memory.context.tool_calls import canonical, load
+from memory.context.units import Fate, History, Item, Plan, Unit, item_tokens
+
+Mode = Literal["prune", "stub"]
+_STUB_START = "[superseded by a newer "
+_Keeper = tuple[int, int]
+
+
+def compact(
+    units: Iterable[Unit], history: History, mode: Mode
+) -> tuple[list[Unit], dict[int, Fate]]:
+    """The units with old snapshots pruned or stubbed, and what became of their rows."""
+    newest: dict[tuple[str, str], _Keeper] = {}
+    fates: dict[int, Fate] = {}
+    kept: list[Unit] = []
+    for unit in reversed(list(units)):
+        if not unit.items[0].calls:
+            kept.append(unit)
+            continue
+        old = _superseded(unit, history, newest)
+        if unit.pending or not old:
+            kept.append(unit)
+        elif mode == "stub" or unit.signed:
+            kept.append(_stub(unit, old, history, fates))
+        else:
+            pruned = _prune(unit, old, history, fates)
+            if pruned is not None:
+                kept.append(pruned)
+    kept.reverse()
+    return kept, fates
+
+
+def is_good(item: Item) -> bool:
+    """Whether a result shows state: no error and not interim (A7)."""
+    return not item.pending and not says_error(item)
+
+
+def says_error(item: Item) -> bool:
+    """Whether a result is marked as an error or reads as one of the game's (A7)."""
+    text = item.content
+    if item.is_error or text.startswith("Error:"):
+        return True
+    if '"error"' not in text and '"throttled"' not in text:
+        return False
+    value = load(text)
+    if not isinstance(value, dict):
+        return False
+    return bool(value.get("error")) or value.get("throttled") is True
+
+
+def _superseded(
+    unit: Unit, history: History, newest: dict[tuple[str, str], _Keeper]
+) -> dict[int, int]:
+    """Which calls of the unit are old, by the id of the result that makes them so.
+
+    Called from the newest unit to the oldest; `newest` remembers the good results.
+    Parallel calls count in the order of the calls, however their results came (I30).
+    """
+    calls = unit.items[0].calls
+    old: dict[int, int] = {}
+    for item in sorted(unit.items[1:], key=lambda item: -item.call):
+        call = calls[item.call]
+        if item.filled or history.policy_of(call.name) != "snapshot":
+            continue
+        key = call.name, canonical(call.arguments)
+        found = newest.get(key)
+        if found is not None:
+            old[item.call] = found[0]
+        elif item.source is not None and is_good(item):
+            newest[key] = (item.source, item.call)
+    return old
+
+
+def _stub(
+    unit: Unit, old: dict[int, int], history: History, fates: dict[int, Fate]
+) -> Unit:
+    """Call and result stay; an old result becomes one line, where that is shorter."""
+    items = list(unit.items)
+    for place, item in enumerate(items):
+        by = old.get(item.call) if item.role == "tool" else None
+        if by is None or item.source is None or item.content.startswith(_STUB_START):
+            continue
+        name = items[0].calls[item.call].name
+        text = f"{_STUB_START}{name} result, see {history.handle(item.source)}]"
+        tokens = history.count(text)
+        if tokens < item.tokens:
+            items[place] = item.with_text(text, tokens)
+            fates[item.source] = _fate(by, name, "a one-line stub is sent")
+    return unit.with_items(tuple(items))
+
+
+def _prune(
+    unit: Unit, old: dict[int, int], history: History, fates: dict[int, Fate]
+) -> Unit | None:
+    """Old calls go together with their results; None where nothing is left (A3)."""
+    head = unit.items[0]
+    for item in unit.items[1:]:
+        if item.call in old and item.source is not None:
+            name = head.calls[item.call].name
+            fates[item.source] = _fate(
+                old[item.call], name, "call and result are left out"
+            )
+    stays = [index for index in range(len(head.calls)) if index not in old]
+    by = max(old.values())
+    if not stays and not head.content.strip():
+        if head.source is not None:
+            fates[head.source] = Fate(
+                "superseded", by, "All its calls were superseded."
+            )
+        return None
+    if head.source is not None:
+        fates[head.source] = Fate("truncated", by, "Its superseded calls are left out.")
+    calls = tuple(head.calls[index] for index in stays)
+    tokens = item_tokens(head.content, calls, history.count)
+    moved = {index: place for place, index in enumerate(stays)}
+    results = (
+        replace(item, call=moved[item.call])
+        for item in unit.items[1:]
+        if item.call in moved
+    )
+    return unit.with_items((replace(head, calls=calls, tokens=tokens), *results))
+
+
+def _fate(by: int, name: str, what: str) -> Fate:
+    return Fate("superseded", by, f"A newer good {name} result came; {what}.")
+
+
+# SECTION `snapshot-window`: the window with superseded snapshots taken out (W5-W8, P2).
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from memory.context.folding import (
+from memory.context.strategy import Strategy
+from memory.context.summaries import (
+    Shown,
     SummaryOptions,
     Verdict,
     decide,
+    show_summary,
     threshold_of,
     tokens_now,
 )
-from memory.context.strategy import Strategy
-from memory.context.summaries import Shown, show_summary
 from memory.context.units import History, Plan
 
 

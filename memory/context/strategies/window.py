@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.context.options import CommonOptions, option
-from memory.context.strategy import Strategy
+from memory.context.strategy import CommonOptions, Strategy, option
 from memory.context.units import History, Plan, Unit
 
 

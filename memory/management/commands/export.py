@@ -9,9 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from memory.management.owner import owner_named, refuse
-from memory.management.progress import bar
-from memory.transfer import outgoing
+from memory.management.terminal import bar, owner_named, refuse
+from memory.transfer import in_out
 
 
 class Command(BaseCommand):
@@ -25,7 +24,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """The Mysis, the format, and where to."""
         parser.add_argument("mysis", help="Its number or name.")
-        parser.add_argument("--format", choices=outgoing.FORMATS, default="jsonl")
+        parser.add_argument("--format", choices=in_out.FORMATS, default="jsonl")
         parser.add_argument(
             "--output", metavar="FILE", help="Write there, not to standard output."
         )
@@ -33,8 +32,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Write, with a bar on standard error."""
         owner = owner_named(options["mysis"])
-        pieces = outgoing.pieces(owner.pk, options["format"])
-        total = outgoing.count(owner.pk)
+        pieces = in_out.pieces(owner.pk, options["format"])
+        total = in_out.count(owner.pk)
         try:
             with bar(f"Exporting {owner.name}", total) as done:
                 if options["output"]:

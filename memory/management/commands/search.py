@@ -10,9 +10,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from memory.management.owner import owner_named, refuse
-from memory.patience import SlowSearchError
-from memory.search import Hit, search_messages
+from memory.management.terminal import owner_named, refuse
+from memory.search.query import SlowSearchError
+from memory.search.results import Hit, search_messages
 
 MOST_HITS = 100
 DEFAULT_LIMIT = 20

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.game import accounts
-from agents.game.accounts import AccountRefusedError, Card, Credentials
+from agents.game.accounts import AccountRefusedError, ActiveAccount, Credentials
 from agents.models import Account, Mysis
-from memory import state
 from memory.models import GameSnapshot
+from memory.snapshots import reads
 from tests.factories import make_account, make_mysis
 
 HEX = st.text("0123456789abcdef", min_size=32, max_size=32)
@@ -41,7 +41,7 @@ def test_a_free_account_of_the_wanted_name_goes_first(ada: Mysis) -> None:
     make_account(username="Empire", empire="nebula")
     wanted = make_account(username="Wanted")
     card = accounts.claim_free(ada.pk, username="wanted", empire="nebula")
-    assert card == Card(wanted.pk, "Wanted")
+    assert card == ActiveAccount(wanted.pk, "Wanted")
     other = make_mysis()
     second = accounts.claim_free(other.pk, username="wanted", empire="nebula")
     assert second is not None
@@ -62,7 +62,7 @@ def test_many_claim_at_once_and_each_gets_its_own() -> None:
     for number in range(6):
         make_account(username=f"Free{number}")
     myses = [make_mysis() for _ in range(8)]
-    claimed: list[Card | None] = []
+    claimed: list[ActiveAccount | None] = []
     barrier = threading.Barrier(len(myses))
 
     def claim(mysis_id: int) -> None:
@@ -133,25 +133,25 @@ def test_playing_as_another_keeps_the_rows_of_the_first(ada: Mysis) -> None:
     """A19, G4."""
     first = make_account(username="First", assigned_to=ada)
     second = make_account(username="Second", assigned_to=ada)
-    accounts.play_as(ada.pk, Card(first.pk, "First"), "a" * 32)
+    accounts.play_as(ada.pk, ActiveAccount(first.pk, "First"), "a" * 32)
     _snapshot("First")
-    accounts.play_as(ada.pk, Card(second.pk, "Second"), "b" * 32)
-    assert accounts.active(ada.pk) == Card(second.pk, "Second", "b" * 32)
-    assert state.account_state("Second").snapshots == ()
-    assert len(state.account_state("First").snapshots) == 1
+    accounts.play_as(ada.pk, ActiveAccount(second.pk, "Second"), "b" * 32)
+    assert accounts.active(ada.pk) == ActiveAccount(second.pk, "Second", "b" * 32)
+    assert reads.account_state("Second").snapshots == ()
+    assert len(reads.account_state("First").snapshots) == 1
 
 
 def test_logout_empties_the_list_and_a_login_shows_it_flagged(ada: Mysis) -> None:
     """A19, G5: a logout is a tombstone, nothing is lost."""
     account = make_account(username="First", assigned_to=ada)
-    card = accounts.play_as(ada.pk, Card(account.pk, "First"), "a" * 32)
+    card = accounts.play_as(ada.pk, ActiveAccount(account.pk, "First"), "a" * 32)
     row = _snapshot("First")
     accounts.leave(ada.pk, card)
     assert accounts.active(ada.pk) is None
     assert accounts.session_of(account.pk) == ""
     assert accounts.owned(ada.pk) == ["First"]
-    assert state.account_state("First").snapshots == ()
-    accounts.play_as(ada.pk, Card(account.pk, "First"), "b" * 32)
+    assert reads.account_state("First").snapshots == ()
+    accounts.play_as(ada.pk, ActiveAccount(account.pk, "First"), "b" * 32)
     row.refresh_from_db()
     assert row.stale_reason == "captured before logout"
 
@@ -166,10 +166,10 @@ def test_a_new_account_is_stored_sealed_and_begins_empty(ada: Mysis) -> None:
     row = Account.objects.get(username="Nova")
     ada.refresh_from_db()
     old.refresh_from_db()
-    assert card == Card(row.pk, "Nova", "5" * 32)
+    assert card == ActiveAccount(row.pk, "Nova", "5" * 32)
     assert (ada.account, old.account, row.assigned_to) == (row, None, ada)
     assert (row.empire, row.player_id, row.password) == ("solarian", "id1", "p" * 64)
-    assert state.account_state("Nova").snapshots == ()
+    assert reads.account_state("Nova").snapshots == ()
     with connection.cursor() as cursor:
         cursor.execute("SELECT row_to_json(a)::text FROM agents_account a")
         stored = cursor.fetchone()[0]
@@ -181,9 +181,9 @@ def test_a_session_sealed_under_a_lost_key_means_a_new_login(
     ada: Mysis, settings: Any
 ) -> None:
     account = make_account(assigned_to=ada)
-    accounts.play_as(ada.pk, Card(account.pk, account.username), "a" * 32)
+    accounts.play_as(ada.pk, ActiveAccount(account.pk, account.username), "a" * 32)
     settings.ZOEA_KEYS = ["another key entirely"]
-    assert accounts.active(ada.pk) == Card(account.pk, account.username, "")
+    assert accounts.active(ada.pk) == ActiveAccount(account.pk, account.username, "")
 
 
 @given(session=HEX, password=HEX, name=st.text("abcXYZ 0", min_size=3, max_size=24))

@@ -8,17 +8,25 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.game import client, wire
-from agents.game.client import connect
-from agents.game.errors import (
+from agents.game import client, http
+from agents.game.client import (
     GameUnreachableError,
     ProtocolRefusalError,
     RateLimitedError,
     ReplyLostError,
     SessionLostError,
+    connect,
 )
-
-from .faulty import FaultyServer, Json, Reply, http, result, rpc, rpc_error, sse
+from tests.agents.game.faulty import (
+    FaultyServer,
+    Json,
+    Reply,
+    result,
+    rpc,
+    rpc_error,
+    sse,
+)
+from tests.agents.game.faulty import http as faulty_http
 
 Make = Callable[[Json], Reply]
 
@@ -69,23 +77,29 @@ async def test_other_blocks_and_structured_content_become_text() -> None:
         (rpc_error(-32000, "not today"), ProtocolRefusalError),
         (rpc_error(-32600, "Session not initialized"), SessionLostError),
         (rpc_error(-32001, "Session not found", 404), SessionLostError),
-        (http(404, "gone", kind="text/plain"), SessionLostError),
-        (http(400, "no session", kind="text/plain"), SessionLostError),
-        (http(429, '{"error":"rate_limited","retry_after":7}'), RateLimitedError),
+        (faulty_http(404, "gone", kind="text/plain"), SessionLostError),
+        (faulty_http(400, "no session", kind="text/plain"), SessionLostError),
+        (
+            faulty_http(429, '{"error":"rate_limited","retry_after":7}'),
+            RateLimitedError,
+        ),
         (rpc_error(-32000, "Too many", 429), RateLimitedError),
-        (http(502, "<html>", kind="text/html"), ReplyLostError),
-        (http(500, "{}"), ReplyLostError),
+        (faulty_http(502, "<html>", kind="text/html"), ReplyLostError),
+        (faulty_http(500, "{}"), ReplyLostError),
         (rpc_error(-32603, "No response received", 500), ReplyLostError),
         (rpc_error(-32603, "Internal error"), ProtocolRefusalError),
         (rpc_error(-32600, "Session not initialized", 500), SessionLostError),
-        (http(200, "<html>", kind="text/html"), ReplyLostError),
-        (http(200, "{not json"), ReplyLostError),
-        (http(202), ReplyLostError),
+        (faulty_http(200, "<html>", kind="text/html"), ReplyLostError),
+        (faulty_http(200, "{not json"), ReplyLostError),
+        (faulty_http(202), ReplyLostError),
         (rpc({"result": {"content": "no list"}}), ReplyLostError),
         (lambda _: Reply(drop=True), ReplyLostError),
         (lambda _: Reply(200, '{"jsonrpc": "2.0"}', cut=True), ReplyLostError),
-        (http(200, "event: message\n\n", kind="text/event-stream"), ReplyLostError),
-        (http(403, "no", kind="text/plain"), GameUnreachableError),
+        (
+            faulty_http(200, "event: message\n\n", kind="text/event-stream"),
+            ReplyLostError,
+        ),
+        (faulty_http(403, "no", kind="text/plain"), GameUnreachableError),
     ],
 )
 async def test_every_failure_says_what_may_have_happened(
@@ -102,9 +116,9 @@ async def test_every_failure_says_what_may_have_happened(
 
 async def test_the_wait_that_a_server_asks_for_is_kept() -> None:
     async with FaultyServer() as server, connect(server.url) as connection:
-        server.plan.append(http(429, '{"retry_after": 7}'))
-        server.plan.append(http(429, "slow", headers={"Retry-After": "9"}))
-        server.plan.append(http(429, "slow"))
+        server.plan.append(faulty_http(429, '{"retry_after": 7}'))
+        server.plan.append(faulty_http(429, "slow", headers={"Retry-After": "9"}))
+        server.plan.append(faulty_http(429, "slow"))
         waits = []
         for _ in range(3):
             with pytest.raises(RateLimitedError) as caught:
@@ -121,7 +135,7 @@ async def test_a_server_that_went_away_executed_nothing() -> None:
 
 
 async def test_too_long_an_answer_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MAX_BYTES", 1000)
+    monkeypatch.setattr(http, "MAX_BYTES", 1000)
     async with FaultyServer() as server, connect(server.url) as connection:
         server.plan.append(result("x" * 2000))
         with pytest.raises(ReplyLostError):
@@ -148,9 +162,9 @@ async def test_an_address_that_is_none_is_named(url: str) -> None:
 @pytest.mark.parametrize(
     ("opening", "says"),
     [
-        (http(404, "no", kind="text/plain"), "HTTP 404"),
-        (http(200, "<html>", kind="text/html"), "not MCP"),
-        (http(503, ""), "HTTP 503"),
+        (faulty_http(404, "no", kind="text/plain"), "HTTP 404"),
+        (faulty_http(200, "<html>", kind="text/html"), "not MCP"),
+        (faulty_http(503, ""), "HTTP 503"),
         (rpc_error(-32000, "closed today"), "closed today"),
         (rpc({"result": {"protocolVersion": "1999-01-01"}}), "does not speak MCP"),
         (lambda _: Reply(drop=True), "broke off"),
@@ -171,7 +185,7 @@ async def test_a_server_that_gives_no_session_is_one_clear_sentence(
 
 @pytest.mark.parametrize(
     "opening",
-    [http(429, "{}"), rpc_error(-32000, "Too many new sessions from your IP")],
+    [faulty_http(429, "{}"), rpc_error(-32000, "Too many new sessions from your IP")],
 )
 async def test_a_server_that_takes_no_more_sessions_asks_to_wait(opening: Make) -> None:
     async with FaultyServer() as server:
@@ -199,7 +213,7 @@ async def test_secrets_in_the_address_are_not_shown() -> None:
 async def test_the_library_logs_no_messages(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with FaultyServer() as server, connect(server.url) as connection:
-        server.plan.append(http(200, '{"password": "hush-hush"'))
+        server.plan.append(faulty_http(200, '{"password": "hush-hush"'))
         with pytest.raises(ReplyLostError):
             await connection.call("login", {"password": "hush-hush"})
         await connection.call("login", {"password": "hush-hush"})

@@ -10,13 +10,12 @@ from channels.db import database_sync_to_async as in_db
 from django.db import connection
 from pytest_django import Settings
 
-from agents.game import gate
-from agents.game.errors import GameUnreachableError, RateLimitedError
+from agents.game import connect_limit
+from agents.game.client import GameUnreachableError, RateLimitedError
 from agents.game.sessions import pool
 from agents.models import GameGate
+from tests.agents.game.faulty import FaultyServer, http
 from zoea.settings import openings_at
-
-from .faulty import FaultyServer, http
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = "127.0.0.1"
@@ -38,27 +37,27 @@ def pass_time(seconds: float) -> None:
 
 
 def passed(wanted: int) -> int:
-    return sum(gate.take(HOST) == 0 for _ in range(wanted))
+    return sum(connect_limit.take(HOST) == 0 for _ in range(wanted))
 
 
 def test_a_burst_passes_and_then_one_after_the_other(twelve_a_minute: Settings) -> None:
-    assert passed(10) == gate.BURST
-    assert 4 < gate.take(HOST) <= 5
+    assert passed(10) == connect_limit.BURST
+    assert 4 < connect_limit.take(HOST) <= 5
     pass_time(5.1)
     assert passed(10) == 1
     pass_time(3600)
-    assert passed(10) == gate.BURST, "a quiet hour is no store of tokens"
+    assert passed(10) == connect_limit.BURST, "a quiet hour is no store of tokens"
 
 
 def test_another_game_has_a_gate_of_its_own(twelve_a_minute: Settings) -> None:
     passed(10)
-    assert gate.take("other.example") == 0
+    assert connect_limit.take("other.example") == 0
     assert GameGate.objects.count() == 2
 
 
 def test_who_is_shut_out_waits_in_every_process(twelve_a_minute: Settings) -> None:
-    gate.shut(HOST, 90)
-    assert 89 < gate.take(HOST) <= 90
+    connect_limit.shut(HOST, 90)
+    assert 89 < connect_limit.take(HOST) <= 90
 
 
 async def test_a_session_that_is_open_needs_no_gate(
@@ -66,12 +65,14 @@ async def test_a_session_that_is_open_needs_no_gate(
 ) -> None:
     async with FaultyServer() as server:
         twelve_a_minute.SPACEMOLT_MCP_URL = server.url
-        waits = [await pool().admit(number) for number in range(gate.BURST + 2)]
-        assert waits[: gate.BURST] == [0.0] * gate.BURST
-        assert all(wait > 1 for wait in waits[gate.BURST :])
+        waits = [
+            await pool().admit(number) for number in range(connect_limit.BURST + 2)
+        ]
+        assert waits[: connect_limit.BURST] == [0.0] * connect_limit.BURST
+        assert all(wait > 1 for wait in waits[connect_limit.BURST :])
         assert await pool().admit(0) == 0
         assert await (await pool().session(0)).tools()
-        assert len(pool()._sessions) == gate.BURST
+        assert len(pool()._sessions) == connect_limit.BURST
 
 
 async def test_who_waits_in_a_turn_can_be_stopped_and_leaves_no_gap(
@@ -79,7 +80,7 @@ async def test_who_waits_in_a_turn_can_be_stopped_and_leaves_no_gap(
 ) -> None:
     async with FaultyServer() as server:
         twelve_a_minute.SPACEMOLT_MCP_URL = server.url
-        await in_db(passed)(gate.BURST)
+        await in_db(passed)(connect_limit.BURST)
         before = await in_db(GameGate.objects.get)()
         first, second = (asyncio.create_task(pool().session(n)) for n in (1, 2))
         # Both have asked or stand in line: a look at the database lies between.
@@ -99,7 +100,7 @@ async def test_logins_pass_the_gate_too(twelve_a_minute: Settings) -> None:
         session = await pool().session(1)
         await session.call("login", {})
         await session.call("get_status", {})
-        assert await in_db(passed)(10) == gate.BURST - 2
+        assert await in_db(passed)(10) == connect_limit.BURST - 2
 
 
 async def test_a_game_that_shuts_us_out_is_left_alone(settings: Settings) -> None:

@@ -8,15 +8,11 @@ import threading
 import pytest
 from pytest_django import Settings
 
-from agents.game import sessions, wire
-from agents.game.errors import (
-    GameUnreachableError,
-    ReplyLostError,
-    SessionLostError,
-)
+from agents.game import http, sessions
+from agents.game.client import GameUnreachableError, ReplyLostError, SessionLostError
 from agents.game.sessions import pool
-
-from .faulty import FaultyServer, Reply, http, result
+from tests.agents.game.faulty import FaultyServer, Reply, result
+from tests.agents.game.faulty import http as faulty_http
 
 
 async def test_one_session_serves_all_turns_of_a_mysis(settings: Settings) -> None:
@@ -144,7 +140,7 @@ async def test_closing_ends_every_session_and_answers_who_waits(
 async def test_a_server_that_hangs_does_not_hold_up_the_end(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "END_SECONDS", 0.01)
+    monkeypatch.setattr(http, "END_SECONDS", 0.01)
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
         server.hold_end = asyncio.Event()
@@ -170,14 +166,14 @@ async def test_an_unreachable_server_is_tried_anew_each_time(
 async def test_a_server_that_asks_to_wait_is_waited_for(settings: Settings) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        server.openings.append(http(429, '{"retry_after": 0}'))
+        server.openings.append(faulty_http(429, '{"retry_after": 0}'))
         assert await (await pool().session(1)).tools()
 
 
 async def test_a_server_that_takes_nobody_is_unreachable(settings: Settings) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        server.openings.extend([http(429, '{"retry_after": 0}')] * 9)
+        server.openings.extend([faulty_http(429, '{"retry_after": 0}')] * 9)
         with pytest.raises(GameUnreachableError, match="no more sessions"):
             await pool().session(1)
 

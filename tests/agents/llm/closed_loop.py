@@ -15,11 +15,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agents.game.client import Connection, GameTool
-from agents.llm.model import complete
+from agents.llm.complete import complete
+from agents.llm.model_types import Completion, Endpoint
 from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
-from agents.llm.types import Completion, Endpoint
 from memory.context.assemble import assemble
-from memory.context.policy import policy_by_name
+from memory.context.tool_calls import policy_by_name
 from memory.context.types import AssemblyRequest, Budget, Message, Origin
 from memory.gamestate import clock, invalidation
 from memory.gamestate.confidence import Confidence, Moment, confidence

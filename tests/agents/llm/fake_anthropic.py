@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from agents.llm.types import Endpoint
+from agents.llm.model_types import Endpoint
 
 Json = dict[str, Any]
 Answer = tuple[int, Json, dict[str, str]]

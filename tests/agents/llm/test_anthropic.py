@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents.llm.model import complete
-from agents.llm.types import Completion, ModelError, Usage
+from agents.llm.complete import complete
+from agents.llm.model_types import Completion, ModelError, Usage
 from memory.context.types import ToolCall
 from tests.agents.llm.fake_anthropic import KEY, FakeAnthropic, endpoint, message
 from tests.agents.llm.test_complete import TRAVEL

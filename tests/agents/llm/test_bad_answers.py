@@ -11,8 +11,14 @@ from typing import Any
 
 import pytest
 
-from agents.llm.model import complete
-from agents.llm.types import Completion, Endpoint, Kind, ModelError, ModelTimeoutError
+from agents.llm.complete import complete
+from agents.llm.model_types import (
+    Completion,
+    Endpoint,
+    Kind,
+    ModelError,
+    ModelTimeoutError,
+)
 from agents.llm.wires.http import LARGEST
 from tests.agents.llm.fake_anthropic import message
 from tests.agents.llm.fake_provider import call, completion

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_ai.messages import ToolCallPart
 
-from agents.llm.replies import name_of
-from agents.llm.wires.anthropic import messages_of
-from agents.llm.wires.caching import marked
+from agents.llm.complete import name_of
+from agents.llm.wires.anthropic import marked, messages_of
 from memory.context.assemble import assemble
 from memory.context.types import AssemblyRequest, Budget, Message, ToolCall
 from tests.agents.llm.fake_anthropic import MOST_MARKS, FakeAnthropic, check_messages

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.llm.model import complete
-from agents.llm.types import Completion, Endpoint, ModelError, Usage
+from agents.llm.complete import complete
+from agents.llm.model_types import Completion, Endpoint, ModelError, Usage
 from memory.context.types import ToolCall
 from tests.agents.llm.fake_anthropic import FakeAnthropic
 from tests.agents.llm.fake_anthropic import endpoint as of_anthropic

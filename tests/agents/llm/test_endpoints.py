@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agents.llm.model import resolve
-from agents.llm.types import ModelError, UnknownProviderError
-from agents.llm.windows import PILOT, UNKNOWN
+from agents.llm.context_windows import PILOT, UNKNOWN
+from agents.llm.endpoints import resolve
+from agents.llm.model_types import ModelError, UnknownProviderError
 from agents.models import Provider
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.llm.model_lists import in_entry, in_list, running, shown
+from agents.llm.context_windows import in_entry, in_list, running, shown
 
 VLLM = {"id": "qwen", "object": "model", "max_model_len": 16384}
 LLAMA = {"id": "/models/q.gguf", "meta": {"n_ctx": 8192, "n_ctx_train": 40960}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.llm.overflow import is_overflow, limit_of
-from agents.llm.types import ModelError
+from agents.llm.errors import is_overflow, limit_of
+from agents.llm.model_types import ModelError
 from tests.agents.llm.fake_anthropic import FakeAnthropic
 from tests.agents.llm.fake_anthropic import endpoint as anthropic_endpoint
 from tests.agents.llm.fake_provider import FakeProvider

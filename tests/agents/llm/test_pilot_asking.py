@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.llm.pilot.rules.account import EMPIRES
+from sandbox.pilot.rules_account import EMPIRES
 from tests.agents.llm.views import (
     BELT,
     QUEUED,

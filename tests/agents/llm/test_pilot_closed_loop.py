@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agents.game.client import connect
-from agents.llm.pilot.replay import ACTIONS
 from sandbox.game.testing import SandboxServer
 from sandbox.game.world.models import Player
+from sandbox.pilot.replay import ACTIONS
 from tests.agents.llm.closed_loop import Captain, Policy
 
 TICKS = 60

@@ -158,7 +158,7 @@ async def test_call_ids_differ_within_an_answer() -> None:
 
 def test_it_can_see_neither_database_nor_game() -> None:
     program = (
-        "import sys, agents.llm.pilot.model\n"
+        "import sys, sandbox.pilot.model\n"
         "seen = [m for m in sys.modules if m.split('.')[0] == 'django'\n"
         "        or m.startswith(('agents.game', 'agents.models', 'memory.models'))]\n"
         "sys.exit(str(seen) if seen else 0)"

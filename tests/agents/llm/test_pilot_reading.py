@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.llm.pilot.answers import read
-from agents.llm.pilot.block import read_block
-from agents.llm.pilot.orders import parse
-from agents.llm.pilot.rules.account import EMPIRES, empire_of, username
-from agents.llm.pilot.transcript import (
+from sandbox.pilot.orders import parse
+from sandbox.pilot.reading import (
     NOT_LOGGED_IN,
     Called,
     Entry,
     Heard,
     Said,
     Transcript,
+    read,
+    read_block,
     split_state,
 )
+from sandbox.pilot.rules_account import EMPIRES, empire_of, username
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gamestate"
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agents.llm.pilot import summary
-from agents.llm.pilot.answers import read
-from agents.llm.pilot.orders import current_order, heard_now
-from agents.llm.pilot.transcript import Called, Heard, Said, Transcript
 from memory.context.summaries import order_in
 from memory.context.summary_prompt import prompt_with, read_summary
+from sandbox.pilot import summary
+from sandbox.pilot.orders import current_order, heard_now
+from sandbox.pilot.reading import Called, Heard, Said, Transcript, read
 
 DONE = "[Summary 1 of the messages up to 9. Prior context, no request. The request quoted at its end was answered: done unless the summary says otherwise.]"
 PENDING = "[Summary 1 of the messages up to 9. Prior context, no request. The request quoted at its end had no final answer yet: pending.]"

@@ -15,13 +15,12 @@ from channels.db import database_sync_to_async
 from django.db import connections
 from django.utils import timezone
 
-from agents.llm import asking
-from agents.llm.asking import ready
-from agents.llm.endpoints import resolve
-from agents.llm.types import Endpoint, ModelError
-from agents.llm.windows import LIMITED_FOR, SILENT_FOR, TOLD_FOR, UNKNOWN, learn
+from agents.llm import endpoints
+from agents.llm.context_windows import LIMITED_FOR, SILENT_FOR, TOLD_FOR, UNKNOWN, learn
+from agents.llm.endpoints import resolve, resolve_with_window
+from agents.llm.model_types import Endpoint, ModelError
 from agents.models import Provider
-from agents.windows import AskedWindow
+from agents.models.llm import AskedWindow
 from tests.agents.llm.fake_provider import KEY, FakeProvider, Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,7 +62,7 @@ async def test_it_is_asked_once_and_kept(provider: FakeProvider, lab: Provider) 
     assert (before.window, before.window_source) == (UNKNOWN, "unknown")
     assert before.window_due
     for _ in range(2):
-        found = await ready(NAME)
+        found = await resolve_with_window(NAME)
         assert found == await now()
         assert (found.window, found.window_due) == (24_000, False)
         assert found.window_source == "endpoint (max_model_len)"
@@ -74,7 +73,7 @@ async def test_many_turns_ask_once(provider: FakeProvider, lab: Provider) -> Non
     held = threading.Event()
     body = {"data": [ENTRY]}
     provider.lists[MODELS] = Reply(body=body, wait=held)
-    turns = [asyncio.create_task(ready(NAME)) for _ in range(8)]
+    turns = [asyncio.create_task(resolve_with_window(NAME)) for _ in range(8)]
     await asyncio.to_thread(provider.listed.wait, 30)
     # A turn that is stopped does not end the question of the others.
     turns[0].cancel()
@@ -82,7 +81,7 @@ async def test_many_turns_ask_once(provider: FakeProvider, lab: Provider) -> Non
     found = await asyncio.gather(*turns[1:])
     assert {endpoint.window for endpoint in found} == {24_000}
     assert len(provider.asked) == 1
-    assert not asking._under_way
+    assert not endpoints._under_way
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ async def test_a_list_that_is_none(
     provider: FakeProvider, lab: Provider, body: Any
 ) -> None:
     provider.tell(MODELS, body)
-    found = await ready(NAME)
+    found = await resolve_with_window(NAME)
     assert (found.window, found.window_source) == (UNKNOWN, "unknown")
     # It was asked, and is not asked again with every turn.
     assert not found.window_due
@@ -104,10 +103,10 @@ async def test_a_list_that_is_none(
 async def test_a_silent_endpoint_costs_a_bounded_time(
     provider: FakeProvider, lab: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "SECONDS", 0.2)
+    monkeypatch.setattr(endpoints, "SECONDS", 0.2)
     held = threading.Event()
     provider.lists[MODELS] = Reply(body={"data": [ENTRY]}, wait=held)
-    assert (await ready(NAME)).window == UNKNOWN
+    assert (await resolve_with_window(NAME)).window == UNKNOWN
     assert not held.is_set()
     held.set()
 
@@ -116,11 +115,11 @@ async def test_what_was_told_stands_while_the_endpoint_is_silent(
     provider: FakeProvider, lab: Provider
 ) -> None:
     provider.tell(MODELS, {"data": [ENTRY]})
-    await ready(NAME)
+    await resolve_with_window(NAME)
     await change(asked_at=timezone.now() - TOLD_FOR)
     provider.tell(MODELS, {}, 503)
     assert (await now()).window_due
-    assert (await ready(NAME)).window == 24_000
+    assert (await resolve_with_window(NAME)).window == 24_000
     assert len(provider.asked) == 2
 
 
@@ -128,10 +127,10 @@ async def test_a_change_of_the_provider_asks_anew(
     provider: FakeProvider, lab: Provider
 ) -> None:
     provider.tell(MODELS, {"data": [ENTRY]})
-    await ready(NAME)
+    await resolve_with_window(NAME)
     provider.tell(MODELS, {"data": [{**ENTRY, "max_model_len": 48_000}]})
     await database_sync_to_async(lab.save)()
-    assert (await ready(NAME)).window == 48_000
+    assert (await resolve_with_window(NAME)).window == 48_000
 
 
 async def test_the_providers_own_window_is_not_asked_for(
@@ -139,7 +138,7 @@ async def test_the_providers_own_window_is_not_asked_for(
 ) -> None:
     lab.window = 12_000
     await database_sync_to_async(lab.save)()
-    found = await ready(NAME)
+    found = await resolve_with_window(NAME)
     assert (found.window, found.window_source) == (12_000, "provider")
     assert provider.asked == []
 
@@ -167,11 +166,11 @@ async def test_ollama_tells_what_it_runs(provider: FakeProvider, lab: Provider) 
     await database_sync_to_async(lab.save)()
     info = {"qwen3.context_length": 40_960}
     provider.tell("/api/show", {"parameters": "num_ctx 16384", "model_info": info})
-    assert (await ready("lab:qwen3:4b")).window == 16_384
+    assert (await resolve_with_window("lab:qwen3:4b")).window == 16_384
     loaded = {"name": "qwen3:4b", "context_length": 4_096}
     provider.tell("/api/ps", {"models": [loaded]})
     await change(asked_at=timezone.now() - TOLD_FOR)
-    found = await ready("lab:qwen3:4b")
+    found = await resolve_with_window("lab:qwen3:4b")
     assert (found.window, found.window_due) == (4_096, False)
     assert found.window_source == "endpoint (/api/ps context_length)"
 
@@ -179,11 +178,11 @@ async def test_ollama_tells_what_it_runs(provider: FakeProvider, lab: Provider) 
 async def test_a_public_endpoint_is_not_asked(settings: Any) -> None:
     settings.OPENAI_BASE_URL = ""
     settings.OPENAI_API_KEY = "sk-none"
-    found = await ready("openai:gpt-5-nano")
+    found = await resolve_with_window("openai:gpt-5-nano")
     assert (found.window, found.window_source) == (400_000, "catalogue")
     assert not found.window_due
 
 
 async def test_what_resolve_raises(provider: FakeProvider) -> None:
     with pytest.raises(ModelError):
-        await ready("nowhere:x")
+        await resolve_with_window("nowhere:x")

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.llm.model import complete
+from agents.llm.complete import complete
+from agents.llm.model_types import Completion, Endpoint
 from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
-from agents.llm.types import Completion, Endpoint
 from sandbox.game.table import TOOLS
 from tests.agents.llm.fake_provider import call, check_messages
 

@@ -10,19 +10,18 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents import actions
-from agents.game import gate
+from agents.game import connect_limit
 from agents.models import GameGate, Mysis, Turn
-from agents.runtime.admission import SPREAD_SECONDS, admit
+from agents.runtime.recovery import SPREAD_SECONDS, admit
 from sandbox.game.testing import SandboxServer
-
-from .conftest import fly, refreshed
+from tests.agents.runtime.conftest import fly, refreshed
 
 
 @pytest.fixture
 def full(sandbox: SandboxServer, settings: Settings, transactional_db: None) -> None:
     """A gate through which as many went as may."""
     settings.ZOEA_GAME_OPENINGS = 6
-    while gate.take("127.0.0.1") == 0:
+    while connect_limit.take("127.0.0.1") == 0:
         pass
 
 

@@ -11,21 +11,20 @@ import pytest
 import pytest_asyncio
 from channels.db import database_sync_to_async as in_db
 
-from agents import actions, context, summarizing, usage
+from agents import actions, context_inputs, usage
+from agents.actions import settings
 from agents.models import Event, ModelCall, Mysis, Pin, Prompt, Turn, Usage
-from agents.runtime import calls as model_calls
-from agents.runtime import records
-from agents.runtime import summaries as store
+from agents.runtime import model_calls, turn_rows
+from agents.runtime import summary_job as store
 from agents.runtime.turn import take_turn
-from memory import compactions
+from memory.assembly import history_summaries
+from memory.assembly.sent_view import show
 from memory.context.summary_prompt import RULES, prompt_with
 from memory.models import ContextPolicy, HistorySummary, SentContext
-from memory.shown import show
 from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
+from tests.agents.runtime.conftest import fly, refreshed
 from tests.factories import make_memory
-
-from .conftest import fly, refreshed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -245,14 +244,16 @@ async def test_a_request_that_is_too_long_is_made_shorter(
 
 async def test_the_breaker_opens_after_three_failures_and_closes_again(worn: Mysis):
     def broken() -> list[tuple[bool, int]]:
-        span = compactions.Span(worn.pk, 1, 2, 0, "x")
+        span = history_summaries.Span(worn.pk, 1, 2, 0, "x")
         found = []
         for turn in (1, 10, 20):
-            effort = compactions.Effort(turn, "m")
-            compactions.fail(span, error="No.", effort=effort)
-            known = compactions.standing(worn.pk, turn=turn + 1)
+            effort = history_summaries.Effort(turn, "m")
+            history_summaries.fail(span, error="No.", effort=effort)
+            known = history_summaries.standing(worn.pk, turn=turn + 1)
             found.append((known.breaker_open, known.cooling_turns))
-        later = compactions.standing(worn.pk, turn=21 + compactions.BREAKER_TURNS)
+        later = history_summaries.standing(
+            worn.pk, turn=21 + history_summaries.BREAKER_TURNS
+        )
         return [*found, (later.breaker_open, later.cooling_turns)]
 
     assert await in_db(broken)() == [(False, 5), (False, 5), (True, 0), (False, 0)]
@@ -263,18 +264,18 @@ async def test_a_summary_of_another_history_is_not_committed(
 ):
     """I23: the generation and the messages are checked under the row lock."""
     assert worn.next_job is not None
-    begun = await in_db(records.begin)(worn.pk, job_id=worn.next_job, trigger="start")
+    begun = await in_db(turn_rows.begin)(worn.pk, job_id=worn.next_job, trigger="start")
     assert begun is not None
 
     def race() -> str:
-        wanted = store.wanted(model_calls.look(begun))
+        wanted = store.wanted(model_calls.assemble_next(begun))
         worn.memories.filter(pk=wanted.span.first_id).update(content="Edited.")
-        effort = compactions.Effort(1, "m")
-        with pytest.raises(compactions.Outdated, match="messages"):
+        effort = history_summaries.Effort(1, "m")
+        with pytest.raises(history_summaries.Outdated, match="messages"):
             store.commit(begun, wanted, "short", effort)
-        wanted = store.wanted(model_calls.look(begun))
+        wanted = store.wanted(model_calls.assemble_next(begun))
         store.commit(begun, wanted, "short", effort)
-        with pytest.raises(compactions.Outdated, match="Another summary"):
+        with pytest.raises(history_summaries.Outdated, match="Another summary"):
             store.commit(begun, wanted, "short", effort)
         return HistorySummary.objects.get().text
 
@@ -306,8 +307,8 @@ async def test_the_template_of_the_admin_is_what_is_asked(
     worn: Mysis, provider: FakeProvider
 ):
     def edit() -> None:
-        summarizing.install()
-        prompt = Prompt.objects.get(name=summarizing.SUMMARY_PROMPT_NAME)
+        settings.install()
+        prompt = Prompt.objects.get(name=settings.SUMMARY_PROMPT_NAME)
         actions.save_prompt(prompt=prompt, text="Kurz, bitte.", by="test")
 
     await in_db(edit)()
@@ -325,10 +326,10 @@ async def test_a_summary_can_be_taken_back(worn: Mysis, provider: FakeProvider):
 
     def back() -> tuple[str, Any]:
         row = HistorySummary.objects.get()
-        older = compactions.revert(row, turn=1)
+        older = history_summaries.revert(row, turn=1)
         row.refresh_from_db()
-        with pytest.raises(compactions.Outdated):
-            compactions.revert(row, turn=1)
+        with pytest.raises(history_summaries.Outdated):
+            history_summaries.revert(row, turn=1)
         return row.status, older
 
     assert await in_db(back)() == ("reverted", None)
@@ -343,12 +344,14 @@ async def test_the_report_of_the_last_call_counts_as_what_the_estimate_missed(
     await fly(worn)
     mysis = await refreshed(worn)
     sent = await in_db(SentContext.objects.get)()
-    known = (await in_db(context.preview)(mysis)).request.compaction
+    known = (await in_db(context_inputs.preview)(mysis)).request.compaction
     assert (known.reported_tokens, known.reported_through) == (1000, sent.last_id)
     counted = sum(sent.stats["tokens_by_category"].values())
     assert known.reported_estimate == counted
     await in_db(Mysis.objects.update)(model="pilot")
-    other = (await in_db(context.preview)(await refreshed(worn))).request.compaction
+    other = (
+        await in_db(context_inputs.preview)(await refreshed(worn))
+    ).request.compaction
     assert other.reported_tokens == 0, "another model counts otherwise"
 
 

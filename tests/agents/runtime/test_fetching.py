@@ -11,12 +11,11 @@ from channels.db import database_sync_to_async as in_db
 from pytest_django import Settings
 
 from agents.models import Mysis
+from memory.assembly.sent_view import show
 from memory.models import ContextPolicy, GameEvent, GameSnapshot, SentContext
-from memory.shown import show
 from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, call, completion
-
-from .conftest import fly
+from tests.agents.runtime.conftest import fly
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 REGISTER = call("register", '{"username": "Eve", "empire": "solarian"}')

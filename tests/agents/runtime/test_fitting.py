@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.context import budget_of, narrowed
-from agents.llm.types import Endpoint, longest_answer
+from agents.context_inputs import budget_of, narrowed
+from agents.llm.model_types import Endpoint, longest_answer
 from memory.context.types import Budget
 from memory.models import ContextPolicy
 

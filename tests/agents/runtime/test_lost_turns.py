@@ -11,19 +11,18 @@ from django.db import transaction
 
 from agents import actions
 from agents.llm.endpoints import resolve
-from agents.llm.types import Completion, Usage
+from agents.llm.model_types import Completion, Usage
 from agents.models import ModelCall, Mysis, Turn, UnknownOutcome
-from agents.runtime import answers, ending, records, recovery, stopping
-from agents.runtime import calls as model_calls
+from agents.runtime import answers, cancellation, model_calls, recovery, turn_rows
+from agents.runtime import finish as runtime_finish
 from agents.runtime.turn import take_turn
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory
-from memory.state import capture
+from memory.snapshots.writes import capture
 from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
-
-from .conftest import fly, refreshed
-from .logs import assert_paired, in_db, log
+from tests.agents.runtime.conftest import fly, refreshed
+from tests.agents.runtime.logs import assert_paired, in_db, log
 
 
 async def test_a_job_that_is_no_longer_the_one_does_nothing(
@@ -37,7 +36,7 @@ async def test_a_job_that_is_no_longer_the_one_does_nothing(
 
 def abandoned_turn(mysis: Mysis) -> None:
     """What a worker leaves that is killed in the middle of an action."""
-    begun = records.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
+    begun = turn_rows.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
     assert begun is not None
     row: dict[str, Any] = {"mysis": mysis, "turn_id": begun.turn_id}
     item = call("mine", "{}", "x")
@@ -60,7 +59,7 @@ async def test_a_turn_of_a_dead_worker_is_taken_up(ada: Mysis, sandbox: SandboxS
     assert await in_db(recovery.reschedule_lost)() == 0
     rows = await in_db(log)(ada)
     assert_paired(rows)
-    assert rows[-1].content == records.INTERRUPTED
+    assert rows[-1].content == turn_rows.INTERRUPTED
     assert (await in_db(Turn.objects.get)()).outcome == "interrupted"
     assert not await in_db(UnknownOutcome.objects.count)(), "it plays no account yet"
     await fly(ada, "interrupted")
@@ -87,8 +86,10 @@ async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
 
 
 @transaction.atomic
-def _opened(begun: records.Begun, wish: model_calls.Wish) -> model_calls.Opened:
-    return model_calls.open_call(begun, records.current(begun), wish)
+def _opened(
+    begun: turn_rows.TurnHandle, wish: model_calls.CallEstimate
+) -> model_calls.Opened:
+    return model_calls.open_call(begun, turn_rows.current(begun), wish)
 
 
 async def test_a_worker_that_was_only_slow_writes_nothing_more(
@@ -96,25 +97,25 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
 ):
     """Its turn was taken up meanwhile: no step of it may go on."""
     assert ada.next_job is not None
-    late = await in_db(records.begin)(ada.pk, job_id=ada.next_job, trigger="start")
+    late = await in_db(turn_rows.begin)(ada.pk, job_id=ada.next_job, trigger="start")
     assert late is not None
-    view = await in_db(model_calls.look)(late)
+    view = await in_db(model_calls.assemble_next)(late)
     endpoint = await in_db(resolve)("pilot")
-    opened = await in_db(_opened)(late, model_calls.Wish(endpoint, 1, 0))
-    prepared = model_calls.Prepared(opened, view.assembly, 0, 0)
+    opened = await in_db(_opened)(late, model_calls.CallEstimate(endpoint, 1, 0))
+    prepared = model_calls.ReadyCall(opened, view.assembly, 0, 0)
     await in_db(Turn.objects.filter(pk=late.turn_id).update)(job_id=None)
     assert await in_db(recovery.reschedule_lost)() == 1
     row = await refreshed(ada)
     assert row.next_job is not None
-    await in_db(records.begin)(ada.pk, job_id=row.next_job, trigger="interrupted")
+    await in_db(turn_rows.begin)(ada.pk, job_id=row.next_job, trigger="interrupted")
     answer = Completion("late", usage=Usage(7, 3))
     for step in (
-        lambda: model_calls.look(late),
-        lambda: model_calls.keep(late, 2, endpoint, view),
+        lambda: model_calls.assemble_next(late),
+        lambda: model_calls.persist_call(late, 2, endpoint, view),
         lambda: answers.record_answer(late, prepared, answer, 1),
-        lambda: records.doing(late, "x"),
+        lambda: turn_rows.doing(late, "x"),
     ):
-        with pytest.raises(records.VoidedError):
+        with pytest.raises(turn_rows.TurnSuperseded):
             await in_db(step)()
     assert await in_db(log)(ada) == []
     assert await in_db(ModelCall.objects.count)() == 1
@@ -128,7 +129,7 @@ async def test_turns_that_are_lost_again_and_again_end_errored(
     for _ in range(recovery.LOST_LIMIT):
         row = await refreshed(ada)
         assert row.state == "running"
-        begin = in_db(records.begin)
+        begin = in_db(turn_rows.begin)
         await begin(ada.pk, job_id=row.next_job or 0, trigger="interrupted")
         await in_db(Turn.objects.filter(outcome=None).update)(job_id=None)
         await in_db(recovery.reschedule_lost)()
@@ -170,7 +171,7 @@ async def test_what_a_dead_worker_left_is_read_before_the_model_goes_on(
     provider.answer(mines)
     await fly(eve, "interrupted")
     told, again = (await in_db(log)(eve))[-4], (await in_db(log)(eve))[-2]
-    assert told.content.startswith(f"{records.INTERRUPTED} get_status says now")
+    assert told.content.startswith(f"{turn_rows.INTERRUPTED} get_status says now")
     assert "ship.cargo_used 0" in told.content
     assert told.content in str(provider.requests[-2]["messages"])
     # The tick of the action has not passed: the same is not sent again.
@@ -185,13 +186,13 @@ async def test_a_turn_that_has_just_ended_is_not_taken_for_a_void_one(
     monkeypatch: pytest.MonkeyPatch,
 ):
     """The watcher must not cancel a turn because its outcome is written."""
-    finish, watched = ending.finish, []
+    finish, watched = runtime_finish.finish, []
 
     def end(*args: Any, **kwargs: Any) -> None:
-        watched.append(set(stopping.watch.turns))
+        watched.append(set(cancellation.watch.turns))
         finish(*args, **kwargs)
 
-    monkeypatch.setattr(ending, "finish", end)
+    monkeypatch.setattr(runtime_finish, "finish", end)
     provider.answer(completion("Aye."))
     await fly(eve)
     assert watched == [set()]

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 from channels.db import database_sync_to_async as in_db
 
-from agents import context
+from agents import context_inputs
 from agents.llm.endpoints import resolve
 from agents.models import ModelCall, Mysis, Turn
 from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, completion
+from tests.agents.runtime.conftest import fly
 from tests.factories import make_memory
-
-from .conftest import fly
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 TOO_LONG = (
@@ -79,13 +78,13 @@ async def test_a_guess_holds_for_its_mysis_and_is_remembered(
 ):
     await in_db(_fill)(eve)
     window = (await in_db(resolve)(eve.model)).window
-    budget = (await in_db(context.subject_of)(eve)).budget
+    budget = (await in_db(context_inputs.subject_of)(eve)).budget
     provider.refuse(413, "Payload too large.")
     after = await fly(eve)
     assert (await in_db(resolve)(eve.model)).window == window
     first, second = (len(str(one["messages"])) for one in provider.requests)
     assert second < first * 0.8
-    now = (await in_db(context.subject_of)(after)).budget
+    now = (await in_db(context_inputs.subject_of)(after)).budget
     assert now.tokens - now.reserve == after.narrowed_view() < budget.tokens * 0.8
     after.model = "strict:another"
     assert after.narrowed_view() == 0

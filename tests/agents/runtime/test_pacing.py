@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Turn
-from agents.runtime.pacing import FRUITLESS_LIMIT, Ending, Pace, Plan, plan, waited
+from agents.runtime.finish import FRUITLESS_LIMIT, Ending, Pace, Plan, plan, waited
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)
 DONE = Turn.Outcome.DONE

@@ -12,9 +12,9 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents import actions
 from agents.models import Mysis, Turn
-from agents.runtime import ending, records, recovery
-from agents.runtime.pacing import Ending
-from agents.runtime.underway import GRACE_SECONDS, Underway
+from agents.runtime import finish, recovery, turn_rows
+from agents.runtime.finish import Ending
+from agents.runtime.recovery import GRACE_SECONDS, RunningJobs
 
 
 def running(name: str) -> Mysis:
@@ -22,9 +22,9 @@ def running(name: str) -> Mysis:
     return actions.start_mysis(mysis=mysis, by="test")
 
 
-def begun(mysis: Mysis) -> records.Begun:
+def begun(mysis: Mysis) -> turn_rows.TurnHandle:
     """A turn in the hands of a worker: its job is no longer the next one."""
-    turn = records.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
+    turn = turn_rows.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
     assert turn is not None
     return turn
 
@@ -103,7 +103,7 @@ async def test_a_job_whose_end_was_not_written_holds_up_no_turn_for_ever(
     transactional_db: Any, monkeypatch: pytest.MonkeyPatch
 ):
     """The queue tries that write once, and its worker may live on."""
-    mine = Underway()
+    mine = RunningJobs()
     monkeypatch.setattr(recovery, "underway", mine)
     mysis = await in_db(running)("Ada")
     job_id, worker_id = await in_db(job_of_a_live_worker)(mysis)
@@ -114,7 +114,7 @@ async def test_a_job_whose_end_was_not_written_holds_up_no_turn_for_ever(
             await recovery.finish_forgotten(now)
         assert await in_db(left.exists)(), "it is worked on"
     ended = Ending(Turn.Outcome.DONE, acted=True)
-    await in_db(ending.finish)(turn, ended, seen=0)
+    await in_db(finish.finish)(turn, ended, seen=0)
     await recovery.finish_forgotten(100.0)
     await recovery.finish_forgotten(99.0 + GRACE_SECONDS)
     assert await in_db(left.exists)(), "its end may be written yet"
@@ -126,7 +126,7 @@ async def test_a_job_whose_end_was_not_written_holds_up_no_turn_for_ever(
 async def test_the_jobs_of_other_workers_are_their_business(
     transactional_db: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(recovery, "underway", Underway({-1}))
+    monkeypatch.setattr(recovery, "underway", RunningJobs({-1}))
     job_id, _ = await in_db(lambda: job_of_a_live_worker(running("Ada")))()
     for now in (0.0, GRACE_SECONDS + 1):
         await recovery.finish_forgotten(now)

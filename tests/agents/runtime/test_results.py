@@ -6,17 +6,17 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Mysis
-from agents.runtime import records
+from agents.runtime import turn_rows
 from agents.runtime.answers import PendingCall, record_result
-from agents.tools.types import ToolResult
+from agents.tools.request import ToolResult
 from memory.models import Memory
 
 MINED = ToolResult("You mined 3 iron.", is_error=False, tick=70)
 
 
-def under_way(mysis: Mysis) -> tuple[records.Begun, PendingCall]:
+def under_way(mysis: Mysis) -> tuple[turn_rows.TurnHandle, PendingCall]:
     """A turn in the middle of a call."""
-    begun = records.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
+    begun = turn_rows.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
     assert begun is not None
     row = Memory.objects.create(
         mysis=mysis,
@@ -39,8 +39,8 @@ def shown(call: PendingCall) -> tuple[str, bool, bool, int | None]:
 def test_a_late_result_takes_the_place_of_outcome_unknown(ada: Mysis):
     """The worker was taken for dead, and lives."""
     begun, call = under_way(ada)
-    records.answer_open_calls(ada)
-    assert shown(call)[:3] == (records.INTERRUPTED, True, False)
+    turn_rows.answer_open_calls(ada)
+    assert shown(call)[:3] == (turn_rows.INTERRUPTED, True, False)
     record_result(begun, call, MINED)
     assert shown(call) == ("You mined 3 iron.", False, False, 70)
     ada.refresh_from_db()
@@ -50,7 +50,7 @@ def test_a_late_result_takes_the_place_of_outcome_unknown(ada: Mysis):
 def test_a_result_that_is_there_stays(ada: Mysis):
     begun, call = under_way(ada)
     record_result(begun, call, ToolResult("You mined 3 iron.", is_error=False))
-    records.answer_open_calls(ada)
+    turn_rows.answer_open_calls(ada)
     record_result(begun, call, ToolResult("Error: not executed.", is_error=True))
     assert shown(call) == ("You mined 3 iron.", False, False, 68)
 

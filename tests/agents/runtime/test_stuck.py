@@ -10,26 +10,25 @@ from pytest_django import Settings
 
 from agents import actions
 from agents.models import Event, Mysis
-from agents.runtime.stuck import Limits, Trail, Tried, follow, tried
+from agents.runtime.finish import CallRecord, Limits, Trail, record_call, update_trail
 from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, call, completion
+from tests.agents.runtime.conftest import fly, refreshed
 from tests.programs import Program
-
-from .conftest import fly, refreshed
 
 in_db = database_sync_to_async
 LIMITS = Limits(repeats=3, turns=2)
 
 
-def asked(result: str, name: str = "get_ship", **kind: bool) -> Tried:
+def asked(result: str, name: str = "get_ship", **kind: bool) -> CallRecord:
     given = {"is_error": False, "read_only": True} | kind
-    return tried(name, "{}", result, **given)
+    return record_call(name, "{}", result, **given)
 
 
-def reasons(*turns: list[Tried], whole: bool = True) -> list[str]:
+def reasons(*turns: list[CallRecord], whole: bool = True) -> list[str]:
     trail, found = Trail(), []
     for calls in turns:
-        trail, reason = follow(trail, calls, LIMITS, whole=whole)
+        trail, reason = update_trail(trail, calls, LIMITS, whole=whole)
         found.append(reason.partition(". ")[0])
     return found
 
@@ -58,7 +57,7 @@ def test_turns_that_bring_nothing_new_are_told_and_a_new_answer_ends_it():
 def test_the_trail_stays_short():
     trail = Trail()
     for number in range(100):
-        trail, _ = follow(trail, [asked(str(number))], LIMITS, whole=True)
+        trail, _ = update_trail(trail, [asked(str(number))], LIMITS, whole=True)
     assert len(trail.results) == 12
 
 
@@ -108,4 +107,4 @@ async def test_a_start_forgets_what_was(eve: Mysis, sandbox: SandboxServer):
 
 @pytest.mark.parametrize("limits", [Limits(2, 2), Limits(5, 6)])
 def test_one_call_alone_is_never_a_loop(limits: Limits):
-    assert follow(Trail(), [asked("a")], limits, whole=True)[1] == ""
+    assert update_trail(Trail(), [asked("a")], limits, whole=True)[1] == ""

@@ -7,17 +7,16 @@ import json
 from itertools import pairwise
 
 from agents import actions, events
-from agents.context import subject_of
+from agents.context_inputs import subject_of
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime.turn import take_turn
-from memory import shown as kept_views
-from memory.context.stats import shared_bytes
+from memory.assembly import sent_view as kept_views
+from memory.context.ledger import shared_bytes
 from memory.models import GameSnapshot, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
-
-from .conftest import fly, refreshed
-from .logs import assert_paired, in_db, log
+from tests.agents.runtime.conftest import fly, refreshed
+from tests.agents.runtime.logs import assert_paired, in_db, log
 
 
 async def test_the_pilot_registers_and_plays(ada: Mysis, sandbox: SandboxServer):

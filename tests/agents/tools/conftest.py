@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from agents.game import sessions
 from agents.models import Mysis
-from agents.tools import retry
+from agents.tools import transport
 from sandbox.game.testing import SandboxServer
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_mysis
@@ -40,7 +40,7 @@ async def faulty(settings: Settings) -> AsyncIterator[FaultyServer]:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repetitions follow at once."""
-    monkeypatch.setattr(retry, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(transport, "PAUSES", (0.0, 0.0))
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from agents.db import run_in_db
 from agents.game import accounts
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.crossing import cross
-from agents.tools.types import ToolResult
-from memory import state
+from agents.tools.request import ToolResult
 from memory.models import GameSnapshot
+from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
 from tests.agents.game.faulty import FaultyServer, result
 from tests.factories import make_account
@@ -94,7 +94,7 @@ async def test_a_refused_registration_leaves_nothing(
 async def test_a_name_of_another_is_refused_before_the_game_is_asked(
     sandbox: SandboxServer, mysis: Mysis, other: Mysis
 ) -> None:
-    kept = await cross(
+    kept = await run_in_db(
         make_account, username="ada nova", password="hers", assigned_to=other
     )
     box = await open_toolbox(mysis.pk)
@@ -124,14 +124,14 @@ async def test_register_becomes_a_login_to_a_free_account(
     answer = json.loads((await _register(box, "Ada Nova")).text)
     assert answer["player"]["username"] == "Old Hand"
     assert "Old Hand" in answer["note"]
-    assert await cross(accounts.owned, mysis.pk) == ["Old Hand"]
+    assert await run_in_db(accounts.owned, mysis.pk) == ["Old Hand"]
     assert not (await box.call("get_ship", "{}")).is_error
 
 
 async def test_a_free_account_with_a_wrong_password_is_passed_over(
     sandbox: SandboxServer, mysis: Mysis
 ) -> None:
-    bad = await cross(make_account, username="Bad", password="f" * 64)
+    bad = await run_in_db(make_account, username="Bad", password="f" * 64)
     box = await _playing(mysis, "Ada Nova")
     assert box.username == "Ada Nova"
     await bad.arefresh_from_db()
@@ -189,12 +189,12 @@ async def test_an_account_whose_password_is_refused_is_said_so_and_stays_free(
     sandbox: SandboxServer, mysis: Mysis
 ) -> None:
     for name, password in (("Bad", "f" * 64), ("Keyless", "")):
-        await cross(make_account, username=name, password=password)
+        await run_in_db(make_account, username=name, password=password)
         box = await open_toolbox(mysis.pk)
         refused = await box.call("login", _json(username=name))
         assert refused.is_error
         assert f"{name}: an operator must set" in refused.text
-        assert await cross(accounts.owned, mysis.pk) == []
+        assert await run_in_db(accounts.owned, mysis.pk) == []
 
 
 async def test_logout_empties_the_list_and_login_flags_the_old_rows(
@@ -205,7 +205,7 @@ async def test_logout_empties_the_list_and_login_flags_the_old_rows(
     assert not (await box.call("logout", "{}")).is_error
     await mysis.arefresh_from_db()
     assert (mysis.account_id, box.username) == (None, None)
-    left = await cross(state.account_state, "Ada Nova")
+    left = await run_in_db(reads.account_state, "Ada Nova")
     assert left.snapshots == ()
     again = await box.call("logout", "{}")
     assert "Not logged in. Use register or login." in again.text
@@ -303,7 +303,7 @@ async def test_an_action_refused_for_its_session_is_sent_once_more_and_no_more(
         {"name": "login", "inputSchema": {"type": "object"}},
         {"name": "mine", "inputSchema": {"properties": SESSION, "type": "object"}},
     ]
-    account = await cross(make_account, username="Ada", assigned_to=mysis)
+    account = await run_in_db(make_account, username="Ada", assigned_to=mysis)
     mysis.account = account
     await mysis.asave()
     lost = result("Error: session_invalid: Unauthorized — session lost", is_error=True)

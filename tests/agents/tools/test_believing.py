@@ -13,13 +13,13 @@ import pytest_asyncio
 from django.utils import timezone
 from pytest_django import Settings
 
+from agents.db import run_in_db
 from agents.game import sessions
 from agents.models import Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.crossing import cross
-from memory import state
 from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.paths import lookup
+from memory.gamestate.values import lookup
+from memory.snapshots import reads as snapshots_reads
 from sandbox.game.testing import SandboxServer
 from tests.agents.tools.hours import Hours
 from tests.agents.tools.rival import Rival
@@ -106,7 +106,7 @@ async def wrong(sandbox: SandboxServer, acts: list[str]) -> tuple[int, list[str]
     truth = sandbox.truth("Ada Nova")
     if not heard(truth):
         return 0, []
-    found = await cross(state.account_state, "Ada Nova")
+    found = await run_in_db(snapshots_reads.account_state, "Ada Nova")
     moment, faults, believed = Moment.of(found), list[str](), 0
     for snapshot in found.snapshots:
         if snapshot.args or isinstance(snapshot.current, str):
@@ -177,7 +177,7 @@ class Play:
         believed, faults = await wrong(self.sandbox, self.acts)
         assert faults == []
         self.believed += believed
-        rows = await cross(state.state_rows, "Ada Nova")
+        rows = await run_in_db(snapshots_reads.state_rows, "Ada Nova")
         self.merged += sum(Confidence.MERGED in r.fields.values() for r in rows)
 
     def _given(self, name: str) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from agents.db import run_in_db
+from agents.game.client import GameUnreachableError
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox, compose, open_toolbox
-from agents.tools.crossing import cross
-from agents.tools.request import CallNext, Outcome, Request, Seat
-from agents.tools.types import GameUnreachableError
-from memory import state
+from agents.tools.request import CallNext, Outcome, Request, ToolSession
 from memory.models import GameSnapshot
+from memory.snapshots import rows
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_mysis
 
@@ -49,7 +49,7 @@ async def test_steps_run_from_the_outermost_in() -> None:
         order.append("last")
         return Outcome(("",))
 
-    await compose([step("a"), step("b")], last)(Request(Seat(1, {}), "x"))
+    await compose([step("a"), step("b")], last)(Request(ToolSession(1, {}), "x"))
     assert order == ["a", "b", "last"]
 
 
@@ -91,7 +91,7 @@ async def test_the_tick_of_a_drain_stamps_the_account(
 ) -> None:
     tick = sandbox.step(3)
     assert (await box.call("get_notifications", "")).tick == tick
-    assert await cross(state.tick_of, "Ada Nova") == tick
+    assert await run_in_db(rows.tick_of, "Ada Nova") == tick
     await box.call("get_ship", "")
     assert (await GameSnapshot.objects.aget()).game_tick == tick
 
@@ -187,7 +187,7 @@ async def test_event_streams_serve_as_well(mysis: Mysis, settings: Settings) -> 
 async def test_sixteen_play_at_once(
     sandbox: SandboxServer, transactional_db: Any
 ) -> None:
-    myses = [await cross(make_mysis) for _ in range(16)]
+    myses = [await run_in_db(make_mysis) for _ in range(16)]
 
     async def play(number: int, mysis: Mysis) -> str:
         box = await open_toolbox(mysis.pk)

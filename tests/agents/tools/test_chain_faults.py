@@ -10,10 +10,10 @@ import pytest
 from asgiref.sync import ThreadSensitiveContext
 from pytest_django import Settings
 
+from agents.db import run_in_db
+from agents.game.client import GameUnreachableError
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import open_toolbox
-from agents.tools.crossing import cross
-from agents.tools.types import GameUnreachableError
 from tests.agents.game.faulty import FaultyServer, Json, Reply, http, result, rpc_error
 from tests.factories import make_mysis
 
@@ -173,7 +173,7 @@ async def test_no_connection_to_the_database_is_held_while_the_game_is_awaited(
         return Reply(200, result("ok")(message).body, hold=all_called)
 
     faulty.plan.extend([answer] * 24)
-    myses = [await cross(make_mysis) for _ in range(24)]
+    myses = [await run_in_db(make_mysis) for _ in range(24)]
 
     async def play(mysis: Mysis) -> str:
         async with ThreadSensitiveContext():

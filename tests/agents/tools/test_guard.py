@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 from agents.game.client import GameTool
 from agents.tools.catalogue import build_tools
-from agents.tools.guard import (
-    ArgumentsError,
-    check_arguments,
-    guard,
-    read_arguments,
-)
-from agents.tools.request import Outcome, Request, Seat, Tool
+from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
+from agents.tools.request import Outcome, Request, Tool, ToolSession
 
 SESSION = {"session_id": {"type": "string"}}
 TOOLS = build_tools(
@@ -70,7 +65,7 @@ async def _guarded(name: str, raw: str) -> tuple[Outcome, list[Request]]:
         passed.append(request)
         return Outcome(("ok",))
 
-    outcome = await guard(Request(Seat(1, TOOLS), name, raw), call_next)
+    outcome = await guard(Request(ToolSession(1, TOOLS), name, raw), call_next)
     return outcome, passed
 
 

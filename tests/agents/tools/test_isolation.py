@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from agents import actions
-from agents.context import preview
+from agents.context_inputs import preview
+from agents.db import run_in_db
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import open_toolbox
-from agents.tools.crossing import cross
-from agents.tools.offer import FOR_MYSES
-from memory import state
+from agents.tools.own_tools import FOR_MYSES
 from memory.context import registry
 from memory.gamestate.extract import read_result
 from memory.models import HistorySummary, Memory
+from memory.snapshots import writes
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_account, make_memory
 
@@ -53,7 +53,7 @@ def _of_bob(bob: Mysis) -> Memory:
     bob.save()
     actions.update_mysis(mysis=bob, by="test", pins=[SECRET])
     text = json.dumps({"player": {"username": "BobPilot", "note": SECRET}})
-    state.capture(
+    writes.capture(
         username="BobPilot",
         tool="get_status",
         args={},
@@ -89,11 +89,11 @@ async def test_no_tool_tells_what_is_anothers(
 ) -> None:
     mysis.messaging = True
     await mysis.asave()
-    order = await cross(_of_bob, other)
-    await cross(make_memory, mysis, content="Ada's own")
+    order = await run_in_db(_of_bob, other)
+    await run_in_db(make_memory, mysis, content="Ada's own")
     box = await open_toolbox(mysis.pk)
     asked = set()
-    for name, arguments in await cross(lambda: list(_questions(other, order))):
+    for name, arguments in await run_in_db(lambda: list(_questions(other, order))):
         asked.add(name)
         answer = await box.call(name, json.dumps(arguments))
         assert SECRET not in answer.text, (name, arguments)

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from agents.db import run_in_db
 from agents.models import Account, Event, Mysis
-from agents.tools.ageing import announce
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.crossing import cross
-from agents.tools.types import ToolResult
-from memory import state
+from agents.tools.request import ToolResult
+from agents.tools.snapshot import announce
 from memory.gamestate import effects, invalidation
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.render import render
 from memory.gamestate.rows import StateRow
 from memory.models import AccountClock, GameSnapshot
+from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
 
 ADA, SECOND = "Ada Nova", "Second"
@@ -40,11 +40,11 @@ async def _call(box: Toolbox, tool: str, **arguments: Any) -> ToolResult:
 
 
 async def _rows(username: str = ADA) -> dict[str, StateRow]:
-    return {row.tool: row for row in await cross(state.state_rows, username)}
+    return {row.tool: row for row in await run_in_db(reads.state_rows, username)}
 
 
 async def _block(username: str | None) -> str:
-    return render(await cross(state.account_state, username)).text
+    return render(await run_in_db(reads.account_state, username)).text
 
 
 async def _stale() -> list[dict[str, Any]]:
@@ -167,7 +167,7 @@ async def test_age_makes_a_fact_ageing_then_stale_and_each_is_told(
     for ticks in (2, 6):
         ago = timezone.now() - timedelta(seconds=10 * ticks + 1)
         await AccountClock.objects.aupdate(seen_at=ago)
-        await cross(announce)
+        await run_in_db(announce)
         told.append((await _rows())["get_nearby"].confidence)
     assert told == [Confidence.AGEING, Confidence.STALE]
     assert [line["confidence"] for line in await _stale()] == ["ageing", "stale"]

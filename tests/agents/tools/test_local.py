@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from agents.db import run_in_db
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.crossing import cross
-from agents.tools.searches import LONGEST_CONTENT, excerpt
+from agents.tools.own_tool_answers import LONGEST_CONTENT, excerpt
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_memory
 
 
 @pytest.fixture
 async def box(faulty: FaultyServer, mysis: Mysis, other: Mysis) -> Toolbox:
-    await cross(_history, mysis, other)
+    await run_in_db(_history, mysis, other)
     return await open_toolbox(mysis.pk)
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from agents.db import run_in_db
 from agents.models import Event, Mysis
 from agents.tools import request
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.crossing import cross
-from agents.tools.doubts import lose_events
 from agents.tools.snapshot import doubt
-from memory import state
+from agents.tools.unknown_outcomes import lose_events
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.render import render
 from memory.gamestate.rows import StateRow
+from memory.snapshots import reads, writes
 from sandbox.game.sessions import Notification
 from sandbox.game.testing import SandboxServer
 
@@ -41,11 +41,11 @@ async def box(sandbox: SandboxServer, mysis: Mysis) -> AsyncIterator[Toolbox]:
 
 
 async def _rows() -> dict[str, StateRow]:
-    return {row.tool: row for row in await cross(state.state_rows, "Ada Nova")}
+    return {row.tool: row for row in await run_in_db(reads.state_rows, "Ada Nova")}
 
 
 async def _block() -> str:
-    return render(await cross(state.account_state, "Ada Nova")).text
+    return render(await run_in_db(reads.account_state, "Ada Nova")).text
 
 
 async def _told() -> list[dict[str, Any]]:
@@ -139,14 +139,14 @@ async def test_what_a_worker_that_died_had_asked_for_is_lost(
     box: Toolbox, mysis: Mysis
 ) -> None:
     ask: dict[str, Any] = {"mysis_id": mysis.pk, "username": "Ada Nova", "args": {}}
-    await cross(doubt, tool="get_cargo", **ask)
+    await run_in_db(doubt, tool="get_cargo", **ask)
     assert (await _rows())["get_cargo"].confidence is Confidence.FRESH
-    await cross(doubt, tool="get_notifications", **ask)
+    await run_in_db(doubt, tool="get_notifications", **ask)
     assert (await _rows())["get_cargo"].reason == "lost events"
 
 
 async def test_lost_twice_is_told_once(box: Toolbox, mysis: Mysis) -> None:
-    losses = [cross(lose_events, mysis.pk, "Ada Nova") for _ in range(3)]
+    losses = [run_in_db(lose_events, mysis.pk, "Ada Nova") for _ in range(3)]
     await asyncio.gather(*losses)
     lines = [line for line in await _told() if line["reason"] == "lost events"]
     assert len(lines) == len({line["tool"] for line in lines}) == len(READS) - 1
@@ -166,7 +166,7 @@ def _fail(**_: Any) -> None:
 async def test_events_that_cannot_be_stored_are_lost(
     box: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "merge", _fail)
+    monkeypatch.setattr(writes, "merge", _fail)
     assert not (await box.call("get_notifications", "")).is_error
     assert (await _rows())["get_cargo"].reason == "lost events"
     assert "lost events" in {line["reason"] for line in await _told()}
@@ -175,13 +175,13 @@ async def test_events_that_cannot_be_stored_are_lost(
 async def test_an_action_that_cannot_be_marked_is_of_unknown_outcome(
     box: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, tries = state.invalidate, []
+    real, tries = writes.invalidate, []
 
     def once(**call: Any) -> Any:
         tries.append(call["result"].is_unknown)
         return real(**call) if len(tries) > 1 else _fail()
 
-    monkeypatch.setattr(state, "invalidate", once)
+    monkeypatch.setattr(writes, "invalidate", once)
     assert not (await box.call("dock", "")).is_error
     assert tries == [False, True]
     assert (await _rows())["get_status"].reason == "dock"
@@ -190,7 +190,7 @@ async def test_an_action_that_cannot_be_marked_is_of_unknown_outcome(
 async def test_an_answer_that_cannot_be_stored_leaves_the_older_one(
     box: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "capture", _fail)
+    monkeypatch.setattr(writes, "capture", _fail)
     assert not (await box.call("get_cargo", "")).is_error
     assert (await _rows())["get_cargo"].confidence is Confidence.FRESH
 
@@ -205,7 +205,7 @@ async def test_whoever_is_stopped_while_events_are_stored_knows_them(
         go_on.wait(30)
         raise StoreFailedError
 
-    monkeypatch.setattr(state, "merge", slow)
+    monkeypatch.setattr(writes, "merge", slow)
     call = asyncio.ensure_future(box.call("get_notifications", ""))
     assert await asyncio.to_thread(begun.wait, 30)
     call.cancel()

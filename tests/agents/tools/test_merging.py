@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from agents.db import run_in_db
 from agents.models import Event, Mysis
-from agents.tools.ageing import announce
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.crossing import cross
-from memory import state
+from agents.tools.snapshot import announce
 from memory.gamestate.confidence import Confidence
 from memory.models import AccountClock, GameEvent
+from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
@@ -44,12 +44,12 @@ async def _events(kind: str) -> list[dict[str, Any]]:
 
 
 async def _shown(tool: str) -> Any:
-    found = await cross(state.account_state, "Ada Nova")
+    found = await run_in_db(reads.account_state, "Ada Nova")
     return next(s.current for s in found.snapshots if s.tool == tool)
 
 
 async def _row(tool: str) -> Any:
-    rows = await cross(state.state_rows, "Ada Nova")
+    rows = await run_in_db(reads.state_rows, "Ada Nova")
     return next(row for row in rows if row.tool == tool)
 
 
@@ -131,10 +131,10 @@ async def test_a_merge_is_told(
 async def test_growing_old_is_told_once(box: Toolbox, mysis: Mysis) -> None:
     await box.call("get_nearby", "")
     before = len(await _events("snapshot.stale"))
-    assert await cross(announce) == 0
+    assert await run_in_db(announce) == 0
     await AccountClock.objects.aupdate(seen_at=timezone.now() - timedelta(seconds=25))
-    assert await cross(announce, mysis.pk) == 1
-    told = await asyncio.gather(cross(announce), cross(announce, mysis.pk))
+    assert await run_in_db(announce, mysis.pk) == 1
+    told = await asyncio.gather(run_in_db(announce), run_in_db(announce, mysis.pk))
     assert list(told) == [0, 0]
     [line] = (await _events("snapshot.stale"))[before:]
     assert (line["tool"], line["fields"], line["confidence"]) == (

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from agents.db import run_in_db
 from agents.models import Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.crossing import cross
-from memory import state
 from memory.gamestate.extract import read_result
-from memory.recall import LARGEST_PART
+from memory.handles import LARGEST_PART
+from memory.snapshots import writes
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_account, make_memory
 
@@ -21,7 +21,7 @@ SHIP = {"ship": {"hull": 85, "name": "Needle"}}
 
 @pytest.fixture
 async def box(faulty: FaultyServer, mysis: Mysis, other: Mysis) -> Toolbox:
-    await cross(_accounts, mysis, other)
+    await run_in_db(_accounts, mysis, other)
     return await open_toolbox(mysis.pk)
 
 
@@ -35,7 +35,7 @@ def _accounts(mysis: Mysis, other: Mysis) -> None:
 
 def _capture(username: str, tool: str, content: Any, **args: Any) -> None:
     text = json.dumps(content)
-    state.capture(
+    writes.capture(
         username=username, tool=tool, args=args, text=text, result=read_result(text)
     )
 
@@ -53,7 +53,7 @@ async def _refused(box: Toolbox, handle: str, **more: Any) -> str:
 
 
 async def test_a_short_text_comes_back_as_it_is(box: Toolbox, mysis: Mysis) -> None:
-    row = await cross(make_memory, mysis, content='{"a": 1}\n| 鉄 <b>')
+    row = await run_in_db(make_memory, mysis, content='{"a": 1}\n| 鉄 <b>')
     for owner in (mysis.pk, "Ada", "self"):
         assert await _recall(box, f"ctx://{owner}/{row.pk}") == '{"a": 1}\n| 鉄 <b>'
 
@@ -62,7 +62,7 @@ async def test_a_long_text_comes_in_parts_that_say_how_to_go_on(
     box: Toolbox, mysis: Mysis
 ) -> None:
     text = "".join(str(n % 10) for n in range(LARGEST_PART + 500))
-    row = await cross(make_memory, mysis, content=text)
+    row = await run_in_db(make_memory, mysis, content=text)
     handle = f"ctx://{mysis.pk}/{row.pk}"
     first = await _recall(box, handle)
     total = len(text)
@@ -85,7 +85,7 @@ async def test_nothing_of_another_mysis_comes_back(
     box: Toolbox, mysis: Mysis, other: Mysis
 ) -> None:
     """I27: neither under its name, nor its number, nor one's own, nor as state."""
-    theirs = await cross(make_memory, other, content="the plan of Bob")
+    theirs = await run_in_db(make_memory, other, content="the plan of Bob")
     for owner in (other.pk, "Bob", mysis.pk, "self", 999_999):
         said = await _refused(box, f"ctx://{owner}/{theirs.pk}")
         assert "plan" not in said
@@ -123,7 +123,7 @@ async def test_a_secret_does_not_slip_through_at_a_cut(
     """A11: cleaned as a whole, then parted."""
     word = "s3cret" * 5
     text = "x" * 50 + f" password: {word} " + "y" * 50
-    row = await cross(make_memory, mysis, content=text)
+    row = await run_in_db(make_memory, mysis, content=text)
     handle = f"ctx://self/{row.pk}"
     parts = [await _recall(box, handle, offset=n, limit=10) for n in range(0, 140, 10)]
     assert "s3cret" not in "".join(part.partition("\n")[0] for part in parts)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from agents.tools.record import shown_arguments
-from agents.tools.redact import HIDDEN, SECRET_KEYS, clean_text, clean_value
+from memory.redaction import HIDDEN, SECRET_KEYS, clean_text, clean_value
 
 HEX = st.text("0123456789abcdef", min_size=32, max_size=64)
 WORDS = st.text("abcdefg \n\"'{}:,", max_size=40)

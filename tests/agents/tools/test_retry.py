@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from agents.game.client import GameTool
-from agents.game.errors import (
+from agents.game.client import (
     GameCallError,
+    GameTool,
     GameUnreachableError,
     RateLimitedError,
     ReplyLostError,
 )
 from agents.tools.catalogue import build_tools
-from agents.tools.request import Outcome, Request, Seat
-from agents.tools.retry import may_repeat, retry
+from agents.tools.request import Outcome, Request, ToolSession
+from agents.tools.transport import may_repeat, retry
 
 TOOLS = build_tools(
     [
@@ -45,7 +45,7 @@ async def _tried(
         return Outcome(("done",))
 
     try:
-        return await retry(Request(Seat(1, TOOLS), name), call_next), tries
+        return await retry(Request(ToolSession(1, TOOLS), name), call_next), tries
     except GameCallError as error:
         return error, tries
 
@@ -109,4 +109,4 @@ async def test_nobody_calls_before_the_game_allows_it() -> None:
 
 
 def test_an_unknown_tool_is_never_repeated() -> None:
-    assert not may_repeat(Request(Seat(1, TOOLS), "unheard"))
+    assert not may_repeat(Request(ToolSession(1, TOOLS), "unheard"))

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from agents.tools import searches
-from agents.tools.reach import Reach
+from agents.tools import own_tool_answers
+from agents.tools.own_tool_answers import Scope
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -19,9 +19,9 @@ def test_hits_hold_no_password(mode: str) -> None:
     ada = make_mysis(name="Ada")
     text = json.dumps({"password": "correct-horse-1", "ship": "iron"})
     make_memory(ada, role="tool", content=text, reasoning=text)
-    reach = Reach("mysis:Ada", ada.pk)
+    reach = Scope("mysis:Ada", ada.pk)
     asked = {"query": "iron", "mode": mode}
-    for search in (searches.messages, searches.reasoning):
+    for search in (own_tool_answers.messages, own_tool_answers.reasoning):
         answer = search(asked, reach)
         assert answer.value["count"] == 1
         assert "correct-horse-1" not in json.dumps(answer.value)

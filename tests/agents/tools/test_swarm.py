@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agents import actions
+from agents.db import run_in_db
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import open_toolbox
-from agents.tools.crossing import cross
 from memory.models import Memory
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_mysis
@@ -38,7 +38,7 @@ async def _outgoing(mysis: Mysis) -> None:
 
 
 async def test_the_status_counts_states(mysis: Mysis, other: Mysis) -> None:
-    await cross(make_mysis, state="errored")
+    await run_in_db(make_mysis, state="errored")
     found = await call(mysis, "zoea_swarm_status")
     assert found["counts"] == {"idle": 2, "running": 0, "stopped": 0, "errored": 1}
     assert found["total"] == 3
@@ -98,7 +98,7 @@ async def test_what_cannot_be_sent_is_an_error_result(
     assert "yourself" in await refused(mysis, tool, mysis_id="Ada", message="x")
     assert "no Mysis 'Eve'" in await refused(mysis, tool, mysis_id="Eve", message="x")
     assert "empty" in await refused(mysis, tool, mysis_id="Bob", message="  ")
-    await cross(actions.stop_mysis, mysis=other, by="test")
+    await run_in_db(actions.stop_mysis, mysis=other, by="test")
     assert "stopped" in await refused(mysis, tool, mysis_id="Bob", message="x")
     assert "empty" in await refused(mysis, "zoea_broadcast", message="")
     assert not await Memory.objects.aexists()

@@ -12,10 +12,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.models import Event, Mysis, UnknownOutcome
-from agents.tools import unknown
+from agents.tools import unknown_outcomes
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import Unknown
-from agents.tools.unknown import Read
+from agents.tools.unknown_outcomes import Read
 from sandbox.game.testing import SandboxServer
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
@@ -130,9 +130,9 @@ def test_from_when_on_a_read_shows_the_outcome(settings: Settings) -> None:
     settings.ZOEA_SECONDS_PER_TICK = 10
     now = timezone.now()
     one = Unknown(1, "mine", {}, now, tick=9_000)
-    assert not unknown.shows(one, 8_999, now)
-    assert unknown.shows(one, 9_000, now)
-    assert unknown.shows(one, 12, now), "the counter was set back"
+    assert not unknown_outcomes.shows(one, 8_999, now)
+    assert unknown_outcomes.shows(one, 9_000, now)
+    assert unknown_outcomes.shows(one, 12, now), "the counter was set back"
     timed = replace(one, tick=None)
-    assert not unknown.shows(timed, 9_000, now + timedelta(seconds=19))
-    assert unknown.shows(timed, None, now + timedelta(seconds=20))
+    assert not unknown_outcomes.shows(timed, 9_000, now + timedelta(seconds=19))
+    assert unknown_outcomes.shows(timed, None, now + timedelta(seconds=20))

@@ -12,16 +12,16 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from agents import importing
+from agents import history_import
+from agents.broadcast_search import search_broadcasts
 from agents.deliveries import reached
 from agents.models import Account, Broadcast, Event, Mysis
-from agents.search import search_broadcasts
-from memory import state
 from memory.models import GameSnapshot, Memory
-from memory.search import search_messages
-from memory.transfer import incoming
+from memory.search.results import search_messages
+from memory.snapshots import writes
+from memory.transfer import in_out
+from memory.transfer.formats import open_source
 from memory.transfer.line import TransferError
-from memory.transfer.source import open_source
 from tests.factories import make_account, make_memory, make_mysis
 from tests.memory.transfer.nova_base import PASSWORD, make_base
 
@@ -45,7 +45,7 @@ def moved(old: Mysis, new: Mysis, path: Path) -> None:
 def test_old_messages_are_heard_and_told_of_by_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incoming, "BATCH", 3)
+    monkeypatch.setattr(in_out, "BATCH", 3)
     ada = make_mysis(name="Ada")
     base = make_base(tmp_path / "zoea.db", {"Ada": ORDERS})
     run(base, ada)
@@ -98,7 +98,7 @@ def test_a_mysis_that_starts_meanwhile_gets_no_more(tmp_path: Path) -> None:
     source = open_source(base, name="Ada")
     Mysis.objects.update(state="running")
     with pytest.raises(TransferError, match="Ada is running: stop it first"):
-        importing.history(ada, source, lambda _: None)
+        history_import.history(ada, source, lambda _: None)
     assert not Memory.objects.exists()
 
 
@@ -170,7 +170,7 @@ def test_accounts_and_states_of_ours_are_left_alone(tmp_path: Path) -> None:
     ours = GameSnapshot.objects.create(
         username="AdaPilot",
         tool_name="get_ship",
-        args_key=state.storage_key({}),
+        args_key=writes.storage_key({}),
         content="{}",
         captured_at=timezone.now(),
     )

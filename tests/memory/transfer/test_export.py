@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from memory.context.documents import parse_request
 from memory.models import Memory
-from memory.transfer import outgoing
-from memory.transfer.chat import Reader
+from memory.transfer import in_out
+from memory.transfer.formats import Reader
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +58,7 @@ def history(mysis: Any) -> None:
 def test_what_goes_out_comes_in_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outgoing, "CHUNK", 3)
+    monkeypatch.setattr(in_out, "CHUNK", 3)
     ada, bob = make_mysis(), make_mysis()
     history(ada)
     make_memory(bob, content="not Ada's")
@@ -95,7 +95,7 @@ def test_any_text_survives_the_way_out_and_in(
         ada, role=role, origin=origin, content=content, reasoning=reasoning
     )
     row = Memory.objects.get(pk=row.pk)
-    line = Reader().read(json.loads(next(outgoing.pieces(ada.pk, "jsonl"))))
+    line = Reader().read(json.loads(next(in_out.pieces(ada.pk, "jsonl"))))
     for field in SAME:
         assert getattr(line, field) == getattr(row, field), field
 

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
-from agents.importing import Arrival
+from agents.history_import import Arrival
 from agents.models import Mysis
 from memory.models import Memory
-from memory.transfer import incoming
+from memory.transfer import in_out
+from memory.transfer.formats import open_source
 from memory.transfer.line import TransferError, moment
-from memory.transfer.source import open_source
 from tests.factories import make_memory, make_mysis
 from tests.memory.transfer.nova_base import PASSWORD, make_base
 from tests.server import database_url
@@ -143,7 +143,7 @@ def test_nothing_is_imported_twice(tmp_path: Path) -> None:
 def test_an_import_that_was_broken_off_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incoming, "BATCH", 3)
+    monkeypatch.setattr(in_out, "BATCH", 3)
     ada = make_mysis(name="Ada")
     same = [("user", "direct", "go")] * 8
     base = make_base(tmp_path / "zoea.db", {"Ada": [*HISTORY, *same]})
@@ -154,7 +154,7 @@ def test_an_import_that_was_broken_off_goes_on(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        incoming.store(ada.pk, broken(), reception=Arrival(ada))
+        in_out.store(ada.pk, broken(), reception=Arrival(ada))
     partly = rows(ada)
     # A batch ends before a call, never between it and its results.
     assert 0 < len(partly) < 9
@@ -266,11 +266,11 @@ def test_two_imports_at_once_are_refused(
 ) -> None:
     ada = make_mysis(name="Ada")
     with psycopg.connect(database_url()) as other:
-        other.execute(incoming.LOCK.encode(), [ada.pk])
+        other.execute(in_out.LOCK.encode(), [ada.pk])
         with pytest.raises(TransferError, match="another import"):
-            incoming.store(ada.pk, [])
-        other.execute(incoming.UNLOCK.encode(), [ada.pk])
-        incoming.store(ada.pk, [])
+            in_out.store(ada.pk, [])
+        other.execute(in_out.UNLOCK.encode(), [ada.pk])
+        in_out.store(ada.pk, [])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from django.core.management import call_command
 
 from agents.models import Event
-from memory.transfer import incoming
+from memory.transfer import in_out
 from tests.factories import make_mysis
 from tests.server import ROOT, database_url
 
@@ -43,10 +43,10 @@ def test_an_import_that_is_killed_loses_nothing_and_stores_nothing_twice(
     tmp_path: Path,
 ) -> None:
     ada = make_mysis(name="Ada")
-    texts = [f"said {n % 700}" for n in range(3 * incoming.BATCH + 7)]
+    texts = [f"said {n % 700}" for n in range(3 * in_out.BATCH + 7)]
     lines = [json.dumps({"role": "assistant", "content": text}) for text in texts]
     path = tmp_path / "chat.jsonl"
-    path.write_text("\n".join(lines[: 2 * incoming.BATCH]))
+    path.write_text("\n".join(lines[: 2 * in_out.BATCH]))
     call_command("import_history", str(path), mysis="Ada", stdout=StringIO())
     path.write_text("\n".join(lines))
     with psycopg.connect(database_url()) as holder:
@@ -66,10 +66,10 @@ def test_an_import_that_is_killed_loses_nothing_and_stores_nothing_twice(
             holder.rollback()
             wait_for(other, GONE, backend)
     assert killed == -signal.SIGKILL
-    assert ada.memories.count() == 2 * incoming.BATCH
+    assert ada.memories.count() == 2 * in_out.BATCH
     out = StringIO()
     call_command("import_history", str(path), mysis="Ada", stdout=out)
-    assert f"{incoming.BATCH + 7} messages imported into Ada" in out.getvalue()
+    assert f"{in_out.BATCH + 7} messages imported into Ada" in out.getvalue()
     stored = ada.memories.order_by("pk").values_list("content", flat=True)
     assert list(stored) == texts
     told = Event.objects.filter(kind="memory.added").values_list("data", flat=True)

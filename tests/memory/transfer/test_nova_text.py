@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.transfer.nova_text import PREFIX, Call, Kept, split_calls, split_result
+from memory.transfer.nova import PREFIX, Call, Kept, split_calls, split_result
 
 NASTY = st.text(alphabet='|:{}[]" \\\n,aé1', max_size=12)
 JSON_VALUES = st.recursive(

@@ -9,8 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from zoea.auth.roles import Role
-from zoea.auth.tokens import TokenError, create_token
+from zoea.auth import Role, TokenError, create_token
 
 
 def days(text: str) -> timedelta:

@@ -1,16 +1,32 @@
-"""``manage.py prune``: let go of what is older than so many days."""
+"""What `manage.py prune` removes: of the fleet, and of the doors."""
 
 from __future__ import annotations
 
 import argparse
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from memory.management.progress import bar
-from zoea.retention import steps
+from agents import retention
+from agents.retention import Step
+from memory.management.terminal import bar
+from zoea.api import idempotency
+
+
+def steps(before: datetime) -> Iterator[Step]:
+    """What was kept from before a moment; of answers kept for repetitions all the old.
+
+    Those are promised for a day, and of no use after that however much else is kept.
+    """
+    yield from retention.steps(before)
+    answers = idempotency.past(timezone.now())
+    yield Step("kept answers", answers.count(), retention.removal(answers))
+
+
+# SECTION ``manage.py prune``: let go of what is older than so many days.
 
 MOST_DAYS = 36_500
 

@@ -8,13 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from zoea.commandline import refuse
-from zoea.database import DatabaseError
-from zoea.supervise.claim import AlreadyRunningError
-from zoea.supervise.keeper import GaveUpError
-from zoea.supervise.ports import PortError
-from zoea.supervise.run import Wishes, run
-from zoea.supervise.signals import Interrupted
+from zoea.commandline import DatabaseError, refuse
+from zoea.supervise.children import GaveUpError
+from zoea.supervise.programs import PortError
+from zoea.supervise.run import AlreadyRunningError, Interrupted, Wishes, run
 
 MOST_WORKERS = 64
 

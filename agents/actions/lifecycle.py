@@ -1,0 +1,189 @@
+"""Myses: made, changed, started, stopped, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import transaction
+
+from agents import actions, events, scheduling
+from agents.actions.base import (
+    ActionError,
+    clean_text,
+    lock,
+    retry_anew,
+    run,
+    state_event,
+)
+from agents.actions.settings import default_prompt
+from agents.events import Kind
+from agents.llm.endpoints import resolve
+from agents.llm.model_types import ModelError, UnknownProviderError
+from agents.models import BudgetSpend, Mysis, Pin, Prompt
+from memory.models import ContextPolicy
+
+
+@transaction.atomic
+def create_mysis(  # noqa: PLR0913 (one keyword for each column)
+    *,
+    name: str,
+    model: str = "pilot",
+    prompt: Prompt | None = None,
+    policy: ContextPolicy | None = None,
+    pins: Sequence[str] = (),
+    max_iterations: int = 10,
+    by: str,
+) -> Mysis:
+    """Create an idle Mysis; without a prompt it gets the default one.
+
+    Raises ActionError 422 for a bad or taken name, or an unknown provider.
+    """
+    mysis = Mysis(
+        name=name.replace("\x00", "").strip(),
+        model=model.strip(),
+        prompt=prompt or default_prompt(),
+        policy=policy,
+        max_iterations=max_iterations,
+    )
+    _clean(mysis)
+    mysis.save()
+    _replace_pins(mysis, pins, by)
+    state_event(mysis, by)
+    return mysis
+
+
+@transaction.atomic
+def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
+    """Change name, model, prompt, policy, group, max_iterations, settings, pins."""
+    locked = lock(mysis)
+    before = locked.model
+    pins = changes.pop("pins", None)
+    for field, value in changes.items():
+        setattr(locked, field, value)
+    _clean(locked)
+    locked.save(update_fields=list(changes)) if changes else None
+    if pins is not None:
+        locked.pins.all().delete()
+        _replace_pins(locked, pins, by)
+    if locked.hold:
+        # Another policy, group or model may count in other budgets.
+        scheduling.schedule(locked, trigger="budget")
+    elif locked.model != before:
+        retry_anew(locked)
+    state_event(locked, by)
+    return locked
+
+
+@transaction.atomic
+def delete_mysis(*, mysis: Mysis, by: str) -> None:
+    """Delete a Mysis with its history; its account becomes free.
+
+    What it spent goes from the budgets of each Mysis, and from no other.
+    """
+    locked = lock(mysis)
+    events.append(
+        Kind.MYSIS_STATE,
+        mysis_id=locked.pk,
+        data={"name": locked.name, "state": "deleted", "by": by},
+    )
+    number = locked.pk
+    locked.delete()
+    # After its calls, as an answer is counted: each would else wait for the other.
+    BudgetSpend.objects.filter(subject=number).delete()
+
+
+@transaction.atomic
+def start_mysis(*, mysis: Mysis, by: str) -> Mysis:
+    """Start an idle, stopped or errored Mysis. Raises ActionError while it runs."""
+    locked = lock(mysis)
+    if locked.state == Mysis.State.RUNNING:
+        raise ActionError(
+            f"{locked.name} is running already: stop it first, or send a message.",
+            code="running",
+        )
+    run(locked, trigger="start")
+    state_event(locked, by)
+    return locked
+
+
+@transaction.atomic
+def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
+    """Stop; always wins, and twice is as good as once.
+
+    The new epoch makes every turn in flight void: its worker aborts it.
+    """
+    locked = lock(mysis)
+    if locked.state == Mysis.State.STOPPED:
+        return locked
+    locked.state = Mysis.State.STOPPED
+    locked.epoch += 1
+    locked.activity = ""
+    locked.hold = ""
+    locked.save(update_fields=["state", "epoch", "activity", "hold"])
+    scheduling.unschedule(locked)
+    state_event(locked, by)
+    return locked
+
+
+def check_provider(model: str) -> None:
+    """Refuse a model of a provider that is not configured (ActionError 422)."""
+    try:
+        resolve(model)
+    except UnknownProviderError as error:
+        raise ActionError(f"model: {error}", code="invalid", status=422) from error
+    except ModelError:
+        # A key or a model that is missing now may be there when it is started.
+        return
+
+
+def _clean(mysis: Mysis) -> None:
+    check_provider(mysis.model)
+    try:
+        mysis.full_clean()
+    except ValidationError as error:
+        field, messages = next(iter(error.message_dict.items()))
+        # The one constraint over the whole row is on the name in any case.
+        field = "name" if field == NON_FIELD_ERRORS else field
+        raise ActionError(
+            f"{field}: {messages[0]}", code="invalid", status=422
+        ) from error
+
+
+def _replace_pins(mysis: Mysis, pins: Sequence[str], by: str) -> None:
+    for text in pins:
+        Pin.objects.create(mysis=mysis, text=clean_text(text, "A pin"), author=by)
+
+
+# SECTION What a new installation starts with: a fleet to watch.
+
+NAMES = (
+    "Ada",
+    "Brahe",
+    "Cassini",
+    "Draper",
+    "Eratosthenes",
+    "Flammarion",
+    "Galileo",
+    "Herschel",
+    "Ibn al-Haytham",
+    "Jansky",
+    "Kepler",
+    "Leavitt",
+)
+
+
+@transaction.atomic
+def create_demo_fleet(myses: int) -> list[Mysis]:
+    """Start so many Myses on the scripted pilot; none where any exist already."""
+    if Mysis.objects.exists():
+        return []
+    fleet = [actions.create_mysis(name=name_of(n), by="demo") for n in range(myses)]
+    return [actions.start_mysis(mysis=mysis, by="demo") for mysis in fleet]
+
+
+def name_of(number: int) -> str:
+    """The name of the n-th demo Mysis, counted from 0."""
+    name, lap = NAMES[number % len(NAMES)], number // len(NAMES)
+    return f"{name} {lap + 1}" if lap else name

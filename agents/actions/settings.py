@@ -1,0 +1,164 @@
+"""Budgets: made, changed, removed; whom they hold looks again at once."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Max, QuerySet
+
+from agents import events, scheduling
+from agents.actions.base import ActionError, clean_text, lock
+from agents.events import Kind
+from agents.llm.prompts import DEFAULT_PROMPT
+from agents.models import Budget, Mysis, Prompt, PromptVersion
+from memory.assembly import history_summaries
+from memory.context.summary_prompt import SUMMARY_HEADINGS
+from memory.models import HistorySummary
+
+
+@transaction.atomic
+def save_budget(*, budget: Budget) -> Budget:
+    """Make or change a budget; it counts from the next call on.
+
+    What was spent stays counted. Raises ActionError 422 for one that limits nothing
+    or names nobody.
+    """
+    try:
+        budget.full_clean()
+    except ValidationError as error:
+        field, messages = next(iter(error.message_dict.items()))
+        raise ActionError(
+            f"{field}: {messages[0]}", code="invalid", status=422
+        ) from error
+    budget.save()
+    _look_again(_held())
+    return budget
+
+
+@transaction.atomic
+def delete_budget(*, budget: Budget) -> None:
+    """Remove a budget, and what was counted in it."""
+    # The rows of Myses before the counters, as a call that is paid for.
+    held = _held()
+    budget.delete()
+    _look_again(held)
+
+
+def _held() -> list[Mysis]:
+    """The locked rows of those that wait for a budget."""
+    held = Mysis.objects.select_for_update(of=("self",)).exclude(hold="")
+    return list(held.filter(state=Mysis.State.RUNNING).order_by("pk"))
+
+
+def _look_again(held: list[Mysis]) -> None:
+    """Give those that are held a turn now: they are held anew where they must be."""
+    scheduling.schedule_all(held, trigger="budget")
+
+
+# SECTION Summaries of histories, taken back or cleared.
+
+
+@transaction.atomic
+def take_back_summary(*, summary: HistorySummary, by: str) -> HistorySummary | None:
+    """Use the summary before again, or the history itself; refuses an unused one."""
+    mysis = lock(summary.mysis)
+    try:
+        older = history_summaries.revert(summary, turn=mysis.turn_count)
+    except history_summaries.Outdated as error:
+        raise ActionError(str(error), code="conflict") from error
+    instead = f"summary {older.generation}" if older else "the history itself"
+    reason = f"Summary {summary.generation} was taken back: {instead} is sent again."
+    _compaction_event(summary, "reverted", by, reason)
+    return older
+
+
+@transaction.atomic
+def clear_failed_summaries(*, chosen: QuerySet[HistorySummary], by: str) -> int:
+    """Let failures count no more, so that the next turn may try again; how many."""
+    failed = chosen.filter(status=HistorySummary.Status.FAILED)
+    rows = list(failed.select_related("mysis"))
+    history_summaries.clear(failed)
+    for row in rows:
+        _compaction_event(row, "cleared", by, "A failed summary was cleared.")
+    return len(rows)
+
+
+def _compaction_event(row: HistorySummary, status: str, by: str, reason: str) -> None:
+    data = {
+        "summary": row.pk,
+        "generation": row.generation,
+        "status": status,
+        "reason": reason,
+        "by": by,
+    }
+    events.append(Kind.CONTEXT_COMPACTED, mysis_id=row.mysis_id, data=data)
+
+
+# SECTION The template with which summaries are asked for: a prompt that authors edit.
+#
+# It says what a summary is to hold. The rules of the answer (its tags, that the record
+# is data) are added by the context core, so that no edit can break them.
+
+SUMMARY_PROMPT_NAME = "summarization"
+
+
+@transaction.atomic
+def install() -> None:
+    """Make the template with the built-in text where there is none."""
+    prompt, made = Prompt.objects.get_or_create(name=SUMMARY_PROMPT_NAME)
+    if made:
+        PromptVersion.objects.create(
+            prompt=prompt,
+            number=1,
+            text=SUMMARY_HEADINGS,
+            author="system",
+            note="installed",
+        )
+
+
+# SECTION Prompts and their versions.
+
+DEFAULT_PROMPT_NAME = "captain"
+
+
+@transaction.atomic
+def save_prompt(*, prompt: Prompt, text: str, by: str, note: str = "") -> PromptVersion:
+    """Add a version; views use it from the next call on (A10)."""
+    Prompt.objects.select_for_update().get(pk=prompt.pk)
+    newest = prompt.versions.aggregate(n=Max("number"))["n"] or 0
+    version = PromptVersion.objects.create(
+        prompt=prompt,
+        number=newest + 1,
+        text=clean_text(text, "The prompt"),
+        author=by,
+        note=note.replace("\x00", "")[:300],
+    )
+    events.append(
+        Kind.PROMPT_CHANGED, data={"prompt": prompt.name, "version": version.number}
+    )
+    return version
+
+
+def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
+    """Make an old version current again, as a new version."""
+    old = prompt.versions.filter(number=number).first()
+    if old is None:
+        raise ActionError(
+            f"{prompt.name} has no version {number}.", code="not_found", status=404
+        )
+    return save_prompt(
+        prompt=prompt, text=old.text, by=by, note=f"rolled back to version {number}"
+    )
+
+
+@transaction.atomic
+def default_prompt() -> Prompt:
+    """The prompt of a Mysis that names none; made when it is first needed.
+
+    With it comes the template for summaries, so that an author finds it to edit.
+    """
+    install()
+    prompt, made = Prompt.objects.get_or_create(name=DEFAULT_PROMPT_NAME)
+    if made:
+        save_prompt(prompt=prompt, text=DEFAULT_PROMPT, by="system", note="installed")
+    return prompt

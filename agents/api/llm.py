@@ -1,0 +1,294 @@
+"""/prompts: system prompts with their versions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from agents import actions
+from agents.api import turns
+from agents.llm.endpoints import goes_to
+from agents.models import Account, Prompt, PromptVersion, Provider
+from memory.api.parameters import (
+    FROM_JSON,
+    Body,
+    Name,
+    Page,
+    Rows,
+    Text,
+    Window,
+    example,
+    page_of,
+)
+from memory.api.policies import refusal
+from memory.lookup import invalid
+
+prompts_router = Router(tags=["prompts"])
+
+TEXT = "You fly a ship in the game SpaceMolt."
+PromptReference = Annotated[
+    str, Field(description="Number or name.", examples=["captain"])
+]
+
+
+class VersionOut(Schema):
+    """One edit of a prompt."""
+
+    id: int = Field(examples=[9])
+    number: int = Field(examples=[3])
+    text: str = Field(examples=[TEXT])
+    author: str = Field(examples=["operator:grace"])
+    note: str = Field(examples=["shorter"])
+    created_at: datetime
+
+
+class PromptOut(Schema):
+    """A prompt with its current text."""
+
+    id: int
+    name: str = Field(examples=["captain"])
+    version: int | None = Field(examples=[3])
+    text: str = Field(examples=[TEXT])
+    created_at: datetime
+
+    @staticmethod
+    def resolve_version(row: Prompt) -> int | None:
+        """The number of the current version."""
+        return row.current.number if row.current else None
+
+    @staticmethod
+    def resolve_text(row: Prompt) -> str:
+        """The text that the next call is sent."""
+        return row.current.text if row.current else ""
+
+
+class VersionIn(Body):
+    """A new version."""
+
+    model_config = example(text="You trade, and never at a loss.", note="safer")
+
+    text: Text
+    note: Annotated[str, Field(max_length=300)] = ""
+
+
+class PromptIn(VersionIn):
+    """A new prompt with its first version."""
+
+    model_config = example(name="trader", text="You trade.", note="first try")
+
+    name: Name
+
+
+class RollbackIn(Body):
+    """Which version becomes current again."""
+
+    model_config = example(number=1)
+
+    number: Annotated[int, Field(ge=1, le=2**31 - 1), FROM_JSON]
+
+
+def prompt_of(reference: str) -> Prompt:
+    """The prompt of a name or number; raises a 404 Problem."""
+    return turns.get(Prompt.objects.all(), reference, "prompt")
+
+
+@prompts_router.get("/prompts", response=Page[PromptOut])
+def list_prompts(request: HttpRequest, window: Query[Window]) -> Rows:
+    """All prompts."""
+    return page_of(Prompt.objects.all(), window)
+
+
+@prompts_router.post("/prompts", response={201: PromptOut})
+def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
+    """Make a prompt."""
+    return Status(201, make(body, turns.by(request)))
+
+
+@transaction.atomic
+def make(body: PromptIn, by: str) -> Prompt:
+    """Store a prompt with its first version; raises a 422 Problem."""
+    prompt = Prompt(name=body.name)
+    try:
+        prompt.full_clean()
+    except ValidationError as error:
+        raise refusal(error) from error
+    prompt.save()
+    actions.save_prompt(prompt=prompt, text=body.text, by=by, note=body.note)
+    return prompt
+
+
+@prompts_router.get("/prompts/{reference}", response=PromptOut)
+def read_prompt(request: HttpRequest, reference: PromptReference) -> Prompt:
+    """One prompt, by number or name."""
+    return prompt_of(reference)
+
+
+@prompts_router.get("/prompts/{reference}/versions", response=Page[VersionOut])
+def list_versions(
+    request: HttpRequest, reference: PromptReference, window: Query[Window]
+) -> Rows:
+    """All versions of a prompt, oldest first."""
+    return page_of(PromptVersion.objects.filter(prompt=prompt_of(reference)), window)
+
+
+@prompts_router.post("/prompts/{reference}/versions", response={201: VersionOut})
+def create_version(
+    request: HttpRequest, reference: PromptReference, body: VersionIn
+) -> Status[PromptVersion]:
+    """Add a version; the next call of every Mysis with this prompt is sent it."""
+    version = actions.save_prompt(
+        prompt=prompt_of(reference),
+        text=body.text,
+        by=turns.by(request),
+        note=body.note,
+    )
+    return Status(201, version)
+
+
+@prompts_router.post("/prompts/{reference}/rollback", response=VersionOut)
+def rollback(
+    request: HttpRequest, reference: PromptReference, body: RollbackIn
+) -> PromptVersion:
+    """Make an old version current again, as a new version."""
+    return actions.rollback_prompt(
+        prompt=prompt_of(reference), number=body.number, by=turns.by(request)
+    )
+
+
+# SECTION /providers: LLM endpoints. A key can be written here, never read.
+
+providers_router = Router(tags=["providers"])
+
+Kind = Literal["openai", "anthropic", "ollama", "pilot"]
+ProviderReference = Annotated[
+    str, Field(description="Number or name.", examples=["local"])
+]
+
+
+class ProviderOut(Schema):
+    """An endpoint; ``window`` is null where the endpoint is asked for it."""
+
+    name: str = Field(examples=["local"])
+    kind: str = Field(examples=["ollama"])
+    base_url: str = Field(examples=["http://127.0.0.1:11434"])
+    default_model: str = Field(examples=["qwen3"])
+    window: int | None = Field(examples=[32768])
+    has_key: bool
+
+    @staticmethod
+    def resolve_has_key(row: Provider) -> bool:
+        """Whether a key is stored; nothing more of it leaves the server."""
+        return bool(row.sealed_key)
+
+
+class ProviderChange(Body):
+    """What may change; an empty ``api_key`` removes the key."""
+
+    model_config = example(window=32768, api_key="sk-...")
+
+    name: Name | None = None
+    kind: Kind | None = None
+    base_url: Annotated[str, Field(max_length=500)] | None = None
+    default_model: Annotated[str, Field(max_length=200)] | None = None
+    window: Annotated[int, Field(ge=1, le=2**31 - 1), FROM_JSON] | None = None
+    api_key: Annotated[str, Field(max_length=4000)] | None = None
+
+
+class ProviderIn(ProviderChange):
+    """A new endpoint."""
+
+    model_config = example(
+        name="local",
+        kind="ollama",
+        base_url="http://127.0.0.1:11434",
+        default_model="qwen3",
+    )
+
+    name: Name
+    kind: Kind
+
+
+@providers_router.get("/providers", response=Page[ProviderOut])
+def list_providers(request: HttpRequest, window: Query[Window]) -> Rows:
+    """All configured endpoints, without those that the environment brings."""
+    return page_of(Provider.objects.all(), window)
+
+
+@providers_router.post("/providers", response={201: ProviderOut})
+def create_provider(request: HttpRequest, body: ProviderIn) -> Status[Provider]:
+    """Add an endpoint; it wins over one of that name in the environment."""
+    return Status(201, change(Provider(), body.model_dump(exclude_unset=True)))
+
+
+@providers_router.get("/providers/{reference}", response=ProviderOut)
+def read_provider(request: HttpRequest, reference: ProviderReference) -> Provider:
+    """One endpoint, by name or number."""
+    return turns.get(Provider.objects.all(), reference, "provider")
+
+
+@providers_router.patch("/providers/{reference}", response=ProviderOut)
+def update_provider(
+    request: HttpRequest, reference: ProviderReference, body: ProviderChange
+) -> Provider:
+    """Change what is given; a key that is left out stays where it was given for.
+
+    With another kind, scheme, host or port it must be given again, or removed.
+    """
+    provider = turns.get(Provider.objects.all(), reference, "provider")
+    return change(provider, body.model_dump(exclude_unset=True))
+
+
+@transaction.atomic
+def change(provider: Provider, values: dict[str, Any]) -> Provider:
+    """Apply the given fields and store; raises a 422 Problem."""
+    before = goes_to(provider.kind, provider.base_url)
+    for field, value in values.items():
+        if value is None and field != "window":
+            raise invalid(field, "cannot be null; leave it out to keep it.")
+        setattr(provider, field, value)
+    try:
+        provider.full_clean()
+    except ValidationError as error:
+        raise refusal(error) from error
+    moved = goes_to(provider.kind, provider.base_url) != before
+    if moved and provider.sealed_key and "api_key" not in values:
+        raise invalid(
+            "api_key",
+            "the stored key was given for another address or kind; give the key "
+            'again, or "" to remove it.',
+        )
+    provider.save()
+    return provider
+
+
+# SECTION GET /accounts: game accounts, never with a password.
+
+accounts_router = Router(tags=["accounts"])
+
+
+class AccountOut(Schema):
+    """A game account; ``assigned_to`` is the name of the Mysis that owns it."""
+
+    id: int
+    username: str = Field(examples=["VoidWanderer"])
+    empire: str = Field(examples=["solarian"])
+    player_id: str = Field(examples=["p_81"])
+    assigned_to: str | None = Field(examples=["Ada"])
+    created_at: datetime
+
+    @staticmethod
+    def resolve_assigned_to(row: Account) -> str | None:
+        """Null for a free account."""
+        return row.assigned_to.name if row.assigned_to else None
+
+
+@accounts_router.get("/accounts", response=Page[AccountOut])
+def list_accounts(request: HttpRequest, window: Query[Window]) -> Rows:
+    """All game accounts."""
+    return page_of(Account.objects.select_related("assigned_to"), window)

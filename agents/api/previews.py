@@ -1,0 +1,275 @@
+"""What a call was sent, and what the next one will be."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from agents.api import turns
+from agents.api.turns import TurnId
+from agents.context_inputs import preview
+from agents.models import ModelCall, Mysis
+from memory.api.parameters import MysisReference
+from memory.api.policies import LEDGER, REASON, STATS, VIEW, Assembled, SourceOut
+from memory.assembly.prepare import PreparedRequest
+from memory.assembly.replay import Pair, Side, difference
+from memory.assembly.sent_view import show
+from memory.context.documents import result_document
+from memory.context.types import Budget
+from memory.lookup import Problem, invalid, missing, number_of
+
+context_router = Router(tags=["context"])
+
+Document = dict[str, Any]
+CallNumber = Annotated[str, Field(description="From 1.", examples=["1"])]
+HASH = "3f2a" * 16
+
+
+class Variant(Schema):
+    """What to assemble otherwise than the policy of the Mysis says."""
+
+    strategy: Annotated[str | None, Field(max_length=100, examples=["window"])] = None
+    budget: Annotated[
+        str | None,
+        Field(
+            description='Tokens, or {"tokens": 128000, "reserve": 8000}.',
+            examples=['{"tokens": 16000, "reserve": 2000}'],
+        ),
+    ] = None
+    options: Annotated[
+        str | None, Field(description="A JSON object.", examples=['{"window": 12}'])
+    ] = None
+
+
+class ContextPreview(Assembled):
+    """What the next call would be sent."""
+
+    hash: str = Field(examples=[HASH])
+    sent: bool
+
+
+class SentContext(Schema):
+    """What a call was sent; ``intact`` tells whether the hash still agrees."""
+
+    messages: list[dict[str, Any]] = Field(examples=[VIEW])
+    system: str | None = Field(examples=[None])
+    sources: list[SourceOut] = Field(examples=[[None, 3]])
+    ledger: list[dict[str, Any]] = Field(examples=[LEDGER])
+    stats: dict[str, Any] = Field(examples=[STATS])
+    hash: str = Field(examples=[HASH])
+    sent: bool = Field(examples=[True])
+    intact: bool = Field(examples=[True])
+
+
+@context_router.get(
+    "/myses/{reference}/context", response=ContextPreview, exclude_unset=True
+)
+def preview_context(
+    request: HttpRequest, reference: MysisReference, wanted: Query[Variant]
+) -> Document:
+    """What the next call would be sent, message by message; writes nothing."""
+    return preview_of(turns.mysis_of(reference), wanted)
+
+
+def preview_of(mysis: Mysis, wanted: Variant) -> Document:
+    """A preview as a document; raises a 422 Problem for a bad variant."""
+    prepared = preview(
+        mysis,
+        strategy=wanted.strategy,
+        options=options_of(wanted.options),
+        budget=budget_of(wanted.budget),
+    )
+    return result_document(prepared.assembly) | {
+        "hash": prepared.digest,
+        "sent": False,
+    }
+
+
+def options_of(text: str | None) -> dict[str, Any] | None:
+    """The options of a query string; raises a 422 Problem."""
+    if text is None:
+        return None
+    value = _json("options", text)
+    if not isinstance(value, dict):
+        raise invalid("options", 'give a JSON object, for example {"window": 20}.')
+    return value
+
+
+def budget_of(text: str | None) -> Budget | None:
+    """The budget of a query string; raises a 422 Problem."""
+    if text is None:
+        return None
+    value = _json("budget", text)
+    given = value if isinstance(value, dict) else {"tokens": value}
+    if set(given) - {"tokens", "reserve"}:
+        raise invalid("budget", 'give tokens, or {"tokens": ..., "reserve": ...}.')
+    tokens = _count("budget.tokens", given.get("tokens"), 1, 2**31 - 1)
+    usual = min(Budget().reserve, tokens // 4)
+    return Budget(
+        tokens, _count("budget.reserve", given.get("reserve", usual), 0, tokens - 1)
+    )
+
+
+def _count(field: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise invalid(field, "give a whole number.")
+    if not least <= value <= most:
+        raise invalid(field, f"give a number from {least} to {most}.")
+    return value
+
+
+def _json(field: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise invalid(field, "is not JSON.") from error
+
+
+@context_router.get("/turns/{turn_id}/calls/{number}/context", response=SentContext)
+def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> Document:
+    """Exactly what one call of a turn was sent; calls count from 1."""
+    turn, count = number_of(turn_id), number_of(number)
+    if turn is None or count is None:
+        raise _no_call(turn_id, number)
+    call = (
+        ModelCall.objects.select_related("sent")
+        .filter(turn=turn, number=min(count, 2**31 - 1), sent__isnull=False)
+        .first()
+    )
+    if call is None:
+        raise _no_call(turn_id, number)
+    shown = show(call.sent)
+    return {
+        "messages": shown.messages,
+        "system": shown.system,
+        "sources": shown.sources,
+        "ledger": shown.ledger,
+        "stats": call.sent.stats,
+        "hash": call.sent.digest,
+        "sent": True,
+        "intact": shown.intact,
+    }
+
+
+def _no_call(turn: str, number: str) -> Problem:
+    return missing(f"Turn {turn[:30]!r} has no call {number[:30]!r} on record.")
+
+
+# SECTION GET /myses/{id}/context/diff: two strategies side by side.
+
+difference_router = Router(tags=["context"])
+
+
+class Compared(Schema):
+    """The two strategies, each with its default options unless it is the policy's."""
+
+    a: str = Field(min_length=1, max_length=100, examples=["window"])
+    b: str = Field(min_length=1, max_length=100, examples=["tiered"])
+    budget: Annotated[
+        str | None,
+        Field(
+            description='Tokens, or {"tokens": 128000, "reserve": 8000}; for both.',
+            examples=['{"tokens": 16000, "reserve": 2000}'],
+        ),
+    ] = None
+
+
+class DiffHead(Schema):
+    """What became of the whole under one strategy."""
+
+    strategy: str = Field(examples=["window"])
+    status: str = Field(examples=["reduced"])
+    reason: str = Field(examples=[REASON])
+    hash: str = Field(examples=[HASH])
+    stats: dict[str, Any] = Field(examples=[STATS])
+
+
+class DiffSide(Schema):
+    """A message under one strategy; ``message`` null where it is not sent."""
+
+    disposition: str | None = Field(examples=["kept"])
+    by: int | str | None = Field(examples=[None])
+    reason: str | None = Field(examples=["Sent as stored."])
+    tokens_in: int | None = Field(examples=[3])
+    tokens_out: int | None = Field(examples=[3])
+    handle: str | None = Field(examples=[None])
+    position: int | None = Field(examples=[1])
+    message: dict[str, Any] | None = Field(examples=[VIEW[1]])
+
+
+class DiffPair(Schema):
+    """A message under both: a stored one, or (``id`` null) one of a ``kind``."""
+
+    id: int | None = Field(examples=[3])
+    role: str | None = Field(examples=["user"])
+    kind: str | None = Field(examples=[None])
+    same: bool = Field(examples=[True])
+    a: DiffSide | None
+    b: DiffSide | None
+
+    @staticmethod
+    def resolve_a(pair: Pair) -> dict[str, Any] | None:
+        """Null where the strategy did not even consider it."""
+        return _side(pair.a)
+
+    @staticmethod
+    def resolve_b(pair: Pair) -> dict[str, Any] | None:
+        """As ``a``."""
+        return _side(pair.b)
+
+
+class ContextDiff(Schema):
+    """Two strategies, message by message."""
+
+    a: DiffHead
+    b: DiffHead
+    differing: int = Field(examples=[0])
+    messages: list[DiffPair]
+
+
+@difference_router.get("/myses/{reference}/context/diff", response=ContextDiff)
+def compare(
+    request: HttpRequest, reference: MysisReference, wanted: Query[Compared]
+) -> dict[str, Any]:
+    """What the next call would be sent under either, message by message.
+
+    `messages` has one entry for each stored message that either considered, and one
+    for each that was made up (`id` null, `kind` set). `same` tells whether both send
+    the same of it.
+    """
+    mysis = turns.mysis_of(reference)
+    a = _prepared(mysis, wanted.a, wanted.budget)
+    b = _prepared(mysis, wanted.b, wanted.budget)
+    pairs = difference(a, b)
+    return {
+        "a": _head(a),
+        "b": _head(b),
+        "differing": sum(not pair.same for pair in pairs),
+        "messages": pairs,
+    }
+
+
+def _prepared(mysis: Mysis, strategy: str, budget: str | None) -> PreparedRequest:
+    return preview(mysis, strategy=strategy, budget=budget_of(budget))
+
+
+def _head(prepared: PreparedRequest) -> dict[str, Any]:
+    assembly = prepared.assembly
+    return {
+        "strategy": prepared.subject.strategy,
+        "status": assembly.status,
+        "reason": assembly.reason,
+        "hash": prepared.digest,
+        "stats": assembly.stats,
+    }
+
+
+def _side(side: Side) -> dict[str, Any] | None:
+    if side.line is None and side.message is None:
+        return None
+    told = {name: getattr(side.line, name, None) for name in DiffSide.model_fields}
+    return told | {"position": side.position, "message": side.message}

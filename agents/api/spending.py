@@ -1,0 +1,313 @@
+"""/budgets: hard limits of tokens and money."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from agents import actions, usage
+from agents.api import turns
+from agents.api.turns import Tokens
+from agents.budgets import BudgetStatus, all_standings, warnings_of
+from agents.models import Budget, Mysis, Usage
+from memory.api.parameters import (
+    DEFAULT_LIMIT,
+    FROM_JSON,
+    MAX_ID,
+    Body,
+    Limit,
+    Name,
+    Page,
+    Window,
+    example,
+    page_of,
+)
+from memory.api.policies import find_policy
+from memory.lookup import find_owner, invalid, number_of
+
+budgets_router = Router(tags=["budgets"])
+
+Scope = Literal["fleet", "each", "mysis", "group", "policy", "provider"]
+Period = Literal["day", "total"]
+BudgetReference = Annotated[
+    str, Field(description="Number or name.", examples=["a dollar a day"])
+]
+
+
+class Amounts(Schema):
+    """Tokens of requests and answers, and US dollars."""
+
+    tokens: int = Field(examples=[120000])
+    cost: float = Field(examples=[0.21])
+
+
+class BudgetOut(Schema):
+    """A limit; null for no limit of tokens, or of cost.
+
+    ``target`` names the Mysis, group, policy or provider. ``spent`` counts calls under
+    way by their estimate; it is null for a budget of each Mysis, except at a Mysis.
+    """
+
+    id: int
+    name: str = Field(examples=["a dollar a day"])
+    scope: str = Field(examples=["fleet"])
+    target: str | None = Field(examples=[None])
+    period: str = Field(examples=["day"])
+    tokens: int | None = Field(examples=[None])
+    cost: float | None = Field(examples=[1.0])
+    spent: Amounts | None
+
+
+class BudgetRead(BudgetOut):
+    """A limit with what it misses: models without a known price count as $0."""
+
+    warning: str | None = Field(examples=[None])
+
+
+class BudgetChange(Body):
+    """What may change; null takes a limit away. At least one must stay."""
+
+    model_config = example(cost=2.5)
+
+    name: Name | None = None
+    scope: Scope | None = None
+    target: Annotated[str, Field(max_length=100)] | None = None
+    period: Period | None = None
+    tokens: Annotated[int, Field(ge=0, le=MAX_ID), FROM_JSON] | None = None
+    cost: Annotated[float, Field(ge=0, le=10_000_000)] | None = None
+
+
+class BudgetIn(BudgetChange):
+    """A new budget."""
+
+    model_config = example(name="a dollar a day", scope="fleet", period="day", cost=1.0)
+
+    name: Name
+    scope: Scope
+
+
+@budgets_router.get("/budgets", response=Page[BudgetRead])
+def list_budgets(request: HttpRequest, window: Query[Window]) -> dict[str, Any]:
+    """All budgets, with what is spent of them."""
+    page = page_of(every_budget(), window)
+    return {"items": _read(page["items"]), "next": page["next"]}
+
+
+@budgets_router.post("/budgets", response={201: BudgetRead})
+def create_budget(request: HttpRequest, body: BudgetIn) -> Status[dict[str, Any]]:
+    """Make a budget; it stops the next call that it has no room for."""
+    return Status(201, _changed(Budget(), body))
+
+
+@budgets_router.get("/budgets/{reference}", response=BudgetRead)
+def read_budget(request: HttpRequest, reference: BudgetReference) -> dict[str, Any]:
+    """One budget, by number or name."""
+    return _told(_budget(reference))
+
+
+@budgets_router.patch("/budgets/{reference}", response=BudgetRead)
+def update_budget(
+    request: HttpRequest, reference: BudgetReference, body: BudgetChange
+) -> dict[str, Any]:
+    """Change what is given; Myses that are held look again at once."""
+    return _changed(_budget(reference), body)
+
+
+@budgets_router.delete("/budgets/{reference}", response={204: None})
+def delete_budget(request: HttpRequest, reference: BudgetReference) -> Status[None]:
+    """Remove a budget; nobody is held by it any more."""
+    actions.delete_budget(budget=_budget(reference))
+    return Status(204, None)
+
+
+def every_budget() -> QuerySet[Budget]:
+    """Budgets with what their items name."""
+    return Budget.objects.select_related("mysis", "policy").order_by("pk")
+
+
+def document(standing: BudgetStatus) -> dict[str, Any]:
+    """A budget as BudgetOut."""
+    budget, spent = standing.budget, standing.spent
+    return {
+        "id": budget.pk,
+        "name": budget.name,
+        "scope": budget.scope,
+        "target": budget.target,
+        "period": budget.period,
+        "tokens": budget.tokens,
+        "cost": budget.cost,
+        "spent": spent and spent._asdict(),
+    }
+
+
+def _told(budget: Budget) -> dict[str, Any]:
+    [found] = _read([budget])
+    return found
+
+
+def _read(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
+    missed = warnings_of(budgets)
+    return [
+        document(one) | {"warning": missed.get(one.budget.pk)}
+        for one in all_standings(budgets)
+    ]
+
+
+def _budget(reference: str) -> Budget:
+    return turns.get(every_budget(), reference, "budget")
+
+
+def _changed(budget: Budget, body: BudgetChange) -> dict[str, Any]:
+    values = body.model_dump(exclude_unset=True)
+    for field in ("name", "scope", "period"):
+        if field in values and values[field] is None:
+            raise invalid(field, "cannot be null; leave it out to keep it.")
+        setattr(budget, field, values.get(field, getattr(budget, field)))
+    if "tokens" in values:
+        budget.tokens = values["tokens"]
+    if "cost" in values:
+        cost = values["cost"]
+        budget.cost = None if cost is None else round(Decimal(str(cost)), 6)
+    if "target" in values or "scope" in values:
+        _aim(budget, values.get("target"))
+    return _told(actions.save_budget(budget=budget))
+
+
+def _aim(budget: Budget, target: str | None) -> None:
+    """Set whom it concerns, by name; raises a 422 Problem for nobody."""
+    budget.mysis = budget.policy = None
+    budget.label = ""
+    field = Budget.TARGETS.get(budget.scope)
+    if field is None and target:
+        raise invalid("target", f"leave it out: the scope is {budget.scope}.")
+    if field is None:
+        return
+    found: Any = target or None
+    if found and field != "label":
+        find = find_owner if field == "mysis" else find_policy
+        found = find(found)
+    if not found:
+        raise invalid("target", f"name a {budget.scope} that there is.")
+    setattr(budget, field, found)
+
+
+# SECTION GET /usage: tokens, cost and latency, added up by Mysis, policy, model or day.
+
+usage_router = Router(tags=["usage"])
+
+DAYS = 30
+COLUMNS = {"mysis": "mysis_id", "policy": "policy", "model": "model", "day": "day"}
+
+
+class UsageOut(Schema):
+    """What calls came to.
+
+    ``calls`` drive turns, ``summaries`` stand beside them, ``errors`` are those of
+    both that brought no answer. Cost in US dollars, latency the sum over all.
+    """
+
+    calls: int = Field(examples=[120])
+    summaries: int = Field(examples=[2])
+    errors: int = Field(examples=[0])
+    tokens: Tokens
+    cost: float = Field(examples=[0.21])
+    latency_ms: int = Field(examples=[624000])
+
+
+class UsageLine(UsageOut):
+    """The usage of one ``key``: a name of a Mysis, policy or model, or a day (UTC).
+
+    ``mysis`` is the number by=mysis tells; the key of a deleted one is null.
+    """
+
+    key: str | None = Field(examples=["2026-02-05"])
+    mysis: int | None = None
+
+
+class UsagePage(Page[UsageLine]):
+    """One page, and beside it the sum over everything since that day."""
+
+    since: date
+    total: UsageOut
+
+
+class Wanted(Schema):
+    """How to add up, and from which day on."""
+
+    by: Literal["mysis", "policy", "model", "day"] = "day"
+    since: Annotated[
+        date | None,
+        Field(
+            description="A day (UTC); without it the last 30.", examples=["2026-02-05"]
+        ),
+    ] = None
+    cursor: Annotated[
+        str | None,
+        Field(
+            max_length=300, description="`next` of the page before.", examples=["Ada"]
+        ),
+    ] = None
+    limit: Limit = DEFAULT_LIMIT
+
+
+@usage_router.get("/usage", response=UsagePage)
+def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
+    """Totals by Mysis, policy, model or day; of the whole fleet, deleted ones too."""
+    day = wanted.since or usage.today() - timedelta(days=DAYS - 1)
+    rows = usage.since(day)
+    column = COLUMNS[wanted.by]
+    groups = usage.grouped(_after(rows, column, wanted.cursor), column)
+    found = list(groups[: wanted.limit + 1])
+    shown = found[: wanted.limit]
+    more = len(found) > wanted.limit
+    return {
+        "items": _lines(shown, column),
+        "next": str(shown[-1][column]) if more else None,
+        "since": day,
+        "total": told(usage.totals(rows)),
+    }
+
+
+def told(sums: Mapping[str, Any]) -> dict[str, Any]:
+    """Sums of columns as UsageOut."""
+    plain = ("calls", "summaries", "errors", "cost", "latency_ms")
+    tokens = {name: sums[f"{name}_tokens"] for name in ("input", "output", "cached")}
+    return {name: sums[name] for name in plain} | {"tokens": tokens}
+
+
+def _lines(groups: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
+    if column != "mysis_id":
+        return [told(group) | {"key": str(group[column])} for group in groups]
+    ids = [group[column] for group in groups]
+    names = dict(Mysis.objects.filter(pk__in=ids).values_list("pk", "name"))
+    return [
+        told(group) | {"key": names.get(group[column]), "mysis": group[column]}
+        for group in groups
+    ]
+
+
+def _after(rows: QuerySet[Usage], column: str, cursor: str | None) -> QuerySet[Usage]:
+    if cursor is None:
+        return rows
+    value: Any = cursor.replace("\x00", "")
+    if column == "mysis_id":
+        value = number_of(cursor)
+    elif column == "day":
+        value = _day(cursor)
+    if value is None:
+        raise invalid("cursor", "give the `next` of the page before.")
+    return rows.filter(**{f"{column}__gt": value})
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

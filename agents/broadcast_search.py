@@ -1,0 +1,89 @@
+"""Finding broadcasts: each is found once, however many received it (W11)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.postgres.search import SearchQuery
+from django.db.models import Exists, F, IntegerField, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Lower, StrIndex
+from django.utils.safestring import SafeString
+
+from agents.models import Broadcast
+from memory.models import Memory
+from memory.models.vectors import plain_vector, words_of
+from memory.redaction import clean_text
+from memory.search.query import Mode, Wanted, bounded
+from memory.search.results import pattern_of, snippet
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastHit:
+    """One match; ``snippet`` is HTML, escaped, with ``<mark>`` around hits."""
+
+    id: int
+    content: str
+    sender: str
+    snippet: SafeString
+    timestamp: datetime
+
+
+def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question)
+    *,
+    query: str,
+    mode: Mode = "fts",
+    limit: int = 20,
+    before: int | None = None,
+    mysis_id: int | None = None,
+    ignore_case: bool = False,
+    stem: bool = False,
+) -> list[BroadcastHit]:
+    """The newest matching broadcasts, newest first.
+
+    Secrets are taken out of them (A11). Raises SlowSearchError. ``mysis_id``: only what that Mysis received or sent (I27).
+    """
+    query = query.replace("\x00", "")
+    found = Broadcast.objects.order_by("-pk")
+    if before is not None:
+        found = found.filter(pk__lt=before)
+    if mysis_id is not None:
+        got = Memory.objects.filter(mysis_id=mysis_id, broadcast=OuterRef("pk"))
+        found = found.filter(Q(mysis_id=mysis_id) | Exists(got))
+    wanted = Wanted(query, mode, ignore_case=ignore_case, stem=stem)
+    pattern = pattern_of(wanted)
+    found = _matching(found.defer("vector"), wanted)
+    with bounded():
+        rows = list(found[:limit])
+    return [_hit(row, clean_text(row.text), pattern) for row in rows]
+
+
+def _hit(row: Broadcast, text: str, pattern: re.Pattern[str] | None) -> BroadcastHit:
+    return BroadcastHit(
+        id=row.pk,
+        content=text,
+        sender=row.sender,
+        snippet=snippet(text, pattern),
+        timestamp=row.created_at,
+    )
+
+
+def _matching(rows: QuerySet[Broadcast], wanted: Wanted) -> QuerySet[Broadcast]:
+    if wanted.mode == "fts":
+        config = "english" if wanted.stem else "simple"
+        words = SearchQuery(
+            words_of(wanted.query), search_type="websearch", config=config
+        )
+        if not wanted.stem:
+            return rows.filter(vector=words)
+        # There are few broadcasts: their stems need no index.
+        return rows.annotate(stems=plain_vector("text", config=config)).filter(
+            stems=words
+        )
+    text, query = F("text"), Value(wanted.query)
+    if wanted.ignore_case:
+        at = StrIndex(Lower(text), Lower(query), output_field=IntegerField())
+    else:
+        at = StrIndex(text, query, output_field=IntegerField())
+    return rows.annotate(at=at).filter(at__gt=0)

@@ -1,0 +1,1 @@
+"""The WebSockets: of pages, and of programs."""

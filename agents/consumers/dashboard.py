@@ -1,0 +1,255 @@
+"""The dashboard's socket: HTML fragments to the browser, nothing back.
+
+Commands are posted as forms; a frame from a client is ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from agents import events
+from agents.dashboard import fleet
+from agents.dashboard.live import fragments, pages
+from agents.dashboard.live.changes import Dirty
+from agents.dashboard.live.context_page import ContextPage
+from agents.dashboard.live.events_page import Chosen, EventsPage
+from agents.dashboard.live.pages import PENDING, FleetPage, LivePage, MysisPage
+from agents.dashboard.live.turn_page import TurnPage
+from agents.dashboard.live.turn_page import find as find_turn
+from agents.hub import Viewer, ViewerOverflowError, hub, sockets
+from agents.models import Mysis
+
+# Seconds from the start of one flush to that of the next: at least so many (SURFACES 3).
+# After a flush there is as much rest as it took, up to a limit, so that a busy server
+# has time for all else. What comes after a quiet time is sent at once.
+SOONEST, LONGEST_REST = 0.25, 1.0
+BEAT = 10.0
+RECHECK = 30.0
+CAP = 60
+# How long a flush waits for a browser that does not read.
+PATIENCE = 5.0
+
+SIGNED_OUT = 4401
+NOT_FOUND = 4404
+
+logger = logging.getLogger(__name__)
+
+
+class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """``?page=fleet`` with the page's filters, or what else ``PAGES`` names."""
+
+    page: LivePage
+    viewer: Viewer
+    task: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        """Accept, then judge: a browser cannot read why a handshake failed."""
+        await self.accept()
+        user = self.scope.get("user")
+        if user is None or not user.is_authenticated:
+            await self.close(code=SIGNED_OUT)
+            return
+        page = await database_sync_to_async(page_of)(self.scope["query_string"])
+        if page is None:
+            await self.close(code=NOT_FOUND)
+            return
+        self.page = page
+        sockets.open["dashboard"] += 1
+        self.task = asyncio.create_task(self._run(), name="dashboard")
+
+    async def disconnect(self, code: int) -> None:
+        """Stop the flow."""
+        if self.task is not None:
+            sockets.open["dashboard"] -= 1
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+    async def receive(
+        self, text_data: str | None = None, bytes_data: bytes | None = None
+    ) -> None:
+        """The socket is one-way."""
+
+    async def _run(self) -> None:
+        # Subscribed before the snapshot is read, so nothing falls in between.
+        self.viewer = await hub.subscribe()
+        try:
+            begun = self.viewer.position.id
+            await self._send(lambda: self.page.snapshot(begun))
+            await self._follow(Dirty())
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            logger.exception("The dashboard's socket failed.")
+            await self.close(code=1011)
+        finally:
+            hub.unsubscribe(self.viewer)
+
+    async def _follow(self, dirty: Dirty) -> None:
+        flushed = checked = beaten = time.monotonic()
+        rest = SOONEST
+        while True:
+            now = time.monotonic()
+            if now - checked >= RECHECK:
+                checked = now
+                if not await database_sync_to_async(still_signed_in)(self.scope):
+                    await self.close(code=SIGNED_OUT)
+                    return
+                dirty.everything = True
+            if (dirty and now - flushed >= rest) or now - beaten >= BEAT:
+                await self._flush(dirty)
+                flushed, beaten = now, time.monotonic()
+                took = beaten - now
+                rest = max(SOONEST, took + min(took, LONGEST_REST))
+            due = flushed + rest if dirty else min(checked + RECHECK, beaten + BEAT)
+            await self._gather(dirty, due - time.monotonic())
+
+    async def _gather(self, dirty: Dirty, seconds: float) -> None:
+        """Take in events until some time has passed, or the first one came."""
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                _, item = await self.viewer.next()
+                dirty.add(item)
+        except TimeoutError:
+            return
+        except ViewerOverflowError:
+            # Some events were missed: the database knows how things stand.
+            hub.unsubscribe(self.viewer)
+            self.viewer = await hub.subscribe()
+            dirty.everything = True
+            return
+        while not self.viewer.queue.empty():
+            dirty.add(self.viewer.queue.get_nowait()[1])
+
+    async def _takes_more(self) -> bool:
+        """Whether the browser reads, now or before long."""
+        flow: Any = self.scope.get("flow")
+        if flow is None or flow.is_open:
+            return True
+        try:
+            await asyncio.wait_for(flow.drained(), PATIENCE)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _flush(self, dirty: Dirty) -> None:
+        if not await self._takes_more():
+            # Frames would only pile up here; later one says how things stand.
+            dirty.everything = True
+            return
+        taken = dirty.take(CAP)
+        try:
+            await self._send(lambda: self.page.changes(taken))
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            # Closing here would make every open tab blink and reconnect.
+            logger.exception("A dashboard flush failed; the next one repairs it.")
+            dirty.everything = True
+
+    async def _send(self, make: Any) -> None:
+        frame = await database_sync_to_async(_frame)(make)
+        await self.send(text_data=frame)
+
+
+def _frame(make: Any) -> str:
+    swaps: list[SafeString] = make()
+    return fragments.joined(
+        [*swaps, fragments.swapped(fragments.as_of(timezone.now()))]
+    )
+
+
+Params = Mapping[str, str]
+
+
+def page_of(query: bytes) -> LivePage | None:
+    """The page that a socket's address asks for; None for one that is not there."""
+    parsed = parse_qs(query.decode("utf-8", "replace"))
+    params = {key: values[-1] for key, values in parsed.items()}
+    make = PAGES.get(params.get("page", "fleet"))
+    return make(params) if make is not None else None
+
+
+def _fleet(params: Params) -> LivePage:
+    shown = params.get("rows", ""), params.get("feed", "")
+    return FleetPage(fleet.View.of(params), *shown)
+
+
+def _mysis(params: Params) -> LivePage | None:
+    """``?mysis=<id>``, with the newest line that the viewer has."""
+    mysis = _owner(params)
+    if mysis is None:
+        return None
+    return MysisPage(mysis, _number(params.get("after", "")), _waiting(params))
+
+
+def _context(params: Params) -> LivePage | None:
+    """``?mysis=<id>``, with the event and the settings that the reader's is as of."""
+    mysis = _owner(params)
+    as_of = _number(params.get("event", ""))
+    if mysis is None or as_of is None:
+        return None
+    return ContextPage(mysis, as_of, params.get("settings", ""))
+
+
+def _turn(params: Params) -> LivePage | None:
+    """``?turn=<id>``, with the newest line that the viewer has."""
+    number = _number(params.get("turn", ""))
+    turn = find_turn(number) if number is not None else None
+    if turn is None:
+        return None
+    return TurnPage(turn, _number(params.get("after", "")), _waiting(params))
+
+
+def _events(params: Params) -> LivePage:
+    """``?kind=<kind>&mysis=<id>``, with the newest event that the viewer has."""
+    chosen = Chosen.of(params.get("kind", ""), _number(params.get("mysis", "")))
+    after = _number(params.get("after", ""))
+    return EventsPage(chosen, events.newest() if after is None else after)
+
+
+PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
+    "fleet": _fleet,
+    "mysis": _mysis,
+    "context": _context,
+    "turn": _turn,
+    "events": _events,
+    "health": lambda _: pages.health_page(),
+    "map": lambda _: pages.map_page(),
+}
+
+
+def _owner(params: Params) -> Mysis | None:
+    number = _number(params.get("mysis", ""))
+    return Mysis.objects.filter(pk=number).first() if number is not None else None
+
+
+def _waiting(params: Params) -> list[int]:
+    """The lines whose answer the viewer still waits for."""
+    given = params.get("pending", "").split(",")[:PENDING]
+    return [number for part in given if (number := _number(part)) is not None]
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+def still_signed_in(scope: dict[str, Any]) -> bool:
+    """Whether the session of the handshake is good now: not ended, not changed."""
+    engine = import_module(settings.SESSION_ENGINE)
+    request = HttpRequest()
+    request.session = engine.SessionStore(scope["session"].session_key)
+    return bool(get_user(request).is_authenticated)

@@ -1,0 +1,208 @@
+"""``/ws/v1/events``: the event log to programs, as JSON, with nothing missing.
+
+On connect everything after the cursor, in order, then live. Each item carries
+its id, so a client that comes back with the last one it saw goes on there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from agents.events import Item, Kind, told_of
+from agents.hub import ViewerOverflowError, hub, sockets, stream_after
+from memory.lookup import number_of
+
+SIGNED_OUT = 4401
+BAD_REQUEST = 4400
+TOO_SLOW = 1013
+FAILED = 1011
+
+# A client that takes nothing for so long does not read any more.
+STALLED = 10.0
+RECHECK = 30.0
+KEPT_TEXTS = 2_000
+MOST_AT_ONCE = 64 * 1024
+
+logger = logging.getLogger(__name__)
+
+
+class WishError(Exception):
+    """A parameter of the socket that cannot be used; the text says why."""
+
+
+class TooSlowError(Exception):
+    """The client does not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a client asked for: events after ``after`` that pass the filters."""
+
+    after: int = 0
+    mysis_id: int | None = None
+    kinds: frozenset[str] = frozenset()
+
+
+def wish_of(query: str) -> Wish:
+    """Read the query string; raises WishError. A name costs one query."""
+    found = parse_qs(query, keep_blank_values=True)
+    given = {key: values[-1] for key, values in found.items()}
+    after = given.get("after", "0").strip()
+    number = number_of(after)
+    if number is None:
+        raise WishError(f"after: {after[:30]!r} is not an event id.")
+    return Wish(number, _mysis(given.get("mysis")), _kinds(given.get("kind", "")))
+
+
+def _mysis(reference: str | None) -> int | None:
+    if reference is None:
+        return None
+    number = told_of(reference)
+    if number is None:
+        raise WishError(f"mysis: there is no Mysis {reference[:40]!r}.")
+    return number
+
+
+def _kinds(text: str) -> frozenset[str]:
+    kinds = frozenset(filter(None, (part.strip() for part in text.split(","))))
+    unknown = sorted(kinds - {str(kind) for kind in Kind})
+    if unknown:
+        raise WishError(f"kind: there is no kind {unknown[0][:40]!r}.")
+    return kinds
+
+
+class Texts:
+    """Events as JSON, made once for all the clients of a process."""
+
+    def __init__(self, kept: int = KEPT_TEXTS) -> None:
+        self._kept = kept
+        self._texts: OrderedDict[tuple[int, str], str] = OrderedDict()
+
+    def of(self, item: Item) -> str:
+        """The text of one event."""
+        key = (item["id"], item["at"])
+        found = self._texts.get(key)
+        if found is None:
+            found = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
+            self._texts[key] = found
+            if len(self._texts) > self._kept:
+                self._texts.popitem(last=False)
+        return found
+
+
+texts = Texts()
+
+
+class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """One program that follows the event log; what it sends is ignored."""
+
+    tasks: tuple[asyncio.Task[None], ...] = ()
+    # The last event that was sent.
+    after: int
+
+    async def connect(self) -> None:
+        """Accept, then judge: a program sees why in the close code and reason."""
+        await self.accept()
+        if self.scope.get("caller") is None:
+            await self.close(code=SIGNED_OUT, reason="Sign in: send a valid token.")
+            return
+        query = self.scope.get("query_string", b"").decode("latin1")
+        try:
+            wish = await database_sync_to_async(wish_of)(query)
+        except WishError as error:
+            await self.close(code=BAD_REQUEST, reason=str(error))
+            return
+        sockets.open["stream"] += 1
+        self.tasks = (
+            asyncio.create_task(self._run(wish), name="event-stream"),
+            asyncio.create_task(self._watch_caller(), name="event-stream-caller"),
+        )
+
+    async def disconnect(self, code: int) -> None:
+        """Stop reading for this client."""
+        if self.tasks:
+            sockets.open["stream"] -= 1
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    async def _run(self, wish: Wish) -> None:
+        try:
+            await self._follow(wish)
+        except TooSlowError:
+            sockets.dropped += 1
+            await self.close(code=TOO_SLOW, reason="You do not read: come back.")
+        except Exception:
+            logger.exception("An event stream failed.")
+            await self.close(code=FAILED)
+
+    async def _follow(self, wish: Wish) -> None:
+        self.after = wish.after
+        while True:
+            viewer = await hub.subscribe()
+            stream = stream_after(
+                self.after,
+                viewer,
+                mysis_id=wish.mysis_id,
+                kinds=wish.kinds,
+                straight=self._give_at_once,
+            )
+            try:
+                async for item in stream:
+                    await self._give(texts.of(item))
+                    self.after = item["id"]
+            except ViewerOverflowError:
+                # It reads, only slower than the fleet writes: on from the log.
+                continue
+            finally:
+                hub.unsubscribe(viewer)
+
+    def _give_at_once(self, items: Sequence[Item]) -> int:
+        """Send without a wait; how many, none where the client still reads earlier ones.
+
+        Of very long ones no more than the first, so that little is held for who does
+        not read: the next then finds the flow closed.
+        """
+        flow: Any = self.scope.get("flow")
+        if flow is None or not flow.is_open:
+            return 0
+        going: list[str] = []
+        size = 0
+        for item in items:
+            going.append(texts.of(item))
+            size += len(going[-1])
+            if size >= MOST_AT_ONCE:
+                break
+        if not flow.send(*going):
+            return 0
+        self.after = items[len(going) - 1]["id"]
+        return len(going)
+
+    async def _give(self, text: str) -> None:
+        flow: Any = self.scope.get("flow")
+        if flow is None or not flow.send(text):
+            await self.send(text_data=text)
+        if flow is None or flow.is_open:
+            return
+        try:
+            await asyncio.wait_for(flow.drained(), STALLED)
+        except TimeoutError:
+            raise TooSlowError from None
+
+    async def _watch_caller(self) -> None:
+        ask: Any = self.scope.get("still_caller")
+        while ask is not None:
+            await asyncio.sleep(RECHECK)
+            if not await ask():
+                await self.close(code=SIGNED_OUT, reason="The token or session ended.")
+                return

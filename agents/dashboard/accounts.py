@@ -1,0 +1,257 @@
+"""Where an account stands, in the few words of a fleet row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+
+from agents.dashboard import game_state
+from agents.dashboard.addresses import page_key
+from agents.dashboard.game_state import Held, ShownFact, facts_of, level_of, reason_of
+from agents.models import Account
+from memory.gamestate.confidence import Confidence, Moment, stale_paths
+from memory.gamestate.names import Names, known_names
+from memory.gamestate.types import Snapshot
+from memory.gamestate.values import first, primary, title
+
+SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
+UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
+SHOWN_FACTS = 3
+# Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
+SAME_FOR = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """Something cached that is not to be relied on: a snapshot, or some facts."""
+
+    title: str
+    tool: str
+    confidence: str
+    reason: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountStatus:
+    """Where an account stands, in the few words of a fleet row."""
+
+    location: str = ""
+    location_doubt: bool = False
+    # The ids behind the names, as tools want them.
+    place: str = ""
+    docked: str = ""
+    credits: int | None = None
+    credits_doubt: bool = False
+    fuel: str = ""
+    hull: str = ""
+    tick: int | None = None
+    badges: tuple[Badge, ...] = ()
+
+
+def standings_of(
+    cached: Mapping[str, Sequence[Held]], present: Mapping[str, Moment]
+) -> dict[str, AccountStatus]:
+    """The headline facts of several accounts, and what is doubtful.
+
+    Made once for the same snapshots at the same tick.
+    """
+    found = {who: cached.get(who, ()) for who in present}
+    names = game_state.names_for({who: _unnamed(held) for who, held in found.items()})
+    return {
+        who: _standing(held, present[who], names[who]) for who, held in found.items()
+    }
+
+
+def _unnamed(found: Sequence[Held]) -> set[str]:
+    """The places whose names none of the snapshots tells."""
+    return {
+        place
+        for one in found
+        for place in one.places
+        if place and not any(place in other.names for other in found)
+    }
+
+
+def _standing(found: Sequence[Held], moment: Moment, names: Names) -> AccountStatus:
+    versions = tuple(one.version for one in found)
+    seconds = int(moment.now.timestamp()) // SAME_FOR
+    key = versions, tuple(sorted(names.items())), moment.current_tick, seconds
+    return _made(Asked(key, found, moment, names))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question; ``key`` alone tells whether it was answered before."""
+
+    key: tuple[object, ...]
+    found: Sequence[Held] = field(compare=False)
+    moment: Moment = field(compare=False)
+    names: Names = field(compare=False)
+
+
+@lru_cache(maxsize=1_000)
+def _made(asked: Asked) -> AccountStatus:
+    found, moment = asked.found, asked.moment
+    snapshots = [one.snapshot for one in found]
+    latest = {s.tool: s for s in sorted(snapshots, key=lambda s: s.captured_at)}
+    names = dict(asked.names)
+    for one in sorted(found, key=lambda one: one.snapshot.captured_at):
+        names |= one.names
+    facts = _headline(latest, moment, names)
+    location = facts.get("Location", UNKNOWN)
+    return AccountStatus(
+        location=location.value,
+        location_doubt=location.confidence in SUSPECT,
+        place=_place(latest, found),
+        docked=facts.get("Docked", UNKNOWN).value,
+        credits=credits_in(latest.get("get_status")),
+        credits_doubt=facts.get("Credits", UNKNOWN).confidence in SUSPECT,
+        fuel=facts.get("Fuel", UNKNOWN).value,
+        hull=facts.get("Hull", UNKNOWN).value,
+        tick=moment.current_tick,
+        badges=_badges(snapshots, moment, names),
+    )
+
+
+def _headline(
+    latest: Mapping[str, Snapshot], moment: Moment, names: Names
+) -> dict[str, ShownFact]:
+    facts: dict[str, ShownFact] = {}
+    for tool in ("get_ship", "get_status"):
+        if tool in latest:
+            read = facts_of(latest[tool], moment, names)
+            facts |= {fact.label: fact for fact in read if fact.value}
+    system = latest.get("get_system")
+    if "Location" not in facts and system is not None:
+        # Its first fact is the name of the system that the ship was in.
+        place = next((f for f in facts_of(system, moment, names) if not f.label), None)
+        facts |= {"Location": place} if place else {}
+    return facts
+
+
+def _place(latest: Mapping[str, Snapshot], found: Sequence[Held]) -> str:
+    """The ids of where the ship is, from the answer that its location is read from."""
+    tool = "get_status" if "get_status" in latest else "get_system"
+    ids = next((one.places for one in found if one.snapshot is latest.get(tool)), ())
+    return " > ".join(filter(None, ids[:2]))
+
+
+def credits_in(status: Snapshot | None) -> int | None:
+    """What get_status told of the credits; None where it did not."""
+    if status is None:
+        return None
+    held_credits = first(primary(status.current), "player.credits", "credits")
+    return int(held_credits) if isinstance(held_credits, int | float) else None
+
+
+def _badges(
+    snapshots: Iterable[Snapshot], moment: Moment, names: Names
+) -> tuple[Badge, ...]:
+    found = []
+    for snapshot in snapshots:
+        level = level_of(snapshot, moment, names)
+        if level in SUSPECT:
+            reason = reason_of(snapshot, level, moment)
+            doubted = _doubted(snapshot, moment, names)
+            found.append(
+                Badge(
+                    ", ".join(doubted) or title(snapshot.tool),
+                    snapshot.tool,
+                    "partly" if doubted else str(level),
+                    reason,
+                    snapshot.captured_at,
+                )
+            )
+    # What an action made untrue goes before what merely grew old.
+    return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
+
+
+def _doubted(snapshot: Snapshot, moment: Moment, names: Names) -> tuple[str, ...]:
+    """The facts that an action made untrue, where it left others as they were."""
+    facts = facts_of(snapshot, moment, names) if stale_paths(snapshot) else ()
+    named = [f.label for f in facts if f.confidence == Confidence.INVALIDATED]
+    return tuple(label for label in named if label)[:SHOWN_FACTS]
+
+
+# SECTION The game accounts: who flies them, how they stand, how old that is.
+
+PAGE = 100
+LEVELS = tuple(map(str, Confidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """One account as the page shows it; never its password."""
+
+    username: str
+    pk: int
+    empire: str
+    owner: str
+    key: str
+    state: str
+    flies: bool
+    standing: AccountStatus
+    newest: datetime | None
+    levels: Sequence[tuple[str, int]]
+
+
+def load(now: datetime, names: str = "", after: str = "") -> list[Pilot]:
+    """A page of accounts by name and one more; those with ``names`` in theirs.
+
+    ``after`` is the last name of the page before.
+    """
+    rows = Account.objects.select_related("assigned_to", "active_mysis")
+    if after:
+        rows = rows.filter(username__gt=after)
+    if names:
+        rows = rows.filter(username__icontains=names)
+    accounts = list(rows.order_by("username")[: PAGE + 1])
+    usernames = [account.username for account in accounts]
+    cached, present = game_state.held(usernames), game_state.moments(usernames, now)
+    stand = standings_of(cached, present)
+    return [
+        _pilot(
+            one,
+            stand[one.username],
+            cached.get(one.username, []),
+            present[one.username],
+        )
+        for one in accounts
+    ]
+
+
+def _pilot(
+    account: Account,
+    standing: AccountStatus,
+    cached: Sequence[game_state.Held],
+    moment: Moment,
+) -> Pilot:
+    active = getattr(account, "active_mysis", None)
+    owner = active or account.assigned_to
+    return Pilot(
+        username=account.username,
+        pk=account.pk,
+        empire=account.empire,
+        owner=owner.name if owner else "",
+        key=page_key(owner) if owner else "",
+        state=owner.state if owner else "",
+        flies=active is not None,
+        standing=standing,
+        newest=max((one.snapshot.captured_at for one in cached), default=None),
+        levels=_levels(cached, moment),
+    )
+
+
+def _levels(
+    cached: Sequence[game_state.Held], moment: Moment
+) -> Sequence[tuple[str, int]]:
+    """How many snapshots are how far to be believed."""
+    names = known_names(one.snapshot for one in cached)
+    counts: Mapping[str, int] = Counter(
+        str(game_state.level_of(one.snapshot, moment, names)) for one in cached
+    )
+    return tuple((level, counts[level]) for level in LEVELS if counts.get(level))

@@ -1,0 +1,141 @@
+"""Budgets as the pages show them: what is spent, what is left, and how near the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models.functions import Greatest, NullIf
+from django.urls import reverse
+
+from agents import budgets
+from agents.budgets import Amount, BudgetStatus
+from agents.models import Budget, BudgetSpend, Mysis
+from agents.usage import today
+
+# Per cent of a budget from which on it is near its end.
+NEAR = 80
+SHOWN = 6
+
+
+class Nearest(NamedTuple):
+    """The Mysis that is nearest the end of a budget of each, and its own sums."""
+
+    name: str = ""
+    spent: Amount = budgets.NOTHING
+
+
+NOBODY = Nearest()
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One budget. Of one of each Mysis ``spent`` is that of ``who``, the nearest."""
+
+    name: str
+    whom: str
+    who: str
+    daily: bool
+    each: bool
+    link: str
+    tokens: int | None
+    cost: Decimal | None
+    spent: Amount
+
+    @property
+    def nearest(self) -> Literal["cost", "tokens"]:
+        """Which of its limits ends it first, as things are."""
+        shares = self._shares()
+        return max(shares, key=lambda one: shares[one])
+
+    @property
+    def percent(self) -> int:
+        """How much of it is spent, by what is nearest its end; rounded down."""
+        return max(0, int(self._shares()[self.nearest]))
+
+    def _shares(self) -> dict[Literal["cost", "tokens"], Decimal]:
+        """How much of each limit that there is, in per cent."""
+        found: dict[Literal["cost", "tokens"], Decimal] = {}
+        if self.cost is not None:
+            found["cost"] = _share(self.spent.cost, self.cost)
+        if self.tokens is not None:
+            found["tokens"] = _share(Decimal(self.spent.tokens), Decimal(self.tokens))
+        return found
+
+    @property
+    def bar(self) -> int:
+        """What of a bar of a hundred is full."""
+        return min(100, self.percent)
+
+    @property
+    def level(self) -> str:
+        """fine, near or spent."""
+        if self.percent >= 100:
+            return "spent"
+        return "near" if self.percent >= NEAR else "fine"
+
+    @property
+    def left(self) -> Amount:
+        """What is left of each limit; nothing where there is none."""
+        return Amount(
+            max(0, (self.tokens or 0) - self.spent.tokens),
+            max(Decimal(0), (self.cost or Decimal(0)) - self.spent.cost),
+        )
+
+
+def of_fleet() -> tuple[Limit, ...]:
+    """All budgets, the nearest to its end first; two queries, or three."""
+    rows = list(Budget.objects.select_related("mysis", "policy").order_by("name"))
+    each = [row for row in rows if row.scope == Budget.Scope.EACH]
+    who = _nearest(each) if each else {}
+    found = [
+        _limit(one, who.get(one.budget.pk, NOBODY))
+        for one in budgets.all_standings(rows)
+    ]
+    return tuple(sorted(found, key=lambda one: -one.percent))
+
+
+def limits_of(found: Iterable[BudgetStatus]) -> tuple[Limit, ...]:
+    """Budgets with what is spent of them."""
+    return tuple(map(_limit, found))
+
+
+def _nearest(each: Sequence[Budget]) -> Mapping[int, Nearest]:
+    """Of those that still live: whom nobody can stop any more holds nothing up."""
+    name = Mysis.objects.filter(pk=OuterRef("subject")).values("name")
+    share = Greatest(
+        100 * F("tokens") / NullIf(F("budget__tokens"), 0),
+        100 * F("cost") / NullIf(F("budget__cost"), Decimal(0)),
+    )
+    rows = (
+        BudgetSpend.objects.filter(budget__in=each)
+        .filter(Q(budget__period=Budget.Period.TOTAL) | Q(day__gte=today()))
+        .annotate(name=Subquery(name), share=share)
+        .filter(name__isnull=False)
+        .order_by("budget", F("share").desc(nulls_last=True), "subject")
+        .distinct("budget")
+    )
+    found = rows.values_list("budget", "name", "tokens", "cost")
+    return {pk: Nearest(name, Amount(t, c)) for pk, name, t, c in found}
+
+
+def _share(used: Decimal, limit: Decimal) -> Decimal:
+    return 100 * used / limit if limit else Decimal(100)
+
+
+def _limit(one: BudgetStatus, nearest: Nearest = NOBODY) -> Limit:
+    budget = one.budget
+    return Limit(
+        name=budget.name,
+        whom=budget.target or budget.get_scope_display(),
+        who=nearest.name,
+        daily=budget.period == Budget.Period.DAY,
+        each=budget.scope == Budget.Scope.EACH,
+        link=reverse("admin:agents_budget_change", args=[budget.pk]),
+        tokens=budget.tokens,
+        cost=budget.cost,
+        spent=nearest.spent if one.spent is None else one.spent,
+    )

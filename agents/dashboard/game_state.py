@@ -1,0 +1,375 @@
+"""What places are called, where the answers at hand give only their ids.
+
+An account's lexicon keeps the names that earlier answers told; a map that anybody
+asked for names the systems to all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Case, TextField, Value, When
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Length
+from django.utils import timezone
+
+from agents.dashboard import map
+from agents.dashboard.live.changes import Shared, bucket
+from memory.gamestate import clock, facts, sections
+from memory.gamestate.confidence import (
+    LOGGED_OUT,
+    Confidence,
+    Moment,
+    age_in_ticks,
+    confidence,
+    stale_paths,
+    worst,
+)
+from memory.gamestate.names import Names, known_names
+from memory.gamestate.types import Snapshot
+from memory.gamestate.values import first, primary, title
+from memory.models import AccountClock, GameSnapshot
+from memory.snapshots.rows import names_of, snapshot_of
+
+# Where answers name the system, the point of interest and the base of a ship.
+PLACES = (
+    ("location.system_id", "player.current_system", "current_system", "system.id"),
+    ("location.poi_id", "player.current_poi", "current_poi"),
+    ("location.docked_at", "player.docked_at_base", "docked_at_base"),
+)
+TELLING = frozenset({"get_status", "get_ship", "get_system"})
+# Enough to name most places; maps and markets would take longer to read. What these
+# do not name was told earlier, and is looked up.
+NAMING = frozenset({"get_status", "get_system", "get_poi", "get_base"})
+NAMES_KEPT = 20_000
+
+# Pairs, for a lexicon may have a thousand names: only those that are shown are read.
+LOOK_UP = """
+SELECT wanted.username, wanted.id, lexicon.names ->> wanted.id
+FROM unnest(%s::text[], %s::text[]) AS wanted(username, id)
+JOIN memory_lexicon AS lexicon ON lexicon.username = wanted.username
+WHERE lexicon.names ->> wanted.id IS NOT NULL
+"""
+
+# An account and an id; before them what makes the answer of ten seconds ago old.
+Pair = tuple[str, str]
+Key = tuple[int, str, str]
+_names = Shared(NAMES_KEPT)
+
+
+def places_in(snapshot: Snapshot) -> tuple[str, ...]:
+    """The ids of the system, the point of interest and the base that it names."""
+    if snapshot.tool not in TELLING or snapshot.args:
+        return ()
+    content = primary(snapshot.current)
+    if not isinstance(content, Mapping):
+        return ()
+    found = (first(content, *paths) for paths in PLACES)
+    return tuple(one if isinstance(one, str) else "" for one in found)
+
+
+def named_in(snapshot: Snapshot) -> Names:
+    """What it calls places, by id."""
+    return known_names([snapshot]) if snapshot.tool in NAMING else {}
+
+
+def names_for(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
+    """By account, the names of these ids as far as they are known.
+
+    At most two queries, however many accounts; none where this process has looked
+    all of them up, named or not, in these ten seconds.
+    """
+    seen = bucket(timezone.now())
+    pairs = {(who, one) for who, ids in wanted.items() for one in ids if one}
+    told = _names.get_many([(seen, *pair) for pair in sorted(pairs)], _told)
+    found: dict[str, dict[str, str]] = {who: {} for who in wanted}
+    for (_, who, one), name in told.items():
+        if name:
+            found[who][one] = name
+    return found
+
+
+def _told(keys: Sequence[Key]) -> dict[Key, str]:
+    """The names; empty for what nobody knows, which is not looked up again either."""
+    pairs = [(who, one) for _, who, one in keys]
+    known = _charted(_looked_up(pairs), pairs)
+    return {(seen, who, one): known.get((who, one), "") for seen, who, one in keys}
+
+
+def _looked_up(missing: Sequence[Pair]) -> dict[Pair, str]:
+    columns = [[who for who, _ in missing], [one for _, one in missing]]
+    with connection.cursor() as cursor:
+        cursor.execute(LOOK_UP, columns)
+        return {(who, one): name for who, one, name in cursor.fetchall()}
+
+
+def _charted(told: dict[Pair, str], missing: Sequence[Pair]) -> dict[Pair, str]:
+    """With the names of systems that only the newest map knows."""
+    rest = [pair for pair in missing if pair not in told]
+    chart = map.chart() if rest else None
+    if chart is None:
+        return told
+    stars = {pair: chart.stars[pair[1]].name for pair in rest if pair[1] in chart.stars}
+    return told | stars
+
+
+# SECTION The cached game state as the pages show it: facts, their age, what to believe.
+
+# A galaxy map has about 190 KB; its facts are two lines. Contents above this
+# are left in the database and shown by size alone.
+READ_UP_TO = 24_000
+ORDER = tuple(sections.CURATED)
+MAX_CHILDREN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A snapshot with the length of its content in characters.
+
+    ``version`` is another whenever the row was written anew.
+    """
+
+    snapshot: Snapshot
+    size: int
+    version: str
+    # Ids of the places that the ship is at, and what it calls places by id.
+    places: tuple[str, ...] = ()
+    names: Names = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFact:
+    """One line of a section and how far to believe it."""
+
+    label: str
+    value: str
+    confidence: str
+    items: tuple[str, ...]
+    children: tuple[tuple[str, str], ...]
+    more: int
+    # Ticks since an event told it, where that is later than the snapshot.
+    age_ticks: int | None = None
+    # What the newest call was shown, where that was something else.
+    believed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One snapshot: its facts, age, confidence and the reason for a doubt."""
+
+    tool: str
+    title: str
+    args: str
+    tick: int | None
+    age_ticks: int | None
+    captured_at: datetime
+    confidence: str
+    reason: str
+    size: int
+    facts: tuple[ShownFact, ...]
+
+    @property
+    def partly(self) -> bool:
+        """Whether an action made some of the facts untrue, but not all."""
+        doubtful = {fact.confidence == "invalidated" for fact in self.facts}
+        return len(doubtful) > 1
+
+
+def held(usernames: Sequence[str], tool: str = "") -> dict[str, list[Held]]:
+    """The snapshots of several accounts; those of a logged-out one are hidden.
+
+    Those of one ``tool`` alone, if it is named.
+
+    What this process has read already is not read again: most snapshots of a fleet
+    are as they were when the page was drawn before.
+    """
+    rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
+    rows = rows.filter(tool_name=tool) if tool else rows
+    known = {
+        pk: (username, version)
+        for pk, username, version in rows.annotate(version=VERSION).values_list(
+            "pk", "username", "version"
+        )
+    }
+    missing = [pk for pk, (_, version) in known.items() if (pk, version) not in _READ]
+    fresh = _read(missing)
+    found: defaultdict[str, list[Held]] = defaultdict(list)
+    for pk, (username, version) in known.items():
+        one = fresh.get(pk) or _READ.get((pk, version))
+        if one is not None:
+            found[username].append(one)
+    return found
+
+
+# A row's version: where it stands, and the transaction that wrote it.
+VERSION = RawSQL(
+    '"memory_gamesnapshot".xmin::text || "memory_gamesnapshot".ctid::text',
+    [],
+    output_field=TextField(),
+)
+SNAPSHOTS_KEPT = 8_000
+_READ: OrderedDict[tuple[int, str], Held] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def _read(ids: Sequence[int]) -> dict[int, Held]:
+    """Snapshots from the database, kept for the next who asks."""
+    if not ids:
+        return {}
+    rows = (
+        GameSnapshot.objects.filter(pk__in=ids)
+        .annotate(size=Length("content"), version=VERSION)
+        .annotate(body=_readable("content"), changed=_readable("merged"))
+        .defer("content", "merged")
+    )
+    found: dict[int, Held] = {}
+    for row in rows:
+        row.content, row.merged = row.body, row.changed
+        read = snapshot_of(row)
+        version = f"{row.pk}:{row.version}"
+        places, named = places_in(read), named_in(read)
+        found[row.pk] = Held(read, row.size, version, places, named)
+        with _LOCK:
+            _READ[row.pk, row.version] = found[row.pk]
+            while len(_READ) > SNAPSHOTS_KEPT:
+                _READ.popitem(last=False)
+    return found
+
+
+def _readable(column: str) -> Case:
+    """A column, empty where it is too long to read."""
+    return Case(
+        When(size__lte=READ_UP_TO, then=column),
+        default=Value(""),
+        output_field=TextField(),
+    )
+
+
+def moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
+    """The present tick of each account."""
+    pace = settings.ZOEA_SECONDS_PER_TICK
+    seen = {
+        row.username: clock.Sighting(row.tick, row.seen_at)
+        for row in AccountClock.objects.filter(username__in=usernames)
+    }
+    return {
+        name: Moment.at(
+            clock.current_tick(seen.get(name), now, pace),
+            now,
+            pace,
+            settings.ZOEA_STATE_AGES,
+        )
+        for name in usernames
+    }
+
+
+def level_of(snapshot: Snapshot, moment: Moment, names: Names) -> Confidence:
+    """How far to believe what is shown of a snapshot.
+
+    An action that touched only fields which nobody is shown raises no alarm.
+    """
+    if stale_paths(snapshot) in ((), None):
+        return confidence(snapshot, moment)
+    levels = [Confidence(fact.confidence) for fact in facts_of(snapshot, moment, names)]
+    return worst(levels) if levels else confidence(snapshot, moment)
+
+
+def reason_of(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
+    if snapshot.stale is not None and level == Confidence.INVALIDATED:
+        at = snapshot.stale.tick
+        when = f" at tick {at}" if at is not None else ""
+        return f"changed by {snapshot.stale.reason}{when}; call {snapshot.tool}"
+    if snapshot.logged_out:
+        return LOGGED_OUT
+    age = age_in_ticks(snapshot, moment)
+    if level in (Confidence.STALE, Confidence.AGEING) and age is not None:
+        return f"{age} ticks old"
+    return ""
+
+
+def panel(
+    username: str, now: datetime, beliefs: Mapping[str, str]
+) -> tuple[list[Section], int | None]:
+    """All sections of an account, curated ones first, and its present tick.
+
+    ``beliefs`` are the facts that the newest call was shown.
+    """
+    found = held([username]).get(username, [])
+    moment = moments([username], now)[username]
+    # As the state block names things: what was told earlier counts as well.
+    names = {**names_of(username), **known_names([one.snapshot for one in found])}
+    drawn = [_section(one, moment, names, beliefs) for one in found]
+    drawn.sort(key=lambda s: (_rank(s.tool), s.tool, s.args))
+    return drawn, moment.current_tick
+
+
+def _rank(tool: str) -> int:
+    return ORDER.index(tool) if tool in ORDER else len(ORDER)
+
+
+def _section(
+    one: Held, moment: Moment, names: Names, beliefs: Mapping[str, str]
+) -> Section:
+    snapshot = one.snapshot
+    level = level_of(snapshot, moment, names)
+    args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
+    return Section(
+        tool=snapshot.tool,
+        title=title(snapshot.tool),
+        args=args,
+        tick=snapshot.tick,
+        age_ticks=age_in_ticks(snapshot, moment),
+        captured_at=snapshot.captured_at,
+        confidence=str(level),
+        reason=reason_of(snapshot, level, moment),
+        size=one.size,
+        facts=tuple(
+            replace(fact, believed=_believed(snapshot, fact, beliefs))
+            for fact in facts_of(snapshot, moment, names)
+        ),
+    )
+
+
+def _believed(snapshot: Snapshot, fact: ShownFact, beliefs: Mapping[str, str]) -> str:
+    """What the Mysis was told last, where it is not what is known now."""
+    if snapshot.args or not fact.label or not fact.value:
+        return ""
+    told = beliefs.get(f"{snapshot.tool}/{fact.label}", "")
+    return "" if told == fact.value else told
+
+
+def _merged_age(snapshot: Snapshot, paths: Sequence[str], moment: Moment) -> int | None:
+    """Ticks since an event told one of these; None where the snapshot told all."""
+    if moment.current_tick is None:
+        return None
+    told = [
+        tick
+        for merged, tick in snapshot.field_ticks.items()
+        if any(f"{path}.".startswith(f"{merged}.") for path in paths)
+    ]
+    return max(0, moment.current_tick - min(told)) if told else None
+
+
+def facts_of(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[ShownFact]:
+    content = primary(snapshot.current)
+    if content is None or content == "":
+        return
+    view = facts.View(content if isinstance(content, Mapping) else {}, names)
+    for fact in sections.read(snapshot.tool, view, content):
+        levels = [confidence(snapshot, moment, path) for path in fact.paths]
+        lists = max(len(fact.items), len(fact.children))
+        yield ShownFact(
+            label=fact.label,
+            value=fact.value,
+            confidence=str(worst(levels) if levels else confidence(snapshot, moment)),
+            items=fact.items[:MAX_CHILDREN],
+            children=fact.children[:MAX_CHILDREN],
+            more=max(0, lists - MAX_CHILDREN),
+            age_ticks=_merged_age(snapshot, fact.paths, moment),
+        )

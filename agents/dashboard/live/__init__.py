@@ -1,0 +1,1 @@
+"""What of an open page changes by itself; `pages` names each page's parts."""

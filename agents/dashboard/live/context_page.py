@@ -1,0 +1,199 @@
+"""What happened to a Mysis since its next context was assembled for a reader.
+
+The page is not drawn anew under the reader's eyes: it says that it is outdated since
+when, by how much, and waits to be asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from django.db.models import Max
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.safestring import SafeString
+
+from agents import events
+from agents.context_inputs import brief_of
+from agents.dashboard.live.changes import Dirty
+from agents.dashboard.live.fragments import Fragment, Sent, draw
+from agents.events import START, Item, Kind, Position
+from agents.models import Mysis
+from memory.models import Memory
+from memory.snapshots.rows import tick_of
+
+BATCH = 500
+# Beyond so many events nobody wants the exact number.
+MOST = 1_000
+
+MESSAGE, TURN, SNAPSHOT, SUMMARY = "message", "turn", "snapshot", "summary"
+COUNTED = {
+    Kind.MEMORY_ADDED: MESSAGE,
+    Kind.TURN_STARTED: TURN,
+    Kind.TURN_FINISHED: TURN,
+    Kind.SNAPSHOT_UPDATED: SNAPSHOT,
+    Kind.SNAPSHOT_STALE: SNAPSHOT,
+    Kind.CONTEXT_COMPACTED: SUMMARY,
+}
+PLURALS = {SUMMARY: "summaries"}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The moment at which a context is assembled.
+
+    ``event`` is the last event before it, ``memory`` the newest message, ``tick`` the
+    account's, ``settings`` a digest of what the context depends on beside the log.
+    """
+
+    at: datetime
+    event: int
+    memory: int | None
+    tick: int | None
+    settings: str
+
+
+def as_of(mysis: Mysis) -> Snapshot:
+    """Now; to be asked before the context is assembled, so that nothing is missed."""
+    event = events.newest()
+    account = mysis.account
+    return Snapshot(
+        at=timezone.now(),
+        event=event,
+        memory=Memory.objects.filter(mysis=mysis).aggregate(n=Max("id"))["n"],
+        tick=tick_of(account.username) if account else mysis.tick,
+        settings=settings_of(mysis),
+    )
+
+
+def settings_of(mysis: Mysis) -> str:
+    """A digest that changes with what somebody sets: name, model, prompt, orders,
+    policy and the tools that the game offers.
+
+    What is learnt by itself is none of it: how a model counts, what a provider's window
+    really holds, which account is logged in.
+    """
+    brief = brief_of(mysis)
+    policy = mysis.policy
+    known = (
+        (
+            mysis.name,
+            mysis.model,
+            mysis.messaging,
+            sorted(mysis.model_settings.items()),
+        ),
+        (brief.prompt, brief.pins, brief.catalogue),
+        policy
+        and (
+            policy.pk,
+            policy.strategy,
+            sorted(policy.options.items()),
+            policy.budget_tokens,
+            policy.budget_reserve,
+        ),
+    )
+    return blake2b(repr(known).encode(), digest_size=8).hexdigest()
+
+
+@dataclass(slots=True)
+class ChangesSince:
+    """What was written after an event. ``since`` is when the first of it was.
+
+    Things that are told of twice, as a turn by its start and its end, count once.
+    """
+
+    after: Position = START
+    since: datetime | None = None
+    things: dict[str, set[object]] = field(default_factory=dict)
+    read: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there is so much that it is not counted further."""
+        return self.read >= MOST
+
+    @property
+    def words(self) -> str:
+        """How much of what: ``3 messages, 1 turn``."""
+        return ", ".join(
+            _counted(name, len(found)) for name, found in self.things.items()
+        )
+
+    def look(self, mysis_id: int) -> None:
+        """Take in what was written since the last look."""
+        while not self.full:
+            rows = events.read_from(self.after, mysis_id=mysis_id, limit=BATCH)
+            for self.after, item in rows:
+                self._add(item)
+            if len(rows) < BATCH:
+                return
+
+    def _add(self, item: Item) -> None:
+        self.read += 1
+        name = COUNTED.get(Kind(item["kind"]))
+        if name is None:
+            return
+        self.since = self.since or parse_datetime(item["at"])
+        self.things.setdefault(name, set()).add(_thing(name, item["data"]))
+
+
+def _thing(name: str, data: dict[str, Any]) -> object:
+    if name == SNAPSHOT:
+        return data.get("tool"), str(data.get("args") or "")
+    return data.get({MESSAGE: "memory_id", TURN: "turn"}.get(name, "id"))
+
+
+def _counted(name: str, number: int) -> str:
+    return f"{number} {name if number == 1 else PLURALS.get(name, f'{name}s')}"
+
+
+class ContextPage:
+    """The next context of a Mysis: whether what the reader has is still what it is."""
+
+    def __init__(self, mysis: Mysis, after: int, settings: str) -> None:
+        self.mysis_id = mysis.pk
+        self.news = ChangesSince(events.position_of(after))
+        self.settings = settings
+        self.changed: datetime | None = None
+        self.gone = False
+        self.sent = Sent()
+
+    def snapshot(self, version: int) -> list[SafeString]:
+        """What happened since the reader's context was assembled."""
+        return self._told(log=True, settings=True)
+
+    def changes(self, dirty: Dirty) -> list[SafeString]:
+        """The same, if anything happened to this Mysis or its prompt may be another."""
+        everything = dirty.everything
+        log = everything or self.mysis_id in dirty.myses
+        settings = bool(everything or dirty.prompts or self.mysis_id in dirty.states)
+        return self._told(log=log, settings=settings) if log or settings else []
+
+    def _told(self, *, log: bool, settings: bool) -> list[SafeString]:
+        if log:
+            self.news.look(self.mysis_id)
+        if settings and self.changed is None:
+            self._look_at_settings()
+        return self.sent.news(self._draw())
+
+    def _look_at_settings(self) -> None:
+        rows = Mysis.objects.select_related("policy")
+        mysis = rows.filter(pk=self.mysis_id).first()
+        self.gone = mysis is None
+        if mysis is not None and settings_of(mysis) != self.settings:
+            self.changed = timezone.now()
+
+    def _draw(self) -> list[Fragment]:
+        since = self.news.since or self.changed
+        state = "gone" if self.gone else "outdated" if since else ""
+        words = {"since": since, "changed": self.changed, "most": MOST}
+        return [
+            Fragment("context-outdated", draw("context_outdated", state=state)),
+            Fragment(
+                "context-news",
+                draw("context_news", state=state, news=self.news, **words),
+            ),
+        ]

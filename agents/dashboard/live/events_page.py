@@ -1,0 +1,188 @@
+"""How many of the newest events are of which kind, for the chips above them.
+
+Counted among the newest alone, so that it costs the same however long the log is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.text import slugify
+
+from agents import events
+from agents.dashboard import feed
+from agents.dashboard.feed import BAD, GROUP_OF, GROUPS, is_bad, tells
+from agents.dashboard.live import fragments
+from agents.dashboard.live.changes import Dirty, bucket, shared
+from agents.dashboard.live.fragments import Fragment, Sent
+from agents.events import Item, Kind, Position
+from agents.models import Event
+
+COUNTED = 1_000
+FACTS = ("tool", "ok", "state", "outcome", "confidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of the newest events: all by kind, and those that are news by chip."""
+
+    kinds: Mapping[str, int]
+    groups: Mapping[str, int]
+
+
+def look(now: datetime | None = None) -> Counts:
+    """Counted once in ten seconds per process."""
+    return shared.get(("chips", bucket(now or timezone.now())), _count)
+
+
+def _count() -> Counts:
+    rows = Event.objects.order_by("-xid", "-id")
+    facts = [f"data__{name}" for name in FACTS]
+    found = rows.values_list("kind", *facts)[:COUNTED]
+    newest = [(kind, dict(zip(FACTS, told, strict=True))) for kind, *told in found]
+    groups = Counter(
+        group for kind, data in newest if tells(kind, data) for group in _of(kind, data)
+    )
+    return Counts(Counter(kind for kind, _ in newest), groups)
+
+
+def _of(kind: str, data: Mapping[str, Any]) -> Iterable[str]:
+    own = GROUP_OF.get(kind, "states")
+    return {own, BAD} if is_bad(kind, data) else {own}
+
+
+def place_of(kind: str) -> str:
+    """The id of the element that counts a kind."""
+    return f"kind-{slugify(kind)}"
+
+
+def of_kinds() -> list[Fragment]:
+    """The numbers on the chips of the events page."""
+    kinds = look().kinds
+    found = [
+        Fragment(place_of(kind), format_html("{}", kinds.get(str(kind), 0)))
+        for kind in Kind
+    ]
+    return [*found, Fragment("kind-all", format_html("{}", sum(kinds.values())))]
+
+
+def of_groups() -> list[Fragment]:
+    """The numbers on the chips of the feed."""
+    groups = look().groups
+    return [
+        Fragment(f"group-{name}", format_html("{}", groups.get(name, 0)))
+        for name in GROUPS
+    ]
+
+
+# SECTION The page of events as it grows: what is newer than the reader's, in stream order.
+
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which events are shown: of one kind, of one Mysis, or all."""
+
+    kind: str = ""
+    mysis: int | None = None
+
+    @classmethod
+    def of(cls, kind: str, mysis: int | None) -> Chosen:
+        """What is no kind falls back to all."""
+        return cls(kind if kind in Kind.__members__.values() else "", mysis)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds to read; none for all."""
+        return (self.kind,) if self.kind else ()
+
+    @property
+    def all(self) -> bool:
+        """Whether every event is shown."""
+        return not self.kind and self.mysis is None
+
+    def takes(self, item: Item) -> bool:
+        """Whether an event is shown."""
+        owned = self.mysis is None or item["mysis"] == self.mysis
+        return owned and self.kind in ("", item["kind"])
+
+
+def rows(chosen: Chosen, before: int | None = None) -> list[Event]:
+    """A page of events, newest first, and one more; from ``before`` on backwards."""
+    found = Event.objects.order_by("-xid", "-id")
+    if chosen.kind:
+        found = found.filter(kind=chosen.kind)
+    if chosen.mysis is not None:
+        found = found.filter(mysis_id=chosen.mysis)
+    edge = Event.objects.filter(pk=before).first() if before is not None else None
+    if edge is not None:
+        # Stream order is (xid, id): ids alone would repeat or skip some. Compared as
+        # a pair, it is one range of the index.
+        pair = "(agents_event.xid, agents_event.id) < (%s, %s)"
+        found = found.extra(where=[pair], params=[edge.xid, edge.pk])  # noqa: S610
+    return list(found[: PAGE + 1])
+
+
+class EventsPage:
+    """Events as they settle; ``after`` is the last one that the viewer has seen.
+
+    Read from the log, not from what the hub brings: of a burst no event is missing.
+    The hub only tells when there may be something to read.
+    """
+
+    def __init__(self, chosen: Chosen, after: int) -> None:
+        self.chosen = chosen
+        self.position = events.position_of(after)
+        self.sent = Sent()
+
+    def snapshot(self, version: int) -> list[SafeString]:
+        """What came since the page was drawn."""
+        return self._news()
+
+    def changes(self, dirty: Dirty) -> list[SafeString]:
+        """What came since, in one piece."""
+        return self._news() if self._may_bring(dirty) else self._counts()
+
+    def _may_bring(self, dirty: Dirty) -> bool:
+        # A full list has lost its oldest.
+        full = len(dirty.feed) == dirty.feed.maxlen
+        return dirty.everything or full or any(map(self.chosen.takes, dirty.feed))
+
+    def _counts(self) -> list[SafeString]:
+        return self.sent.news(of_kinds())
+
+    def _read(self) -> list[tuple[Position, Item]]:
+        # What is not shown is stepped over once, not read at every look; taken
+        # before the events, so that none settles between the two.
+        end = self.position if self.chosen.all else events.settled_end()
+        found = events.read_from(
+            self.position,
+            mysis_id=self.chosen.mysis,
+            kinds=self.chosen.kinds,
+            limit=PAGE + 1,
+        )
+        if not found:
+            self.position = max(self.position, end)
+        return found
+
+    def _news(self) -> list[SafeString]:
+        counts, found = self._counts(), self._read()
+        if not found:
+            return counts
+        if len(found) > PAGE:
+            # So much that a page cannot be read any more: it begins anew.
+            self.position = events.position_of(events.newest())
+            whole = fragments.feed_lines(feed.told(rows(self.chosen)[:PAGE]))
+            return [*counts, fragments.swapped(fragments.Fragment("feed", whole))]
+        self.position = found[-1][0]
+        told = feed.lines_of([item for _, item in found])
+        added = fragments.appended("feed", "afterbegin", fragments.feed_lines(told))
+        return [*counts, added]

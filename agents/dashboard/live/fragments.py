@@ -1,0 +1,265 @@
+"""What the operator's pages show, read from the database and drawn as HTML.
+
+The pages and the dashboard socket share all of it: a reader loads plain frozen
+rows, a template draws them, and the same drawing is sent by either door.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+from django.conf import settings
+from django.forms.utils import flatatt
+from django.template.loader import get_template, render_to_string
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from agents.dashboard import budget_bars, feed, health
+from agents.dashboard import mysis as dashboard_mysis
+from agents.dashboard.conversation import Line
+from agents.dashboard.fleet import FleetRow, Rows
+from agents.dashboard.health import fix_of, providers
+from agents.dashboard.live.changes import Dirty
+
+# SECTION Pieces of pages that change while somebody looks.
+#
+# A fragment is the inside of one element with an id. The page puts it in place, the
+# socket sends it as an out-of-band swap of the same element; both by one template,
+# so they cannot differ.
+
+CELLS = ("who", "place", "purse", "said", "context", "hour", "acts")
+CACHED_ROWS = 1024
+FIELD = re.compile(r"\brow\.(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """The inside of the element ``id``; ``css`` are its classes on the page.
+
+    ``version`` is a digest of the inside. The element carries it, so that the
+    browser leaves alone what it has already: a swap would take a click or a
+    selection away.
+    """
+
+    id: str
+    html: SafeString
+    css: str = ""
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = blake2b(self.html.encode(), digest_size=8).hexdigest()
+        object.__setattr__(self, "version", digest)
+
+    @property
+    def at(self) -> SafeString:
+        """The attributes of its element."""
+        return format_html('id="{}" data-v="{}"', self.id, self.version)
+
+    def element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
+        """The whole element, as the page has it."""
+        more = flatatt(dict(attributes))
+        return format_html("<{0} {1}{2}>{3}</{0}>", tag, self.at, more, self.html)
+
+
+def draw(template: str, **context: Any) -> SafeString:
+    """A template of ``agents/live/`` as HTML."""
+    context["pace"] = settings.ZOEA_SECONDS_PER_TICK
+    return render_to_string(f"agents/live/{template}.html", context)
+
+
+@lru_cache(maxsize=CACHED_ROWS)
+def cells(row: FleetRow) -> tuple[Fragment, ...]:
+    """The cells of a fleet row; equal rows are drawn once per process."""
+    return tuple(
+        Fragment(f"m{row.id}-{cell}", _drawn(_asked(cell, row)), f"cell cell-{cell}")
+        for cell in CELLS
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A cell of a row; ``shown`` alone tells whether the same was drawn before."""
+
+    cell: str
+    shown: tuple[object, ...]
+    row: FleetRow = field(compare=False)
+
+
+def _asked(cell: str, row: FleetRow) -> Asked:
+    shown = tuple(getattr(row, name) for name in fields_of(cell))
+    return Asked(cell, shown, row)
+
+
+@lru_cache(maxsize=CACHED_ROWS * len(CELLS))
+def _drawn(asked: Asked) -> SafeString:
+    # At a word of a Mysis two or three of its cells change.
+    return draw(f"cell_{asked.cell}", row=asked.row)
+
+
+@lru_cache(maxsize=len(CELLS))
+def fields_of(cell: str) -> tuple[str, ...]:
+    """What a cell shows of its row, as its template names it."""
+    template: Any = get_template(f"agents/live/cell_{cell}.html")
+    return tuple(sorted(set(FIELD.findall(template.template.source))))
+
+
+def fleet_rows(rows: Rows) -> Fragment:
+    """The whole list, for a start and whenever Myses come or go."""
+    drawn = format_html_join("\n", "{}", ((whole_row(row),) for row in rows.shown))
+    return Fragment("fleet-rows", draw("fleet_rows", drawn=drawn, rows=rows))
+
+
+@lru_cache(maxsize=CACHED_ROWS)
+def whole_row(row: FleetRow) -> SafeString:
+    """A row with its cells and the box that selects it."""
+    inside = format_html_join(
+        "", '<div class="{}" {}>{}</div>', ((c.css, c.at, c.html) for c in cells(row))
+    )
+    return draw("fleet_row", row=row, inside=inside)
+
+
+def fleet_head(found: health.Health) -> list[Fragment]:
+    """Counts, the health line, and whom a broadcast would reach."""
+    return [
+        Fragment("fleet-totals", draw("fleet_totals", health=found)),
+        Fragment(
+            "fleet-limits",
+            draw(
+                "fleet_limits",
+                limits=found.sums.limits[: budget_bars.SHOWN],
+                health=found,
+            ),
+        ),
+        Fragment("fleet-health", draw("fleet_health", health=found)),
+        Fragment("fleet-reach", draw("fleet_reach", health=found)),
+        Fragment("count-all", format_html("{}", found.total)),
+        *(
+            Fragment(f"count-{name}", format_html("{}", found.counts[name]))
+            for name in found.counts
+        ),
+        *(
+            Fragment(f"count-{name}", format_html("{}", found.sums.flags[name]))
+            for name in found.sums.flags
+        ),
+    ]
+
+
+def feed_lines(lines: Iterable[feed.FeedLine], group: str = "") -> SafeString:
+    """Lines of the feed, as items of its list."""
+    drawn = format_html_join("", "{}", ((_feed_line(line),) for line in lines))
+    return drawn or draw("feed_empty", group=feed.GROUPS.get(group, ""))
+
+
+@lru_cache(maxsize=CACHED_ROWS)
+def _feed_line(line: feed.FeedLine) -> SafeString:
+    return draw("feed_lines", lines=[line])
+
+
+def newest_feed(group: str = "") -> Fragment:
+    """The feed from its newest line on; of one chip if named."""
+    return Fragment("feed", feed_lines(feed.newest(group), group))
+
+
+def mysis(found: dashboard_mysis.Head, panel: dashboard_mysis.Panel) -> list[Fragment]:
+    """The live parts of a Mysis's page, but for the conversation."""
+    number = found.mysis.pk
+    return [
+        Fragment("mysis-head", draw("mysis_head", head=found, row=found.row)),
+        Fragment("mysis-acts", draw("mysis_acts", row=found.row)),
+        Fragment(
+            "mysis-error",
+            draw("mysis_error", row=found.row, fix=fix_of(found.mysis, providers())),
+        ),
+        Fragment("mysis-reach", draw("mysis_reach", row=found.row)),
+        Fragment("mysis-context", draw("mysis_context", row=found.row)),
+        Fragment("mysis-state", draw("mysis_state", panel=panel)),
+        Fragment(
+            "mysis-purse", draw("mysis_purse", trend=dashboard_mysis.trend_of(number))
+        ),
+        Fragment(
+            "mysis-turns",
+            draw("mysis_turns", turns=dashboard_mysis.turns(number), key=found.key),
+        ),
+    ]
+
+
+def as_of(now: datetime) -> Fragment:
+    """The server's clock: a page whose socket is dead falls behind it."""
+    return Fragment("as-of", draw("as_of", now=now))
+
+
+def log_lines(lines: Sequence[Line], key: str, swap: bool = False) -> SafeString:
+    """Lines of a conversation, as items of its list; ``key`` names the Mysis."""
+    return draw("log_lines", lines=lines, key=key, swap=swap)
+
+
+def log(lines: Sequence[Line], key: str, *, whole: bool = False) -> Fragment:
+    """A conversation from its newest page on, with a way to what is older."""
+    older = lines[0].id if lines and not whole else None
+    return Fragment("log", draw("log", lines=lines, key=key, older=older))
+
+
+def swapped(fragment: Fragment) -> SafeString:
+    """A fragment as the socket sends it."""
+    return format_html(
+        '<div {} hx-swap-oob="innerHTML">{}</div>', fragment.at, fragment.html
+    )
+
+
+def appended(target: str, where: str, html: SafeString) -> SafeString:
+    """Items to add to a list: ``where`` is ``beforeend`` or ``afterbegin``."""
+    return format_html('<ol hx-swap-oob="{}:#{}">{}</ol>', where, target, html)
+
+
+def joined(parts: Iterable[SafeString]) -> str:
+    """Several swaps as one frame."""
+    return format_html_join("\n", "{}", ((part,) for part in parts))
+
+
+# SECTION What a viewer has on the page already, so that only what differs is sent.
+
+
+class Sent:
+    """Which version of each fragment the viewer has."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, str] = {}
+
+    def news(self, found: Iterable[Fragment]) -> list[SafeString]:
+        """The swaps of those fragments that differ."""
+        swaps = []
+        for fragment in found:
+            if self._versions.get(fragment.id) != fragment.version:
+                self._versions[fragment.id] = fragment.version
+                swaps.append(swapped(fragment))
+        return swaps
+
+    def note(self, found: Iterable[Fragment]) -> None:
+        """The viewer has these already, as parts of something bigger."""
+        self._versions |= {fragment.id: fragment.version for fragment in found}
+
+
+class TimedPage:
+    """A live page that is looked at as time goes on, whatever happens."""
+
+    def __init__(self, parts: Callable[[datetime], Iterable[Fragment]]) -> None:
+        self.parts = parts
+        self.sent = Sent()
+
+    def snapshot(self, version: int) -> list[SafeString]:
+        """All of it."""
+        return self._news()
+
+    def changes(self, dirty: Dirty) -> list[SafeString]:
+        """What differs."""
+        return self._news()
+
+    def _news(self) -> list[SafeString]:
+        return self.sent.news(self.parts(timezone.now()))

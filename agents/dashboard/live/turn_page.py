@@ -1,0 +1,274 @@
+"""The model calls of a turn, as its page lists them: there may be a thousand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
+from agents.dashboard import charts, conversation
+from agents.dashboard.addresses import page_key
+from agents.dashboard.health import Fix, fix_of, providers
+from agents.dashboard.live import fragments
+from agents.dashboard.live.changes import Dirty
+from agents.dashboard.live.fragments import Fragment, Sent, draw
+from agents.dashboard.live.pages import ConversationFeed, ConversationKey
+from agents.models import ModelCall, Mysis, Turn
+from memory.models import SentContext
+
+# Calls that are listed at once; the rest is a click away.
+LISTED = 50
+DRAWN = 512
+
+
+@dataclass(frozen=True, slots=True)
+class CallItem:
+    """A model call of a turn; ``sent`` is what it was sent, if that was kept.
+
+    ``ended`` says that it came to an end, good or bad, ``open`` that this is still
+    waited for.
+    """
+
+    call: ModelCall
+    sent: SentContext | None
+    gauge: charts.Gauge | None
+    ended: bool
+    open: bool
+
+    @property
+    def summary(self) -> bool:
+        """Whether it was made for a summary."""
+        return self.call.kind == ModelCall.Kind.SUMMARY
+
+    @property
+    def id(self) -> str:
+        """Of its element."""
+        return f"{'summary' if self.summary else 'call'}-{self.call.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Calls in their order; ``older`` says whether there are some before them."""
+
+    made: Sequence[CallItem]
+    older: bool = False
+
+
+def page_of(turn: Turn, before: int | None = None) -> Page:
+    """The newest calls of a turn, or the newest of those before one."""
+    rows = ModelCall.objects.filter(turn=turn).order_by("-pk")
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    found = list(rows[: LISTED + 1])
+    return Page(_all(turn, found[LISTED - 1 :: -1]), older=len(found) > LISTED)
+
+
+def calls_from(turn: Turn, first: int) -> list[CallItem]:
+    """The calls of a turn from one on."""
+    rows = ModelCall.objects.filter(turn=turn, pk__gte=first)
+    return _all(turn, rows.order_by("pk"))
+
+
+def _all(turn: Turn, calls: Iterable[ModelCall]) -> list[CallItem]:
+    """Calls with what is kept of their contexts, without the payloads."""
+    found = list(calls)
+    rows = SentContext.objects.filter(call__in=found).defer("ledger", "view", "facts")
+    sent = {row.call_id: row for row in rows}
+    return [_made(turn, call, sent.get(call.pk)) for call in found]
+
+
+def _made(turn: Turn, call: ModelCall, sent: SentContext | None) -> CallItem:
+    ended = bool(call.finish_reason or call.error or call.latency_ms)
+    gauge = charts.gauge(sent.stats) if sent else None
+    return CallItem(call, sent, gauge, ended, open=not ended and turn.outcome is None)
+
+
+def parts_of(turn: Turn, made: Iterable[CallItem]) -> list[Fragment]:
+    """Each call as the inside of an item."""
+    return [Fragment(one.id, _part(turn, one), "call-row") for one in made]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An ended call; ``shown`` alone tells whether the same was drawn before."""
+
+    shown: tuple[object, ...]
+    turn: Turn = field(compare=False)
+    made: CallItem = field(compare=False)
+
+
+def _part(turn: Turn, made: CallItem) -> SafeString:
+    if not made.ended:
+        return draw("turn_call", item=made, turn=turn)
+    call, sent = made.call, made.sent
+    shown = (
+        turn.pk, made.id, call.model, call.input_tokens, call.output_tokens,
+        call.cached_tokens, call.latency_ms, call.cost, call.finish_reason, call.error,
+        made.gauge, sent and sent.strategy,
+    )  # fmt: skip
+    return _drawn(Asked(shown, turn, made))
+
+
+@lru_cache(maxsize=DRAWN)
+def _drawn(asked: Asked) -> SafeString:
+    return draw("turn_call", item=asked.made, turn=asked.turn)
+
+
+def list_of(turn: Turn, page: Page, parts: Sequence[Fragment]) -> Fragment:
+    """Calls of a page, with a way to those before them."""
+    if not parts:
+        return Fragment("turn-calls", draw("turn_no_call", turn=turn))
+    first = page.made[0].call.pk if page.older else None
+    return Fragment("turn-calls", draw("turn_calls", older=first, items=items(parts)))
+
+
+def items(parts: Iterable[Fragment]) -> SafeString:
+    """Calls as items of their list."""
+    return format_html_join(
+        "", '<li class="{}" {}>{}</li>', ((p.css, p.at, p.html) for p in parts)
+    )
+
+
+@dataclass(slots=True)
+class CallList:
+    """What a viewer has of the calls: those that came to an end are not read again.
+
+    ``next`` is the first call that may still change, or come.
+    """
+
+    next: int = 0
+    ids: set[str] = field(default_factory=set)
+
+    def begin(self, made: Sequence[CallItem], parts: Iterable[Fragment]) -> None:
+        """All of it anew."""
+        self.next, self.ids = 0, set()
+        self.add(made, parts)
+
+    def add(self, made: Sequence[CallItem], parts: Iterable[Fragment]) -> None:
+        """Calls that were read from ``next`` on."""
+        self.ids |= {part.id for part in parts}
+        still = next((one.call.pk for one in made if one.open), None)
+        if still is not None:
+            self.next = still
+        elif made:
+            self.next = made[-1].call.pk + 1
+
+
+# SECTION One turn as its page shows it, and as it goes on.
+
+LINES = 200
+# A call is opened without an event: seconds after which one is looked for, soon after
+# an event of this Mysis and seldom otherwise.
+SOON, SELDOM = 1.0, 10.0
+
+
+def find(turn_id: int) -> Turn | None:
+    """A turn with its Mysis."""
+    rows = Turn.objects.select_related("mysis", "mysis__account")
+    return rows.filter(pk=min(turn_id, 2**63 - 1)).first()
+
+
+def head(turn: Turn) -> list[Fragment]:
+    """How the turn fares: what changes until it is over."""
+    summaries = turn.calls.filter(kind=ModelCall.Kind.SUMMARY).count()
+    return [
+        Fragment("turn-outcome", draw("turn_outcome", turn=turn)),
+        Fragment("turn-pager", draw("turn_pager", around=_around(turn))),
+        Fragment("turn-figures", draw("turn_figures", turn=turn, summaries=summaries)),
+        Fragment("turn-error", draw("turn_error", turn=turn, fix=_fix(turn))),
+    ]
+
+
+def _fix(turn: Turn) -> Fix | None:
+    """Where its error is mended, if the Mysis still suffers from it."""
+    mysis = turn.mysis
+    if not turn.error or turn.error != mysis.last_error:
+        return None
+    return fix_of(mysis, providers())
+
+
+def _around(turn: Turn) -> tuple[Turn | None, Turn | None]:
+    """The turns before and after."""
+    rows = Turn.objects.filter(
+        mysis=turn.mysis, number__in=(turn.number - 1, turn.number + 1)
+    )
+    found = {row.number: row for row in rows}
+    return found.get(turn.number - 1), found.get(turn.number + 1)
+
+
+def newest_lines(turn: Turn, limit: int = LINES) -> list[conversation.Line]:
+    """The newest messages of a turn, oldest first."""
+    mysis = turn.mysis
+    return conversation.newest(mysis.pk, mysis.name, limit, turn_id=turn.pk)
+
+
+class TurnPage:
+    """A turn that goes on: outcome, figures, calls, and its messages as they come."""
+
+    def __init__(
+        self, turn: Turn, after: int | None, pending: Iterable[int] = ()
+    ) -> None:
+        mysis: Mysis = turn.mysis
+        self.turn_id = turn.pk
+        self.mysis_id = mysis.pk
+        self.over = False
+        self.listed = CallList()
+        self.looked = 0.0
+        self.rest = SELDOM
+        self.sent = Sent()
+        of = ConversationKey(mysis.pk, mysis.name, page_key(mysis), turn.pk)
+        self.talk = ConversationFeed(of, after, pending)
+
+    def snapshot(self, version: int) -> list[SafeString]:
+        """All of it, and the messages since the viewer's newest."""
+        return self._told(whole=True)
+
+    def changes(self, dirty: Dirty) -> list[SafeString]:
+        """What differs, if this Mysis did anything or it is time to look again."""
+        own = self.mysis_id in dirty.myses
+        idle = self.over and not dirty.everything
+        if idle or not (own or dirty.everything or self._due(dirty)):
+            return []
+        self.rest = SOON if own else SELDOM
+        return self._told(whole=False)
+
+    def _due(self, dirty: Dirty) -> bool:
+        # Without anything at all it is the beat of the socket itself.
+        return not dirty or time.monotonic() - self.looked >= self.rest
+
+    def _told(self, *, whole: bool) -> list[SafeString]:
+        self.looked = time.monotonic()
+        turn = find(self.turn_id)
+        if turn is None:
+            self.over = True
+            gone = Fragment("turn-error", draw("turn_gone"))
+            return self.sent.news([gone])
+        # After its last line: what it wrote is read after its outcome was.
+        self.over = turn.outcome is not None
+        calls = self._list(turn) if whole else self._grown(turn)
+        return [*self.sent.news(head(turn)), *calls, *self.talk.news()]
+
+    def _list(self, turn: Turn) -> list[SafeString]:
+        page = page_of(turn)
+        parts = parts_of(turn, page.made)
+        self.listed.begin(page.made, parts)
+        self.sent.note(parts)
+        return self.sent.news([list_of(turn, page, parts)])
+
+    def _grown(self, turn: Turn) -> list[SafeString]:
+        if not self.listed.ids:
+            return self._list(turn)
+        found = calls_from(turn, self.listed.next)
+        parts = parts_of(turn, found)
+        fresh = [part for part in parts if part.id not in self.listed.ids]
+        swaps = self.sent.news(part for part in parts if part.id in self.listed.ids)
+        self.listed.add(found, fresh)
+        if fresh:
+            self.sent.note(fresh)
+            new = items(fresh)
+            swaps.append(fragments.appended("turn-calls", "beforeend", new))
+        return swaps

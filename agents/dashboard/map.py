@@ -1,0 +1,225 @@
+"""The galaxy as a drawing, made from what get_map told, with the fleet's ships on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from agents.dashboard.addresses import page_key
+from agents.models import Mysis
+from memory.gamestate.values import first, primary
+from memory.models import GameSnapshot
+from memory.snapshots.rows import snapshot_of
+
+TOOL = "get_map"
+WIDTH = 1000.0
+MARGIN = 24.0
+NAMED = 6
+# Where a ship is, in the order in which it is asked.
+PLACES = (
+    ("get_status", ("player.current_system", "current_system")),
+    ("get_system", ("system.id", "system_id", "id")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """A system in the drawing's own measures."""
+
+    id: str
+    name: str
+    empire: str
+    x: float
+    y: float
+    pois: int
+    visited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """All systems. ``lanes`` is one path for all connections."""
+
+    stars: Mapping[str, Star]
+    lanes: str
+    width: float
+    height: float
+    seen_by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Ship:
+    """One Mysis on the map."""
+
+    name: str
+    key: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The ships in one system; a label beside it names the first of them."""
+
+    star: Star
+    ships: tuple[Ship, ...]
+
+    @property
+    def label(self) -> str:
+        """Who is there, in few words."""
+        if len(self.ships) == 1:
+            return self.ships[0].name
+        return f"{len(self.ships)} ships"
+
+    @property
+    def leads(self) -> bool:
+        """Whether the label stands to the left, where the right edge is near."""
+        return self.star.x > WIDTH * 0.8
+
+    @property
+    def state(self) -> str:
+        """The state that needs most attention among them."""
+        order = ("errored", "running", "idle", "stopped")
+        return min((ship.state for ship in self.ships), key=order.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Where the ships are, and those of which nobody knows it."""
+
+    groups: tuple[Group, ...]
+    lost: tuple[Ship, ...]
+
+
+def chart() -> Chart | None:
+    """The newest map that any account has; None while nobody asked for one."""
+    rows = GameSnapshot.objects.filter(tool_name=TOOL).order_by("-captured_at")
+    row = rows.values_list("pk", "captured_at", "username").first()
+    return _drawn(*row) if row else None
+
+
+@lru_cache(maxsize=4)
+def _drawn(pk: int, at: datetime, username: str) -> Chart | None:
+    """One snapshot is drawn once per process: reading 190 KB takes its time."""
+    content = GameSnapshot.objects.filter(pk=pk).values_list("content", flat=True)
+    body = content.first()
+    return draw(systems_in(body), username, at) if body else None
+
+
+def systems_in(content: str) -> list[Mapping[str, Any]]:
+    """The systems of an answer; none where it has another shape."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return []
+    listed = found.get("systems") if isinstance(found, dict) else None
+    listed = listed if isinstance(listed, list) else []
+    return [s for s in listed if isinstance(s, dict) and _place(s) is not None]
+
+
+def _place(system: Mapping[str, Any]) -> tuple[float, float] | None:
+    position = system.get("position")
+    if not isinstance(position, dict):
+        return None
+    x, y = position.get("x"), position.get("y")
+    if not isinstance(x, int | float) or not isinstance(y, int | float):
+        return None
+    return float(x), float(y)
+
+
+def draw(
+    systems: Sequence[Mapping[str, Any]], username: str, at: datetime
+) -> Chart | None:
+    """The systems scaled to the drawing's width; None for none at all."""
+    places = {_id(s): place for s in systems if (place := _place(s)) is not None}
+    if not places:
+        return None
+    left, top = (min(p[n] for p in places.values()) for n in (0, 1))
+    right, bottom = (max(p[n] for p in places.values()) for n in (0, 1))
+    scale = (WIDTH - 2 * MARGIN) / max(right - left, (bottom - top) / 1.2, 1.0)
+
+    def at_of(x: float, y: float) -> tuple[float, float]:
+        return (
+            round(MARGIN + (x - left) * scale, 1),
+            round(MARGIN + (y - top) * scale, 1),
+        )
+
+    stars = {_id(s): _star(s, *at_of(*places[_id(s)])) for s in systems}
+    return Chart(
+        stars=stars,
+        lanes=_lanes(systems, stars),
+        width=round((right - left) * scale + 2 * MARGIN, 1),
+        height=round((bottom - top) * scale + 2 * MARGIN, 1),
+        seen_by=username,
+        at=at,
+    )
+
+
+def _id(system: Mapping[str, Any]) -> str:
+    return str(system.get("system_id") or system.get("id") or "")
+
+
+def _star(system: Mapping[str, Any], x: float, y: float) -> Star:
+    count = system.get("poi_count")
+    return Star(
+        id=_id(system),
+        name=str(system.get("name") or _id(system)),
+        empire=str(system.get("empire") or ""),
+        x=x,
+        y=y,
+        pois=count if isinstance(count, int) else 0,
+        visited=bool(system.get("visited")),
+    )
+
+
+def _lanes(systems: Iterable[Mapping[str, Any]], stars: Mapping[str, Star]) -> str:
+    """Every connection once, as one path."""
+    drawn: set[tuple[str, str]] = set()
+    for system in systems:
+        connections = system.get("connections")
+        for other in connections if isinstance(connections, list) else []:
+            one, two = sorted((_id(system), str(other)))
+            if one in stars and two in stars and one != two:
+                drawn.add((one, two))
+    return "".join(
+        f"M{stars[a].x:g} {stars[a].y:g}L{stars[b].x:g} {stars[b].y:g}"
+        for a, b in sorted(drawn)
+    )
+
+
+def fleet(found: Chart) -> Fleet:
+    """All Myses with an account, by the system in which their ship was last seen."""
+    flown = Mysis.objects.exclude(account=None).select_related("account")
+    where = places([m.account.username for m in flown if m.account])
+    groups: dict[str, list[Ship]] = {}
+    lost: list[Ship] = []
+    for mysis in flown.order_by("name"):
+        ship = Ship(mysis.name, page_key(mysis), mysis.state)
+        place = where.get(mysis.account.username if mysis.account else "", "")
+        if place in found.stars:
+            groups.setdefault(place, []).append(ship)
+        else:
+            lost.append(ship)
+    return Fleet(
+        tuple(Group(found.stars[name], tuple(ships)) for name, ships in groups.items()),
+        tuple(lost),
+    )
+
+
+def places(usernames: Sequence[str]) -> dict[str, str]:
+    """The system of each account's ship, by what is known of it now."""
+    tools = [tool for tool, _ in PLACES]
+    rows = GameSnapshot.objects.filter(
+        username__in=usernames, tool_name__in=tools, args_key="", logged_out_at=None
+    ).order_by("captured_at")
+    found: dict[str, str] = {}
+    paths = dict(PLACES)
+    for row in rows:
+        content = primary(snapshot_of(row).current)
+        place = first(content, *paths[row.tool_name]) if content else None
+        if isinstance(place, str) and place:
+            found[row.username] = place
+    return found

@@ -1,0 +1,166 @@
+"""How the credits of a Mysis went, as far as calls and answers told them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Left
+
+from agents import budgets
+from agents.dashboard import budget_bars, charts, fleet, game_state
+from agents.dashboard.addresses import page_key
+from agents.models import Mysis, Turn
+from memory.models import Memory, Role, SentContext
+
+# Bounded, by index: a long history opens as fast as a short one.
+CALLS = 300
+ANSWERS = 200
+HEAD = 3_000
+POINTS = 120
+WIDTH, HEIGHT = 240.0, 44.0
+FACTS = ("get_status/Credits", "get_ship/Credits")
+CREDITS = re.compile(r'"credits"\s*:\s*(\d{1,15})')
+SPOKEN = ("get_status", "register", "login", "get_player")
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A line through what was known. ``path`` is of the drawing's own measures."""
+
+    path: str
+    first: int
+    last: int
+    low: int
+    high: int
+    since: datetime
+
+    @property
+    def change(self) -> int:
+        """What was won since then; negative for a loss."""
+        return self.last - self.first
+
+
+def credits_trend(mysis_id: int) -> Trend | None:
+    """The newest stretch of the credits; None with fewer than two values."""
+    return draw(sorted({*_in_calls(mysis_id), *_in_answers(mysis_id)}))
+
+
+def _in_calls(mysis_id: int) -> list[tuple[datetime, int]]:
+    """What the state block of each call showed."""
+    named = {f"fact_{n}": KeyTextTransform(key, "facts") for n, key in enumerate(FACTS)}
+    rows = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
+    found = rows.annotate(**named).values_list("created_at", *named)[:CALLS]
+    return [
+        (at, int(digits))
+        for at, *facts in found
+        if (digits := re.sub(r"\D", "", next(filter(None, facts), "")))
+    ]
+
+
+def _in_answers(mysis_id: int) -> list[tuple[datetime, int]]:
+    """What the game's own answers told."""
+    rows = Memory.objects.filter(mysis_id=mysis_id).order_by("-id")
+    newest = rows.values("id")[:ANSWERS]
+    found = (
+        Memory.objects.filter(
+            id__in=newest, role=Role.TOOL, tool_name__in=SPOKEN, is_error=False
+        )
+        .annotate(head=Left("content", HEAD))
+        .values_list("created_at", "head")
+    )
+    return [(at, int(hit[1])) for at, head in found if (hit := CREDITS.search(head))]
+
+
+def draw(points: Sequence[tuple[datetime, int]]) -> Trend | None:
+    """A line through values over time; None for fewer than two."""
+    if len(points) < 2:
+        return None
+    chosen = points[:: max(1, len(points) // POINTS)]
+    chosen = [*chosen, points[-1]] if chosen[-1] != points[-1] else chosen
+    begin, values = chosen[0][0], [value for _, value in chosen]
+    low, high = min(values), max(values)
+    span = max(1.0, (chosen[-1][0] - begin).total_seconds())
+    range_ = max(1, high - low)
+    steps = (
+        (
+            WIDTH * (at - begin).total_seconds() / span,
+            2 + (HEIGHT - 4) * (high - value) / range_,
+        )
+        for at, value in chosen
+    )
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in steps)
+    return Trend(path, values[0], values[-1], low, high, begin)
+
+
+# SECTION What the page of one Mysis shows beside the conversation.
+
+TURNS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of the page: who it is, how it fares, what can be done."""
+
+    mysis: Mysis
+    key: str
+    row: fleet.FleetRow
+    policy: str
+    prompt: str
+    limits: Sequence[budget_bars.Limit] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The cached game state of the active account."""
+
+    account: str
+    tick: int | None
+    sections: Sequence[game_state.Section]
+
+
+def head(mysis: Mysis, now: datetime) -> Head:
+    """Everything above the conversation."""
+    [row] = fleet.load([mysis.pk], now)
+    return Head(
+        mysis=mysis,
+        key=page_key(mysis),
+        row=row,
+        policy=mysis.policy.name if mysis.policy else "built-in policy",
+        prompt=mysis.prompt.name if mysis.prompt else "built-in prompt",
+        limits=budget_bars.limits_of(budgets.standings(mysis)),
+    )
+
+
+def panel(mysis: Mysis, now: datetime) -> Panel:
+    """The game state, empty while no account is active."""
+    if mysis.account is None:
+        return Panel("", None, ())
+    username = mysis.account.username
+    found, tick = game_state.panel(username, now, _beliefs(mysis.pk, username))
+    return Panel(mysis.account.username, tick, found)
+
+
+def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
+    """The facts that the newest call was shown, if it was of this account."""
+    newest = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
+    row = newest.values_list("username", "facts").first()
+    return dict(row[1]) if row and row[0] == username else {}
+
+
+def turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:
+    """The newest turns, newest first."""
+    return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:limit])
+
+
+def trend_of(mysis_id: int) -> Trend | None:
+    """How its credits went."""
+    return credits_trend(mysis_id)
+
+
+def gauge(mysis_id: int) -> charts.Gauge | None:
+    """The context of the newest call."""
+    return fleet.gauges([mysis_id]).get(mysis_id)

@@ -1,0 +1,161 @@
+"""What a search finds, as its page shows it.
+
+The days go by ids, which rise with time as rows are written: by an index on the time
+itself, a search would either sort all matches or keep a second order of the whole log.
+An imported history keeps its own times under new ids. Its rows are shown with the right
+day or not at all, but a search by days may end before it has seen those that lie
+further back by id; without days every match is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from django.db.models import Max, Min, Model
+from django.utils import timezone
+
+from agents.broadcast_search import BroadcastHit, search_broadcasts
+from agents.dashboard import feed
+from agents.dashboard.conversation import person
+from agents.models import Broadcast
+from memory.models import Memory
+from memory.search.results import Hit, search_messages
+
+# So many matches are looked through for a page.
+ASKED = 100
+BROADCASTS = "broadcasts"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A hit as the page shows it. ``snippet`` holds escaped text and marks.
+
+    ``memory`` is the message to show in its place, None where nobody has it.
+    """
+
+    id: int
+    memory: int | None
+    name: str
+    key: str
+    who: str
+    snippet: str
+    at: datetime
+    owner: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The newest matches; ``reached`` is the oldest looked at, if more lie behind."""
+
+    results: Sequence[Result]
+    reached: int | None
+
+
+def find(asked: dict[str, Any]) -> Found:
+    """The newest matches of a search form's values; raises SlowSearchError."""
+    model = Broadcast if asked["where"] == BROADCASTS else Memory
+    chosen = {
+        "query": asked["q"],
+        "mode": asked["mode"] or "fts",
+        "limit": ASKED,
+        "before": _before(model, asked["before"], asked["until"]),
+        "mysis_id": asked["mysis"].pk if asked["mysis"] else None,
+    }
+    since = _midnight(asked["since"]) if asked["since"] else None
+    if model is Broadcast:
+        sent = search_broadcasts(**chosen)
+        more = len(sent) == ASKED and not _older(sent[-1].timestamp, since)
+        kept = [hit for hit in sent if not _older(hit.timestamp, since)]
+        found = _broadcasts(kept, chosen["mysis_id"])
+        return Found(found, sent[-1].id if more else None)
+    hits = search_messages(**chosen, reasoning=asked["where"] == "reasoning")
+    more = len(hits) == ASKED and not _older(hits[-1].timestamp, since)
+    origin = asked["origin"]
+    wanted = [
+        hit
+        for hit in hits
+        if not _older(hit.timestamp, since) and origin in ("", hit.origin)
+    ]
+    return Found(_messages(wanted), hits[-1].memory_id if more else None)
+
+
+def _older(at: datetime, since: datetime | None) -> bool:
+    return since is not None and at < since
+
+
+def _midnight(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time()))
+
+
+def _before(model: type[Model], before: int | None, until: date | None) -> int | None:
+    """The id that matches lie before; a day is one too, for ids rise with time."""
+    if until is None or until >= timezone.localdate():
+        return before
+    edge = first_since(model, _midnight(until + timedelta(days=1)))
+    return min(before, edge) if before is not None else edge
+
+
+def first_since(model: type[Model], moment: datetime) -> int:
+    """The lowest id written at a moment or later, by halving: a few rows are read.
+
+    Where ids do not rise with time, as after an import, one of several such places.
+    """
+    rows = model._default_manager.order_by("pk")
+    ends = rows.aggregate(low=Min("pk"), high=Max("pk"))
+    low, high = ends["low"] or 0, (ends["high"] or 0) + 1
+    while low < high:
+        middle = (low + high) // 2
+        row = rows.filter(pk__gte=middle).values_list("pk", "created_at").first()
+        if row is None or row[1] >= moment:
+            high = middle
+        else:
+            low = row[0] + 1
+    return low
+
+
+def _messages(hits: Sequence[Hit]) -> list[Result]:
+    known = feed.names(hit.mysis for hit in hits)
+    gone = feed.Named()
+    return [
+        Result(
+            hit.memory_id,
+            hit.memory_id,
+            known.get(hit.mysis, gone).name,
+            known.get(hit.mysis, gone).key,
+            hit.role if hit.origin == "agent" else hit.origin,
+            hit.snippet,
+            hit.timestamp,
+            hit.mysis,
+        )
+        for hit in hits
+    ]
+
+
+def _broadcasts(hits: Sequence[BroadcastHit], mysis_id: int | None) -> list[Result]:
+    """Each with one message of it: that of the Mysis asked for, or the first."""
+    rows = Memory.objects.filter(broadcast__in=[hit.id for hit in hits])
+    if mysis_id is not None:
+        rows = rows.filter(mysis_id=mysis_id)
+    found = rows.order_by("-pk").values_list("broadcast", "pk", "mysis")
+    places = {broadcast: (pk, owner) for broadcast, pk, owner in found}
+    known = feed.names(owner for _, owner in places.values())
+    gone = feed.Named()
+    results = []
+    for hit in hits:
+        memory, owner = places.get(hit.id, (None, 0))
+        named = known.get(owner, gone)
+        results.append(
+            Result(
+                hit.id,
+                memory,
+                "",
+                named.key,
+                person(hit.sender),
+                hit.snippet,
+                hit.timestamp,
+            )
+        )
+    return results

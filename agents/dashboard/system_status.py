@@ -1,0 +1,177 @@
+"""How the program itself does: work that waits, models, errors, the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, F, Max, Q, Sum
+
+from agents.dashboard.charts import HOUR, first_turn_since
+from agents.models import ModelCall, Provider, Turn
+
+SEEN = timedelta(seconds=60)
+CLASSES = 8
+TABLES = 8
+
+# By the partial index on jobs that are to be done.
+QUEUE = """
+SELECT count(*) FILTER (WHERE status = 'todo'
+    AND (scheduled_at IS NULL OR scheduled_at <= now())),
+  count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()),
+  count(*) FILTER (WHERE status = 'doing')
+FROM procrastinate_jobs WHERE status IN ('todo', 'doing')
+"""
+WORKERS = "SELECT last_heartbeat FROM procrastinate_workers ORDER BY 1 DESC"
+SIZES = """
+SELECT relname, pg_total_relation_size(oid), greatest(reltuples, 0)::bigint
+FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
+ORDER BY 2 DESC LIMIT %s
+"""
+WHOLE = "SELECT pg_database_size(current_database())"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Turns that should run now, that run later, and that run; live workers."""
+
+    due: int
+    later: int
+    doing: int
+    workers: int
+    heartbeat: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """One model in the last hour. ``kept`` is the share, in per cent, of its input
+    that came from the provider's cache."""
+
+    model: str
+    calls: int
+    errors: int
+    input: int
+    output: int
+    kept: int
+    cost: Decimal
+    latency_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Turns of the last hour that failed alike; ``turn`` is the newest of them."""
+
+    text: str
+    count: int
+    newest: datetime
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table, with its indexes. ``rows`` is the planner's estimate."""
+
+    name: str
+    size: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Its work, as it is now."""
+
+    queue: Queue
+    models: Sequence[ModelUse]
+    failures: Sequence[Failure]
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What it has; ``size`` is that of the whole database, in bytes."""
+
+    providers: Sequence[Provider]
+    size: int
+    tables: Sequence[Table]
+
+
+def look(now: datetime) -> Machine:
+    """Read it; a handful of queries, none of which goes through a log."""
+    floor = first_turn_since(now - HOUR)
+    return Machine(
+        queue=_queue(now),
+        models=_models(floor) if floor is not None else (),
+        failures=_failures(floor) if floor is not None else (),
+    )
+
+
+def stock() -> Storage:
+    """Read what changes slowly; sizing tables asks the file system for each."""
+    [(size,)] = _read(WHOLE)
+    return Storage(
+        providers=list(Provider.objects.order_by("name")),
+        size=size,
+        tables=[Table(*row) for row in _read(SIZES, [TABLES])],
+    )
+
+
+def _read(statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
+
+
+def _queue(now: datetime) -> Queue:
+    [(due, later, doing)] = _read(QUEUE)
+    return Queue(due, later, doing, *workers(now))
+
+
+def workers(now: datetime) -> tuple[int, datetime | None]:
+    """How many workers are alive, and when the last one showed itself."""
+    beats: list[datetime] = [beat for (beat,) in _read(WORKERS)]
+    alive = [beat for beat in beats if now - beat < SEEN]
+    return len(alive), beats[0] if beats else None
+
+
+def _models(floor: int) -> list[ModelUse]:
+    rows = (
+        ModelCall.objects.filter(turn_id__gte=floor)
+        .values("model")
+        .annotate(
+            calls=Count("id"),
+            errors=Count("id", filter=~Q(error="")),
+            input=Sum("input_tokens"),
+            output=Sum("output_tokens"),
+            cached=Sum("cached_tokens"),
+            spent=Sum("cost"),
+            took=Sum("latency_ms"),
+        )
+        .order_by("-calls")
+    )
+    return [
+        ModelUse(
+            model=row["model"],
+            calls=row["calls"],
+            errors=row["errors"],
+            input=row["input"],
+            output=row["output"],
+            kept=round(100 * row["cached"] / row["input"]) if row["input"] else 0,
+            cost=row["spent"],
+            latency_ms=round(row["took"] / row["calls"]),
+        )
+        for row in rows
+    ]
+
+
+def _failures(floor: int) -> list[Failure]:
+    rows = (
+        Turn.objects.filter(id__gte=floor, outcome=Turn.Outcome.ERRORED)
+        .values(text=F("error"))
+        .annotate(n=Count("id"), newest=Max("started_at"), turn=Max("id"))
+        .order_by("-n")[:CLASSES]
+    )
+    return [Failure(row["text"], row["n"], row["newest"], row["turn"]) for row in rows]

@@ -1,0 +1,191 @@
+"""What an import brings to the fleet beside the rows of a log.
+
+Messages of old are no new orders: they count as heard, and nothing is stored that
+would stand above an order which came later. Accounts and game states come along with
+a database of the original program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents import events
+from agents.actions import memory_line
+from agents.deliveries import messages
+from agents.encryption import SecretUnreadableError
+from agents.events import Kind
+from agents.models import Account, Broadcast, Mysis
+from memory.models import GameSnapshot, Memory
+from memory.snapshots import writes
+from memory.transfer.formats import Source
+from memory.transfer.in_out import Reception, store
+from memory.transfer.line import Line, TransferError, clean, survey
+from memory.transfer.nova import KeptAccount, KeptSnapshot, Nova
+
+Done = Callable[[int], None]
+
+#: Deliveries of one broadcast lie no further apart.
+AT_ONCE = timedelta(seconds=60)
+IMPORTED = "imported"
+LONGEST_USERNAME = 100
+LONGEST_TOOL = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """How many accounts and game states are new."""
+
+    accounts: int
+    snapshots: int
+
+
+def prepared(source: Source) -> Source:
+    """A source whose messages come without the passwords of our accounts too."""
+    return replace(source, secrets=source.secrets | _passwords())
+
+
+def check(mysis: Mysis, source: Source, done: Done) -> int:
+    """Read all of a source; how many messages it has. Raises TransferError."""
+    found = survey(mysis.pk, source.lines(), done)
+    if not found.total:
+        raise TransferError("holds no message")
+    if found.late:
+        raise TransferError(
+            f"holds orders from before the newest that {mysis.name} was given: they "
+            "would pass for newer ones. Import it into a new Mysis."
+        )
+    return found.total
+
+
+def history(mysis: Mysis, source: Source, done: Done) -> int:
+    """Store the messages that are new; how many these were. Raises TransferError."""
+    return store(mysis.pk, source.lines(), done, Arrival(mysis))
+
+
+def accounts_and_states(mysis: Mysis, source: Source) -> Brought:
+    """Store the accounts and game states of a database, whole or not at all.
+
+    What is ours already is left as it is, but for states that are older.
+    """
+    if not source.is_nova:
+        return Brought(0, 0)
+    with closing(Nova(source.path)) as base, transaction.atomic():
+        names = {source.owner, base.names().get(source.owner, source.owner)}
+        accounts = [_keep(kept, mysis, names) for kept in base.accounts()]
+        secrets = base.passwords() | source.secrets
+        snapshots = {
+            (kept.username, kept.tool)
+            for kept in base.snapshots()
+            if _remember(kept, secrets)
+        }
+    return Brought(sum(accounts), len(snapshots))
+
+
+class Arrival(Reception):
+    """Messages that come to one Mysis, whose row the batch holds."""
+
+    def __init__(self, mysis: Mysis) -> None:
+        self._mysis = mysis
+        self._given: set[int] = set()
+
+    def begin(self) -> None:
+        """Refuse where a turn could see half of it, or an order would be lost."""
+        mysis = Mysis.objects.get(pk=self._mysis.pk)
+        if mysis.state == Mysis.State.RUNNING:
+            raise TransferError(f"{mysis.name} is running: stop it first, then import")
+        queued = messages(mysis).filter(pk__gt=mysis.heard, delivery__isnull=True)
+        if queued.exists():
+            raise TransferError(
+                f"{mysis.name} has messages that no call had yet: start it, let it "
+                "read them, stop it, then import"
+            )
+
+    def broadcast_of(self, line: Line) -> int | None:
+        """The broadcast that a message is a delivery of, made where there is none."""
+        if line.role != "user" or line.origin != "broadcast":
+            return None
+        sent_at = line.broadcast_at or line.created_at
+        same = Broadcast.objects.filter(text=line.content, sender=line.sender)
+        same = same.exclude(deliveries__mysis=self._mysis).exclude(pk__in=self._given)
+        if sent_at is not None:
+            same = same.filter(created_at__range=(sent_at - AT_ONCE, sent_at + AT_ONCE))
+        found = same.values_list("created_at", "pk")
+        _, number = min(
+            found, key=lambda row: abs(row[0] - (sent_at or row[0])), default=(None, 0)
+        )
+        number = number or _broadcast(line, sent_at or timezone.now()).pk
+        self._given.add(number)
+        return number
+
+    def end(self, count: int) -> None:
+        """Count the orders as heard, and say once that there is more to read."""
+        newest = Memory.objects.tail(self._mysis.pk, 1)[0]
+        Mysis.objects.filter(pk=self._mysis.pk).update(heard=newest.pk)
+        data = {**memory_line(newest), "imported": count}
+        events.append(Kind.MEMORY_ADDED, mysis_id=self._mysis.pk, data=data)
+
+
+def _broadcast(line: Line, sent_at: datetime) -> Broadcast:
+    """A broadcast of old; by a Mysis only where its sender says so."""
+    name = line.sender.removeprefix("mysis:")
+    by_mysis = name != line.sender
+    made = Broadcast.objects.create(
+        text=line.content,
+        sender=line.sender,
+        mysis=Mysis.objects.filter(name=name).first() if by_mysis else None,
+        from_mysis=by_mysis,
+    )
+    Broadcast.objects.filter(pk=made.pk).update(created_at=sent_at)
+    return made
+
+
+def _keep(kept: KeptAccount, mysis: Mysis, names: set[str]) -> bool:
+    """Whether an account is new; one of ours is given to nobody else."""
+    if not kept.username or len(kept.username) > LONGEST_USERNAME:
+        return False
+    if Account.objects.filter(username__iexact=kept.username).exists():
+        return False
+    account = Account(username=kept.username)
+    account.password = kept.password
+    if kept.owner in names:
+        account.assigned_to = mysis
+    account.save()
+    if account.assigned_to is not None:
+        Mysis.objects.filter(pk=mysis.pk, account=None).update(account=account)
+    return True
+
+
+def _remember(kept: KeptSnapshot, secrets: frozenset[str]) -> bool:
+    """Whether a game state is newer than ours; it is stale, whatever it says."""
+    if len(kept.username) > LONGEST_USERNAME or len(kept.tool) > LONGEST_TOOL:
+        return False
+    key = writes.storage_key({})
+    same = {"username": kept.username, "tool_name": kept.tool, "args_key": key}
+    if GameSnapshot.objects.filter(**same, captured_at__gte=kept.captured_at).exists():
+        return False
+    GameSnapshot.objects.filter(**same).delete()
+    GameSnapshot.objects.create(
+        **same,
+        content=clean(kept.content, secrets),
+        game_tick=kept.tick,
+        captured_at=kept.captured_at,
+        stale_reason=IMPORTED,
+        stale_tick=kept.tick,
+    )
+    return True
+
+
+def _passwords() -> frozenset[str]:
+    found = set()
+    for account in Account.objects.exclude(sealed_password=""):
+        try:
+            found.add(account.password)
+        except SecretUnreadableError:
+            continue
+    return frozenset(found)

@@ -1,0 +1,245 @@
+"""One model call: our messages out, a completion back.
+
+No agent loop and no history processing: what is given is what is sent. The
+formats are pydantic-ai's business and stand in ``wires``, one module per kind of
+endpoint, imported when first used (a provider's library takes seconds to load).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from agents.llm.errors import as_model_error
+from agents.llm.model_types import (
+    ChatMessage,
+    Completion,
+    Endpoint,
+    Kind,
+    ModelError,
+    ModelTimeoutError,
+    Tool,
+    Usage,
+)
+from memory.context.types import ToolCall
+
+DEFAULT_TIMEOUT = 300.0
+"""Seconds for a whole call, where the settings of the Mysis name no ``timeout``."""
+
+WIRES: Mapping[Kind, str] = {
+    "openai": "agents.llm.wires.openai",
+    "ollama": "agents.llm.wires.openai",
+    "anthropic": "agents.llm.wires.anthropic",
+    "pilot": "agents.llm.wires.pilot",
+}
+
+
+class Wire(Protocol):
+    """What a module in ``wires`` offers."""
+
+    async def send(
+        self,
+        endpoint: Endpoint,
+        messages: Sequence[ChatMessage],
+        system: str | None,
+        tools: Sequence[Tool],
+        settings: Mapping[str, Any],
+    ) -> Completion:
+        """Make the call; raises ModelError."""
+        ...
+
+
+async def complete(
+    endpoint: Endpoint,
+    *,
+    messages: Sequence[ChatMessage],
+    system: str | None,
+    tools: Sequence[Tool],
+    settings: Mapping[str, Any],
+) -> Completion:
+    """Ask the model for its next message.
+
+    ``settings`` are the Mysis's own (temperature, max_tokens, timeout in seconds,
+    reasoning_effort...). Raises ModelError; cancelling it ends the request.
+    """
+    wire = cast(Wire, import_module(WIRES[endpoint.kind]))
+    wanted = {key: value for key, value in settings.items() if value is not None}
+    seconds = _seconds(wanted.pop("timeout", DEFAULT_TIMEOUT))
+    try:
+        async with asyncio.timeout(seconds):
+            return await wire.send(endpoint, messages, system, tools, wanted)
+    except TimeoutError:
+        raise ModelTimeoutError(
+            f"{endpoint.name} gave no answer within {seconds:g} seconds.",
+            "Try again, or raise the timeout in the model settings.",
+            retryable=True,
+        ) from None
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    raise ModelError(
+        f"The model setting timeout is {value!r}, not a number of seconds.",
+        "Give a number above 0, or remove the setting.",
+    )
+
+
+# SECTION From pydantic-ai's answer to a completion.
+
+NAMELESS = "unknown"
+LONGEST_NAME = 64
+LONGEST_ID = 40
+"""Both are OpenAI's, the strictest: a history outlives a change of the provider."""
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
+REDACTED = "redacted_thinking"
+OMITTED = "omitted"
+HIDDEN = "(The provider keeps this reasoning to itself.)"
+"""Stands for a reasoning that came as a seal only, so that it is stored and sent."""
+
+
+def completion_of(endpoint: Endpoint, response: ModelResponse) -> Completion:
+    """Read text, reasoning, calls, usage and price out of an answer."""
+    thoughts = [part for part in response.parts if isinstance(part, ThinkingPart)]
+    texts = [part.content for part in response.parts if isinstance(part, TextPart)]
+    usage = response.usage
+    signature = seal(thoughts)
+    reasoning = "\n\n".join(part.content for part in thoughts if part.content)
+    return Completion(
+        text="\n\n".join(text for text in texts if text) or _refusal(response),
+        reasoning=reasoning or (HIDDEN if signature else ""),
+        signature=signature,
+        tool_calls=tuple(
+            ToolCall(part.tool_call_id[:LONGEST_ID], name_of(part), arguments_of(part))
+            for part in response.parts
+            if isinstance(part, ToolCallPart)
+        ),
+        usage=Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens),
+        cost=_cost(endpoint, response),
+        finish_reason=response.finish_reason or "",
+        model=response.model_name or endpoint.model,
+    )
+
+
+def name_of(part: ToolCallPart) -> str:
+    """A call's tool as providers let it be named, where a model made up another form.
+
+    A name that they refuse would be in the history from then on, and every later
+    request refused for it.
+    """
+    return _ODD.sub("_", part.tool_name)[:LONGEST_NAME] or NAMELESS
+
+
+def arguments_of(part: ToolCallPart) -> str:
+    """A call's arguments as text: as the model wrote them, nothing is ``{}``."""
+    if isinstance(part.args, str):
+        return part.args.strip() or "{}"
+    return json.dumps(part.args or {}, ensure_ascii=False)
+
+
+def _refusal(response: ModelResponse) -> str:
+    """A provider's refusal comes apart from the text; it is what was said."""
+    refusal = (response.provider_details or {}).get("refusal")
+    return refusal if isinstance(refusal, str) else ""
+
+
+def _cost(endpoint: Endpoint, response: ModelResponse) -> Decimal:
+    """The list price; a server that names its model oddly is asked by our name."""
+    for name in (response.model_name, endpoint.model):
+        try:
+            return replace(response, model_name=name).cost().total_price
+        except (LookupError, ValueError, AssertionError):
+            continue
+    return Decimal(0)
+
+
+# A signed reasoning must go back as it came. One block is its bare signature;
+# several, or one without a text, are kept whole as a JSON list.
+
+
+def seal(thoughts: list[ThinkingPart]) -> str | None:
+    """What gets the blocks back from a reasoning; None where nothing is signed."""
+    if not any(part.signature for part in thoughts):
+        return None
+    if len(thoughts) == 1 and thoughts[0].content:
+        return thoughts[0].signature
+    return json.dumps([_sealed(part) for part in thoughts])
+
+
+def _sealed(part: ThinkingPart) -> list[str]:
+    block = [part.content, part.signature or ""]
+    unsaid = not part.content and part.id != REDACTED
+    return [*block, OMITTED] if unsaid else block
+
+
+def unseal(reasoning: str, signature: str) -> Iterator[dict[str, Any]]:
+    """The blocks of a signed reasoning in order, each as it was sent."""
+    blocks = [[reasoning, signature]]
+    if signature.startswith("[["):
+        blocks = json.loads(signature)
+    for text, signed, *kind in blocks:
+        if text or kind:
+            yield {"type": "thinking", "thinking": text, "signature": signed}
+        else:
+            yield {"type": REDACTED, "data": signed}
+
+
+# SECTION The request around the messages: tools and settings, and the answer's way back.
+
+_RENAMED = {"reasoning_effort": "openai_reasoning_effort"}
+
+
+def parameters_of(tools: Sequence[Tool]) -> ModelRequestParameters:
+    """The tools, with their schemas as they are: never strict, never deferred."""
+    definitions = [
+        ToolDefinition(
+            name=tool.name,
+            description=tool.description,
+            parameters_json_schema=tool.parameters,
+            strict=False,
+        )
+        for tool in tools
+    ]
+    return ModelRequestParameters(function_tools=definitions)
+
+
+def settings_of(settings: Mapping[str, Any]) -> ModelSettings:
+    """Our settings under pydantic-ai's names. The runtime retries, not the client."""
+    named = {_RENAMED.get(key, key): value for key, value in settings.items()}
+    return cast(ModelSettings, {**named, "max_retries": 0})
+
+
+async def ask(
+    endpoint: Endpoint,
+    model: Model[Any],
+    messages: list[ModelMessage],
+    tools: Sequence[Tool],
+    settings: Mapping[str, Any],
+) -> Completion:
+    """Make the call through a pydantic-ai model; raises ModelError."""
+    try:
+        response = await model.request(
+            messages, settings_of(settings), parameters_of(tools)
+        )
+        return completion_of(endpoint, response)
+    except Exception as error:
+        # A broken answer may fail anywhere in two libraries. Without its cause:
+        # that one holds the request with its headers.
+        raise as_model_error(endpoint, error) from None

@@ -1,0 +1,267 @@
+"""How many tokens a model can read, and where that is known from.
+
+The provider's row comes first, then what its endpoint said when it was asked (see
+``asking``; here nothing is asked, so a page never waits), then the catalogue. A limit
+that a refusal named bounds all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.db import transaction
+from django.utils import timezone
+from genai_prices.data_snapshot import get_snapshot
+
+from agents.llm.model_types import Endpoint, Kind
+from agents.models.llm import AskedWindow
+
+log = logging.getLogger(__name__)
+
+UNKNOWN = 8_192
+"""The window of a model that nobody knows: small, but true nearly everywhere."""
+
+PILOT = 128_000
+TOLD_FOR = timedelta(minutes=10)
+"""How long an answer stands: a local server may be started anew with another one."""
+SILENT_FOR = timedelta(minutes=1)
+LIMITED_FOR = timedelta(days=1)
+# Its model list names no windows; the catalogue does.
+_OFFICIAL = "api.openai.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window in tokens, where it is known from, and whether to ask for it again."""
+
+    tokens: int
+    source: str
+    due: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a provider's row says of it, and since when; None for the environment."""
+
+    tokens: int | None = None
+    since: datetime | None = None
+
+
+def window_of(kind: Kind, base_url: str, model: str, told: Told) -> Window:
+    """The window of a model of an endpoint; reads one row, asks nobody."""
+    if kind == "pilot":
+        return Window(told.tokens or PILOT, "provider" if told.tokens else "pilot")
+    key = {"kind": kind, "base_url": base_url, "model": model}
+    row = AskedWindow.objects.filter(**key).first()
+    found = _without_limit(kind, base_url, model, told, row)
+    limit = _limit(row, told)
+    if limit is not None and limit < found.tokens:
+        return Window(limit, "refusal", found.due)
+    if found.source == "unknown":
+        _warn(kind, model)
+    return found
+
+
+def _without_limit(
+    kind: Kind, base_url: str, model: str, told: Told, row: AskedWindow | None
+) -> Window:
+    if told.tokens:
+        return Window(told.tokens, "provider")
+    due = tells(kind, base_url) and _is_due(row, told)
+    if row is not None and row.tokens:
+        return Window(row.tokens, f"endpoint ({row.source})", due)
+    known = _catalogued(kind, model)
+    return Window(known or UNKNOWN, "catalogue" if known else "unknown", due)
+
+
+def tells(kind: Kind, base_url: str) -> bool:
+    """Whether it is any use to ask this endpoint: the public ones do not say."""
+    if kind == "ollama":
+        return True
+    host = urlsplit(base_url).hostname
+    return kind != "pilot" and bool(host) and host != _OFFICIAL
+
+
+def _is_due(row: AskedWindow | None, told: Told) -> bool:
+    if row is None or row.asked_at is None:
+        return True
+    if told.since is not None and row.asked_at < told.since:
+        return True
+    stands = TOLD_FOR if row.tokens else SILENT_FOR
+    return timezone.now() - row.asked_at > stands
+
+
+def _limit(row: AskedWindow | None, told: Told) -> int | None:
+    if row is None or row.limit is None or row.limited_at is None:
+        return None
+    if told.since is not None and row.limited_at < told.since:
+        return None
+    return row.limit if timezone.now() - row.limited_at < LIMITED_FOR else None
+
+
+@transaction.atomic
+def keep(endpoint: Endpoint, tokens: int | None, source: str) -> None:
+    """Keep what an endpoint said; where it said nothing, what it said before stands."""
+    said = {"tokens": tokens, "source": source} if tokens else {}
+    _update(endpoint, {**said, "asked_at": timezone.now()})
+
+
+@transaction.atomic
+def learn(endpoint: Endpoint, limit: int) -> None:
+    """Keep the limit in tokens that a refusal named (`overflow.limit_of`).
+
+    For a day, or until its provider is saved again, no budget is larger, so that the
+    next assembly fits and every later one too.
+    """
+    _update(endpoint, {"limit": limit, "limited_at": timezone.now()})
+
+
+def _update(endpoint: Endpoint, values: dict[str, object]) -> None:
+    AskedWindow.objects.update_or_create(
+        kind=endpoint.kind,
+        base_url=endpoint.base_url,
+        model=endpoint.model,
+        defaults=values,
+    )
+
+
+def _catalogued(kind: Kind, model: str) -> int | None:
+    """What the catalogue says, but not of models that run locally.
+
+    There the window is what the server was started with, not what the model was
+    trained for.
+    """
+    if kind == "ollama":
+        return None
+    try:
+        _, found = get_snapshot().find_provider_model(
+            model, provider=None, provider_id=kind, provider_api_url=None
+        )
+    except LookupError:
+        return None
+    return found.context_window
+
+
+@lru_cache(maxsize=1024)
+def _warn(kind: Kind, model: str) -> None:
+    """Once per model and process, not once per call."""
+    log.warning(
+        "The context window of %s model %r is unknown; %s tokens are assumed. "
+        "Set the window of its provider in the admin.",
+        kind,
+        model,
+        UNKNOWN,
+    )
+
+
+# SECTION The window in what servers tell of their models.
+#
+# What a model was trained for is not what it runs with: where a server tells both, the
+# second counts, and the first alone is only an upper bound.
+
+LARGEST = 2**31 - 1
+# Of one entry, the truest first. Nested ones are written with a dot.
+_FIELDS = (
+    "loaded_context_length",
+    "meta.n_ctx",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "max_input_tokens",
+    "n_ctx",
+)
+# OpenRouter's own route may be narrower than the model.
+_ROUTE = "top_provider.context_length"
+_TRAINED = ".context_length"
+
+Found = tuple[int, str]
+
+
+def in_list(body: object, model: str) -> Found | None:
+    """The window of a model in an OpenAI-compatible list, with the field's name.
+
+    A server with one model answers under any name, so its only entry counts.
+    """
+    data = body.get("data") if isinstance(body, Mapping) else body
+    entries = _entries(data)
+    named = [entry for entry in entries if entry.get("id") == model]
+    if not named and len(entries) == 1:
+        named = entries
+    return in_entry(named[0]) if named else None
+
+
+def in_entry(entry: Mapping[str, Any]) -> Found | None:
+    """The window in one entry of a list."""
+    for field in _FIELDS:
+        if tokens := _number(_at(entry, field)):
+            route = _number(_at(entry, _ROUTE))
+            return (route, _ROUTE) if route and route < tokens else (tokens, field)
+    return None
+
+
+def running(body: object, model: str) -> Found | None:
+    """The window with which Ollama runs a model now (``/api/ps``)."""
+    models = body.get("models") if isinstance(body, Mapping) else None
+    for entry in _entries(models):
+        names = (entry.get("name"), entry.get("model"))
+        if _tagged(model) in names and (tokens := _number(entry.get("context_length"))):
+            return tokens, "/api/ps context_length"
+    return None
+
+
+def shown(body: object) -> Found | None:
+    """The window that Ollama would run a model with (``/api/show``).
+
+    Without a ``num_ctx`` of its own this depends on the server, and the trained length
+    only bounds it: it is told where it is smaller than what is assumed anyway.
+    """
+    if not isinstance(body, Mapping):
+        return None
+    trained = _trained(body.get("model_info"))
+    for line in str(body.get("parameters") or "").splitlines():
+        name, _, value = line.strip().partition(" ")
+        if name == "num_ctx" and (tokens := _number(value.strip())):
+            return min(tokens, trained or tokens), "/api/show num_ctx"
+    if trained and trained <= UNKNOWN:
+        return trained, "/api/show context_length"
+    return None
+
+
+def _trained(info: object) -> int | None:
+    pairs: Iterable[tuple[Any, Any]] = info.items() if isinstance(info, Mapping) else ()
+    found = (_number(v) for key, v in pairs if str(key).endswith(_TRAINED))
+    return next((tokens for tokens in found if tokens), None)
+
+
+def _tagged(model: str) -> str:
+    return model if ":" in model else f"{model}:latest"
+
+
+def _at(entry: Mapping[str, Any], path: str) -> object:
+    value: object = entry
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _entries(value: object) -> list[Mapping[str, Any]]:
+    found = value if isinstance(value, list) else []
+    return [entry for entry in found if isinstance(entry, Mapping)]
+
+
+def _number(value: object) -> int | None:
+    """A whole number of tokens; 0 is what servers say before they know."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        value = int(value[:12])
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 < value <= LARGEST else None

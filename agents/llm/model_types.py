@@ -1,0 +1,176 @@
+"""What a model call takes and gives, without a word about any provider's format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+from genai_prices import Usage as genai_prices_Usage
+from genai_prices import calc_price
+
+from memory.context.types import ToolCall
+
+Kind = Literal["openai", "anthropic", "ollama", "pilot"]
+Dialect = Literal["openai", "anthropic"]
+ChatMessage = Mapping[str, Any]
+"""One message in the OpenAI chat form (anthropic dialect: in Anthropic's)."""
+
+
+ANTHROPIC_ANSWER = 8_000
+"""``max_tokens`` of its requests where the settings of the Mysis name none."""
+
+
+class ModelError(Exception):
+    """A model call that cannot be made or was refused.
+
+    ``detail`` is one sentence, ``remedy`` what to do about it. ``retryable`` says
+    whether the same call may succeed later, ``retry_after`` how many seconds the
+    provider asks to wait, ``status`` is its HTTP status where it answered. ``sent`` is
+    false where the request surely never left. Never holds a key.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        remedy: str = "",
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        status: int | None = None,
+        sent: bool = True,
+    ) -> None:
+        super().__init__(f"{detail} {remedy}".strip())
+        self.detail = detail
+        self.remedy = remedy
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.status = status
+        self.sent = sent
+
+    @property
+    def surely_free(self) -> bool:
+        """Whether nothing was charged for certain: never sent, or refused with 4xx.
+
+        A gateway's 5xx, or an answer that broke off, may follow a long generation
+        that was paid for.
+        """
+        refused = self.status is not None and 400 <= self.status < 500
+        return refused or not self.sent
+
+
+class ModelTimeoutError(ModelError):
+    """A call that took longer than it may; a shorter one may not."""
+
+
+class UnreachableError(ModelError):
+    """Nobody answered at the provider's address, or the answer broke off."""
+
+
+class UnknownProviderError(ModelError):
+    """No provider of that name is configured."""
+
+
+class Tool(Protocol):
+    """A tool as a model is told of it; ``parameters`` is a JSON schema."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call; ``cached`` is the part of ``input`` read from a cache."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model answered.
+
+    ``tool_calls`` hold their arguments as the model wrote them, valid JSON or not.
+    ``signature`` belongs to a signed reasoning and is opaque. ``cost`` is in US
+    dollars, 0 where no price is known.
+    """
+
+    text: str
+    reasoning: str = ""
+    signature: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    cost: Decimal = Decimal(0)
+    finish_reason: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is reached; ``name`` is how the Mysis names it.
+
+    ``window`` is the model's context in tokens, ``window_source`` where it is known
+    from, ``window_due`` whether the endpoint should be asked for it. An empty
+    ``base_url`` is the provider's own address. The key is in no representation of the
+    object.
+    """
+
+    name: str
+    kind: Kind
+    model: str
+    window: int
+    base_url: str = ""
+    key: str = field(default="", repr=False)
+    window_source: str = ""
+    window_due: bool = False
+
+    @property
+    def dialect(self) -> Dialect:
+        """The form that its messages must have."""
+        return "anthropic" if self.kind == "anthropic" else "openai"
+
+
+def longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> int:
+    """The tokens of an answer that a request asks for at most; 0 where it does not say.
+
+    Anthropic wants them named in every request.
+    """
+    most = settings.get("max_tokens")
+    if isinstance(most, int) and most > 0:
+        return most
+    return ANTHROPIC_ANSWER if endpoint and endpoint.kind == "anthropic" else 0
+
+
+# SECTION What a call will cost at list prices, before it is made.
+
+FREE = ("pilot", "ollama")
+"""Kinds of endpoints that charge nobody."""
+
+
+def price(endpoint: Endpoint, *, input_tokens: int, output_tokens: int) -> Decimal:
+    """US dollars for so many tokens, none of them cached; 0 where no price is known."""
+    usage = genai_prices_Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    return _listed(endpoint, usage) or Decimal(0)
+
+
+def is_priced(endpoint: Endpoint) -> bool:
+    """Whether what its calls cost is known; also where they cost nothing."""
+    return endpoint.kind in FREE or _listed(endpoint, genai_prices_Usage()) is not None
+
+
+def _listed(endpoint: Endpoint, usage: genai_prices_Usage) -> Decimal | None:
+    for url in dict.fromkeys((endpoint.base_url or None, None)):
+        try:
+            found = calc_price(usage, endpoint.model, provider_api_url=url)
+        except (LookupError, ValueError, AssertionError):
+            continue
+        return Decimal(found.total_price)
+    return None

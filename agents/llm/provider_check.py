@@ -1,0 +1,233 @@
+"""One tiny request to a provider: what of it works, and what to do about the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from dataclasses import dataclass
+from importlib import import_module
+from urllib.parse import urlsplit, urlunsplit
+
+from agents.llm.complete import WIRES, complete
+from agents.llm.context_windows import Found, keep, learn, tells
+from agents.llm.endpoints import ask_window, resolve, resolve_in, resolve_row
+from agents.llm.errors import is_overflow, limit_of
+from agents.llm.model_types import (
+    Endpoint,
+    ModelError,
+    ModelTimeoutError,
+    UnknownProviderError,
+    UnreachableError,
+)
+from agents.models import Provider
+
+SECONDS = 60.0
+HELLO = [{"role": "user", "content": "This is a test. Answer with one word: ready."}]
+# A model that reasons needs some room before its first word.
+ROOM = 1024
+REFUSED = (401, 403)
+MISSING = 404
+# A wrong address gives a 404 too, but its page speaks of no model.
+_NO_MODEL = re.compile(
+    r"404\b.*\bmodel|400\b.*\bmodel.*(?:not exist|not found|unknown|invalid)"
+    r"|400\b.*not a valid model",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A tool that a model may call and need not: every turn offers some."""
+
+    name: str
+    description: str
+    parameters: dict[str, object]
+
+
+TOOL = Offered(
+    "report", "Say that you are ready.", {"type": "object", "properties": {}}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What came of it. None means that it could not be found out.
+
+    ``key`` is accepted, refused, none or unknown; ``latency_ms`` that of the whole
+    request. ``error`` is None where a Mysis could play with this model.
+    """
+
+    endpoint: Endpoint
+    reachable: bool
+    key: str
+    model_found: bool | None
+    latency_ms: int
+    error: ModelError | None
+
+    @property
+    def address(self) -> str:
+        """Where it was asked, without any password in it."""
+        return address_of(self.endpoint)
+
+
+def find(name: str, model: str) -> Endpoint:
+    """The endpoint of a provider, or of a full model name where no model is given.
+
+    Raises UnknownProviderError, and ModelError where a model or a key is missing.
+    """
+    try:
+        return resolve_in(name, model)
+    except UnknownProviderError:
+        if model or ":" not in name:
+            raise
+        return resolve(name)
+
+
+def check(endpoint: Endpoint, seconds: float = SECONDS) -> Check:
+    """Make the request, and keep what is learnt of the window.
+
+    Waits so many seconds at most, and a few more for what the model can read.
+    """
+    error, latency, found = asyncio.run(_requests(endpoint, seconds))
+    if tells(endpoint.kind, endpoint.base_url):
+        keep(endpoint, *(found or (None, "")))
+    if error is not None and (limit := limit_of(error)):
+        learn(endpoint, limit)
+    return Check(
+        endpoint,
+        reachable=not isinstance(error, (UnreachableError, ModelTimeoutError)),
+        key=_key(endpoint, error),
+        model_found=_model_found(error),
+        latency_ms=latency,
+        error=error,
+    )
+
+
+async def _requests(
+    endpoint: Endpoint, seconds: float
+) -> tuple[ModelError | None, int, Found | None]:
+    import_module(WIRES[endpoint.kind])  # A second, which is not the provider's.
+    settings = {"max_tokens": ROOM, "timeout": seconds}
+    started = time.monotonic()
+    error: ModelError | None = None
+    try:
+        await complete(
+            endpoint, messages=HELLO, system=None, tools=(TOOL,), settings=settings
+        )
+    except ModelError as caught:
+        error = caught
+    latency = round((time.monotonic() - started) * 1000)
+    # Afterwards: what a local server runs with is known once it has loaded the model.
+    silent = isinstance(error, UnreachableError)
+    return error, latency, None if silent else await ask_window(endpoint)
+
+
+def _key(endpoint: Endpoint, error: ModelError | None) -> str:
+    if error is not None and error.status in REFUSED:
+        return "refused"
+    if not endpoint.key:
+        return "none"
+    # No status: nobody answered, or something that never looked at a key.
+    looked_at = error is None or error.status not in (None, MISSING)
+    return "accepted" if looked_at or _model_found(error) is False else "unknown"
+
+
+def _model_found(error: ModelError | None) -> bool | None:
+    if error is None:
+        return True
+    said = error.detail.partition(" answered ")[2]
+    return False if _NO_MODEL.match(said) else None
+
+
+def address_of(endpoint: Endpoint) -> str:
+    """The base URL, without a user and password that may stand in it."""
+    parts = urlsplit(endpoint.base_url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+# SECTION A provider, tried from a page: one tiny request, and what came of it in words.
+
+#: How long somebody waits in front of a page.
+PAGE_SECONDS = 20.0
+KEY, ADDRESS, MODEL = "key", "base_url", "default_model"
+# Nothing is tried again by itself here, and there is no turn to look at.
+_REMEDIES = {
+    400: "Check the name of the model, and that it can call tools.",
+    429: "The provider limits its callers: wait a moment, then check again.",
+}
+_FAULT = "The provider has a fault: check again later."
+_SLOW = (
+    "A local server may still be loading the model: check again in a minute. "
+    "Otherwise the address may be wrong."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTrial:
+    """What came of it: whether a Mysis could play with it, and a sentence or two.
+
+    ``field`` is the one whose value is to blame: key, base_url or default_model;
+    empty where it is none of them.
+    """
+
+    good: bool
+    words: str
+    field: str = ""
+
+
+def try_provider(row: Provider) -> ProviderTrial:
+    """Ask its default model for one word; waits half a minute at most.
+
+    The row need not be saved. Nothing that is said holds a key.
+    """
+    try:
+        endpoint = resolve_row(row)
+    except ModelError as error:
+        if not row.default_model:
+            words = "No model is named, so nothing could be asked. Name one."
+            return ProviderTrial(False, words, MODEL)
+        return ProviderTrial(False, str(error), KEY)
+    found = check(endpoint, PAGE_SECONDS)
+    if found.error is not None:
+        return ProviderTrial(
+            False, _said(found, found.error), _blamed(found, found.error)
+        )
+    return ProviderTrial(True, _welcome(row, found))
+
+
+def _welcome(row: Provider, found: Check) -> str:
+    # Once more, with what the check has taught of the window.
+    known = resolve_row(row)
+    reads = f"It reads {known.window:,} tokens at once."
+    if known.window_source == "unknown":
+        reads = (
+            f"How much it reads is not known: {known.window:,} tokens are assumed. "
+            "Set the window of the provider in the admin."
+        )
+    seconds = found.latency_ms / 1000
+    return (
+        f"Provider {row.name} works: {known.model} answered in {seconds:.1f} s. {reads}"
+    )
+
+
+def _said(found: Check, error: ModelError) -> str:
+    return f"{error.detail} {_remedy(found, error)}".strip()
+
+
+def _remedy(found: Check, error: ModelError) -> str:
+    if found.model_found is False or is_overflow(error):
+        return error.remedy
+    if not found.reachable and not isinstance(error, UnreachableError):
+        return _SLOW
+    status = error.status or 0
+    return _FAULT if status >= 500 else _REMEDIES.get(status, error.remedy)
+
+
+def _blamed(found: Check, error: ModelError) -> str:
+    if found.key == "refused":
+        return KEY
+    if found.model_found is False:
+        return MODEL
+    # No status: nobody is there, or something that is no API of models.
+    return ADDRESS if error.status in (None, 404) else ""

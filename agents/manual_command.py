@@ -1,0 +1,199 @@
+"""One game tool by hand: the operator at the helm of a Mysis.
+
+The call goes through the same chain as a Mysis's own, so accounts, snapshots and
+secrets are looked after, and it stands in the log for the Mysis to see, said to be
+the operator's. It runs in an event loop of its own: the game may take minutes, and
+the caller's transaction, if there is one, must not be what the log waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from asgiref.sync import ThreadSensitiveContext
+from django.db import transaction
+from django.utils import timezone
+
+from agents import actions, events
+from agents.actions import ActionError
+from agents.db import run_in_db
+from agents.events import Kind
+from agents.game import sessions
+from agents.game.client import GameUnreachableError
+from agents.models import Mysis
+from agents.tools.chain import open_toolbox
+from agents.tools.guard import ArgumentsError
+from agents.tools.request import ToolResult
+from agents.tools.snapshot import doubt
+from memory.context.tokens import estimate
+from memory.gamestate.values import clean_text
+from memory.models import Memory, Origin, Role
+from memory.redaction import clean_value
+from memory.snapshots.rows import tick_of
+
+SAID = "(Run by hand by {by}.)"
+NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
+INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
+#: These change as whom a Mysis plays, which a turn under way must be able to trust.
+OF_ACCOUNTS = frozenset({"login", "logout", "register"})
+#: No call of the game takes longer; what is open for longer was broken off.
+LONGEST = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A call to be made by hand; ``arguments`` are checked."""
+
+    mysis: Mysis
+    tool: str
+    arguments: Mapping[str, Any]
+    by: str
+
+
+def run_command(
+    *, mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str
+) -> Memory:
+    """Run one game tool; the result as it stands in the log.
+
+    An error of the game is a result. Raises ActionError: 422 for a tool or arguments
+    that the game does not have, 409 while another command runs or a turn forbids it,
+    503 where the game cannot be reached.
+    """
+    given = json.dumps(dict(arguments))
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        work = thread.submit(asyncio.run, _run(mysis, tool, given, by))
+        memory_id = work.result()
+    return Memory.objects.get(pk=memory_id)
+
+
+async def _run(mysis: Mysis, tool: str, given: str, by: str) -> int:
+    async with ThreadSensitiveContext():
+        try:
+            return await _call(mysis, tool, given, by)
+        except GameUnreachableError as error:
+            raise ActionError(
+                error.detail, code="game_unreachable", status=503
+            ) from error
+        finally:
+            await sessions.close_all()
+
+
+async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
+    toolbox = await open_toolbox(mysis.pk, by=by)
+    try:
+        arguments = toolbox.check(tool, given)
+    except ArgumentsError as error:
+        raise ActionError(str(error), code="invalid", status=422) from error
+    row = await run_in_db(_begin, Command(mysis, tool, arguments, by))
+    try:
+        result = await toolbox.call(tool, json.dumps(arguments))
+    except GameUnreachableError:
+        await run_in_db(_end, row, ToolResult(NOT_EXECUTED, is_error=True))
+        raise
+    except BaseException:
+        await asyncio.shield(run_in_db(_interrupt, row))
+        raise
+    await run_in_db(_end, row, result)
+    return row
+
+
+@transaction.atomic
+def _begin(command: Command) -> int:
+    """Store the call with a result that is open; raises ActionError 409."""
+    mysis = actions.lock(command.mysis)
+    _check(mysis, command.tool)
+    call_id = f"hand_{uuid4().hex[:12]}"
+    shown = clean_value(dict(command.arguments))
+    function = {"name": command.tool, "arguments": json.dumps(shown)}
+    now = {
+        "mysis": mysis,
+        "sender": command.by[:200],
+        "tick": tick_of(mysis.account.username if mysis.account else None),
+    }
+    content = SAID.format(by=clean_text(command.by))
+    speech = Memory.objects.create(
+        **now,
+        role=Role.ASSISTANT,
+        origin=Origin.AGENT,
+        content=content,
+        tool_calls=[{"id": call_id, "type": "function", "function": function}],
+        tokens=estimate(content),
+    )
+    row = Memory.objects.create(
+        **now,
+        role=Role.TOOL,
+        origin=Origin.TOOL,
+        tool_call_id=call_id,
+        tool_name=command.tool[:200],
+        args=shown,
+        pending=True,
+    )
+    _tell(speech)
+    return row.pk
+
+
+def _check(mysis: Mysis, tool: str) -> None:
+    opened = Memory.objects.filter(mysis=mysis, pending=True, turn=None)
+    since = timezone.now() - LONGEST
+    if opened.filter(created_at__gte=since).exists():
+        raise ActionError(
+            f"A command of {mysis.name} still runs: wait for its answer.", code="busy"
+        )
+    for row in opened.order_by("pk"):
+        _interrupt(row.pk)
+    if tool in OF_ACCOUNTS and mysis.turns.filter(outcome__isnull=True).exists():
+        raise ActionError(
+            f"{mysis.name} is in the middle of a turn and plays as its account: stop "
+            f"it first, then {tool}.",
+            code=mysis.state,
+        )
+
+
+@transaction.atomic
+def _interrupt(memory_id: int) -> None:
+    """Give a call up: what it may have changed, or been told, is in doubt."""
+    row = Memory.objects.select_related("mysis__account").filter(pk=memory_id).first()
+    if row is None or not _locked(row.mysis_id):
+        return
+    if row.mysis.account is not None:
+        doubt(
+            mysis_id=row.mysis_id,
+            username=row.mysis.account.username,
+            tool=row.tool_name,
+            args=row.args,
+        )
+    _end(memory_id, ToolResult(INTERRUPTED, is_error=True))
+
+
+@transaction.atomic
+def _end(memory_id: int, result: ToolResult) -> None:
+    """Put the result in its place, also where it was given up meanwhile."""
+    row = Memory.objects.filter(pk=memory_id).first()
+    # The Mysis before its rows, as a turn locks them; it may be deleted meanwhile.
+    if row is None or not _locked(row.mysis_id):
+        return
+    row.content = clean_text(result.text)
+    row.is_error = result.is_error
+    row.pending = False
+    row.tick = result.tick if result.tick is not None else row.tick
+    row.tokens = estimate(row.content)
+    row.save(update_fields=["content", "is_error", "pending", "tick", "tokens"])
+    _tell(row)
+
+
+def _locked(mysis_id: int) -> bool:
+    locked = Mysis.objects.select_for_update(of=("self",)).filter(pk=mysis_id)
+    return locked.exists()
+
+
+def _tell(row: Memory) -> None:
+    data = actions.memory_line(row)
+    events.append(Kind.MEMORY_ADDED, mysis_id=row.mysis_id, data=data)
+    Mysis.objects.filter(pk=row.mysis_id).update(last_memory_at=timezone.now())

@@ -1,0 +1,124 @@
+"""What Myses think with: endpoints, and prompts with their versions."""
+
+from __future__ import annotations
+
+from django.core.validators import URLValidator
+from django.db import models
+from django.db.models import Q
+
+from agents import encryption
+from agents.validators import NAME
+
+
+class Provider(models.Model):
+    """An LLM endpoint. Its key can be written, never read back."""
+
+    class Kind(models.TextChoices):
+        """The wire format that the endpoint speaks."""
+
+        OPENAI = "openai", "OpenAI-compatible"
+        ANTHROPIC = "anthropic", "Anthropic"
+        OLLAMA = "ollama", "Ollama"
+        PILOT = "pilot", "Scripted pilot"
+
+    name = models.CharField(max_length=100, unique=True, validators=[NAME])
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    base_url = models.CharField(
+        max_length=500, blank=True, validators=[URLValidator(["http", "https"])]
+    )
+    sealed_key = models.TextField(blank=True, editable=False)
+    default_model = models.CharField(max_length=200, blank=True)
+    window = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens; empty: asked of the endpoint."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(kind__in=["openai", "anthropic", "ollama", "pilot"]),
+                name="provider_kind_known",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def api_key(self) -> str:
+        """The key in clear; raises SecretUnreadableError."""
+        return encryption.unseal(self.sealed_key)
+
+    @api_key.setter
+    def api_key(self, key: str) -> None:
+        self.sealed_key = encryption.seal(key)
+
+
+class Prompt(models.Model):
+    """A named system prompt; its text lives in versions."""
+
+    name = models.CharField(max_length=100, unique=True, validators=[NAME])
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def current(self) -> PromptVersion | None:
+        """The version that views use: always the newest (A10)."""
+        return self.versions.order_by("-number").first()
+
+
+class PromptVersion(models.Model):
+    """One edit of a prompt. Rolling back makes a new version."""
+
+    prompt = models.ForeignKey(
+        Prompt, on_delete=models.CASCADE, related_name="versions"
+    )
+    number = models.PositiveIntegerField()
+    text = models.TextField()
+    author = models.CharField(max_length=200, blank=True)
+    note = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["prompt", "number"], name="prompt_version_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prompt} v{self.number}"
+
+
+# SECTION What endpoints say of their models' context windows, kept for every process.
+
+
+class AskedWindow(models.Model):
+    """One model of one endpoint: the tokens it says it can read, null where it did not.
+
+    ``limit`` is what a refusal named since, which is truer than any list. An empty
+    ``base_url`` is the provider's own address.
+    """
+
+    kind = models.CharField(max_length=20)
+    base_url = models.CharField(max_length=500, blank=True)
+    model = models.CharField(max_length=300)
+    tokens = models.PositiveIntegerField(null=True)
+    source = models.CharField(max_length=100, blank=True)
+    asked_at = models.DateTimeField(null=True)
+    limit = models.PositiveIntegerField(null=True)
+    limited_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "base_url", "model"], name="window_of_model"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.base_url or self.kind}"

@@ -1,0 +1,378 @@
+"""Who calls one of our own tools, and whose memory is open to them (I27)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, cast
+
+from django.db.models import Count
+
+from agents import actions
+from agents.actions import ActionError
+from agents.broadcast_search import search_broadcasts
+from agents.models import Mysis
+from memory.context.types import handle_of
+from memory.handles import (
+    LARGEST_PART,
+    Part,
+    RecallError,
+    is_state,
+    message,
+    part,
+    read_handle,
+)
+from memory.lookup import find_owner
+from memory.redaction import clean_text
+from memory.search.query import SlowSearchError
+from memory.search.results import Hit, search_messages
+from memory.snapshots import reads
+from memory.snapshots.writes import newest_tick
+
+ANOTHER = (
+    "Argument '{argument}' names another Mysis, whose history is its own: {remedy}."
+)
+
+
+class LocalRefusedError(Exception):
+    """A call of one of our own tools that cannot be done; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who calls. A Mysis reaches itself alone; ``mysis_id`` None reaches all.
+
+    ``by`` is how the log names the caller. ``secret`` are the tools whose calls
+    nobody may read.
+    """
+
+    by: str
+    mysis_id: int | None = None
+    secret: frozenset[str] = frozenset()
+
+    def target(
+        self, reference: object, *, argument: str = "mysis_id", remedy: str = ""
+    ) -> Mysis:
+        """The Mysis that is meant; raises LocalRefusedError for another's."""
+        if self.mysis_id is None:
+            return find_mysis(reference, argument)
+        own = Mysis.objects.select_related("account").get(pk=self.mysis_id)
+        if reference is None or str(reference) in ("", "self", str(own.pk), own.name):
+            return own
+        raise LocalRefusedError(
+            ANOTHER.format(
+                argument=argument, remedy=remedy or "leave it out to search yours"
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool of ours answers: as a value, and as texts for a model."""
+
+    value: dict[str, Any]
+    blocks: tuple[str, ...]
+
+
+def json_answer(value: dict[str, Any]) -> Answer:
+    """A value as an answer; its text is JSON."""
+    return Answer(value, (json.dumps(value, ensure_ascii=False, indent=2),))
+
+
+def find_mysis(reference: object, argument: str = "mysis_id") -> Mysis:
+    """The Mysis of a number or a name; raises LocalRefusedError."""
+    text = "" if reference is None else str(reference)
+    found = find_owner(text) if text else None
+    if found is None:
+        raise LocalRefusedError(
+            f"Argument '{argument}': there is no Mysis {text[:100]!r}. "
+            "zoea_list_myses tells their names."
+        )
+    return cast("Mysis", found)
+
+
+def secret_tools(policies: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Of tools and their policies, those whose calls nobody may read."""
+    return frozenset(name for name, policy in policies if policy == "secret")
+
+
+# SECTION `zoea_send_message` and `zoea_broadcast`, for those who may write to the fleet.
+#
+# What a Mysis writes begins with its name: a view shows the text alone, and nobody
+# is to take another agent's word for an order of the operator.
+
+
+def send(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+    """A message to one Mysis; an idle one wakes."""
+    to = find_mysis(arguments.get("mysis_id"))
+    if to.pk == reach.mysis_id:
+        raise LocalRefusedError(
+            "Argument 'mysis_id' names yourself: use the captain's log for notes."
+        )
+    text = _signed(arguments["message"], _sender(reach))
+    try:
+        row = actions.send_message(mysis=to, text=text, by=reach.by)
+    except ActionError as error:
+        raise LocalRefusedError(error.detail) from error
+    return json_answer({"sent": True, "to": to.name, "memory_id": row.pk})
+
+
+def broadcast(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+    """A message to every idle and running Mysis but the sender."""
+    sender = _sender(reach)
+    text = _signed(arguments["message"], sender)
+    try:
+        row = actions.send_broadcast(text=text, by=reach.by, sender=sender)
+    except ActionError as error:
+        raise LocalRefusedError(error.detail) from error
+    count = actions.recipients(row)
+    return json_answer({"sent": True, "broadcast_id": row.pk, "recipients": count})
+
+
+def _sender(reach: Scope) -> Mysis | None:
+    if reach.mysis_id is None:
+        return None
+    return Mysis.objects.get(pk=reach.mysis_id)
+
+
+def _signed(message: str, sender: Mysis | None) -> str:
+    if sender is None or not message.strip():
+        return message
+    return f"[From Mysis {sender.name}] {message}"
+
+
+# SECTION `zoea_recall`: the stored text behind a handle, in parts (I21, I27).
+
+
+def recall(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+    """The text of a handle, letter for letter, and where to go on if it is long."""
+    handle = str(arguments["handle"]).strip()
+    text = (
+        _state(arguments, reach)
+        if is_state(handle)
+        else _recalled_message(handle, reach)
+    )
+    # Cleaned as a whole: a secret must not slip through where it is cut.
+    found = part(
+        clean_text(text),
+        offset=int(arguments.get("offset", 0)),
+        limit=int(arguments.get("limit", LARGEST_PART)),
+    )
+    value = {
+        "handle": handle,
+        "content": found.text,
+        "offset": found.offset,
+        "total": found.total,
+        "next_offset": found.next,
+    }
+    return Answer(value, _blocks(found))
+
+
+def _recalled_message(handle: str, reach: Scope) -> str:
+    try:
+        named = read_handle(handle)
+        owner = reach.target(
+            named.owner,
+            argument="handle",
+            remedy="only handles out of your own context can be recalled",
+        )
+        return message(owner.pk, named.message_id, secret=reach.secret)
+    except RecallError as error:
+        raise LocalRefusedError(str(error)) from error
+
+
+def _state(arguments: Mapping[str, Any], reach: Scope) -> str:
+    owner = reach.target(arguments.get("mysis_id"))
+    username = owner.account.username if owner.account else None
+    try:
+        return reads.recall(username, str(arguments["handle"]))
+    except (ValueError, LookupError) as error:
+        raise LocalRefusedError(str(error.args[0])) from error
+
+
+def _blocks(found: Part) -> tuple[str, ...]:
+    """The text alone where it is all there is, else with a line that says so."""
+    if found.offset == 0 and found.next is None:
+        return (found.text,)
+    end = found.offset + len(found.text)
+    more = f"; go on with offset {found.next}" if found.next is not None else ""
+    note = f"[characters {found.offset} to {end} of {found.total}{more}]"
+    return (found.text, note)
+
+
+# SECTION Search in messages, reasoning and broadcasts, as tools (W10, W11, W12).
+
+DEFAULT_LIMIT = 20
+MOST_HITS = 100
+LONGEST_CONTENT = 2000
+LONGEST_QUERY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is searched for, and in which way."""
+
+    query: str
+    mode: Literal["fts", "exact"]
+    limit: int
+    ignore_case: bool = False
+    stem: bool = False
+
+
+def messages(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+    """The newest matches in what was said, oldest first."""
+    search = search_of(arguments)
+    mysis = reach.target(arguments.get("mysis_id"))
+    with _patience():
+        hits = search_messages(mysis_id=mysis.pk, **asdict(search))
+    return _matches([_message_hit(hit, search) for hit in reversed(hits)])
+
+
+def reasoning(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+    """The newest matches in what was thought, oldest first."""
+    search = search_of(arguments)
+    mysis = reach.target(arguments.get("mysis_id"))
+    with _patience():
+        hits = search_messages(mysis_id=mysis.pk, reasoning=True, **asdict(search))
+    return _matches(
+        [
+            _message_hit(hit, search)
+            | {"reasoning": excerpt(hit.reasoning, search.query, _handle(hit))}
+            for hit in reversed(hits)
+        ]
+    )
+
+
+def broadcasts(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+    """The newest matching broadcasts, oldest first; a Mysis finds those it knows."""
+    search = search_of(arguments)
+    with _patience():
+        hits = search_broadcasts(mysis_id=reach.mysis_id, **asdict(search))
+    return _matches(
+        [
+            {
+                "broadcast_id": hit.id,
+                "sender": hit.sender,
+                "content": excerpt(hit.content, search.query),
+                "timestamp": _stamp(hit.timestamp),
+            }
+            for hit in reversed(hits)
+        ]
+    )
+
+
+def search_of(arguments: Mapping[str, Any]) -> Search:
+    """The search that checked arguments ask for; raises LocalRefusedError."""
+    query = arguments["query"].replace("\x00", "")
+    if not query.strip():
+        raise LocalRefusedError("Argument 'query' is empty: give words to look for.")
+    if len(query) > LONGEST_QUERY:
+        raise LocalRefusedError(
+            f"Argument 'query' is longer than {LONGEST_QUERY} characters: take a part."
+        )
+    exact = arguments.get("mode") == "exact"
+    limit = int(arguments.get("limit", DEFAULT_LIMIT))
+    return Search(
+        query,
+        "exact" if exact else "fts",
+        limit,
+        ignore_case=arguments.get("ignore_case") is True,
+        stem=arguments.get("stem") is True,
+    )
+
+
+def excerpt(text: str, query: str, handle: str = "") -> str:
+    """A text short enough for a context: the part around the first word found.
+
+    ``handle`` is named where it brings what is not shown.
+    """
+    if len(text) <= LONGEST_CONTENT:
+        return text
+    words = (query, *query.split())
+    places = (text.casefold().find(word.casefold()) for word in words)
+    at = next((place for place in places if place >= 0), 0)
+    start = max(0, min(at - LONGEST_CONTENT // 4, len(text) - LONGEST_CONTENT))
+    end = start + LONGEST_CONTENT
+    left = len(text) - LONGEST_CONTENT
+    lead, tail = "… " if start else "", " …" if end < len(text) else ""
+    see = f", see {handle}" if handle else ""
+    return f"{lead}{text[start:end]}{tail} ({left} characters not shown{see})"
+
+
+def _message_hit(hit: Hit, search: Search) -> dict[str, Any]:
+    return {
+        "memory_id": hit.memory_id,
+        "role": hit.role,
+        "source": hit.origin,
+        "content": excerpt(hit.content, search.query, _handle(hit)),
+        "timestamp": _stamp(hit.timestamp),
+    }
+
+
+def _handle(hit: Hit) -> str:
+    return handle_of(str(hit.mysis), hit.memory_id)
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """A search that takes too long is refused, and the text says what to do."""
+    try:
+        yield
+    except SlowSearchError as error:
+        raise LocalRefusedError(f"Argument 'query': {error.detail}") from error
+
+
+def _matches(found: list[dict[str, Any]]) -> Answer:
+    return json_answer({"count": len(found), "matches": found})
+
+
+def _stamp(moment: Any) -> str:
+    return str(moment.isoformat(timespec="seconds"))
+
+
+# SECTION `zoea_swarm_status` and `zoea_list_myses`: who flies, and how they are.
+
+DEFAULT_LISTED = 50
+MOST_LISTED = 200
+
+
+def status(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+    """How many Myses are in which state, and the newest game tick."""
+    counts = dict.fromkeys(map(str, Mysis.State), 0)
+    counts |= dict(
+        Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
+    )
+    value = {"total": sum(counts.values()), "counts": counts, "tick": newest_tick()}
+    return json_answer(value)
+
+
+def listing(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+    """The Myses by number; ``next`` is the ``after`` of the following page."""
+    limit = int(arguments.get("limit", DEFAULT_LISTED))
+    rows = Mysis.objects.select_related("account", "policy").order_by("pk")
+    after = int(arguments.get("after", 0))
+    found = list(rows.filter(pk__gt=after)[: limit + 1])
+    more = found[limit - 1].pk if len(found) > limit else None
+    shown = [_line(row, reach) for row in found[:limit]]
+    return json_answer({"total": rows.count(), "myses": shown, "next": more})
+
+
+def _line(row: Mysis, reach: Scope) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "id": row.pk,
+        "name": row.name,
+        "state": row.state,
+        "account": row.account.username if row.account else None,
+    }
+    if reach.mysis_id is not None:
+        # What another one does and runs on is not a Mysis's business.
+        return known | {"is_you": row.pk == reach.mysis_id}
+    return known | {
+        "model": row.model,
+        "policy": row.policy.name if row.policy else None,
+        "activity": row.activity,
+        "tick": row.tick,
+        "last_error": row.last_error or None,
+    }

@@ -1,0 +1,272 @@
+"""What our own tools are called, take and do, in the words that a model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from django.db import connection
+from jsonschema import Draft202012Validator
+
+from agents.db import run_in_db
+from agents.models import Mysis
+from agents.tools import own_tool_answers
+from agents.tools.own_tool_answers import (
+    DEFAULT_LIMIT,
+    DEFAULT_LISTED,
+    LONGEST_QUERY,
+    MOST_HITS,
+    MOST_LISTED,
+    Answer,
+    LocalRefusedError,
+    Scope,
+    secret_tools,
+)
+from agents.tools.request import CallNext, Outcome, Request, Tool, ToolSpec, refusal
+from memory.context.tool_calls import policy_by_name
+from memory.handles import LARGEST_PART
+
+Schema = dict[str, Any]
+
+SENDING = frozenset({"zoea_send_message", "zoea_broadcast"})
+"""These act; they are offered only where the Mysis's policy allows it."""
+
+_YOURSELF: Schema = {
+    "type": ["integer", "string"],
+    "description": "Yourself; leave it out",
+}
+_MYSIS: Schema = {
+    "type": ["integer", "string"],
+    "description": "The number or the name of a Mysis",
+}
+_MESSAGE: Schema = {"type": "string", "description": "What to say"}
+_SEARCH: Mapping[str, Schema] = {
+    "query": {
+        "type": "string",
+        "maxLength": LONGEST_QUERY,
+        "description": "Words that must all occur",
+    },
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MOST_HITS,
+        "description": f"How many at most (default {DEFAULT_LIMIT})",
+    },
+    "mode": {
+        "type": "string",
+        "enum": ["fts", "exact"],
+        "description": "fts: words (default); exact: the text letter for letter",
+    },
+}
+# Not for Myses: each argument more is paid for in every call of a model.
+_SEARCH_BY_PROGRAMS: Mapping[str, Schema] = {
+    **_SEARCH,
+    "ignore_case": {
+        "type": "boolean",
+        "description": "For exact: upper and lower case are one",
+    },
+    "stem": {
+        "type": "boolean",
+        "description": "For fts: by English stems, so that mining finds mined",
+    },
+}
+_RECALL: Mapping[str, Schema] = {
+    "handle": {
+        "type": "string",
+        "description": "ctx://<mysis>/<message id>, or state://<tool>",
+    },
+    "offset": {
+        "type": "integer",
+        "minimum": 0,
+        "description": "The character to begin at (default 0)",
+    },
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": LARGEST_PART,
+        "description": f"How many characters at most (default {LARGEST_PART})",
+    },
+}
+_LISTING: Mapping[str, Schema] = {
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MOST_LISTED,
+        "description": f"How many at most (default {DEFAULT_LISTED})",
+    },
+    "after": {
+        "type": "integer",
+        "minimum": 0,
+        "description": "`next` of the answer before, for more",
+    },
+}
+
+_NEWEST = "Returns the newest matches, oldest first."
+
+
+def tool(
+    name: str,
+    description: str,
+    properties: Mapping[str, Schema],
+    required: Iterable[str] = (),
+) -> Tool:
+    """One of our own tools, with its arguments checked against this schema."""
+    schema: Schema = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+    }
+    policy = policy_by_name(name)
+    spec = ToolSpec(name, description, schema, policy, read_only=name not in SENDING)
+    return Tool(spec, validator=Draft202012Validator(schema), local=True)
+
+
+def _table(*tools: Tool) -> Mapping[str, Tool]:
+    return {each.spec.name: each for each in tools}
+
+
+FOR_MYSES = _table(
+    tool(
+        "zoea_search_messages",
+        "Search your own past messages, also those that your context no longer "
+        f"shows. {_NEWEST}",
+        {**_SEARCH, "mysis_id": _YOURSELF},
+        ["query"],
+    ),
+    tool(
+        "zoea_search_reasoning",
+        f"Search your own past reasoning. {_NEWEST}",
+        {**_SEARCH, "mysis_id": _YOURSELF},
+        ["query"],
+    ),
+    tool(
+        "zoea_search_broadcasts",
+        f"Search the broadcasts that you received or sent. {_NEWEST}",
+        _SEARCH,
+        ["query"],
+    ),
+    tool(
+        "zoea_recall",
+        "Get back in full what your context shows shortened: ctx:// handles are "
+        "messages, state://<tool> is the newest answer of a state tool without "
+        "asking the game. Long texts come in parts.",
+        _RECALL,
+        ["handle"],
+    ),
+    tool("zoea_swarm_status", "How many Myses of the fleet are in which state.", {}),
+    tool(
+        "zoea_list_myses",
+        "The Myses of the fleet: number, name, state, game account.",
+        _LISTING,
+    ),
+    tool(
+        "zoea_send_message",
+        "Write to another Mysis. An idle one wakes.",
+        {"mysis_id": _MYSIS, "message": _MESSAGE},
+        ["mysis_id", "message"],
+    ),
+    tool(
+        "zoea_broadcast",
+        "Write to every other Mysis that is idle or running.",
+        {"message": _MESSAGE},
+        ["message"],
+    ),
+)
+"""As a Mysis sees them: about itself, nobody else's memory."""
+
+FOR_PROGRAMS = _table(
+    tool(
+        "zoea_search_messages",
+        f"Search the messages of one Mysis. {_NEWEST}",
+        {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
+        ["mysis_id", "query"],
+    ),
+    tool(
+        "zoea_search_reasoning",
+        f"Search what one Mysis thought. {_NEWEST}",
+        {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
+        ["mysis_id", "query"],
+    ),
+    tool(
+        "zoea_search_broadcasts",
+        f"Search all broadcasts. {_NEWEST}",
+        _SEARCH_BY_PROGRAMS,
+        ["query"],
+    ),
+    tool(
+        "zoea_recall",
+        "The stored text behind a handle: ctx://<mysis>/<message id>, or "
+        "state://<tool> with the mysis_id whose game state is meant. Long texts come "
+        "in parts.",
+        {**_RECALL, "mysis_id": _MYSIS | {"description": "For state:// handles"}},
+        ["handle"],
+    ),
+    tool("zoea_swarm_status", "How many Myses are in which state.", {}),
+    tool(
+        "zoea_list_myses",
+        "The Myses: number, name, state, account, model, what they do, last error.",
+        _LISTING,
+    ),
+    tool(
+        "zoea_send_message",
+        "Write to one Mysis as its operator. An idle one wakes.",
+        {"mysis_id": _MYSIS, "message": _MESSAGE},
+        ["mysis_id", "message"],
+    ),
+    tool(
+        "zoea_broadcast",
+        "Write to every Mysis that is idle or running.",
+        {"message": _MESSAGE},
+        ["message"],
+    ),
+)
+"""As programs outside see them, over MCP."""
+
+# SECTION Our own tools, offered to every Mysis beside the game's, answered here.
+
+SILENT: Mapping[str, Tool] = {
+    name: tool for name, tool in FOR_MYSES.items() if name not in SENDING
+}
+ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
+    "zoea_search_messages": own_tool_answers.messages,
+    "zoea_search_reasoning": own_tool_answers.reasoning,
+    "zoea_search_broadcasts": own_tool_answers.broadcasts,
+    "zoea_recall": own_tool_answers.recall,
+    "zoea_swarm_status": own_tool_answers.status,
+    "zoea_list_myses": own_tool_answers.listing,
+    "zoea_send_message": own_tool_answers.send,
+    "zoea_broadcast": own_tool_answers.broadcast,
+}
+
+
+async def local(request: Request, call_next: CallNext) -> Outcome:
+    """Answer our own tools here; pass everything else on."""
+    tool = request.tool
+    if tool is None or not tool.local:
+        return await call_next(request)
+    try:
+        answer = await run_in_db(_answer, request)
+    except LocalRefusedError as error:
+        return refusal("invalid_arguments", str(error))
+    return Outcome(answer.blocks)
+
+
+def offered(mysis_id: int) -> Mapping[str, Tool]:
+    """Our tools for one Mysis: those that send only where it may."""
+    return FOR_MYSES if _may_send(mysis_id) else SILENT
+
+
+def _may_send(mysis_id: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT messaging FROM agents_mysis WHERE id = %s", [mysis_id])
+        row = cursor.fetchone()
+    return bool(row and row[0])
+
+
+def _answer(request: Request) -> Answer:
+    mysis_id = request.seat.mysis_id
+    name = Mysis.objects.values_list("name", flat=True).get(pk=mysis_id)
+    tools = request.seat.tools.items()
+    policies = ((name, tool.spec.policy) for name, tool in tools)
+    reach = Scope(f"mysis:{name}", mysis_id, secret_tools(policies))
+    return ANSWERS[request.name](request.arguments, reach)

@@ -1,0 +1,255 @@
+"""Repeats what may be repeated; a lost reply to an action is said, not guessed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from dataclasses import replace
+
+from django.utils import timezone
+
+from agents.db import run_in_db
+from agents.game import http
+from agents.game.client import (
+    GameCallError,
+    GameUnreachableError,
+    ProtocolRefusalError,
+    RateLimitedError,
+    ReplyLostError,
+    SessionLostError,
+)
+from agents.game.sessions import pool
+from agents.tools import unknown_outcomes
+from agents.tools.account import AUTH
+from agents.tools.request import CallNext, Outcome, Request, Unknown, refusal
+from agents.tools.snapshot import acts
+from agents.tools.unknown_outcomes import Read
+from memory.gamestate.values import clean_text
+from memory.snapshots.rows import tick_of
+
+logger = logging.getLogger(__name__)
+
+PAUSES = (0.3, 1.2)
+"""Seconds before the first and the second repetition."""
+
+LONGEST_WAIT = 60.0
+"""Seconds that a call waits where the game asks for it. Never less is waited than is
+asked for: who calls too early too often is shut out."""
+
+REPEATABLE = frozenset({"login", "logout"})
+"""They write, yet a second time changes nothing more."""
+
+
+async def retry(request: Request, call_next: CallNext) -> Outcome:
+    """Call, and call again after a transport failure where that does no harm.
+
+    Whatever was surely not executed is repeated; what may have been executed only
+    if it is a read. Raises GameUnreachableError when the server stays away.
+    """
+    for pause in (*PAUSES, None):
+        try:
+            return await call_next(request)
+        except ReplyLostError as error:
+            failure: GameCallError = error
+            if not may_repeat(request):
+                logger.warning("Reply to %s lost: %s", request.name, error.detail)
+                return _unknown(request)
+        except GameCallError as error:
+            failure = error
+        wait = _wait(failure, pause)
+        if wait is None:
+            break
+        await asyncio.sleep(wait)
+    if isinstance(failure, RateLimitedError):
+        return refusal("rate_limited", _later(failure))
+    asked = failure.retry_after if isinstance(failure, GameUnreachableError) else None
+    raise GameUnreachableError(failure.detail, asked) from failure
+
+
+def may_repeat(request: Request) -> bool:
+    """Whether a second execution does no harm."""
+    tool = request.tool
+    return request.name in REPEATABLE or (tool is not None and tool.spec.read_only)
+
+
+def _wait(failure: GameCallError, pause: float | None) -> float | None:
+    """Seconds until the next try; None where there is none in this call."""
+    asked = 0.0
+    if isinstance(failure, RateLimitedError | GameUnreachableError):
+        asked = failure.retry_after or 0.0
+    if pause is None or asked > LONGEST_WAIT:
+        return None
+    return asked or pause
+
+
+def _later(failure: RateLimitedError) -> str:
+    seconds = failure.retry_after
+    when = f"in {seconds:.0f} seconds" if seconds else "a little later"
+    return f"The game server takes no more calls now. Try again {when}."
+
+
+def _unknown(request: Request) -> Outcome:
+    if request.name == "register":
+        remedy = "Call register again; if the name is taken by now, use another one."
+    else:
+        remedy = "It may have been executed: check get_status before you repeat it."
+    words = f"The reply to {request.name} was lost. {remedy}"
+    return replace(refusal("outcome_unknown", words), unknown=True)
+
+
+# SECTION The end of the chain: the call itself, over the Mysis's MCP session.
+
+
+async def send(request: Request) -> Outcome:
+    """Call the server; a lost MCP session is opened anew and the call sent once more.
+
+    Nothing was executed in the lost one, so that is right for actions too. Raises
+    GameCallError, never SessionLostError.
+    """
+    try:
+        return await _send(request)
+    except SessionLostError:
+        pass
+    try:
+        return await _send(request)
+    except SessionLostError as error:
+        raise GameUnreachableError(
+            "The game server loses every session at once: try again later."
+        ) from error
+
+
+async def _send(request: Request) -> Outcome:
+    session = await pool().session(request.seat.mysis_id)
+    try:
+        answer = await session.call(request.name, request.arguments)
+    except ProtocolRefusalError as error:
+        if error.code == http.BROKEN and not may_repeat(request):
+            raise ReplyLostError("The game server failed in the call.") from error
+        return Outcome((f"Error: {error.detail}",), is_error=True)
+    blocks = tuple(clean_text(block) for block in answer.blocks)
+    outcome = Outcome(blocks, answer.is_error)
+    read = outcome.read()
+    if read.error is not None and read.error.code == "unknown_command":
+        # The server's list changes without notice: have the next turn's be right.
+        with suppress(GameCallError):
+            await session.refresh()
+    return replace(outcome, is_error=read.is_error, tick=read.tick)
+
+
+# SECTION Looks at the game after an action whose reply was lost, before it may be repeated.
+#
+# The read goes through the rest of the chain, so it also refreshes the cached state.
+
+NOT_YET = (
+    "Not executed: a call of {tool} with the same arguments had an unknown outcome. "
+    "{found} Call it again only if that shows that it did not happen."
+)
+READ_FIRST = "Call {read} {when} and compare."
+LATER = "What it did may show only {when}."
+
+
+async def verify(request: Request, call_next: CallNext) -> Outcome:
+    """Call; an unknown outcome is looked into, and the same call held back till then."""
+    if request.seat.card is None or request.name in AUTH:
+        return await call_next(request)
+    if not acts(request):
+        outcome = await call_next(request)
+        if not outcome.is_error:
+            await _settle(request, request.name, outcome)
+        return outcome
+    same = _same(request)
+    if same is not None:
+        return await _not_yet(same, request, call_next)
+    outcome = await call_next(request)
+    return await _look(request, outcome, call_next) if outcome.unknown else outcome
+
+
+def _same(request: Request) -> Unknown | None:
+    given = unknown_outcomes.compared(request.arguments)
+    for one in request.seat.unknown:
+        if (
+            one.tool == request.name
+            and unknown_outcomes.compared(one.arguments) == given
+        ):
+            return one
+    return None
+
+
+async def _look(request: Request, outcome: Outcome, call_next: CallNext) -> Outcome:
+    """Put what a read says now behind the words about a lost reply."""
+    seat = request.seat
+    username = seat.card.username if seat.card else ""
+    seat.unknown = await run_in_db(
+        unknown_outcomes.pending_for, seat.mysis_id, username
+    )
+    lost = _same(request)
+    read = unknown_outcomes.telling(lost, seat.tools) if lost else None
+    if lost is None or read is None:
+        return outcome
+    words = await _read(read, request, call_next)
+    if lost in seat.unknown:
+        words = f"{words} {LATER.format(when=_when(lost))}"
+    *before, last = outcome.blocks
+    blocks = (*before, f"{last} {words}".rstrip())
+    return replace(outcome, blocks=blocks, resolve_tick=lost.tick)
+
+
+async def _not_yet(one: Unknown, request: Request, call_next: CallNext) -> Outcome:
+    """Read in place of the repetition, and show that; the model decides then."""
+    read = unknown_outcomes.telling(one, request.seat.tools)
+    if read is None:
+        # No tool of this server tells: then words are all there is.
+        await _forget(request, [one])
+        return await call_next(request)
+    found = await _read(read, request, call_next)
+    if not found or one in request.seat.unknown:
+        first = READ_FIRST.format(read=read.name, when=_when(one))
+        found = f"{found} {first}".strip()
+    return refusal("not_verified", NOT_YET.format(tool=one.tool, found=found))
+
+
+def _when(one: Unknown) -> str:
+    return "two ticks later" if one.tick is None else f"from tick {one.tick} on"
+
+
+async def _read(read: Read, request: Request, call_next: CallNext) -> str:
+    """What the game says now, in a sentence; empty where it says nothing."""
+    raw = json.dumps(dict(read.arguments))
+    asked = replace(request, name=read.name, raw=raw, arguments=read.arguments)
+    try:
+        outcome = await call_next(asked)
+    except GameCallError:
+        return ""
+    if outcome.is_error:
+        return ""
+    await _settle(request, read.name, outcome)
+    return read.told(outcome.text, outcome.tick)
+
+
+async def _settle(request: Request, name: str, outcome: Outcome) -> None:
+    """Forget the unknown outcomes that this answer of ``name`` tells of."""
+    seat = request.seat
+    if not seat.unknown or seat.card is None:
+        return
+    tick = outcome.tick
+    if tick is None:
+        tick = await run_in_db(tick_of, seat.card.username)
+    told, now = [], timezone.now()
+    for one in seat.unknown:
+        read = unknown_outcomes.telling(one, seat.tools)
+        if (
+            read is not None
+            and read.name == name
+            and unknown_outcomes.shows(one, tick, now)
+        ):
+            told.append(one)
+    await _forget(request, told)
+
+
+async def _forget(request: Request, told: list[Unknown]) -> None:
+    if told:
+        await run_in_db(unknown_outcomes.settle, told)
+        seat = request.seat
+        seat.unknown = tuple(one for one in seat.unknown if one not in told)

@@ -1,0 +1,181 @@
+"""Which actions of a Mysis have an unknown outcome, and which read tells of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from agents import events
+from agents.game import accounts
+from agents.game.accounts import ActiveAccount
+from agents.models import UnknownOutcome
+from agents.tools.request import FILLED_IN, Tool, Unknown
+from memory.gamestate import invalidation
+from memory.gamestate.confidence import Confidence
+from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
+from memory.gamestate.values import lookup, names_something, parse_text, primary
+from memory.snapshots import writes
+from memory.snapshots.rows import tick_of
+
+LONGEST_VALUE = 120
+LONGEST_FOUND = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A call that tells what an action did, and the fields of its answer that do."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    fields: tuple[str, ...]
+
+    def told(self, text: str, tick: int | None) -> str:
+        """What an answer says of those fields, in a sentence; no field is the head."""
+        content = primary(parse_text(text))
+        found = {
+            path: lookup(content, path)
+            for path in self.fields
+            if "*" not in path and names_something(content, path)
+        }
+        parts = [f"{path} {_clipped(_json(value))}" for path, value in found.items()]
+        said = ", ".join(parts) or " ".join(text.split())
+        at = "" if tick is None else f" at tick {tick}"
+        return f"{self.name} says now{at}: {_clipped(said, LONGEST_FOUND)}."
+
+
+def telling(unknown: Unknown, tools: Mapping[str, Tool]) -> Read | None:
+    """The read that tells what became of an action; None where no tool does.
+
+    What such a read must be given is taken from the action: the channel of a chat.
+    """
+    told_by = invalidation.told_by(unknown.tool, unknown.arguments)
+    for name, fields in told_by.items():
+        tool = tools.get(name)
+        if tool is None or not tool.spec.read_only:
+            continue
+        required = tool.spec.parameters.get("required", [])
+        if all(key in unknown.arguments for key in required):
+            given = {key: unknown.arguments[key] for key in required}
+            return Read(name, given, fields)
+    return None
+
+
+def shows(unknown: Unknown, tick: int | None, now: datetime) -> bool:
+    """Whether a read of this tick shows the outcome; without a tick the time tells."""
+    if unknown.tick is None or tick is None:
+        return now >= unknown.since + _margin()
+    # So far behind, the game's counter was set back.
+    return not tick < unknown.tick <= tick + invalidation.LONGEST_WAIT_TICKS
+
+
+def _margin() -> timedelta:
+    ticks = invalidation.QUEUE_MARGIN_TICKS
+    return timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK)
+
+
+def compared(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as far as two calls with them are the same."""
+    return {
+        key: value
+        for key, value in arguments.items()
+        if value is not None and key not in FILLED_IN
+    }
+
+
+def note(
+    *,
+    mysis_id: int,
+    username: str,
+    tool: str,
+    args: Mapping[str, Any],
+    memory_id: int | None = None,
+) -> None:
+    """Keep that an action of an account may have happened or not."""
+    now = tick_of(username)
+    shown_from = None if now is None else now + invalidation.QUEUE_MARGIN_TICKS
+    UnknownOutcome.objects.update_or_create(
+        mysis_id=mysis_id,
+        username=username,
+        tool=tool,
+        args=compared(args),
+        defaults={
+            "tick": shown_from,
+            "memory": memory_id,
+            "created_at": timezone.now(),
+        },
+    )
+
+
+def pending_for(mysis_id: int, username: str) -> tuple[Unknown, ...]:
+    """What is unknown of the account that a Mysis plays as, the oldest first."""
+    rows = UnknownOutcome.objects.filter(mysis=mysis_id, username=username)
+    return tuple(
+        Unknown(row.pk, row.tool, row.args, row.created_at, row.tick, row.memory)
+        for row in rows.order_by("pk")
+    )
+
+
+def seated(mysis_id: int) -> tuple[ActiveAccount | None, tuple[Unknown, ...]]:
+    """The account that a Mysis plays as, and what is unknown of it."""
+    card = accounts.active(mysis_id)
+    return card, pending_for(mysis_id, card.username) if card else ()
+
+
+def settle(found: Iterable[Unknown]) -> None:
+    """Forget what a read has told of."""
+    UnknownOutcome.objects.filter(pk__in=[one.pk for one in found]).delete()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _clipped(text: str, most: int = LONGEST_VALUE) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+# SECTION Says which snapshots are not true any more, and marks what lost events told of.
+
+
+def tell(mysis_id: int, username: str, touched: Iterable[writes.Touched]) -> None:
+    """Append an event for each snapshot that was made untrue."""
+    lines = [
+        (events.Kind.SNAPSHOT_STALE, mysis_id, _line(username, t)) for t in touched
+    ]
+    events.append_all(lines)
+
+
+@transaction.atomic
+def lose_events(mysis_id: int, username: str) -> None:
+    """The game gave events away that never arrived: doubt what they may have told."""
+    tell(mysis_id, username, writes.lose_events(username, LOST_EVENTS))
+
+
+@transaction.atomic
+def play_as(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
+    """Play as an account after its login; events of an older session are lost.
+
+    They wait in that session's own queue, which nobody asks for any more.
+    """
+    played = accounts.play_as(mysis_id, card, session)
+    tell(mysis_id, card.username, writes.lose_events(card.username, LOST_SESSION))
+    return played
+
+
+def _line(username: str, touched: writes.Touched) -> dict[str, Any]:
+    return {
+        "account": username,
+        "tool": touched.tool,
+        "args": dict(touched.args),
+        "fields": list(touched.fields),
+        "reason": touched.reason,
+        "tick": touched.tick,
+        "confidence": str(Confidence.INVALIDATED),
+    }

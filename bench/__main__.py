@@ -1,0 +1,195 @@
+"""``make bench``: measures a demo fleet, the context core, memory, surfaces and pages.
+
+The fleet part runs ``manage.py up`` and looks at it; the core part assembles made-up
+logs, in this process, out of a database and on the command line; the turns part takes
+turns of the pilot, without pause and by a fleet of 200; the memory part
+searches a million memories; the surfaces part asks a server for summaries and opens
+sockets to it; the pages part looks at 200 Myses, of which 20 fly, as browsers do; the
+chaos part, if it is named, is ``make chaos``. Everything happens on the loopback
+address and in temporary folders, but the million memories, which are made once and kept
+in ``.zoea``; every process that was started has ended when this has. Times depend on
+the machine and on what else it does, so each figure stands beside a baseline of the
+same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from subprocess import SubprocessError
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import TimeElapsedColumn as Elapsed
+from rich.table import Table
+
+from bench import (
+    accounting,
+    assembly,
+    commands,
+    demo,
+    growth,
+    merging,
+    prefixes,
+    savings,
+    turns,
+)
+from bench.figures import Figure, amount, key_of, table_of
+from bench.fleet import FleetError
+from bench.footprint import Process, by_name
+from bench.pages import part as pages
+from bench.search import part as memory
+from bench.surfaces import part as surfaces
+
+FLEET, CORE, TURNS = "fleet", "core", "turns"
+MEMORY, SURFACES, PAGES = "memory", "surfaces", "pages"
+CHAOS = "chaos"
+TITLES = {
+    FLEET: "A demo fleet",
+    CORE: "The context core",
+    TURNS: "Turns",
+    MEMORY: "A million memories",
+    SURFACES: "REST and sockets",
+    PAGES: "The pages",
+    CHAOS: "A fleet in chaos",
+}
+UNASKED = [part for part in TITLES if part != CHAOS]
+"""What is measured where nothing is named: chaos takes an hour."""
+
+MEASURES: dict[str, tuple[Any, ...]] = {
+    CORE: (assembly, savings, prefixes, growth, merging, commands),
+    TURNS: (turns,),
+    MEMORY: (memory,),
+    SURFACES: (surfaces,),
+    PAGES: (pages,),
+    CHAOS: (accounting,),
+}
+
+
+def run(
+    parts: Sequence[str], play: int, progress: Progress
+) -> tuple[dict[str, list[Figure]], list[Process]]:
+    """Measure the parts; ``play`` is how many seconds the fleet plays."""
+    found: dict[str, list[Figure]] = {}
+    processes: list[Process] = []
+    step = _steps(parts, play, progress)
+    if FLEET in parts:
+        found[FLEET], processes = demo.measure(play, step)
+    for part, measures in MEASURES.items():
+        if part in parts:
+            found[part] = [figure for one in measures for figure in one.measure(step)]
+    return found, processes
+
+
+def _steps(
+    parts: Sequence[str], play: int, progress: Progress
+) -> Callable[[str], None]:
+    """What is called at the beginning of each step, with what it is."""
+    total = (demo.STEPS + play) * (FLEET in parts)
+    total += sum(
+        one.STEPS
+        for part, measures in MEASURES.items()
+        if part in parts
+        for one in measures
+    )
+    task = progress.add_task("Beginning", total=total + 1)
+    return lambda said: progress.update(task, advance=1, description=said)
+
+
+def memory_table(processes: list[Process]) -> Table:
+    """The memory by kind of process."""
+    table = Table(title="Memory by process (PSS)", title_justify="left")
+    table.add_column("process")
+    table.add_column("number", justify="right")
+    table.add_column("together", justify="right")
+    for name, (count, total) in by_name(processes).items():
+        table.add_row(name, str(count), amount(total, "bytes"))
+    return table
+
+
+def document(
+    found: dict[str, list[Figure]], processes: list[Process]
+) -> dict[str, Any]:
+    """The whole run as JSON, with what is to be known of the machine."""
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {
+            "cores": os.cpu_count(),
+            "load": os.getloadavg(),
+            "python": platform.python_version(),
+            "system": platform.platform(),
+        },
+        "figures": [
+            {"part": part} | figure.document()
+            for part, figures in found.items()
+            for figure in figures
+        ],
+        "processes": [asdict(process) for process in processes],
+    }
+
+
+def wishes_of(argv: Sequence[str] | None) -> argparse.Namespace:
+    """What is to be measured, and how."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"of {', '.join(TITLES)}; all but {CHAOS} if none is named",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write it there too")
+    parser.add_argument(
+        "--play",
+        type=int,
+        default=60,
+        metavar="SECONDS",
+        help="how long the fleet plays before it is measured (default 60)",
+    )
+    wishes = parser.parse_args(argv)
+    unknown = [part for part in wishes.parts if part not in TITLES]
+    if unknown:
+        known = " or ".join(TITLES)
+        parser.error(f"no part is called {unknown[0]}: use {known}")
+    wishes.parts = wishes.parts or UNASKED
+    return wishes
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print; status 1 where something could not be measured."""
+    wishes = wishes_of(argv)
+    # Ends by an exception, so that what was started is ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    console = Console()
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        Elapsed(),
+    )
+    try:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+            found, processes = run(wishes.parts, wishes.play, shown)
+    except (FleetError, OSError, RuntimeError, SubprocessError, ValueError) as error:
+        console.print(f"bench: {error}", style="red", highlight=False)
+        return 1
+    for part, figures in found.items():
+        console.print(table_of(TITLES[part], figures), key_of(figures), sep="\n")
+    if processes:
+        console.print(memory_table(processes))
+    if wishes.json:
+        text = json.dumps(document(found, processes), indent=2)
+        wishes.json.write_text(f"{text}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

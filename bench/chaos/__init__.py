@@ -1,0 +1,3 @@
+"""A whole fleet of real processes, to which everything bad happens at once."""
+
+from __future__ import annotations

@@ -1,0 +1,175 @@
+"""GET /myses/{id}/memories: the log of one Mysis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from memory.api.parameters import (
+    After,
+    MysisReference,
+    Page,
+    Rows,
+    SearchLimit,
+    Window,
+    page_of,
+)
+from memory.lookup import invalid, owner_of
+from memory.models import Memory, Origin, Role
+from memory.search import results
+from memory.search.results import Hit, secret_tools, shown
+
+memories_router = Router(tags=["memory"])
+
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "get_nearby", "arguments": "{}"},
+}
+
+
+class MemoryOut(Schema):
+    """One stored message; ``turn`` is the id of the turn it belongs to."""
+
+    id: int = Field(examples=[1234])
+    turn: int | None = Field(None, validation_alias="turn_id", examples=[17])
+    role: str = Field(examples=["assistant"])
+    origin: str = Field(examples=["agent"])
+    sender: str | None = Field(examples=[None])
+    content: str = Field(examples=["Scanning."])
+    reasoning: str = Field(examples=["I do not know yet what is here."])
+    tool_calls: list[Any] = Field(examples=[[CALL]])
+    tool_call_id: str | None = Field(examples=[None])
+    tool_name: str | None = Field(examples=[None])
+    is_error: bool
+    tick: int | None = Field(examples=[1042])
+    created_at: datetime
+
+    @staticmethod
+    def resolve_sender(row: Memory) -> str | None:
+        """Null where nobody is named."""
+        return row.sender or None
+
+    @staticmethod
+    def resolve_tool_call_id(row: Memory) -> str | None:
+        """Null for anything but a result."""
+        return row.tool_call_id or None
+
+    @staticmethod
+    def resolve_tool_name(row: Memory) -> str | None:
+        """Null for anything but a result."""
+        return row.tool_name or None
+
+
+class MemoryFilter(Window):
+    """What of the log is wanted."""
+
+    after: Annotated[After | None, Field(description="A memory id.")] = None
+    role: Role | None = Field(None, examples=["assistant"])
+    origin: Origin | None = Field(None, examples=["agent"])
+
+
+@memories_router.get("/myses/{reference}/memories", response=Page[MemoryOut])
+def list_memories(
+    request: HttpRequest, reference: MysisReference, wanted: Query[MemoryFilter]
+) -> Rows:
+    """The stored messages of a Mysis, oldest first."""
+    rows = Memory.objects.filter(mysis_id=owner_of(reference).pk)
+    if wanted.role:
+        rows = rows.filter(role=wanted.role)
+    if wanted.origin:
+        rows = rows.filter(origin=wanted.origin)
+    page = page_of(rows, wanted, after=wanted.after)
+    secret = secret_tools()
+    page["items"] = [shown(row, secret) for row in page["items"]]
+    return page
+
+
+# SECTION GET /search/...: what was said, thought and broadcast, newest first.
+
+search_router = Router(tags=["search"])
+
+
+class HitOut(Schema):
+    """One match; ``snippet`` is escaped HTML with ``<mark>`` around the hits."""
+
+    memory_id: int = Field(examples=[1234])
+    mysis: int
+    role: str = Field(examples=["assistant"])
+    origin: str = Field(examples=["agent"])
+    content: str = Field(examples=["The belt holds iron ore."])
+    reasoning: str = Field(examples=[""])
+    snippet: str = Field(examples=["The belt holds <mark>iron</mark> ore."])
+    timestamp: datetime
+
+
+class Question(Schema):
+    """What to look for, and where."""
+
+    q: str = Field(
+        max_length=1000,
+        description='All words; "quoted", -not, or.',
+        examples=["iron ore"],
+    )
+    mysis: str | None = Field(
+        None, description="Number or name; all without.", examples=["Ada"]
+    )
+    mode: Literal["fts", "exact"] = "fts"
+    ignore_case: bool = Field(
+        False, description="For exact: upper and lower case are one."
+    )
+    stem: bool = Field(
+        False, description='For words: by English stems, so "mining" finds "mined".'
+    )
+    limit: SearchLimit = 20
+    before: After | None = Field(
+        None, description="Only matches with a smaller memory id.", examples=[1234]
+    )
+
+
+@search_router.get("/search/messages", response=Page[HitOut])
+def search_messages(request: HttpRequest, asked: Query[Question]) -> Rows:
+    """Matches in what was said."""
+    return _answer(asked, reasoning=False)
+
+
+@search_router.get("/search/reasoning", response=Page[HitOut])
+def search_reasoning(request: HttpRequest, asked: Query[Question]) -> Rows:
+    """Matches in what the models thought."""
+    return _answer(asked, reasoning=True)
+
+
+def words(asked: Question) -> str:
+    """The query without NUL; raises a 422 Problem where nothing is left."""
+    query = asked.q.replace("\x00", "")
+    if not query.strip():
+        raise invalid("q", "is empty; give a word to look for.")
+    return query
+
+
+def page_of_hits(hits: Sequence[Hit], limit: int, ids: Sequence[int]) -> Rows:
+    """Hits as a page: ``next`` is the ``before`` of the following one.
+
+    There is one if there is a hit more than ``limit``.
+    """
+    more = len(hits) > limit
+    return Rows(items=list(hits[:limit]), next=str(ids[limit - 1]) if more else None)
+
+
+def _answer(asked: Question, *, reasoning: bool) -> Rows:
+    hits = results.search_messages(
+        query=words(asked),
+        mysis_id=owner_of(asked.mysis).pk if asked.mysis is not None else None,
+        mode=asked.mode,
+        limit=asked.limit + 1,
+        before=asked.before,
+        reasoning=reasoning,
+        ignore_case=asked.ignore_case,
+        stem=asked.stem,
+    )
+    return page_of_hits(hits, asked.limit, [hit.memory_id for hit in hits])

@@ -1,0 +1,108 @@
+"""Types of parameters and fields, as strict as JSON clients can be expected to be."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Generic, TypedDict, TypeVar
+
+from django.db import models
+from ninja import Schema
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
+
+MAX_ID = 2**63 - 1
+_DIGITS = re.compile(r"[0-9]{1,19}")
+
+
+def _whole_parameter(value: Any) -> int:
+    """A whole number from a query string."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or not _DIGITS.fullmatch(value):
+        raise ValueError("give a whole number")
+    return int(value)
+
+
+def _whole(value: Any) -> int:
+    """A whole number from JSON; 3.0 is one, "3" and true are not."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("give a whole number")
+    if value != value // 1:
+        raise ValueError("give a whole number")
+    return int(value)
+
+
+# The bounds stand first: what is read there is what they are held against.
+_FROM_QUERY = BeforeValidator(_whole_parameter)
+FROM_JSON = BeforeValidator(_whole)
+
+# Parameters of query strings.
+After = Annotated[int, Field(ge=0, le=MAX_ID, examples=[0]), _FROM_QUERY]
+Limit = Annotated[int, Field(ge=1, le=200), _FROM_QUERY]
+SearchLimit = Annotated[int, Field(ge=1, le=100), _FROM_QUERY]
+
+# Fields of bodies.
+Whole = Annotated[int, FROM_JSON]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+
+
+# Of the paths.
+MysisReference = Annotated[str, Field(description="Number or name.", examples=["Ada"])]
+
+
+def example(**values: Any) -> ConfigDict:
+    """The configuration of a schema whose example this is."""
+    return ConfigDict(json_schema_extra={"examples": [values]})
+
+
+class Body(Schema):
+    """A body: a field that nobody knows is a mistake worth telling."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorOut(Schema):
+    """Every error."""
+
+    detail: str
+    code: str
+
+
+# SECTION Lists in pages: ascending ids, and a cursor that is the last id shown.
+
+T = TypeVar("T")
+DEFAULT_LIMIT = 50
+
+
+class Page(Schema, Generic[T]):
+    """One page; ``next`` is the cursor of the following one, or null."""
+
+    items: list[T]
+    next: str | None = None
+
+
+class Window(Schema):
+    """The parameters of every list."""
+
+    cursor: Annotated[After | None, Field(description="`next` of the page before.")] = (
+        None
+    )
+    limit: Limit = DEFAULT_LIMIT
+
+
+class Rows(TypedDict):
+    """What a list answers with, before it becomes JSON."""
+
+    items: list[Any]
+    next: str | None
+
+
+def page_of(
+    rows: models.QuerySet[Any], window: Window, *, after: int | None = None
+) -> Rows:
+    """The rows after the cursor (or ``after``, if that is further on)."""
+    start = max(window.cursor or 0, after or 0)
+    found = list(rows.filter(pk__gt=start).order_by("pk")[: window.limit + 1])
+    more = len(found) > window.limit
+    shown = found[: window.limit]
+    return Rows(items=shown, next=str(shown[-1].pk) if more else None)

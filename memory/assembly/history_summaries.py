@@ -1,0 +1,228 @@
+"""The keeping of history summaries: committed whole or not at all (I22, I23).
+
+A summary that was refused is kept too, without a text: breaker and cool-down are
+reckoned from these rows, and a person sees why nothing is compacted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import takewhile
+
+from django.db import connection, models, transaction
+
+from memory.assembly.load import messages_of, newest_summary
+from memory.assembly.sent_view import span_digest
+from memory.context.types import Compaction
+from memory.models import HistorySummary, Memory, Role
+
+#: Failures in a row after which no summary is asked for any more ...
+BREAKER_FAILURES = 3
+#: ... for so many turns; nothing is switched off for good without a word.
+BREAKER_TURNS = 50
+#: Turns that pass after a failure before the next summary is asked for.
+COOLING_TURNS = 5
+
+Status = HistorySummary.Status
+
+# Asked in each call: written out, as the ORM would take three times as long for it.
+_NEWEST = """
+SELECT id, status, turn_number, error FROM memory_historysummary
+WHERE mysis_id = %s ORDER BY id DESC LIMIT %s
+"""
+IN_TURN = "SELECT pg_advisory_xact_lock(hashtext('history summaries'))"
+
+
+class Outdated(Exception):
+    """The history or its summary changed while a new one was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What one summary is to cover, as it was when the summary was asked for.
+
+    ``generation`` is that of the summary before, 0 for none; ``digest`` is that of
+    the stored messages.
+    """
+
+    mysis_id: int
+    first_id: int
+    through_id: int
+    generation: int
+    digest: str
+
+
+@dataclass(slots=True)
+class Effort:
+    """Who made a summary, in which turn of the Mysis, and what the attempts cost.
+
+    Costs are in tokens, US dollars and milliseconds.
+    """
+
+    turn: int
+    model: str
+    attempts: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: Decimal = Decimal(0)
+    latency_ms: int = 0
+
+    def add(
+        self, *, tokens: tuple[int, int, int], cost: Decimal, latency_ms: int
+    ) -> None:
+        """Count one more answer: its input, output and cached tokens."""
+        self.input += tokens[0]
+        self.output += tokens[1]
+        self.cached += tokens[2]
+        self.cost += cost
+        self.latency_ms += latency_ms
+
+
+def standing(mysis_id: int, *, turn: int) -> Compaction:
+    """Whether a summary may be asked for in a turn, and why not (breaker, cool-down).
+
+    Only failures since the newest good summary count. One that was taken back is not
+    made again at once.
+    """
+    last = list(HistorySummary.objects.raw(_NEWEST, [mysis_id, BREAKER_FAILURES]))
+    failed = list(takewhile(lambda row: row.status == Status.FAILED, last))
+    if not last or (not failed and last[0].status != Status.REVERTED):
+        return Compaction()
+    since = turn - last[0].turn_number
+    if failed and since <= 0:
+        return Compaction(failure=failed[0].error)
+    if len(failed) >= BREAKER_FAILURES:
+        return Compaction(breaker_open=since <= BREAKER_TURNS)
+    return Compaction(cooling_turns=max(0, COOLING_TURNS + 1 - max(1, since)))
+
+
+@transaction.atomic
+def commit(
+    span: Span,
+    *,
+    text: str,
+    tokens: tuple[int, int],
+    effort: Effort,
+    note: str = "",
+) -> HistorySummary:
+    """Store a summary in the place of the one before; raises Outdated.
+
+    The caller holds the Mysis's row. ``tokens`` are those of what it replaces and
+    its own.
+    """
+    # Locked, so that it cannot be taken back at the same moment.
+    before = newest_summary(span.mysis_id, lock=True)
+    if (before.generation if before else 0) != span.generation:
+        raise Outdated("Another summary was made meanwhile.")
+    rows = rows_of(span)
+    if span_digest(messages_of(rows)) != span.digest:
+        raise Outdated("The messages to summarise have changed meanwhile.")
+    if before is not None:
+        before.status = Status.REPLACED
+        before.save(update_fields=["status"])
+    row = _row(span, effort)
+    row.text = text
+    row.tokens_before, row.tokens_after = tokens
+    row.error = note
+    row.order_id, row.answer_id = _order_in(span, rows, before)
+    _add(row)
+    return row
+
+
+def _order_in(
+    span: Span, rows: list[Memory], before: HistorySummary | None
+) -> tuple[int | None, int | None]:
+    """The newest order up to the end of a span, and the answer that ended it (A15)."""
+    order, answer = (before.order_id, before.answer_id) if before else (None, None)
+    newest = Memory.objects.newest_intent(span.mysis_id, through=span.through_id)
+    if newest is not None and newest.pk != order:
+        order, answer = newest.pk, None
+    if order is None or answer is not None:
+        return order, answer
+    for row in rows:
+        speech = row.role == Role.ASSISTANT and row.content and not row.tool_calls
+        if speech and row.pk > order:
+            return order, row.pk
+    return order, None
+
+
+def fail(span: Span, *, error: str, effort: Effort) -> HistorySummary:
+    """Remember that a summary could not be made, and why."""
+    row = _row(span, effort)
+    row.status = Status.FAILED
+    row.error = error
+    _add(row)
+    return row
+
+
+@transaction.atomic
+def revert(row: HistorySummary, *, turn: int) -> HistorySummary | None:
+    """Take the newest summary back; the one before is used again, if there is one.
+
+    ``turn`` is the Mysis's present one. Raises Outdated for a summary that is not in
+    use.
+    """
+    current = (
+        HistorySummary.objects.select_for_update()
+        .filter(pk=row.pk, status=Status.ACTIVE)
+        .first()
+    )
+    if current is None:
+        raise Outdated("Only the summary in use can be taken back.")
+    current.status = Status.REVERTED
+    current.turn_number = turn
+    current.save(update_fields=["status", "turn_number"])
+    older = HistorySummary.objects.filter(
+        mysis_id=current.mysis_id,
+        status=Status.REPLACED,
+        generation=current.generation - 1,
+    ).first()
+    if older is not None:
+        older.status = Status.ACTIVE
+        older.save(update_fields=["status"])
+    return older
+
+
+def clear(rows: models.QuerySet[HistorySummary]) -> int:
+    """Let failures count no more, so that breaker and cool-down end; how many."""
+    return rows.filter(status=Status.FAILED).update(status=Status.CLEARED)
+
+
+def rows_of(span: Span) -> list[Memory]:
+    """The messages of a span as they are stored now."""
+    rows = Memory.objects.defer("content_vector", "reasoning_vector").filter(
+        mysis_id=span.mysis_id, pk__gte=span.first_id, pk__lte=span.through_id
+    )
+    return list(rows.order_by("pk"))
+
+
+@transaction.atomic
+def _add(row: HistorySummary) -> None:
+    """Store a summary, one after the other over the whole fleet.
+
+    So their ids have the order in which they are committed, and who follows those of
+    all Myses by the last id seen misses none. They are few.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(IN_TURN)
+    row.save()
+
+
+def _row(span: Span, effort: Effort) -> HistorySummary:
+    return HistorySummary(
+        mysis_id=span.mysis_id,
+        first_id=span.first_id,
+        through_id=span.through_id,
+        generation=span.generation + 1,
+        history_hash=span.digest,
+        turn_number=effort.turn,
+        attempts=max(1, effort.attempts),
+        model=effort.model,
+        input_tokens=effort.input,
+        output_tokens=effort.output,
+        cached_tokens=effort.cached,
+        cost=effort.cost,
+        latency_ms=effort.latency_ms,
+    )

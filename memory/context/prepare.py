@@ -1,0 +1,348 @@
+"""From the stored log to units that a provider accepts (A3, A17, A31).
+
+Repair reorders, fills or removes only what cannot be sent as it is; a valid log comes
+out as it went in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memory.context.budget import Frame
+from memory.context.strategy import CommonOptions
+from memory.context.text import shorten
+from memory.context.tokens import Counter, counter_for
+from memory.context.tool_blocks import (
+    PINNED,
+    Draft,
+    Matcher,
+    Rules,
+    block_of,
+    is_signed,
+)
+from memory.context.tool_calls import PolicyOf, Sanitizer, lookup, sanitizer
+from memory.context.types import (
+    FILLER_TEXT,
+    INTENT_ORIGINS,
+    MADE_UP_ORIGINS,
+    NUDGE_TEXT,
+    AssemblyRequest,
+    Message,
+    handle_of,
+)
+from memory.context.units import Fate, History, Item, Repaired, Unit
+
+_EMPTY = Fate("empty", "repair", "It holds nothing that can be sent.")
+_ORPHAN = Fate("orphan", "repair", "No call before it has this id.")
+_OLD_PROMPT = "A newer version of the system prompt is sent."
+
+
+def repair(messages: Sequence[Message], rules: Rules) -> Repaired:
+    """Read the log once, in stored order, in linear time."""
+    return _Reader(rules).read(messages)
+
+
+class _Reader:
+    """`current` is the tool block that further results may still belong to, `since`
+    the rows that came after it and that such a result moves behind it."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.out = Repaired()
+        self.matcher = Matcher()
+        self.entries: list[Unit | Draft] = []
+        self.current: Draft | None = None
+        self.since: list[int] = []
+        self.prompts: list[Message] = []
+
+    def read(self, messages: Sequence[Message]) -> Repaired:
+        for index, message in enumerate(messages):
+            # W1, W2: the prompt comes in addition to the window.
+            if message.origin not in MADE_UP_ORIGINS and message.origin != "prompt":
+                self.out.counted.append(index)
+            self._take(message, index)
+        self._choose_prompt()
+        self.out.units = [
+            entry if isinstance(entry, Unit) else block_of(entry, self.rules, self.out)
+            for entry in self.entries
+        ]
+        return self.out
+
+    def _take(self, message: Message, index: int) -> None:
+        if message.role == "tool":
+            self._take_result(message)
+        elif message.role == "assistant" and message.tool_calls:
+            self._take_calls(message, index)
+        elif message.role == "system" and message.origin == "prompt":
+            self.prompts.append(message)
+        else:
+            self._take_single(message, index)
+
+    def _take_result(self, message: Message) -> None:
+        draft = self.matcher.place(message, self.current)
+        if draft is None:
+            self.out.tokens_in[message.id] = self.rules.count(message.content)
+            self.out.fates[message.id] = _ORPHAN
+        elif draft is self.current:
+            for moved in self.since:
+                self._displace(moved, draft)
+            self.since.clear()
+        else:
+            self._displace(message.id, draft)
+
+    def _displace(self, row: int, draft: Draft) -> None:
+        why = "Moved to the end of the tool block that it belongs to or came into."
+        self.out.fates[row] = Fate("displaced", draft.message.id, why)
+
+    def _take_calls(self, message: Message, index: int) -> None:
+        self.current = Draft(message, index)
+        self.since.clear()
+        self.matcher.open(self.current)
+        self.entries.append(self.current)
+
+    def _take_single(self, message: Message, index: int) -> None:
+        text, tokens = self.rules.measure(message, self.out)
+        if self.rules.is_blank(text):
+            self.out.fates[message.id] = _EMPTY
+            return
+        assistant = message.role == "assistant"
+        if assistant:
+            self.current = None
+        intent = not assistant and message.origin in INTENT_ORIGINS
+        if intent:
+            self.out.intent = message.id
+        if message.pinned and text.strip():
+            self.out.pins[message.id] = text
+            self.out.fates[message.id] = PINNED
+            return
+        if self.current is not None:
+            self.since.append(message.id)
+        reasoning, signature = (
+            self.rules.thinking(message) if assistant else (None, None)
+        )
+        item = Item(
+            role="assistant" if assistant else "user",
+            content=text,
+            tokens=tokens,
+            source=message.id,
+            reasoning=reasoning,
+            signature=signature,
+        )
+        rows = (message.id,)
+        self.entries.append(
+            Unit(
+                (item,),
+                index,
+                rows,
+                signed=is_signed(message),
+                intent=intent,
+                turn=message.turn,
+            )
+        )
+
+    def _choose_prompt(self) -> None:
+        """The newest stored prompt, unless the request brings one (A2, A10)."""
+        newest: Message | None = None
+        for message in self.prompts:
+            text, _ = self.rules.measure(message, self.out)
+            if self.rules.is_blank(text):
+                self.out.fates[message.id] = _EMPTY
+            elif not self.rules.system_given:
+                newest = message
+        by: int | str = newest.id if newest else "system"
+        for message in self.prompts:
+            if message is newest or message.id in self.out.fates:
+                continue
+            text = self.rules.sanitize(message.content)
+            if message.pinned and text.strip():
+                self.out.pins[message.id] = text
+                self.out.fates[message.id] = PINNED
+            else:
+                self.out.fates[message.id] = Fate("superseded", by, _OLD_PROMPT)
+        self.out.prompt = newest
+
+
+# SECTION No single tool result may fill a view, whatever the strategy.
+
+
+def cap_results(
+    units: Iterable[Unit], cap: int, count: Counter, mysis: str
+) -> tuple[list[Unit], dict[int, Fate]]:
+    """Every result over `cap` tokens cut to its head and tail, with a handle."""
+    fates: dict[int, Fate] = {}
+    reason = f"A tool result may take {cap} tokens; head and tail are sent."
+
+    def capped(item: Item) -> Item:
+        if item.role != "tool" or item.tokens <= cap or item.source is None:
+            return item
+        text = shorten(item.content, cap, count, handle_of(mysis, item.source))
+        if text is None:
+            return item
+        fates[item.source] = Fate("truncated", "result_cap", reason)
+        return item.with_text(text, count(text))
+
+    return [
+        unit.with_items(tuple(map(capped, unit.items)))
+        if any(item.tokens > cap for item in unit.items)
+        else unit
+        for unit in units
+    ], fates
+
+
+# SECTION Standing orders that no strategy may lose: rendered by code, verbatim, once (I16).
+
+HEADER = "## Standing orders"
+
+
+def with_pins(system: str | None, pins: Iterable[str]) -> str | None:
+    """The system message with the pins at its end; None where there is neither.
+
+    A text that ends with such a section already, as in a view that is fed back, only
+    gets the pins that this section lacks.
+    """
+    unique = dict.fromkeys(text for text in pins if text.strip())
+    base, section = _split(system or "")
+    lines = [f"\n- {text}" for text in unique if f"\n- {text}\n" not in f"{section}\n"]
+    if not lines:
+        return system
+    added = "".join(lines)
+    if section:
+        return f"{system}{added}"
+    return f"{base}\n\n{HEADER}{added}" if base else f"{HEADER}{added}"
+
+
+def apart(system: str) -> tuple[str, tuple[str, ...]]:
+    """A system message as its text and its pins; `with_pins` puts it together again."""
+    base, section = _split(system)
+    pins = tuple(section.split("\n- ")[1:])
+    return (base.removesuffix("\n\n") if pins else base), pins
+
+
+def _split(system: str) -> tuple[str, str]:
+    """What stands before the standing orders at the end of a text, and these."""
+    base, header, section = system.rpartition(HEADER)
+    if header and section.startswith("\n- ") and (not base or base.endswith("\n\n")):
+        return base, section
+    return system, ""
+
+
+# SECTION A request read once: what every strategy, also the fallback, works on.
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The repaired log with its system message and what surrounds the units."""
+
+    request: AssemblyRequest
+    messages: tuple[Message, ...]
+    repaired: Repaired
+    units: tuple[Unit, ...]
+    capped: dict[int, Fate]
+    system: Item | None
+    frame: Frame
+    count: Counter
+    policy_of: PolicyOf
+    sanitize: Sanitizer
+    nudge: str
+
+    def history(self) -> History:
+        """What a strategy sees; BudgetImpossible where it could not have a thing."""
+        return History(
+            units=self.units,
+            counted=tuple(self.repaired.counted),
+            window=self.request.budget.tokens - self.request.budget.reserve,
+            room=self.frame.room(),
+            count=self.count,
+            policy_of=self.policy_of,
+            sanitize=self.sanitize,
+            system=self.system,
+            request=self.request,
+        )
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing that a model could be asked to answer.
+
+        A mission is something, where it is read: a coalesced run begins with it.
+        """
+        request = self.request
+        if request.strategy == "coalesced" and (request.mission or "").strip():
+            return False
+        return not self.units and not self.repaired.pins and request.nudge is None
+
+
+def prepare(request: AssemblyRequest, options: CommonOptions) -> Prepared:
+    """Repair the log, cap its results and render the system message."""
+    count = counter_for(request.counter, request.calibration)
+    policy_of = lookup(request.tool_policy)
+    messages = _in_order(request.messages)
+    sanitize = sanitizer(messages, policy_of)
+    given = bool(sanitize(request.system or "").strip())
+    rules = Rules(count, policy_of, request.dialect, given, sanitize)
+    repaired = repair(messages, rules)
+    units, capped = repaired.units, dict[int, Fate]()
+    if options.result_cap:
+        units, capped = cap_results(units, options.result_cap, count, request.mysis)
+    base = _base_text(request, repaired, rules)
+    system = _system_item(base, request, repaired, rules)
+    nudge = sanitize(request.nudge or "").strip() or NUDGE_TEXT
+    base_tokens = count(base) if base else 0
+    frame = Frame(
+        tokens=request.budget.tokens,
+        reserve=request.budget.reserve,
+        tools=request.tools_tokens,
+        system=base_tokens,
+        pins=system.tokens - base_tokens if system else 0,
+        filler=count(FILLER_TEXT),
+        nudge=count(nudge),
+    )
+    return Prepared(
+        request=request,
+        messages=messages,
+        repaired=repaired,
+        units=tuple(units),
+        capped=capped,
+        system=system,
+        frame=frame,
+        count=count,
+        policy_of=policy_of,
+        sanitize=sanitize,
+        nudge=nudge,
+    )
+
+
+def _in_order(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """By id, however the rows came (I30); a log in order is not copied."""
+    last = -1
+    for message in messages:
+        if message.id < last:
+            return tuple(sorted(messages, key=lambda message: message.id))
+        last = message.id
+    return messages
+
+
+def _base_text(
+    request: AssemblyRequest, repaired: Repaired, rules: Rules
+) -> str | None:
+    """The current system prompt: the request's, else the newest stored one."""
+    if rules.system_given:
+        text = rules.sanitize(request.system or "")
+    elif repaired.prompt is not None:
+        text = rules.sanitize(repaired.prompt.content)
+    else:
+        return None
+    return None if rules.is_blank(text) else text
+
+
+def _system_item(
+    base: str | None, request: AssemblyRequest, repaired: Repaired, rules: Rules
+) -> Item | None:
+    """The one system message: the prompt, then the pins; made up unless stored."""
+    pinned = (text for _, text in sorted(repaired.pins.items()))
+    text = with_pins(base, (*map(rules.sanitize, request.pins), *pinned))
+    if text is None:
+        return None
+    tokens = rules.count(text)
+    if repaired.prompt is not None and base:
+        return Item("system", text, tokens, repaired.prompt.id)
+    return Item("system", text, tokens, kind="prompt")

@@ -1,0 +1,304 @@
+"""Which result answers which call, when ids repeat, come late or twice (A17, A31).
+
+A result goes to the newest assistant message that still waits for its id. Within one
+message equal ids are answered in order. A call may get an interim result first; the
+last final one wins and the others are superseded by it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from memory.context.text import clean
+from memory.context.tokens import Counter
+from memory.context.tool_calls import (
+    REDACTED,
+    PolicyOf,
+    Sanitizer,
+    as_object,
+    redacted,
+    wire_name,
+)
+from memory.context.types import NO_RESPONSE_TEXT, Dialect, Message, ToolCall
+from memory.context.units import Fate, Item, Repaired, Unit, item_tokens
+
+_FINAL = 2
+
+
+@dataclass(slots=True)
+class Slot:
+    """One call of one assistant message, with every result that came for it."""
+
+    results: list[Message] = field(default_factory=list)
+
+    def winner(self) -> Message | None:
+        """The result to show: the last of the most final ones, None without any."""
+        best: Message | None = None
+        for result in self.results:
+            if best is None or _rank(result) >= _rank(best):
+                best = result
+        return best
+
+
+@dataclass(slots=True)
+class Draft:
+    """A unit in the making: the assistant row, its index in the log, its slots.
+
+    `results` are its result rows in stored order, each with the index of its call.
+    """
+
+    message: Message
+    start: int
+    slots: list[Slot] = field(default_factory=list)
+    results: list[tuple[Message, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Group:
+    """The calls of one message that carry the same id."""
+
+    draft: Draft
+    indexes: list[int] = field(default_factory=list)
+    answered: int = 0
+    interim: deque[int] = field(default_factory=deque)
+
+    def is_unanswered(self) -> bool:
+        return self.answered < len(self.indexes)
+
+    def is_waiting(self) -> bool:
+        return bool(self.interim)
+
+    def take(self, final: bool) -> int:
+        """The index of the call that the next result answers."""
+        if self.is_unanswered():
+            index = self.indexes[self.answered]
+            self.answered += 1
+            if not final:
+                self.interim.append(index)
+            return index
+        if self.interim:
+            return self.interim.popleft() if final else self.interim[0]
+        return self.indexes[-1]
+
+
+class Matcher:
+    """Places results while the log is read in order; every step takes constant time."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, _Group] = {}
+        self._unanswered: dict[str, list[_Group]] = {}
+        self._waiting: dict[str, list[_Group]] = {}
+
+    def open(self, draft: Draft) -> None:
+        """Take note of the calls of an assistant message."""
+        groups: dict[str, _Group] = {}
+        for index, call in enumerate(draft.message.tool_calls):
+            group = groups.get(call.id)
+            if group is None:
+                group = groups[call.id] = _Group(draft)
+                self._latest[call.id] = group
+                self._unanswered.setdefault(call.id, []).append(group)
+            group.indexes.append(index)
+            draft.slots.append(Slot())
+
+    def place(self, result: Message, current: Draft | None) -> Draft | None:
+        """Put a result to its call; the message it belongs to, None for an orphan."""
+        group = self._find(result.tool_call_id, current)
+        if group is None:
+            return None
+        final = _rank(result) == _FINAL
+        was_waiting = group.is_waiting()
+        index = group.take(final)
+        if group.is_waiting() and not was_waiting:
+            self._waiting.setdefault(result.tool_call_id or "", []).append(group)
+        group.draft.slots[index].results.append(result)
+        group.draft.results.append((result, index))
+        return group.draft
+
+    def _find(self, call_id: str | None, current: Draft | None) -> _Group | None:
+        if call_id is None:
+            return None
+        latest = self._latest.get(call_id)
+        is_current = latest is not None and latest.draft is current
+        if latest and is_current and (latest.is_unanswered() or latest.is_waiting()):
+            return latest
+        waiting = self._waiting.get(call_id, [])
+        while waiting and not waiting[-1].is_waiting():
+            waiting.pop()
+        if waiting:
+            return waiting[-1]
+        unanswered = self._unanswered.get(call_id, [])
+        while unanswered and not unanswered[-1].is_unanswered():
+            unanswered.pop()
+        if unanswered and not is_current:
+            return unanswered[-1]
+        return latest
+
+
+def _rank(result: Message) -> int:
+    if result.origin == "filler":
+        return 0
+    return 1 if result.pending else _FINAL
+
+
+# SECTION A tool block: one assistant message with its calls, and one result for each.
+
+PINNED_STUB = "[pinned: see the standing orders]"
+
+PINNED = Fate("pinned", "pins", "Shown with the standing orders instead of in place.")
+_BAD_ARGUMENTS = Fate(
+    "truncated", "repair", "Arguments that are no JSON object were sent as {}."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What repair needs to know of the request."""
+
+    count: Counter
+    policy_of: PolicyOf
+    dialect: Dialect
+    system_given: bool
+    sanitize: Sanitizer
+
+    def is_blank(self, text: str) -> bool:
+        """Whether the dialect refuses this as the text of a message."""
+        return not text or (self.dialect == "anthropic" and not text.strip())
+
+    def thinking(self, message: Message) -> tuple[str | None, str | None]:
+        """Signed reasoning as it was, or none of it: an edited one is refused (I12)."""
+        text, signature = message.reasoning, message.signature
+        if not (text and text.strip() and signature):
+            return None, None
+        if self.sanitize(text) is not text or clean(signature) is not signature:
+            return None, None
+        return text, signature
+
+    def measure(self, message: Message, out: Repaired) -> tuple[str, int]:
+        """The text to send and its tokens; the stored row's tokens are noted."""
+        text = self.sanitize(message.content)
+        stored = self.count(message.content)
+        out.tokens_in[message.id] = stored
+        return text, stored if text is message.content else self.count(text)
+
+
+def block_of(draft: Draft, rules: Rules, out: Repaired) -> Unit:
+    """The whole block: the calls, their results as stored, fillers at the end (A17)."""
+    message = draft.message
+    winners = [slot.winner() for slot in draft.slots]
+    items = [_call_item(message, rules, out)]
+    pending = False
+    for result, index in draft.results:
+        winner = winners[index]
+        if winner is result:
+            pending = pending or result.pending
+            name = message.tool_calls[index].name
+            items.append(_result_item(result, index, name, rules, out))
+        elif winner is not None:
+            _supersede(result, winner, rules, out)
+    items.extend(_fillers(draft.slots, rules))
+    rows = (message.id, *(result.id for result, _ in draft.results))
+    signed = is_signed(message)
+    return Unit(tuple(items), draft.start, rows, signed, pending, turn=message.turn)
+
+
+def is_signed(message: Message) -> bool:
+    """Whether the row may not be edited (I12)."""
+    return message.signed or message.signature is not None
+
+
+def _supersede(result: Message, winner: Message, rules: Rules, out: Repaired) -> None:
+    out.tokens_in[result.id] = rules.count(result.content)
+    out.fates[result.id] = Fate(
+        "superseded", winner.id, "A later result came for the same call."
+    )
+
+
+def _call_item(message: Message, rules: Rules, out: Repaired) -> Item:
+    count = rules.count
+    text, tokens = rules.measure(message, out)
+    calls = []
+    for call in message.tool_calls:
+        cost = count(call.name) + count(call.arguments)
+        out.tokens_in[message.id] += cost
+        sent = _sendable(call, message.id, rules, out)
+        if sent is not call:
+            cost = count(sent.name) + count(sent.arguments)
+        tokens += cost
+        calls.append(sent)
+    reasoning, signature = rules.thinking(message)
+    item = Item(
+        role="assistant",
+        content=text,
+        tokens=tokens,
+        source=message.id,
+        calls=tuple(calls),
+        reasoning=reasoning,
+        signature=signature,
+    )
+    if message.pinned and text.strip():
+        return _pinned_calls(message, item, rules, out)
+    return item
+
+
+def _pinned_calls(message: Message, item: Item, rules: Rules, out: Repaired) -> Item:
+    """The text goes to the standing orders, the calls stay (signed: all stays)."""
+    out.pins[message.id] = item.content
+    out.fates[message.id] = PINNED
+    if is_signed(message):
+        return item
+    tokens = item_tokens("", item.calls, rules.count)
+    return Item("assistant", "", tokens, message.id, calls=item.calls)
+
+
+def _sendable(call: ToolCall, row: int, rules: Rules, out: Repaired) -> ToolCall:
+    name = wire_name(call.name)
+    if rules.policy_of(call.name) == "secret":
+        return ToolCall(call.id, name, redacted(call.arguments))
+    text = rules.sanitize(call.arguments)
+    arguments, same = as_object(text)
+    if not same:
+        out.fates.setdefault(row, _BAD_ARGUMENTS)
+    if arguments == call.arguments and name == call.name:
+        return call
+    return ToolCall(call.id, name, arguments)
+
+
+def _result_item(
+    result: Message, index: int, name: str, rules: Rules, out: Repaired
+) -> Item:
+    text, tokens = rules.measure(result, out)
+    replaced: str | None = None
+    if rules.policy_of(name) == "secret":
+        replaced = REDACTED if text else ""
+    elif result.pinned and text.strip():
+        out.pins[result.id] = text
+        out.fates[result.id] = PINNED
+        replaced = PINNED_STUB
+    if replaced is not None:
+        text, tokens = replaced, rules.count(replaced)
+    return Item(
+        role="tool",
+        content=text,
+        tokens=tokens,
+        source=result.id,
+        call=index,
+        is_error=result.is_error,
+        pending=result.pending,
+    )
+
+
+def _fillers(slots: list[Slot], rules: Rules) -> list[Item]:
+    return [
+        Item(
+            role="tool",
+            content=NO_RESPONSE_TEXT,
+            tokens=rules.count(NO_RESPONSE_TEXT),
+            kind="filler",
+            call=index,
+            is_error=True,
+        )
+        for index, slot in enumerate(slots)
+        if not slot.results
+    ]

@@ -1,0 +1,337 @@
+"""From units to the messages of a dialect, with ids that are unique on the wire (I7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.context.text import clean
+from memory.context.tool_calls import is_object, load_object
+from memory.context.types import Dialect, Source, Synthetic
+from memory.context.units import Item, Unit
+
+#: Sent for an empty result that a dialect refuses.
+EMPTY_RESULT = "(empty)"
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
+#: Longer names are refused; one that names nothing is sent as this.
+LONGEST_NAME = 64
+NAMELESS = "unknown"
+
+
+@dataclass(slots=True)
+class Wire:
+    """Messages in a dialect, with what stands behind each."""
+
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    synthetic: list[Synthetic] = field(default_factory=list)
+    system: str | None = None
+
+
+class _Ids:
+    """Wire ids: the provider's own the first time, numbered where it repeats."""
+
+    def __init__(self, units: Iterable[Unit], dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._used: set[str] = set()
+        self._next: dict[str, int] = {}
+        self._raw = {
+            self._base(call.id) for unit in units for call in unit.items[0].calls
+        }
+
+    def of(self, unit: Unit) -> list[str]:
+        return [self._unique(self._base(call.id)) for call in unit.items[0].calls]
+
+    def _base(self, raw: str) -> str:
+        text = clean(raw)
+        if self._dialect == "anthropic":
+            text = _ODD.sub("_", text)
+        return text or "call"
+
+    def _unique(self, base: str) -> str:
+        wire = base
+        if wire in self._used:
+            number = self._next.get(base, 2)
+            wire = f"{base}_{number}"
+            while wire in self._used or wire in self._raw:
+                number += 1
+                wire = f"{base}_{number}"
+            self._next[base] = number + 1
+        self._used.add(wire)
+        return wire
+
+
+def to_openai(system: Item | None, units: Sequence[Unit]) -> Wire:
+    """Chat-completions messages; the system text is the first of them."""
+    wire = Wire()
+    ids = _Ids(units, "openai")
+    if system is not None:
+        _append(wire, {"role": "system", "content": system.content}, system)
+    for unit in units:
+        call_ids = ids.of(unit)
+        for item in unit.items:
+            _append(wire, _openai_message(item, call_ids), item)
+    return wire
+
+
+def wire_name(raw: str) -> str:
+    """A stored call's tool as providers let it be named.
+
+    A history may hold names that a model made up, or that came from elsewhere; one of
+    them would make every later request be refused.
+    """
+    return _ODD.sub("_", clean(raw))[:LONGEST_NAME] or NAMELESS
+
+
+def _append(wire: Wire, message: dict[str, Any], item: Item) -> None:
+    if item.kind is not None:
+        wire.synthetic.append(Synthetic(len(wire.messages), item.kind))
+    wire.messages.append(message)
+    wire.sources.append(item.source)
+
+
+def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
+    if item.role == "tool":
+        return {
+            "role": "tool",
+            "tool_call_id": call_ids[item.call],
+            "content": item.content,
+        }
+    if not item.calls:
+        return {"role": item.role, "content": item.content}
+    calls = [
+        {
+            "id": call_id,
+            "type": "function",
+            "function": {"name": wire_name(call.name), "arguments": call.arguments},
+        }
+        for call_id, call in zip(call_ids, item.calls, strict=True)
+    ]
+    return {"role": "assistant", "content": item.content or None, "tool_calls": calls}
+
+
+def to_anthropic(system: Item | None, units: Sequence[Unit]) -> Wire:
+    """Messages of alternating roles; what follows on the same side is joined."""
+    wire = Wire(system=system.content if system is not None else None)
+    ids = _Ids(units, "anthropic")
+    for unit in units:
+        call_ids = ids.of(unit)
+        for item in unit.items:
+            role = "assistant" if item.role == "assistant" else "user"
+            blocks = _anthropic_blocks(item, call_ids)
+            if wire.messages and wire.messages[-1]["role"] == role:
+                wire.messages[-1]["content"].extend(blocks)
+                _join_source(wire, item.source)
+            else:
+                wire.messages.append({"role": role, "content": blocks})
+                wire.sources.append(item.source)
+            if item.kind is not None:
+                wire.synthetic.append(Synthetic(len(wire.messages) - 1, item.kind))
+    return wire
+
+
+def _join_source(wire: Wire, source: int | None) -> None:
+    before = wire.sources[-1]
+    ids: list[int | None] = [*before] if isinstance(before, list) else [before]
+    joined = [known for known in (*ids, source) if known is not None]
+    wire.sources[-1] = joined or None
+
+
+def _anthropic_blocks(item: Item, call_ids: list[str]) -> list[dict[str, Any]]:
+    if item.role == "tool":
+        return [_tool_result(item, call_ids[item.call])]
+    blocks: list[dict[str, Any]] = []
+    if item.role == "assistant" and item.signature and item.reasoning:
+        blocks.append(
+            {
+                "type": "thinking",
+                "thinking": item.reasoning,
+                "signature": item.signature,
+            }
+        )
+    if item.content.strip():
+        blocks.append({"type": "text", "text": item.content})
+    blocks.extend(
+        {
+            "type": "tool_use",
+            "id": call_id,
+            "name": wire_name(call.name),
+            "input": load_object(call.arguments),
+        }
+        for call_id, call in zip(call_ids, item.calls, strict=True)
+    )
+    return blocks
+
+
+def _tool_result(item: Item, call_id: str) -> dict[str, Any]:
+    block: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": call_id,
+        "content": item.content,
+    }
+    if item.is_error:
+        block["is_error"] = True
+        if not item.content.strip():
+            block["content"] = EMPTY_RESULT
+    return block
+
+
+# SECTION The rules of the dialects, checked on every view before it is sent (I4-I8).
+
+Messages = Sequence[Mapping[str, Any]]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def validate(dialect: Dialect, messages: Messages) -> list[str]:
+    """What a provider would refuse, one line each; empty for a valid view."""
+    check = _Anthropic() if dialect == "anthropic" else _OpenAI()
+    return check.run(messages)
+
+
+class _Check:
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.ids: set[str] = set()
+        self.open: dict[str, None] = {}
+
+    def say(self, position: int, what: str) -> None:
+        self.problems.append(f"message {position}: {what}")
+
+    def sendable(self, position: int, text: object) -> None:
+        if not isinstance(text, str):
+            self.say(position, "its text is no text")
+        elif clean(text) is not text:
+            self.say(position, "its text holds NUL or a lone surrogate")
+
+    def call(self, position: int, call_id: object, name: object) -> None:
+        if not isinstance(call_id, str) or not call_id:
+            self.say(position, "a tool call has no id")
+            return
+        if call_id in self.ids:
+            self.say(position, f"the tool call id {call_id} repeats")
+        if not isinstance(name, str) or not name:
+            self.say(position, "a tool call has no name")
+        elif not _NAME.fullmatch(name):
+            self.say(position, f"a tool call is named {name[:80]!r}")
+        self.ids.add(call_id)
+        self.open[call_id] = None
+
+    def result(self, position: int, call_id: str) -> None:
+        if call_id in self.open:
+            del self.open[call_id]
+        else:
+            self.say(position, f"a result for {call_id} has no call before it")
+
+    def closed(self, position: int) -> None:
+        if self.open:
+            self.say(position, f"no result for {', '.join(self.open)} before it")
+            self.open.clear()
+
+    def ends(self, messages: Messages, last_roles: tuple[str, ...]) -> None:
+        talk = [m for m in messages if m.get("role") != "system"]
+        if not talk:
+            self.problems.append("the view holds no message")
+            return
+        if talk[0].get("role") != "user":
+            self.problems.append("the first message is not the user's")
+        if talk[-1].get("role") not in last_roles:
+            self.problems.append("the last message is the assistant's")
+
+
+class _OpenAI(_Check):
+    def run(self, messages: Messages) -> list[str]:
+        roles: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
+            "system": self.system,
+            "user": self.user,
+            "assistant": self.assistant,
+            "tool": self.tool,
+        }
+        for position, message in enumerate(messages):
+            check = roles.get(message.get("role", ""))
+            if check is None:
+                self.say(position, f"role {message.get('role')} is unknown")
+                continue
+            if message["role"] != "tool":
+                self.closed(position)
+            check(position, message)
+        self.closed(len(messages))
+        self.ends(messages, ("user", "tool"))
+        return self.problems
+
+    def system(self, position: int, message: Mapping[str, Any]) -> None:
+        if position:
+            self.say(position, "a system message stands elsewhere than first")
+        self.user(position, message)
+
+    def user(self, position: int, message: Mapping[str, Any]) -> None:
+        self.sendable(position, message.get("content"))
+        if not message.get("content"):
+            self.say(position, "it is empty")
+
+    def assistant(self, position: int, message: Mapping[str, Any]) -> None:
+        calls = message.get("tool_calls") or []
+        content = message.get("content")
+        if content is not None:
+            self.sendable(position, content)
+        if not content and not calls:
+            self.say(position, "the assistant says and calls nothing")
+        for call in calls:
+            function = call.get("function", {})
+            self.call(position, call.get("id"), function.get("name"))
+            arguments = function.get("arguments")
+            if not isinstance(arguments, str) or not is_object(arguments):
+                self.say(position, "the arguments of a call are no JSON object")
+
+    def tool(self, position: int, message: Mapping[str, Any]) -> None:
+        self.sendable(position, message.get("content"))
+        self.result(position, str(message.get("tool_call_id")))
+
+
+class _Anthropic(_Check):
+    def run(self, messages: Messages) -> list[str]:
+        role = ""
+        for position, message in enumerate(messages):
+            if message.get("role") not in ("user", "assistant"):
+                self.say(position, f"role {message.get('role')} is unknown")
+                continue
+            if message["role"] == role:
+                self.say(position, "two messages of one role follow each other")
+            role = message["role"]
+            blocks = message.get("content")
+            if not isinstance(blocks, list) or not blocks:
+                self.say(position, "it is empty")
+                continue
+            self.blocks(position, role, blocks)
+        self.closed(len(messages))
+        self.ends(messages, ("user",))
+        return self.problems
+
+    def blocks(self, position: int, role: str, blocks: list[dict[str, Any]]) -> None:
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        if blocks[: len(results)] != results:
+            self.say(position, "tool results do not come first")
+        for block in results:
+            self.sendable(position, block.get("content"))
+            self.result(position, str(block.get("tool_use_id")))
+        self.closed(position)
+        for block in blocks:
+            self.block(position, role, block)
+
+    def block(self, position: int, role: str, block: dict[str, Any]) -> None:
+        kind = block.get("type")
+        if kind == "text":
+            self.sendable(position, block.get("text"))
+            if not str(block.get("text")).strip():
+                self.say(position, "a text block is blank")
+        elif kind == "tool_use" and role == "assistant":
+            self.call(position, block.get("id"), block.get("name"))
+            if not isinstance(block.get("input"), dict):
+                self.say(position, "the input of a call is no object")
+        elif kind == "thinking" and role == "assistant":
+            if not block.get("signature"):
+                self.say(position, "a thinking block is not signed")
+        elif kind != "tool_result" or role != "user":
+            self.say(position, f"a {kind} block may not stand here")

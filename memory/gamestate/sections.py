@@ -1,0 +1,340 @@
+"""The account's own things: status, ship, hold, skills, missions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+
+from memory.gamestate.facts import (
+    MAX_ITEMS,
+    Fact,
+    View,
+    count_of,
+    dicts_of,
+    fact,
+    items_of,
+    transit,
+)
+from memory.gamestate.values import empire, first, is_number, line, quantity, ratio
+
+
+def _held(view: View, value: object) -> tuple[tuple[str, str], ...]:
+    """Items of a hold as (name, quantity), stacks of one thing added up."""
+    held: dict[str, float] = {}
+    for item in dicts_of(value):
+        name = line(first(item, "name", "item_name")) or view.name(item.get("item_id"))
+        amount = item.get("quantity")
+        if name and isinstance(amount, (int, float)):
+            held[name] = held.get(name, 0) + amount
+    return tuple((name, line(amount)) for name, amount in held.items())
+
+
+def _ship_numbers(view: View) -> Iterator[Fact]:
+    prefix = "ship." if isinstance(view.get("ship"), Mapping) else ""
+    for name in ("hull", "shield", "fuel"):
+        now, most = f"{prefix}{name}", f"{prefix}max_{name}"
+        yield from fact(name.title(), ratio(view.get(now), view.get(most)), now, most)
+    used = ("cargo_used", f"{prefix}cargo_used")
+    limit = ("cargo_max", "cargo_capacity", f"{prefix}cargo_capacity")
+    children = (
+        () if view.cargo_elsewhere else _held(view, view.get(f"{prefix}cargo", "cargo"))
+    )
+    amount = ratio(view.get(*used), view.get(*limit))
+    if amount or children:
+        paths = (*used, f"{prefix}cargo", "cargo")
+        yield Fact("Cargo", amount, paths, children=children, between=" x")
+
+
+def status(view: View) -> Iterator[Fact]:
+    """get_status: money, place, ship, dock; the ship's numbers if nothing newer."""
+    credits = ("player.credits", "credits")
+    yield from fact("Credits", quantity(view.get(*credits)), *credits)
+    yield from _location(view)
+    yield from transit(view)
+    ship = view.get("ship.name", "ship.class_id", "ship", "ship_name")
+    if not isinstance(ship, Mapping):
+        yield from fact("Ship", view.name(ship), "ship.name", "ship.class_id")
+    yield from _docked(view)
+    if not view.ship_elsewhere:
+        yield from _ship_numbers(view)
+
+
+def _location(view: View) -> Iterator[Fact]:
+    system = ("location.system_name", "player.current_system", "current_system")
+    poi = ("location.poi_name", "player.current_poi", "current_poi")
+    names = [view.name(view.get(*system)), view.name(view.get(*poi))]
+    where = view.get("location")
+    if not any(names) and isinstance(where, str):
+        names = [line(where)]
+    paths = (*system, *poi, "location.system_id", "location.poi_id")
+    yield from fact("Location", " > ".join(name for name in names if name), *paths)
+
+
+def _docked(view: View) -> Iterator[Fact]:
+    places = ("player.docked_at_base", "location.docked_at", "docked_at_base")
+    base = view.get(*places)
+    told = view.get("docked", "player.docked", "is_docked")
+    paths = (*places, "docked")
+    if isinstance(base, str) and base:
+        yield Fact("Docked", f"Yes ({view.name(base)})", paths)
+    elif isinstance(told, (bool, str)):
+        yield from fact("Docked", line(told), *paths)
+    elif isinstance(view.get("player", "location"), Mapping):
+        yield Fact("Docked", "No", paths)
+
+
+def ship(view: View) -> Iterator[Fact]:
+    """get_ship: condition, fuel, hold, modules."""
+    if view.ship_elsewhere:
+        yield from fact("Ship", view.name(view.get("ship")), "ship.name")
+    else:
+        yield from _ship_numbers(view)
+    kinds: dict[str, int] = {}
+    for module in dicts_of(view.get("modules")):
+        name = view.name(module) or view.name(module.get("type_id"))
+        kinds[name] = kinds.get(name, 0) + 1
+    shown = tuple(n if k == 1 else f"{n} x{k}" for n, k in kinds.items() if n)
+    if shown:
+        yield Fact("Modules", "", ("modules",), items=shown)
+
+
+def cargo(view: View) -> Iterator[Fact]:
+    """get_cargo: how full, and of what."""
+    amount = ratio(
+        view.get("used", "cargo_used"), view.get("capacity", "cargo_capacity")
+    )
+    children = _held(view, view.get("cargo", "items"))
+    paths = ("cargo", "used", "items", "cargo_used")
+    if amount or children:
+        yield Fact("Cargo", amount, paths, children=children, between=" x")
+
+
+def skills(view: View) -> Iterator[Fact]:
+    """get_skills: levels; both shapes (a list of the player's, a map by id)."""
+    listed = view.get("player_skills")
+    place = "skills" if listed is None else "player_skills"
+    known = view.get(place)
+    if isinstance(known, Mapping):
+        found = islice(known.items(), MAX_ITEMS)
+        pairs = [(_skill(view, value) or view.name(key), value) for key, value in found]
+    else:
+        pairs = [(_skill(view, item), item) for item in dicts_of(known)]
+    shown = tuple(f"{name} {_level(value)}" for name, value in pairs if name)
+    yield Fact("Levels", "" if shown else "none", (place,), items=shown)
+
+
+def _skill(view: View, value: object) -> str:
+    if not isinstance(value, Mapping):
+        return ""
+    return line(value.get("name")) or view.name(value.get("skill_id"))
+
+
+def _level(value: object) -> str:
+    level = value.get("level") if isinstance(value, Mapping) else value
+    return line(level) or "?"
+
+
+def missions(view: View) -> Iterator[Fact]:
+    """get_active_missions: which, and how far."""
+    active = list(dicts_of(view.get("missions.active", "missions")))
+    limit = view.get("max_missions", "missions.max_missions")
+    yield Fact(
+        "Active",
+        ratio(len(active), limit),
+        ("missions.*",),
+        children=tuple((_mission(view, item), _progress(item)) for item in active),
+    )
+
+
+def _mission(view: View, item: Mapping[str, object]) -> str:
+    return view.name(item) or line(item.get("mission_id")) or "mission"
+
+
+def _progress(item: Mapping[str, object]) -> str:
+    done = ratio(item.get("current"), item.get("required"))
+    share = item.get("percent_complete")
+    return done or (f"{line(share)} %" if is_number(share) else "")
+
+
+# SECTION The place where the ship is, and what is around: system, POI, base, market, map.
+
+
+def system(view: View) -> Iterator[Fact]:
+    """get_system: name, places, ways out; both shapes of v0.87."""
+    if view.get("in_transit") is True:
+        yield from transit(view)
+        return
+    name = view.name(view.get("system.name", "name", "system"))
+    ruler = empire(view.get("system.empire", "empire"))
+    if name:
+        text = f"{name} ({ruler})" if ruler else name
+        yield Fact("", text, ("system.name", "name"))
+    yield from _list(view, "POIs", ("pois", "system.pois"))
+    yield from _list(view, "Connections", ("system.connections", "connections"))
+    security = ("security_status", "system.security_status")
+    yield from fact("Security", line(view.get(*security)), *security)
+
+
+def _list(view: View, label: str, places: tuple[str, ...]) -> Iterator[Fact]:
+    """Names of the longest of several lists: old servers trim one of two."""
+    lists = [[*map(view.name, items_of(view.get(place)))] for place in places]
+    names = tuple(name for name in max(lists, key=len) if name)
+    if names:
+        paths = tuple(f"{place}.*.name" for place in places)
+        yield Fact(label, "", paths, items=names)
+
+
+def poi(view: View) -> Iterator[Fact]:
+    """get_poi: what this place is, what can be mined, which base is there."""
+    if view.get("in_transit") is True:
+        yield from transit(view)
+        return
+    name = view.name(view.get("poi"))
+    kind = line(view.get("poi.type")).replace("_", " ")
+    if name:
+        yield Fact("", f"{name} ({kind})" if kind else name, ("poi.name",))
+    found = view.get("resources") or view.get("poi.resources")
+    resources = tuple(
+        (view.name(item) or view.name(item.get("resource_id")), _left(item))
+        for item in dicts_of(found)
+    )
+    if resources:
+        yield Fact("Resources", "", ("resources", "poi.resources"), children=resources)
+    base = view.get("base", "poi.base_id")
+    yield from fact("Base", view.name(base), "base.name", "poi.base_id")
+
+
+def _left(item: Mapping[str, object]) -> str:
+    remaining = item.get("remaining")
+    if is_number(remaining) and remaining == -1:
+        return "unlimited"
+    most = item.get("max_remaining")
+    return f"{ratio(remaining, most)} left" if is_number(remaining) else ""
+
+
+def base(view: View) -> Iterator[Fact]:
+    """get_base: which one, what it offers, how it fares."""
+    name = view.name(view.get("base"))
+    ruler = empire(view.get("base.empire"))
+    if name:
+        yield Fact("", f"{name} ({ruler})" if ruler else name, ("base.name",))
+    places = ("base.services", "services")
+    offered = view.get(*places)
+    if isinstance(offered, Mapping):
+        offered = [key for key, there in offered.items() if there]
+    services = tuple(n for n in map(line, items_of(offered)) if n)
+    if services:
+        yield Fact("Services", "", places, items=services)
+    state = "condition.condition"
+    yield from fact("Condition", line(view.get(state)), state)
+
+
+def nearby(view: View) -> Iterator[Fact]:
+    """get_nearby: who is here."""
+    for label, places, counts in (
+        ("Players", ("nearby", "players"), ("count", "player_count")),
+        ("Pirates", ("pirates",), ("pirate_count",)),
+    ):
+        there = view.get(*places)
+        count = view.get(*counts)
+        shown = count if is_number(count) else count_of(there)
+        names = tuple(n for n in map(view.name, items_of(there)) if n)
+        yield Fact(label, quantity(shown), (*places, *counts), items=names)
+
+
+def market(view: View) -> Iterator[Fact]:
+    """view_market: prices, best first known."""
+    yield from fact("At", view.name(view.get("base")), "base")
+    offers = view.get("items", "listings")
+    lines = ((_item(view, offer), _prices(offer)) for offer in dicts_of(offers))
+    yield Fact(
+        "Items",
+        quantity(count_of(offers)),
+        ("items", "listings"),
+        children=tuple(pair for pair in lines if all(pair)),
+    )
+
+
+def _item(view: View, offer: Mapping[str, object]) -> str:
+    return line(offer.get("item_name")) or view.name(offer.get("item_id"))
+
+
+def _prices(offer: Mapping[str, object]) -> str:
+    """What the station pays and what it asks; 0 means that nobody does."""
+    pays, asks = (
+        first(offer, "best_buy", "buy_price"),
+        first(offer, "best_sell", "sell_price", "price_each", "price"),
+    )
+    words = [
+        f"{verb} {quantity(price)}"
+        for verb, price in (("sells for", asks), ("buys for", pays))
+        if is_number(price) and price != 0
+    ]
+    return ", ".join(words)
+
+
+def galaxy(view: View) -> Iterator[Fact]:
+    """get_map: only how much of it is known; it is too big to show."""
+    count = count_of(view.get("systems"))
+    yield Fact("", f"{quantity(count)} systems cached", ("systems.*.name",))
+    yield Fact("", "Use get_map to refresh full galaxy data")
+
+
+# SECTION What the summary tells of each tool's snapshot (GAME_STATE.md section 3).
+#
+# One function per tool, content in, facts out. A fact names the JSON paths it was
+# read from, so that the confidence of those paths is the confidence of the line.
+# Shapes of several server versions are read; what is missing is left out.
+
+MAX_SCALARS = 50
+
+Builder = Callable[[View], Iterable[Fact]]
+
+CURATED: Mapping[str, tuple[str, Builder]] = {
+    "get_status": ("Status", status),
+    "get_ship": ("Ship", ship),
+    "get_cargo": ("Cargo", cargo),
+    "get_system": ("System", system),
+    "get_poi": ("POI", poi),
+    "get_base": ("Base", base),
+    "get_nearby": ("Nearby", nearby),
+    "view_market": ("Market", market),
+    "get_map": ("Map", galaxy),
+    "get_skills": ("Skills", skills),
+    "get_active_missions": ("Missions", missions),
+}
+"""Heading and reader of each curated section, in the order they are shown."""
+
+
+def generic(content: object) -> Iterator[Fact]:
+    """Any other snapshot: scalars at the top, sizes of lists, lines of a text."""
+    if isinstance(content, str):
+        for text in content[:4000].splitlines():
+            if line(text):
+                yield Fact("", line(text, 100))
+        return
+    if isinstance(content, list):
+        yield Fact("Entries", quantity(len(content)))
+        return
+    if not isinstance(content, Mapping):
+        yield from fact("Value", line(content))
+        return
+    for key, value in islice(content.items(), MAX_SCALARS):
+        label = line(str(key).replace("_", " "), 40).capitalize()
+        if isinstance(value, (list, Mapping)):
+            yield Fact(label, f"{quantity(len(value))} entries", (str(key),))
+        elif value is not None:
+            yield from fact(label, line(value), str(key))
+
+
+def read(tool: str, view: View, content: object) -> list[Fact]:
+    """The facts of a snapshot by its tool's reader, else by the general one.
+
+    A curated reader that finds nothing in a content of another shape gives way to
+    the general one too.
+    """
+    if tool in CURATED and isinstance(content, Mapping):
+        facts = list(CURATED[tool][1](view))
+        if facts:
+            return facts
+    return list(generic(content))

@@ -1,0 +1,281 @@
+"""Lenient reading of text that should be JSON (A24).
+
+Whatever a server sends ends as a JSON value that can be stored, or as its own
+text: NaN and infinities become null, NUL and lone surrogates are taken out, and
+what is nested too deep to be handled safely stays text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+
+MAX_DEPTH = 100
+"""Deeper values are kept as text: databases and browsers refuse them."""
+
+MAX_INT_BITS = 1024
+"""Python refuses to write out much longer numbers; the game has none."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SUSPECT = ("\x00", "\\u0000", "\\ud", "\\uD")
+
+
+def parse_text(text: str) -> object:
+    """The JSON value that ``text`` is, or the cleaned text itself. Never raises."""
+    body = text.strip()
+    if body[:1] not in ("{", "["):
+        return clean_text(text)
+    try:
+        value = json.loads(body, parse_constant=_no_number, parse_float=_number)
+    except (ValueError, RecursionError):
+        return clean_text(text)
+    if is_deep(value):
+        return clean_text(text)
+    if any(mark in body for mark in _SUSPECT) or _SURROGATE.search(body):
+        return storable(value)
+    return value
+
+
+def clean_text(text: str) -> str:
+    """The text without NUL, with lone surrogates replaced by U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text.replace("\x00", ""))
+
+
+def is_deep(value: object, limit: int = MAX_DEPTH) -> bool:
+    """Whether a parsed JSON value nests deeper than ``limit`` levels."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(limit):
+        if not level:
+            return False
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, (dict, list))
+        ]
+    return bool(level)
+
+
+def storable(value: object, depth: int = MAX_DEPTH) -> object:
+    """A copy that any JSON store takes: text keys, no NaN, no NUL, bounded depth."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= MAX_INT_BITS else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if depth <= 0:
+        return None
+    if isinstance(value, Mapping):
+        return {
+            clean_text(str(key)): storable(item, depth - 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [storable(item, depth - 1) for item in value]
+    return clean_text(str(value))
+
+
+def _no_number(_: str) -> None:
+    return None
+
+
+def _number(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+# SECTION JSON paths: ``player.credits``, ``ship.cargo``, ``missions.*.current``.
+#
+# A path names the value it leads to and everything below it. ``*`` stands for every
+# element of a list or every value of an object; a path whose ``*`` meets an empty
+# list names nothing.
+
+MAX_BRANCHES = 200
+ENVELOPES = ("structuredContent", "data", "result", "payload", "response")
+
+
+def primary(content: object) -> object:
+    """The value that facts are read from.
+
+    A result of several content blocks is kept as a list of them; its first object
+    carries the facts. Of an envelope it is what is inside.
+    """
+    if isinstance(content, list):
+        content = next((part for part in content if isinstance(part, Mapping)), content)
+    if isinstance(content, Mapping):
+        inner = (content.get(key) for key in ENVELOPES)
+        return next((part for part in inner if isinstance(part, Mapping)), content)
+    return content
+
+
+def lookup(content: object, path: str) -> object:
+    """The value at a path without ``*``, or None where there is none."""
+    value = content
+    for key in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return value
+
+
+def first(content: object, *paths: str) -> object:
+    """The first of several paths that holds something."""
+    for path in paths:
+        value = lookup(content, path)
+        if value is not None:
+            return value
+    return None
+
+
+def names_something(content: object, path: str) -> bool:
+    """Whether a path applies to this content.
+
+    A missing last key still counts: ``player.docked_at_base`` is absent while the
+    ship is in space, and that absence is the fact.
+    """
+    values = [content]
+    *parents, _ = path.split(".")
+    for key in parents:
+        values = [child for value in values for child in _children(value, key)]
+        if not values:
+            return False
+    last = path.rsplit(".", 1)[-1]
+    if last == "*":
+        return any(_children(value, "*") for value in values)
+    return any(isinstance(value, Mapping) for value in values)
+
+
+def _children(value: object, key: str) -> list[object]:
+    if key == "*":
+        if isinstance(value, Mapping):
+            return list(value.values())[:MAX_BRANCHES]
+        return value[:MAX_BRANCHES] if isinstance(value, list) else []
+    if isinstance(value, Mapping) and key in value:
+        return [value[key]]
+    return []
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two paths speak of a common value: one leads to or into the other."""
+    return all(
+        "*" in pair or pair[0] == pair[1]
+        for pair in zip(one.split("."), other.split("."), strict=False)
+    )
+
+
+def head(path: str) -> str:
+    """The first key of a path."""
+    return path.split(".", 1)[0]
+
+
+# SECTION Game values as short, safe words.
+#
+# Names and messages come from other players and from models. Whatever they hold,
+# they stay inside their line of the summary: one line, bounded, no control marks.
+
+MAX_VALUE = 60
+MAX_SOURCE = 2_000
+"""No more of a value is even looked at."""
+
+HUGE = 10**15
+
+_SPACE = re.compile(r"\s+")
+_JOINERS = {"\u200d", "\ufe0e", "\ufe0f"}
+# Characters that reorder or hide the text around them.
+_HIDDEN = re.compile(
+    "[\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+)
+
+
+def line(value: object, limit: int = MAX_VALUE) -> str:
+    """A value as one bounded line; "" for what cannot be shown in one."""
+    if isinstance(value, bool):
+        return "Yes" if value else "No"
+    if isinstance(value, (int, float)):
+        return number(value)
+    if not isinstance(value, str):
+        return ""
+    return clip(_printable(value[:MAX_SOURCE]), limit)
+
+
+def _printable(text: str) -> str:
+    """White space as single blanks, control and surrogate characters gone."""
+    if text.isprintable() and "  " not in text:
+        return text.strip()
+    spaced = _SPACE.sub(" ", _HIDDEN.sub(" ", text))
+    kept = (c for c in spaced if unicodedata.category(c) not in ("Cc", "Cs"))
+    return "".join(kept).strip()
+
+
+def clip(text: str, limit: int) -> str:
+    """At most ``limit`` characters, cut between characters as a reader sees them."""
+    if len(text) <= limit:
+        return text
+    cut = max(0, limit - 1)
+    while cut > 0 and (_clings(text[cut]) or text[cut - 1] == "\u200d"):
+        cut -= 1
+    return f"{text[:cut].rstrip()}…"
+
+
+def _clings(character: str) -> bool:
+    return character in _JOINERS or unicodedata.combining(character) != 0
+
+
+def number(value: float, *, grouped: bool = False) -> str:
+    """A number without needless digits; ``grouped`` writes 5,000."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "unknown"
+        if value.is_integer() and abs(value) < HUGE:
+            value = int(value)
+    if abs(value) >= HUGE:
+        return "over 10^15" if value > 0 else "under -10^15"
+    if isinstance(value, float):
+        return f"{value:,.2f}" if grouped else f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{value:,}" if grouped else str(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number that can be shown."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def quantity(value: object) -> str:
+    """A number (``grouped`` or not), else the value as a line."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return number(value, grouped=True)
+    return line(value)
+
+
+def ratio(value: object, limit: object) -> str:
+    """``85/100``, or the value alone where the limit is unknown."""
+    shown = line(value)
+    of = line(limit)
+    return f"{shown}/{of}" if shown and of else shown
+
+
+def title(tool: str) -> str:
+    """A heading for a tool: ``get_active_missions`` is "Active Missions"."""
+    words = re.sub(r"^(?:get|view|list)_", "", tool)
+    return line(words.replace("_", " "), 40).title() or "Result"
+
+
+EMPIRES: Mapping[str, str] = {
+    "solarian": "Solarian Empire",
+    "voidborn": "Voidborn Empire",
+    "crimson": "Crimson Empire",
+    "nebula": "Nebula Empire",
+    "outerrim": "Outer Rim Empire",
+}
+
+
+def empire(value: object) -> str:
+    """An empire's id as its name; names stay as they are."""
+    shown = line(value, 40)
+    return EMPIRES.get(shown.lower(), shown)

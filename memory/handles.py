@@ -1,0 +1,105 @@
+"""What a handle stands for: stored bytes, in parts of a bounded size (I21).
+
+Whatever a view masks, truncates, summarises or leaves out carries a handle
+``ctx://<mysis>/<message id>``. Whose handle may be used by whom is for the caller to
+judge: `read_handle` tells the owner, `message` finds a message of one Mysis only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from memory.assembly.load import message_of
+from memory.lookup import MAX_ID, number_of
+from memory.models import Memory
+
+SCHEME = "ctx://"
+STATE_SCHEME = "state://"
+LONGEST_HANDLE = 2_000
+#: Characters of one part: below what a view takes of one result, whatever the text.
+LARGEST_PART = 20_000
+HIDDEN = "[hidden]"
+
+_FORM = (
+    "Give a handle as it stands in your context, such as ctx://7/1234 for a message "
+    "or state://get_ship for the newest answer of a tool."
+)
+
+
+class RecallError(Exception):
+    """A handle that brings nothing; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A message handle. ``owner`` is a number, a name, or "self"."""
+
+    owner: str
+    message_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some characters of a text. ``next`` is the offset to go on at, null at the end."""
+
+    text: str
+    offset: int
+    total: int
+    next: int | None
+
+
+def read_handle(handle: str) -> Handle:
+    """The owner and the message that a ``ctx://`` handle names; raises RecallError."""
+    body = handle.strip()
+    if not body.startswith(SCHEME) or len(body) > LONGEST_HANDLE:
+        raise RecallError(_FORM)
+    owner, _, number = body.removeprefix(SCHEME).rpartition("/")
+    message_id = number_of(number)
+    if not owner or message_id is None:
+        raise RecallError(_FORM)
+    return Handle(owner, message_id)
+
+
+def is_state(handle: str) -> bool:
+    """Whether a handle names a snapshot of the game state, and no message."""
+    return handle.strip().startswith(STATE_SCHEME)
+
+
+def message(mysis_id: int, message_id: int, *, secret: Collection[str] = ()) -> str:
+    """The stored text of one message of one Mysis; raises RecallError.
+
+    What the calls of ``secret`` tools were given and brought stays hidden (A11).
+    """
+    rows = Memory.objects.defer("content_vector", "reasoning_vector")
+    row = rows.filter(mysis_id=mysis_id, pk=min(message_id, MAX_ID)).first()
+    if row is None:
+        raise RecallError(
+            f"There is no message {message_id} here, or it is no longer kept. "
+            "Search for a word of it instead."
+        )
+    return text_of(row, secret)
+
+
+def text_of(row: Memory, secret: Collection[str] = ()) -> str:
+    """A row's content letter for letter, then the calls that it made, then its thoughts."""
+    if row.tool_name in secret:
+        return HIDDEN
+    calls = [
+        f"[called {call.name} with {HIDDEN if call.name in secret else call.arguments}]"
+        for call in message_of(row).tool_calls
+    ]
+    thoughts = [f"[reasoning: {row.reasoning}]"] if row.reasoning else []
+    return "\n".join(filter(None, [row.content, *calls, *thoughts]))
+
+
+def part(text: str, offset: int = 0, limit: int = LARGEST_PART) -> Part:
+    """At most ``limit`` characters from ``offset`` on, never over `LARGEST_PART`."""
+    start = min(max(offset, 0), len(text))
+    end = start + min(max(limit, 1), LARGEST_PART)
+    return Part(
+        text=text[start:end],
+        offset=start,
+        total=len(text),
+        next=end if end < len(text) else None,
+    )

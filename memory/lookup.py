@@ -1,0 +1,141 @@
+"""Refusals that a program can read: a status, a slug, and one sentence."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar, cast
+
+from django.apps import apps
+from django.db import connection
+from django.db.models import QuerySet
+from psycopg_pool import PoolTimeout, TooManyRequests
+
+# Seconds that a program is told to wait where the server has no room.
+BUSY_SECONDS = 5
+OVERLOADED = "overloaded"
+NO_CONNECTION = "The database has no free connection."
+
+
+class Problem(Exception):
+    """A request that cannot be done; becomes ``{"detail", "code"}``.
+
+    ``detail`` is one sentence that names the field and the remedy.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = headers or {}
+
+
+def invalid(field: str, remedy: str) -> Problem:
+    """A parameter or field that cannot be used (422)."""
+    return Problem(422, "invalid", f"{field}: {remedy}")
+
+
+def missing(what: str) -> Problem:
+    """Something that is not there (404)."""
+    return Problem(404, "not_found", what)
+
+
+def busy(what: str) -> Problem:
+    """Something that there is no room for now (503); ``what`` is a sentence."""
+    return Problem(
+        503,
+        OVERLOADED,
+        f"{what} Try again in {BUSY_SECONDS} s.",
+        headers={"Retry-After": str(BUSY_SECONDS)},
+    )
+
+
+def busy_problem(error: BaseException | None) -> Problem | None:
+    """The 503 of an error that means no room, or None for any other error.
+
+    The pool gives up after its timeout, where all connections are in use and where the
+    database is away.
+    """
+    while error is not None:
+        if isinstance(error, Problem) and error.code == OVERLOADED:
+            return error
+        if isinstance(error, PoolTimeout | TooManyRequests):
+            return busy(NO_CONNECTION)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def release_connection() -> None:
+    """Give the connection of this thread back to the pool before something slow.
+
+    The next query takes one again. Within a transaction nothing can be given back.
+    """
+    if connection.connection is not None and not connection.in_atomic_block:
+        connection.close()
+
+
+# SECTION Whose memory: a Mysis named by number or by its unique name (SURFACES 6).
+
+MAX_ID = 2**63 - 1
+Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
+
+
+class GameAccount(Protocol):
+    """What is read of a game account here."""
+
+    username: str
+
+
+class Owner(Protocol):
+    """What is read of a Mysis here; its model lies above this app."""
+
+    pk: int
+    name: str
+    account: GameAccount | None
+
+
+def number_of(reference: str) -> int | None:
+    """The id that a reference spells, or None when it is no stored id's shape."""
+    if not (reference.isascii() and reference.isdecimal() and len(reference) <= 19):
+        return None
+    number = int(reference)
+    return number if number <= MAX_ID else None
+
+
+def find_owner(reference: str) -> Owner | None:
+    """The Mysis of a number or a name, or None."""
+    rows = apps.get_model("agents", "Mysis").objects.select_related(
+        "account", "prompt", "policy"
+    )
+    return cast("Owner | None", named(rows, reference).first())
+
+
+def named(rows: Rows, reference: str) -> Rows:
+    """Of Myses the one of a number or a name."""
+    number = number_of(reference)
+    if number is not None:
+        return rows.filter(pk=number)
+    if "\x00" in reference or reference.isdecimal():
+        return rows.none()
+    return rows.filter(name=reference)
+
+
+def owner_of(reference: str) -> Owner:
+    """The Mysis of a number or a name; raises a 404 Problem."""
+    found = find_owner(reference)
+    if found is None:
+        raise unknown(reference)
+    return found
+
+
+def unknown(reference: str) -> Problem:
+    """The 404 of a Mysis that is not there."""
+    return missing(
+        f"There is no Mysis {reference[:100]!r}: /api/v1/myses lists their names."
+    )

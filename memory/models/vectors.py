@@ -1,0 +1,132 @@
+"""The generated full-text columns.
+
+The ``simple`` configuration neither stems nor drops words, so it treats every
+language alike. Only the first 32,000 characters are indexed: above about one
+megabyte of lexemes PostgreSQL refuses the row; exact search covers the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from django.contrib.postgres.search import SearchVectorField
+from django.db import models
+from django.db.models import Expression, F, Func, TextField, Value
+from django.db.models.functions import Cast, Concat, Left
+
+from memory.gamestate.values import clean_text as storable
+from memory.redaction import HIDDEN, clean_text
+
+INDEXED_CHARACTERS = 32_000
+# The parser would take paths, hosts, addresses and tags as one token, or drop
+# them: "Sol/Belt" could not be found by "belt". Texts and queries alike have
+# these signs replaced by spaces, so that words are what stands between them.
+SIGNS = "<>/\\@.:=&?#%~+*|"
+
+
+# The lexeme of an owner begins with one of them, as no word or beginning of a word does.
+OWNER = "@"
+
+
+def words_of(query: str) -> str:
+    """A query as the vectors see texts: signs that glue words become spaces."""
+    return query.translate(str.maketrans(SIGNS, " " * len(SIGNS)))
+
+
+def mysis_lexeme(mysis_id: int) -> str:
+    """The lexeme that stands for one Mysis inside a scoped vector."""
+    return f"{OWNER}{mysis_id}"
+
+
+def plain_vector(*fields: str, config: str = "simple") -> Func:
+    """``to_tsvector`` of the heads of text columns."""
+    heads: list[Expression] = [Left(F(name), INDEXED_CHARACTERS) for name in fields]
+    head = Func(
+        heads[0] if len(heads) == 1 else _joined(heads),
+        Value(SIGNS),
+        Value(" " * len(SIGNS)),
+        function="translate",
+        output_field=TextField(),
+    )
+    return Func(
+        head,
+        template=f"to_tsvector('{config}'::regconfig, %(expressions)s)",
+        output_field=SearchVectorField(),
+    )
+
+
+def _joined(parts: Sequence[Expression]) -> Func:
+    """Texts with a blank between them; ``concat`` would not do in a generated column."""
+    return Func(
+        *parts,
+        arg_joiner=" || ' ' || ",
+        template="(%(expressions)s)",
+        output_field=TextField(),
+    )
+
+
+def scoped_vector(*fields: str) -> Func:
+    """A vector that carries its Mysis as one more lexeme.
+
+    One GIN index then answers "this word, in this Mysis" by intersecting two
+    posting lists, without the btree_gin extension.
+    """
+    owner = Func(
+        Concat(
+            Value(OWNER),
+            Cast(F("mysis"), TextField()),
+            output_field=TextField(),
+        ),
+        template="array_to_tsvector(ARRAY[%(expressions)s])",
+        output_field=SearchVectorField(),
+    )
+    return Func(
+        plain_vector(*fields),
+        owner,
+        arg_joiner=" || ",
+        template="(%(expressions)s)",
+        output_field=SearchVectorField(),
+    )
+
+
+# SECTION What an answer says in its calls, as a text that can be searched and shown.
+#
+# Entries of a log, chat and orders are said in the arguments of calls, often beside an
+# empty content. The text holds them as they were meant: without the escapes of JSON,
+# which would glue letters to words, and without secrets (A11).
+
+_ESCAPES = re.compile(r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+')
+
+
+def calls_said(calls: Iterable[Mapping[str, Any]], secret: Collection[str] = ()) -> str:
+    """A line for each call; those of ``secret`` tools without their arguments."""
+    return "\n".join(_said(call["function"], secret) for call in calls)
+
+
+def _said(function: Mapping[str, Any], secret: Collection[str]) -> str:
+    name, arguments = function["name"], function["arguments"]
+    if name in secret:
+        return f"[called {name} with {HIDDEN}]"
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    plain = _ESCAPES.sub(_meant, clean_text(arguments))
+    return storable(f"[called {name} with {plain}]")
+
+
+def _meant(escapes: re.Match[str]) -> str:
+    """What escapes stand for; together, because some are halves of one character."""
+    text: str = json.loads(f'"{escapes[0]}"')
+    return text
+
+
+class CallsText(models.TextField[str, str]):
+    """Holds what a row's calls say, of whichever calls it is stored with."""
+
+    def pre_save(self, model_instance: Any, add: bool) -> str:
+        """The text of the calls that are stored now."""
+        text = calls_said(model_instance.tool_calls)
+        setattr(model_instance, self.attname, text)
+        return text

@@ -1,0 +1,1 @@
+"""Search in what was said and thought: `results` finds, `query` is how."""

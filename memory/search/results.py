@@ -1,0 +1,186 @@
+"""What of a stored message may be shown outside (A11, DESIGN section 7).
+
+Every door shows memories through here: secrets are taken out once more, whatever the
+texts went through on their way in, and calls of secret tools stay hidden.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from memory.models import Memory
+from memory.models.vectors import calls_said, words_of
+from memory.redaction import HIDDEN, clean_text
+from memory.search.query import Mode, Wanted, beginning, matching_ids
+
+VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
+NAMES = """
+SELECT tool->>'name' FROM agents_toolcatalogue, jsonb_array_elements(tools) AS tool
+WHERE url = %s AND tool->>'policy' = 'secret'
+"""
+
+
+def secret_tools() -> frozenset[str]:
+    """The tools of the game whose calls nobody may read."""
+    url: str = settings.SPACEMOLT_MCP_URL
+    with connection.cursor() as cursor:
+        cursor.execute(VERSION, [url])
+        found = cursor.fetchone()
+    return _secret_of(url, found[0]) if found else frozenset()
+
+
+@lru_cache(maxsize=8)
+def _secret_of(url: str, version: datetime) -> frozenset[str]:
+    """Of one version of the game's tools: it is long, and searches are many."""
+    with connection.cursor() as cursor:
+        cursor.execute(NAMES, [url])
+        return frozenset(name for (name,) in cursor.fetchall() if name)
+
+
+def shown(row: Memory, secret: Collection[str]) -> Memory:
+    """A row as it may leave, itself changed: it must not be saved."""
+    row.content = HIDDEN if row.tool_name in secret else clean_text(row.content)
+    row.reasoning = clean_text(row.reasoning)
+    row.tool_calls = [_call(call, secret) for call in row.tool_calls]
+    return row
+
+
+def _call(call: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
+    function = call["function"]
+    arguments = function["arguments"]
+    if function["name"] in secret:
+        arguments = HIDDEN
+    elif isinstance(arguments, str):
+        arguments = clean_text(arguments)
+    return {**call, "function": {**function, "arguments": arguments}}
+
+
+# SECTION Finding what was said, thought and broadcast; snippets that are safe to show.
+
+SNIPPET_CHARACTERS = 240
+ROWS = """
+SELECT id, mysis_id, role, origin, content, reasoning, tool_calls, created_at
+FROM memory_memory WHERE id = ANY(%s) ORDER BY id DESC
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One match. ``snippet`` is HTML: escaped text with ``<mark>`` around hits.
+
+    ``content`` is what was said and, a line for each, the calls that were made.
+    """
+
+    memory_id: int
+    mysis: int
+    role: str
+    origin: str
+    content: str
+    reasoning: str
+    snippet: SafeString
+    timestamp: datetime
+
+
+def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
+    *,
+    query: str,
+    mysis_id: int | None = None,
+    mode: Mode = "fts",
+    limit: int = 20,
+    before: int | None = None,
+    reasoning: bool = False,
+    ignore_case: bool = False,
+    stem: bool = False,
+) -> list[Hit]:
+    """The newest matches, newest first (W10, W12); no match is an empty list.
+
+    Secrets are taken out of what is found (A11). Raises SlowSearchError. ``ignore_case`` is for exact search, ``stem`` (English) for words; see `Wanted`.
+    """
+    wanted = Wanted(
+        query=query.replace("\x00", ""),
+        mode=mode,
+        field="reasoning" if reasoning else "content",
+        mysis_id=mysis_id,
+        before=before,
+        ignore_case=ignore_case,
+        stem=stem,
+        secret=secret_tools(),
+    )
+    ids = matching_ids(wanted, limit)
+    if not ids:
+        return []
+    pattern = pattern_of(wanted)
+    with connection.cursor() as cursor:
+        cursor.execute(ROWS, [ids])
+        return [_hit(row, wanted, pattern) for row in cursor.fetchall()]
+
+
+def snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
+    """The surroundings of the first hit as safe HTML, all hits in it marked.
+
+    Made here and not by ``ts_headline``, which drops everything between tags.
+    """
+    first = pattern.search(text) if pattern else None
+    if pattern is None or first is None:
+        return format_html("{}", text[:SNIPPET_CHARACTERS])
+    start = max(0, first.start() - SNIPPET_CHARACTERS // 3)
+    end = max(first.end(), start + SNIPPET_CHARACTERS)
+    pieces: list[str] = ["… " if start else ""]
+    at = start
+    for hit in pattern.finditer(text, start, end):
+        pieces += [text[at : hit.start()], format_html("<mark>{}</mark>", hit[0])]
+        at = hit.end()
+    pieces += [text[at:end], " …" if end < len(text) else ""]
+    return format_html_join("", "{}", ((piece,) for piece in pieces))
+
+
+def pattern_of(wanted: Wanted) -> re.Pattern[str] | None:
+    """What is to be marked in a text that matches; None for nothing."""
+    if wanted.mode == "exact":
+        flags = re.IGNORECASE if wanted.ignore_case else re.NOFLAG
+        return re.compile(re.escape(wanted.query), flags)
+    words = re.findall(r"(?<![\w-])(?!-)[\w-]*\w", words_of(wanted.query))
+    longest_first = sorted(set(words) - {"or", "OR"}, key=len, reverse=True)
+    if not longest_first:
+        return None
+    if wanted.stem:
+        # Near enough for a mark: what begins as a stem of the same word would.
+        stems = (re.escape(beginning(_stem(word))) for word in longest_first)
+        either = "|".join(rf"{stem}\w*" for stem in stems)
+    else:
+        either = "|".join(re.escape(word) for word in longest_first)
+    return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_])", re.IGNORECASE)
+
+
+def _stem(word: str) -> str:
+    """A word without the commonest English endings."""
+    return re.sub(r"(?:ings?|ed|es|s|e)$", "", word) if len(word) > 4 else word
+
+
+def _hit(row: Sequence[Any], wanted: Wanted, pattern: re.Pattern[str] | None) -> Hit:
+    memory_id, mysis, role, origin, said, reasoning, calls, made = row
+    # Raw queries bring JSON as its text.
+    called = calls_said(json.loads(calls), wanted.secret)
+    content = "\n".join(filter(None, [clean_text(said), called]))
+    reasoning = clean_text(reasoning)
+    return Hit(
+        memory_id=memory_id,
+        mysis=mysis,
+        role=role,
+        origin=origin,
+        content=content,
+        reasoning=reasoning,
+        snippet=snippet(content if wanted.field == "content" else reasoning, pattern),
+        timestamp=made,
+    )

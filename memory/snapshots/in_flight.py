@@ -1,0 +1,199 @@
+"""The actions of late: which have still to take effect, and which have overtaken what.
+
+Every action that may have changed something is kept for a while, also where no
+snapshot was there to be marked: an answer that was asked for before it ended, or
+before it takes effect, still shows the old truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from memory.gamestate import effects, invalidation
+from memory.gamestate.effects import FLIGHTS
+from memory.gamestate.extract import Result
+from memory.gamestate.types import Stale
+from memory.models import ActionUnderWay
+
+# No action takes longer, by the wall clock.
+KEPT_UNDER_WAY = timedelta(hours=6)
+# No answer is on its way for longer than this.
+LONGEST_CALL = timedelta(minutes=10)
+LONGEST_TARGET = 200
+NOT_OPEN = timedelta(seconds=1)
+
+# Asked in each call: written out, as the ORM would take three times as long for them.
+_WAITING = """
+SELECT * FROM memory_actionunderway
+WHERE username = %s AND until > asked_at ORDER BY id
+"""
+_FLIGHTS = """
+SELECT * FROM memory_actionunderway WHERE username = %s AND tool = ANY(%s)
+"""
+
+
+# -- kept ----------------------------------------------------------------------
+
+
+def keep(
+    username: str, action: Stale, result: Result, args: Mapping[str, object]
+) -> None:
+    """Remember an action that was answered; the caller holds the account's lock."""
+    now = timezone.now()
+    clear(username, now)
+    asked = action.at or now
+    queued = result.queued or result.is_unknown
+    ActionUnderWay.objects.create(
+        username=username,
+        tool=action.reason[:200],
+        target=effects.target_of(args)[:LONGEST_TARGET],
+        tick=action.tick if queued else None,
+        asked_at=asked,
+        done_at=action.done or now,
+        until=now + _longest(action.reason, result) if queued else asked,
+    )
+
+
+def _longest(tool: str, result: Result) -> timedelta:
+    if result.is_unknown and tool in FLIGHTS:
+        return KEPT_UNDER_WAY
+    ticks = (result.duration_ticks or 1) + invalidation.QUEUE_MARGIN_TICKS
+    return min(
+        timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK), KEPT_UNDER_WAY
+    )
+
+
+def clear(username: str, now: datetime) -> int:
+    """Forget the actions that are over and can overtake nothing any more; how many."""
+    return _old(now).filter(username=username).delete()[0]
+
+
+def with_old_ones(usernames: Collection[str], now: datetime) -> set[str]:
+    """The accounts of these that have actions to `clear`."""
+    rows = _old(now).filter(username__in=usernames)
+    return set(rows.values_list("username", flat=True))
+
+
+def _old(now: datetime) -> QuerySet[ActionUnderWay]:
+    late = now - LONGEST_CALL
+    return ActionUnderWay.objects.filter(until__lt=late).exclude(done_at__gte=late)
+
+
+def end(rows: Iterable[ActionUnderWay]) -> None:
+    """Write that actions are over; each may still have overtaken an answer."""
+    ended = [row.pk for row in rows]
+    if ended:
+        over = ActionUnderWay.objects.filter(pk__in=ended)
+        over.update(until=F("asked_at"), tick=None)
+
+
+def mark_of(row: ActionUnderWay) -> Stale:
+    """A stored action as the mark that it leaves."""
+    return Stale(row.tool, row.tick, (), row.asked_at, row.done_at)
+
+
+# -- asked ---------------------------------------------------------------------
+
+
+def waiting(username: str) -> list[ActionUnderWay]:
+    """The actions whose end nobody has told, the oldest first."""
+    return list(ActionUnderWay.objects.raw(_WAITING, [username]))
+
+
+def still_to_come(
+    username: str, tick: int | None, now: datetime
+) -> list[ActionUnderWay]:
+    """The actions that have not taken effect yet."""
+    return [row for row in waiting(username) if is_under_way(row, tick, now)]
+
+
+def not_over(username: str, asked_at: datetime) -> list[ActionUnderWay]:
+    """The actions that were not answered yet when something was asked for.
+
+    One of the future was answered before our clock went back.
+    """
+    rows = ActionUnderWay.objects.filter(username=username, done_at__gte=asked_at)
+    return list(rows.filter(done_at__lte=timezone.now()).order_by("pk"))
+
+
+def is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
+    """Whether an action has not taken effect yet, by the tick or else by the clock."""
+    if _is_open(row) or row.tick is None or tick is None:
+        return row.until > now
+    return invalidation.carried(Stale(row.tool, row.tick), tick) is not None
+
+
+# -- flights of unknown outcome --------------------------------------------------
+
+
+def _is_open(row: ActionUnderWay) -> bool:
+    """Whether nobody knows how long it takes: only the game tells that it is over."""
+    return row.tool in FLIGHTS and row.until - row.asked_at >= KEPT_UNDER_WAY
+
+
+def open_flights(username: str, now: datetime) -> frozenset[str]:
+    """The flights that the ship may still be on, for all that is known."""
+    rows = ActionUnderWay.objects.raw(_FLIGHTS, [username, list(FLIGHTS)])
+    return frozenset(row.tool for row in rows if _is_open(row) and row.until > now)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The tick of an answer, as far as the clock tells, and the one that surely came."""
+
+    estimate: int | None
+    sure: int | None
+
+
+def see(
+    username: str, tool: str, result: Result, ticks: Ticks, asked_at: datetime
+) -> None:
+    """Learn from an answer what became of the flights of unknown outcome.
+
+    They are over, or never began, where the ship rests; but only from when on they
+    would have begun: until then a ship that will fly rests too. In flight the answer
+    may say how long it lasts.
+    """
+    content, tick = result.content, ticks.estimate
+    flying = effects.ticks_left(content)
+    rests = effects.shows_at_rest(tool, content)
+    ended = []
+    for row in _open_rows(username):
+        if flying is not None and tick is not None:
+            left = flying + invalidation.QUEUE_MARGIN_TICKS
+            row.tick = tick + left
+            arrival = asked_at + timedelta(
+                seconds=left * settings.ZOEA_SECONDS_PER_TICK
+            )
+            # No longer open: how long it takes is known.
+            row.until = min(arrival, row.asked_at + KEPT_UNDER_WAY - NOT_OPEN)
+            row.save(update_fields=["tick", "until"])
+        elif rests or effects.shows_arrival(tool, content, row.target):
+            ended += [row] if _has_begun(row, ticks.sure, asked_at) else []
+    end(ended)
+
+
+def act(username: str, tool: str, tick: int | None, asked_at: datetime) -> None:
+    """Who could act where only a resting ship can is not in flight."""
+    if tool in effects.NEED_REST:
+        rows = _open_rows(username)
+        end(row for row in rows if _has_begun(row, tick, asked_at))
+
+
+def _open_rows(username: str) -> list[ActionUnderWay]:
+    rows = ActionUnderWay.objects.filter(username=username, tool__in=FLIGHTS)
+    return [row for row in rows.order_by("pk") if _is_open(row)]
+
+
+def _has_begun(row: ActionUnderWay, tick: int | None, asked_at: datetime) -> bool:
+    """Whether a flight would have begun by a call, if it ever has."""
+    if row.tick is not None and tick is not None:
+        return row.tick <= tick
+    wait = invalidation.QUEUE_MARGIN_TICKS * settings.ZOEA_SECONDS_PER_TICK
+    return row.asked_at + timedelta(seconds=wait) <= asked_at

@@ -1,0 +1,201 @@
+"""Storing a history: in batches, each whole, and never the same message twice.
+
+What is there already is told by what it says and when it was said, so an import that
+was broken off goes on where it stopped, and a file that has grown brings only what is
+new. Messages of a source without times are told by what they say alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from memory.assembly.load import wire_of
+from memory.context.tokens import estimate
+from memory.models import Memory
+from memory.models.vectors import calls_said
+from memory.transfer.line import Known, Line, TransferError
+
+BATCH = 500
+
+INSERT = """
+INSERT INTO memory_memory (mysis_id, broadcast_id, role, origin, sender, content,
+  reasoning, signature, tool_calls, calls_text, tool_call_id, tool_name, args, is_error,
+  pending, tick, tokens, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s, %s::jsonb, %s, %s, %s,
+  %s, %s)
+"""
+OWNER = "SELECT id FROM agents_mysis WHERE id = %s FOR UPDATE"
+LOCK = "SELECT pg_try_advisory_lock(hashtext('import_history'), %s::int)"
+UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
+
+
+class Reception:
+    """What else happens where messages come in: here nothing, as in a bare log."""
+
+    def begin(self) -> None:
+        """In the transaction of a batch, first; raises TransferError to refuse it."""
+
+    def broadcast_of(self, line: Line) -> int | None:
+        """Which broadcast a message is a delivery of."""
+
+    def end(self, count: int) -> None:
+        """In the same transaction, last: so many messages were stored."""
+
+
+def store(
+    mysis_id: int,
+    lines: Iterable[Line],
+    done: Callable[[int], None] = lambda _: None,
+    reception: Reception | None = None,
+) -> int:
+    """Store what is not there yet, in order; how many that were.
+
+    ``done`` is told how many messages of the source were dealt with. Raises
+    TransferError while another import into this Mysis runs.
+    """
+    with _alone(mysis_id):
+        known = Known(mysis_id)
+        stored = 0
+        for batch in _batches(lines):
+            new = [line for line in batch if not known.take(line)]
+            if new:
+                _insert(mysis_id, new, reception or Reception())
+            stored += len(new)
+            done(len(batch))
+        return stored
+
+
+def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Batches that never part a call from its results."""
+    batch: list[Line] = []
+    for line in chain(lines, [None]):
+        if line is None or (len(batch) >= BATCH and line.role != "tool"):
+            if batch:
+                yield batch
+            batch = []
+        if line is not None:
+            batch.append(line)
+
+
+@transaction.atomic
+def _insert(mysis_id: int, lines: list[Line], reception: Reception) -> None:
+    with connection.cursor() as cursor:
+        # As whoever else writes into a log: so its ids have the order of commits, and
+        # who follows them misses nothing.
+        cursor.execute(OWNER, [mysis_id])
+    reception.begin()
+    now = timezone.now()
+    values = [
+        (
+            mysis_id,
+            reception.broadcast_of(line),
+            line.role,
+            line.origin,
+            line.sender,
+            line.content,
+            line.reasoning,
+            line.signature,
+            json.dumps(line.tool_calls),
+            calls_said(line.tool_calls),
+            line.tool_call_id,
+            line.tool_name,
+            json.dumps(line.args),
+            line.is_error,
+            line.pending,
+            line.tick,
+            estimate(line.content),
+            line.created_at or now,
+        )
+        for line in lines
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(INSERT, values)
+    reception.end(len(lines))
+
+
+@contextmanager
+def _alone(mysis_id: int) -> Iterator[None]:
+    number = mysis_id % 2**31
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK, [number])
+        (mine,) = cursor.fetchone() or (False,)
+    if not mine:
+        raise TransferError("another import into this Mysis runs: wait for its end")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(UNLOCK, [number])
+
+
+# SECTION A history as lines of JSON, or as one chat in the form of OpenAI's API.
+
+CHUNK = 500
+FORMATS = ("jsonl", "openai")
+
+
+def count(mysis_id: int) -> int:
+    """How many messages a Mysis has."""
+    return Memory.objects.filter(mysis_id=mysis_id).count()
+
+
+def pieces(mysis_id: int, form: str) -> Iterator[str]:
+    """The text of an export, one message a piece, in ASCII."""
+    rows = _rows(mysis_id)
+    if form == "jsonl":
+        yield from (f"{json.dumps(document_of(row))}\n" for row in rows)
+        return
+    lead = '{"messages": [\n'
+    for row in rows:
+        yield lead + json.dumps(wire_of(row))
+        lead = ",\n"
+    yield "\n]}\n" if lead.startswith(",") else f"{lead}]}}\n"
+
+
+def document_of(row: Memory) -> dict[str, Any]:
+    """A message with all that an import needs to store the same."""
+    return {
+        "id": row.pk,
+        "turn": row.turn_id,
+        "role": row.role,
+        "origin": row.origin,
+        "sender": row.sender or None,
+        "content": row.content,
+        "reasoning": row.reasoning,
+        "signature": row.signature or None,
+        "tool_calls": row.tool_calls,
+        "tool_call_id": row.tool_call_id or None,
+        "tool_name": row.tool_name or None,
+        "args": row.args,
+        "is_error": row.is_error,
+        "pending": row.pending,
+        "tick": row.tick,
+        "created_at": row.created_at.isoformat(),
+        "broadcast": _broadcast(row),
+    }
+
+
+def _broadcast(row: Memory) -> dict[str, Any] | None:
+    """Which broadcast a message is a delivery of, so that it stays one."""
+    if row.broadcast is None:
+        return None
+    return {"id": row.broadcast.pk, "created_at": row.broadcast.created_at.isoformat()}
+
+
+def _rows(mysis_id: int) -> Iterator[Memory]:
+    """By index, chunk after chunk: a history of any length in little memory."""
+    log = Memory.objects.filter(mysis_id=mysis_id).order_by("pk")
+    log = log.select_related("broadcast").defer(
+        "calls_text", "content_vector", "reasoning_vector", "broadcast__vector"
+    )
+    after = 0
+    while found := list(log.filter(pk__gt=after)[:CHUNK]):
+        yield from found
+        after = found[-1].pk

@@ -1,0 +1,1 @@
+"""The scripted captain: it sees what a model would see, and nothing else."""

@@ -1,0 +1,362 @@
+"""What a tool answered, as far as a reader can tell from its text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = Mapping[str, Any]
+
+_ERROR = re.compile(r"\s*error:\s*(?:([a-z][a-z0-9_]*):\s*)?(.*)", re.I | re.S)
+_UNKNOWN = re.compile(r"\s*interrupted\b|.*\boutcome (?:is )?unknown\b", re.I)
+
+LOGGED_OUT = frozenset(
+    {
+        "not_authenticated",
+        "session_required",
+        "session_invalid",
+        "session_expired",
+        "not_logged_in",
+    }
+)
+"""Error codes that mean: nobody is logged in."""
+
+WAIT = frozenset(
+    {
+        "rate_limited",
+        "action_queued",
+        "action_pending",
+        "queue_full",
+        "in_transit",
+        "already_traveling",
+        "already_jumping",
+    }
+)
+"""Error codes that only time can mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The text of a result, and what could be read out of it.
+
+    ``data`` is its JSON object, empty for other texts. ``code`` is set for errors,
+    "error" where the error names none. ``unsure`` is an action that may or may not
+    have happened.
+    """
+
+    text: str
+    data: Json = field(default_factory=dict)
+    code: str = ""
+    message: str = ""
+    unsure: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        return bool(self.code)
+
+
+def read(text: str) -> Answer:
+    """Read a tool result."""
+    if found := _ERROR.match(text):
+        return Answer(text, {}, found[1] or "error", found[2].strip())
+    data = object_in(text)
+    if data.get("error"):
+        return _error(text, data)
+    unsure = not data and bool(_UNKNOWN.match(text))
+    return Answer(text, data, unsure=unsure)
+
+
+def _error(text: str, data: Json) -> Answer:
+    error = data["error"]
+    if isinstance(error, Mapping):
+        code, message = error.get("code"), error.get("message")
+    else:
+        code, message = error, data.get("message")
+    return Answer(text, {}, str(code or "error"), str(message or ""))
+
+
+def object_in(text: str) -> Json:
+    """The JSON object of a text, also where some words stand before it."""
+    start = text.find("{")
+    if start < 0:
+        return {}
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def mapping(value: object) -> Json:
+    """An object, empty for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def objects(value: object) -> list[Json]:
+    """The objects of a list; the server writes null for an empty one."""
+    found = value if isinstance(value, list) else []
+    return [item for item in found if isinstance(item, Mapping)]
+
+
+def texts(value: object) -> list[str]:
+    """The texts of a list."""
+    found = value if isinstance(value, list) else []
+    return [item for item in found if isinstance(item, str)]
+
+
+def text(value: object) -> str | None:
+    """A text that says something."""
+    return value if isinstance(value, str) and value else None
+
+
+def whole(value: object) -> int | None:
+    """A number without its fraction; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value)
+
+
+# SECTION The view as a captain remembers it: what was heard, said, called and answered.
+
+STATE_TITLE = "## Current Game State"
+NOT_LOGGED_IN = "Not logged in. Use register or login."
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message of the user's side that is no state block."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An own message without a call: it ended a turn."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call with its answer; calls made together share their ``step``."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    answer: Answer
+    step: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same for the same call."""
+        return key_of(self.name, self.arguments)
+
+
+def key_of(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """What makes two calls the same."""
+    return name, str(sorted(arguments.items()))
+
+
+Entry = Heard | Said | Called
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """All that a call of the pilot is given, beside the tools."""
+
+    system: str = ""
+    entries: Sequence[Entry] = ()
+    state: str = ""
+    turn_start: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "turn_start", _turn_start(self.entries))
+
+    @property
+    def turn(self) -> Sequence[Entry]:
+        """What belongs to the turn that is going on, its occasion first."""
+        return self.entries[self.turn_start :]
+
+    def calls(self) -> Iterator[Called]:
+        """All calls in view, oldest first."""
+        return (entry for entry in self.entries if isinstance(entry, Called))
+
+    @property
+    def is_cramped(self) -> bool:
+        """Whether the view holds no end of an earlier turn.
+
+        Then it may begin inside this one, and what is asked for now pushes out
+        what was asked for before.
+        """
+        return not any(isinstance(entry, Said) for entry in self.entries)
+
+    def calls_of_turn(self) -> list[Called]:
+        """The calls of this turn."""
+        return [entry for entry in self.turn if isinstance(entry, Called)]
+
+
+def _turn_start(entries: Sequence[Entry]) -> int:
+    """A turn begins with what was heard last, or after what was said last."""
+    for index in range(len(entries) - 1, -1, -1):
+        if isinstance(entries[index], Heard):
+            return index
+        if isinstance(entries[index], Said):
+            return index + 1
+    return 0
+
+
+def split_state(text: str) -> tuple[str, str]:
+    """A user-side text as (what was said, state block); either may be empty."""
+    at = text.rfind(f"\n{STATE_TITLE}") + 1
+    if at or text.startswith(STATE_TITLE):
+        return text[:at].strip(), text[at:].strip()
+    lines = text.rstrip().splitlines()
+    if lines and lines[-1].strip() == NOT_LOGGED_IN:
+        return "\n".join(lines[:-1]).strip(), NOT_LOGGED_IN
+    return text.strip(), ""
+
+
+# SECTION The state block, read line by line as a model would read it.
+
+_ACCOUNT = re.compile(r"\*\*Account:\*\*\s*(.+?)(?:\s+\([^()]*\))?\s*$")
+_HEADING = re.compile(r"### [^(]*\((\w+)[^-]*-\s*(.*)\)\s*$")
+_TICKS = re.compile(r"(\d+) ticks? ago")
+_CLOCK = re.compile(r"(?:(\d+) h )?(\d+) (seconds|minutes|min) ago")
+_MARK = re.compile(
+    r"\s*\(?\bbefore ([^;()]+?)(?: at tick (\d+))?; call (\w+)(?: then)?\)?\s*$"
+)
+_MERGED = re.compile(r"\s*\(from an event at tick \d+(?:, recharging since)?\)\s*$")
+_GROWING = re.compile(r"\s*\(recharging since\)\s*$")
+_WAS = re.compile(r"\s*\(was [^()]*\)\s*$")
+_STALE = re.compile(r"\*\*Stale data:\*\* (?:also (.+)|(\w+)\b.* (?:is|was) )")
+_MORE = re.compile(r"(?: and |- and |- )\d+ more\b")
+
+NOMINAL_SECONDS = 10
+"""Seconds of a tick, for ages that are told by the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A line of the block.
+
+    ``age`` in ticks counts for what was not merged from an event later. ``changed``
+    names the actions that made it untrue, ``ask`` the tool to call.
+    """
+
+    value: str
+    age: int | None = None
+    changed: str = ""
+    ask: str = ""
+    stale: bool = False
+    children: tuple[str, ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A state block by tool and label; ``logged_in`` is None where there is none."""
+
+    logged_in: bool | None = None
+    account: str = ""
+    sections: dict[str, dict[str, Shown]] = field(default_factory=dict)
+
+    def find(self, label: str, *tools: str) -> Shown | None:
+        """A line by its label: one without doubt before others, else the first."""
+        found = [self.sections.get(tool, {}).get(label) for tool in tools]
+        lines = [shown for shown in found if shown is not None]
+        sure = (shown for shown in lines if not shown.changed and not shown.stale)
+        return next(sure, lines[0] if lines else None)
+
+
+@dataclass(slots=True)
+class _Section:
+    tool: str
+    age: int | None
+    note: str
+
+
+def read_block(text: str) -> Block:
+    """Read a state block; an empty text says nothing."""
+    if not text:
+        return Block()
+    if text == NOT_LOGGED_IN:
+        return Block(logged_in=False)
+    stale = set(_stale(text))
+    account = next((m[1] for m in map(_ACCOUNT.match, text.splitlines()) if m), "")
+    sections: dict[str, dict[str, Shown]] = {}
+    for section, lines in _sections(text):
+        shown = sections.setdefault(section.tool, {})
+        for label, line in _lines(section, lines, section.tool in stale):
+            shown.setdefault(label, line)
+    return Block(True, account, sections)
+
+
+def _stale(text: str) -> Iterator[str]:
+    """The tools whose snapshots the closing lines call too old."""
+    for line in text.splitlines():
+        if found := _STALE.match(line):
+            yield from re.findall(r"\w+", found[1] or found[2])
+
+
+def _sections(text: str) -> Iterator[tuple[_Section, list[str]]]:
+    section: _Section | None = None
+    lines: list[str] = []
+    for line in text.splitlines():
+        if found := _HEADING.match(line):
+            if section:
+                yield section, lines
+            section, lines = _Section(found[1], _age(found[2]), found[2]), []
+        elif section and line.lstrip().startswith("- "):
+            lines.append(line)
+    if section:
+        yield section, lines
+
+
+def _lines(
+    section: _Section, lines: list[str], stale: bool
+) -> Iterator[tuple[str, Shown]]:
+    """Each fact with its label; the first line without a label is the name."""
+    for index, line in enumerate(lines):
+        if line.startswith(" "):
+            continue
+        children = []
+        for below in lines[index + 1 :]:
+            if not below.startswith(" "):
+                break
+            children.append(below.strip()[2:])
+        yield _fact(section, line[2:], children, stale)
+
+
+def _fact(
+    section: _Section, line: str, children: list[str], stale: bool
+) -> tuple[str, Shown]:
+    mark = _MARK.search(line) or _MARK.search(f" {section.note}")
+    merged = _MERGED.search(line)
+    for pattern in (_MARK, _MERGED, _GROWING, _WAS):
+        line = pattern.sub("", line)
+    label, colon, value = line.partition(": ")
+    more = bool(_MORE.search(line)) or any(_MORE.match(f"- {c}") for c in children)
+    return label if colon else "", Shown(
+        value=_MORE.split(value if colon else line)[0].strip(),
+        age=0 if merged else section.age,
+        changed=mark[1] if mark else "",
+        ask=mark[3] if mark else section.tool,
+        stale=stale and not merged,
+        children=tuple(_WAS.sub("", child) for child in children),
+        complete=not more,
+    )
+
+
+def _age(words: str) -> int | None:
+    """The age of a section in ticks, None where it says nothing of the kind."""
+    if words.startswith("just now"):
+        return 0
+    if found := _TICKS.search(words):
+        return int(found[1])
+    if found := _CLOCK.search(words):
+        unit = 1 if found[3] == "seconds" else 60
+        seconds = 3600 * int(found[1] or 0) + unit * int(found[2])
+        return seconds // NOMINAL_SECONDS
+    return None

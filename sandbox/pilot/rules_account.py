@@ -1,0 +1,271 @@
+"""Getting an account and logging in."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from zlib import crc32
+
+from sandbox.pilot import rules_space, situation
+from sandbox.pilot.orders import PASSING, PATIENCE, Order
+from sandbox.pilot.reading import WAIT, Answer, Called, objects, text
+from sandbox.pilot.replay import ACTIONS
+from sandbox.pilot.situation import Call, Decision, Situation
+
+EMPIRES = ("solarian", "voidborn", "crimson", "nebula", "outerrim")
+LONGEST_NAME = 24
+
+_ACCOUNT = re.compile(r"Your game account:\s*(.+)")
+_NONE = re.compile(r"(?:none|nobody|not)\b", re.I)
+
+
+def account(s: Situation) -> Decision | None:
+    """Register, or log in, when nobody is logged in."""
+    if s.beliefs.logged_in is True:
+        return None
+    if s.beliefs.logged_in is None and not s.asked("get_status"):
+        return _look(s)
+    failed = [c for c in s.transcript.calls_of_turn() if c.answer.is_error]
+    refusals = [c for c in failed if c.name in ("register", "login")]
+    if len(refusals) >= 3:
+        return Decision(
+            text=f"I cannot get into the game: {refusals[-1].answer.message}",
+            thought="Three refusals are enough for one turn.",
+        )
+    return _enter(s, refusals[-1] if refusals else None)
+
+
+def _look(s: Situation) -> Decision | None:
+    if "get_status" not in s.tools:
+        return None
+    thought = "Nothing in view says whether I am logged in."
+    return Decision((Call("get_status", {}),), thought=thought)
+
+
+def _enter(s: Situation, refused: Called | None) -> Decision | None:
+    known = _named_in(refused) or account_name(s)
+    taken = sum(_is_taken(call) for call in s.transcript.calls())
+    to_login = refused is not None and "login" in refused.answer.message.casefold()
+    may_login = "login" in s.tools and (refused is None or refused.name == "register")
+    if may_login and (known or to_login):
+        name = known or username(s.name, 0)
+        return _call(s, "login", "I have an account: log in.", username=name)
+    if "register" not in s.tools:
+        return None
+    return _call(
+        s,
+        "register",
+        "Nobody is logged in, so I register as a captain.",
+        username=username(s.name, taken),
+        empire=empire_of(s.name),
+    )
+
+
+def _named_in(refused: Called | None) -> str:
+    """The account that a refusal tells to log in to."""
+    said = refused.answer.message if refused else ""
+    found = re.search(r"""login\b.*?"username":\s*"([^"]+)""", said)
+    return found[1] if found else ""
+
+
+def _is_taken(call: Called) -> bool:
+    return call.name == "register" and call.answer.code == "username_taken"
+
+
+def _call(s: Situation, tool: str, thought: str, **arguments: Any) -> Decision:
+    listed = s.tools[tool]
+    wanted = {k: v for k, v in arguments.items() if not listed or k in listed}
+    return Decision((Call(tool, wanted),), thought=thought)
+
+
+def account_name(s: Situation) -> str:
+    """The account that the prompt or the view names, empty where there is none."""
+    found = _ACCOUNT.search(s.transcript.system)
+    told = found[1].strip() if found else ""
+    if told and not _NONE.match(told):
+        return told
+    return s.beliefs.account
+
+
+def username(name: str, taken: int) -> str:
+    """A name that the game takes: 3 to 24 letters, digits and a few signs."""
+    kept = re.sub(r"[^\w \-'.!]", "", name).strip() or "Captain"
+    end = f"-{taken + 1}" if taken else ""
+    base = kept[: LONGEST_NAME - len(end)].strip()
+    return (base if len(base) >= 3 else f"Captain {base}") + end
+
+
+def empire_of(name: str) -> str:
+    """One of the five, always the same for a name."""
+    return EMPIRES[crc32(name.encode()) % len(EMPIRES)]
+
+
+# SECTION Standing orders: they come before the pilot's own business.
+
+
+def duty(s: Situation) -> Decision | None:
+    """Follow the newest order that still holds."""
+    order = s.order
+    if order is None or _is_past(order):
+        return None
+    if order.kind == "hold":
+        return _rest("I hold as ordered and wait for new orders.")
+    if order.kind == "dock":
+        return _dock(s)
+    if order.kind == "sell":
+        return _sell(s)
+    if order.kind == "refuel":
+        return _refuel(s)
+    if order.kind == "explore":
+        return rules_space.explore(s, "I am ordered to explore.")
+    if order.kind == "goto":
+        return rules_space.go_to(s, order.target)
+    return None
+
+
+def _is_past(order: Order) -> bool:
+    if order.kind not in PASSING:
+        return False
+    done = {
+        "sell": order.done("undock"),
+        "refuel": order.done("refuel"),
+        "explore": order.done("jump"),
+    }
+    return done[order.kind] or len(order.calls_since) > PATIENCE
+
+
+def _rest(text: str) -> Decision:
+    return Decision(text=text, thought="My orders are to stay as I am.")
+
+
+def _dock(s: Situation) -> Decision | None:
+    asked = s.ask("I am ordered to dock.", "docked")
+    if asked or s.beliefs.docked.value:
+        return asked or _rest("I am docked as ordered and wait for new orders.")
+    return rules_space.to_station(s, "I am ordered to dock.")
+
+
+def _sell(s: Situation) -> Decision | None:
+    asked = s.ask("I am ordered to sell.", "docked")
+    if asked:
+        return asked
+    if s.beliefs.docked.value:
+        return rules_space.sell(s)
+    if rules_space.is_empty(s):
+        return None
+    return rules_space.to_station(s, "I am ordered to sell.")
+
+
+def _refuel(s: Situation) -> Decision | None:
+    asked = s.ask("I am ordered to refuel.", "docked")
+    if asked:
+        return asked
+    if s.beliefs.docked.value:
+        return s.act("I am ordered to refuel.", "refuel")
+    return rules_space.to_station(s, "I am ordered to refuel.")
+
+
+def listen(s: Situation) -> Decision | None:
+    """While there is nothing to do, look now and then what has happened."""
+    recent = [c.name for c in s.transcript.calls()]
+    if "get_notifications" not in s.tools or "get_notifications" in recent[-3:]:
+        return None
+    return Decision(
+        (Call("get_notifications", {}),),
+        thought="I have nothing to do; let me see whether anything has happened.",
+    )
+
+
+# SECTION Orders that are done once: reports, searches, notes.
+
+
+def errand(s: Situation) -> Decision | None:
+    """Do what was asked for in this turn, and answer."""
+    order = s.order
+    if order is None or order.kind not in ("report", "search", "note"):
+        return None
+    if not _is_of_this_turn(s):
+        return None
+    if order.kind == "report":
+        return _report(s)
+    return (
+        _search(s, order.target) if order.kind == "search" else _note(s, order.target)
+    )
+
+
+def _is_of_this_turn(s: Situation) -> bool:
+    order, turn = s.order, s.transcript.calls_of_turn()
+    return (
+        order is not None
+        and len(order.calls_since) == len(turn)
+        and (order.fresh or bool(turn))
+    )
+
+
+def _report(s: Situation) -> Decision:
+    asked = s.ask("A report is wanted.", "place", "docked", "hold", "fuel", "credits")
+    return asked or Decision(text=situation.report(s), thought="I report what I know.")
+
+
+def _search(s: Situation, words: str) -> Decision | None:
+    tool = "zoea_search_messages"
+    if tool not in s.tools:
+        return Decision(text="I have no tool to search my memory with.")
+    if not s.asked(tool):
+        thought = f"I am asked about something that I cannot see: {words}."
+        return Decision((Call(tool, {"query": words}),), thought=thought)
+    found = next(c for c in s.transcript.calls_of_turn() if c.name == tool)
+    return Decision(text=_found(words, found.answer))
+
+
+def _found(words: str, answer: Answer) -> str:
+    hits = objects(answer.data.get("matches"))
+    if not hits:
+        return f'About "{words}" I find nothing in my memory.'
+    last = " ".join((text(hits[-1].get("content")) or "").split())
+    return f'I find {len(hits)} messages about "{words}". The newest: {last[:200]}'
+
+
+def _note(s: Situation, words: str) -> Decision | None:
+    if "captains_log_add" not in s.tools or s.asked("captains_log_add"):
+        return Decision(text=f"Noted: {words}")
+    thought = "A note for the captain's log."
+    return Decision((Call("captains_log_add", {"entry": words}),), thought=thought)
+
+
+# SECTION When a turn is over.
+
+MOST_STEPS = 7
+"""Own messages in one turn; a turn needs one to three."""
+
+
+def over(s: Situation) -> Decision | None:
+    """End the turn when this tick is used, or when going on would not help."""
+    calls = s.transcript.calls_of_turn()
+    acted = [c for c in calls if c.name in ACTIONS and not c.answer.is_error]
+    if acted:
+        thought = "One action a tick: the rest has to wait."
+        return Decision(text=situation.after(acted[-1], s.beliefs), thought=thought)
+    waiting = [c for c in calls if c.answer.code in WAIT]
+    if waiting:
+        said = waiting[-1].answer.message or waiting[-1].answer.code
+        thought = "The game is not ready for another action of mine."
+        return Decision(text=f"I wait: {said}", thought=thought)
+    if len({call.step for call in calls}) >= MOST_STEPS:
+        thought = "I have tried enough in this turn."
+        return Decision(text=situation.stuck(calls), thought=thought)
+    return None
+
+
+def under_way(s: Situation) -> Decision | None:
+    """Nothing can be done in flight."""
+    b = s.beliefs
+    # Only a tick that was told in this turn is the present one.
+    early = b.arrival and b.tick is not None and b.tick < b.arrival
+    if early and s.asked("get_notifications"):
+        text = f"Still under way. I wait for the arrival at tick {b.arrival}."
+    elif b.on_the_way:
+        text = f"Under way to {b.on_the_way}. I wait for the arrival."
+    else:
+        return None
+    return Decision(text=text, thought="The ship is in transit.")

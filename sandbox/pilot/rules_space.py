@@ -1,0 +1,331 @@
+"""Mining until the hold is full."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from zlib import crc32
+
+from sandbox.pilot import situation
+from sandbox.pilot.beliefs import Chart, Place
+from sandbox.pilot.situation import Call, Decision, Situation
+
+LOW_FUEL = 0.15
+NEARLY_FULL = 0.8
+"""Share of the hold at which a ship that is not mining any more heads home."""
+
+_SOUNDS_MINABLE = re.compile(r"belt|asteroid|ice field|gas cloud|_field|_mines", re.I)
+
+
+def at_work(s: Situation) -> Decision | None:
+    """Mine where the ship is, as long as it makes sense."""
+    if not can_mine_here(s) or must_return(s):
+        return None
+    done = s.act("I am at a place to mine and there is room in the hold.", "mine")
+    if done or "mine" not in s.tools:
+        return done
+    return Decision(
+        text=situation.stuck(list(s.transcript.calls())),
+        thought="Mining is refused, and going elsewhere would not change that.",
+    )
+
+
+def can_mine_here(s: Situation) -> bool:
+    """By what worked here, the chart, or the sound of the name."""
+    b = s.beliefs
+    if b.barren or not b.place.value:
+        return False
+    if b.digging:
+        return True
+    if b.here is not None:
+        return b.here.minable
+    return bool(_SOUNDS_MINABLE.search(b.place.value))
+
+
+def must_return(s: Situation) -> bool:
+    """Whether the hold or the tank says: go to a station."""
+    b = s.beliefs
+    if b.full or b.share(b.fuel, b.tank) < LOW_FUEL:
+        return True
+    if can_mine_here(s) or not b.capacity:
+        return False
+    return (b.used or 0) >= NEARLY_FULL * b.capacity
+
+
+def is_empty(s: Situation) -> bool:
+    """Whether the hold is known to be empty."""
+    return s.beliefs.hold.known and not s.beliefs.hold.value
+
+
+# SECTION Going somewhere: belts, stations, other systems.
+
+EXPLORE_ABOVE = 0.6
+"""Share of the tank from which a jump to a neighbour and back is safe."""
+
+EXPLORE_EVERY = 6
+"""One departure of so many, by the credits at hand, goes to a neighbour."""
+
+
+def in_space(s: Situation) -> Decision | None:
+    """Decide where to go while undocked."""
+    asked = s.ask("Where to go depends on where I am.", "place")
+    if asked:
+        return asked
+    if done := at_work(s):
+        return done
+    if must_return(s):
+        why = "The hold is full." if s.beliefs.full else "It is time to go back."
+        return to_station(s, why)
+    asked = s.ask_chart("I have to find a place to mine.")
+    if asked:
+        return asked
+    return _unload_first(s) or _to_neighbour(s) or to_belt(s) or home(s)
+
+
+def _unload_first(s: Situation) -> Decision | None:
+    """Before leaving a station's place be sure that there is nothing to sell."""
+    here = s.beliefs.here
+    if here is None or not here.base or s.beliefs.no_base:
+        return None
+    asked = s.ask("Before I leave: is there anything to sell?", "hold")
+    if asked or not must_return(s):
+        return asked
+    return to_station(s, "The hold is nearly full.")
+
+
+def to_belt(s: Situation) -> Decision | None:
+    """Fly to a place of this system where something can be mined."""
+    chart = s.beliefs.chart_here
+    for place in chart.places if chart else ():
+        barren = s.beliefs.barren and place.is_called(s.beliefs.place.value)
+        if place.minable and not barren:
+            thought = f"{place.name} is the place to mine here."
+            if done := s.act(thought, "travel", target_poi=place.id):
+                return done
+    return None
+
+
+def to_station(s: Situation, why: str) -> Decision | None:
+    """Dock where there is a base, else fly to one, else look for one elsewhere."""
+    asked = s.ask(why, "place") or s.ask_chart(why)
+    if asked:
+        return asked
+    here = s.beliefs.here
+    if here is not None and here.base and not s.beliefs.no_base:
+        return s.act(f"{why} There is a base here.", "dock")
+    for place in _stations(s.beliefs.chart_here):
+        if place is not here:
+            thought = f"{why} {place.name} has a base."
+            if done := s.act(thought, "travel", target_poi=place.id):
+                return done
+    return home(s) or s.act(f"{why} I try to dock right here.", "dock")
+
+
+def _stations(chart: Chart | None) -> list[Place]:
+    return [place for place in chart.places if place.base] if chart else []
+
+
+def _to_neighbour(s: Situation) -> Decision | None:
+    """Now and then, when leaving a station with a good tank, look further."""
+    b, here = s.beliefs, s.beliefs.here
+    if here is None or not here.base or not is_empty(s):
+        return None
+    if b.credits.value is None or b.share(b.fuel, b.tank) < EXPLORE_ABOVE:
+        return None
+    if _dice(s, b.credits.value) % EXPLORE_EVERY:
+        return None
+    return explore(s, "The tank is good and nothing is waiting to be sold.")
+
+
+def explore(s: Situation, why: str) -> Decision | None:
+    """Jump to a neighbouring system."""
+    asked = s.ask("An undocked ship can jump.", "docked") or s.ask_chart(why)
+    if asked:
+        return asked
+    if s.beliefs.docked.value:
+        return s.act(f"{why} First I undock.", "undock")
+    chart = s.beliefs.chart_here
+    if chart is None or not chart.ways:
+        return None
+    ways = sorted(chart.ways)
+    first = _dice(s, s.beliefs.credits.value or 0) // EXPLORE_EVERY
+    for turn in range(len(ways)):
+        way = ways[(first + turn) % len(ways)]
+        if done := s.act(f"{why} I have a look at {way}.", "jump", target_system=way):
+            return done
+    return None
+
+
+def _dice(s: Situation, number: int) -> int:
+    """The same for the same captain and number: the pilot throws no real dice."""
+    return crc32(f"{s.name} {number}".encode())
+
+
+def home(s: Situation) -> Decision | None:
+    """Go back towards a system with a station: where we came from, or home."""
+    chart = s.beliefs.chart_here
+    if chart and s.beliefs.came_from in chart.ways:
+        thought = "There is nothing for me in this system: back."
+        return s.act(thought, "jump", target_system=s.beliefs.came_from)
+    base = s.beliefs.home_base
+    if not base:
+        if s.can_ask("get_status"):
+            thought = "I need to know which base is my home."
+            return Decision((Call("get_status", {}),), thought=thought)
+        return None
+    return towards(s, base.removesuffix("_base"))
+
+
+def towards(s: Situation, wanted: str) -> Decision | None:
+    """Jump one system further on the way to a system, found by name or id."""
+    b, chart = s.beliefs, s.beliefs.chart_here
+    asked = s.ask_chart(f"I look for the way to {wanted}.")
+    if asked:
+        return asked
+    target = b.found_systems.get(wanted.casefold(), wanted)
+    if chart and target in chart.ways:
+        return s.act(f"{target} is next door.", "jump", target_system=target)
+    if hop := _next_hop(b.route, b.system.value, target):
+        return s.act(f"{hop} is on the way to {target}.", "jump", target_system=hop)
+    if wanted.casefold() not in b.found_systems and s.can_ask("search_systems"):
+        call = Call("search_systems", {"query": wanted})
+        return Decision((call,), thought=f"Which system is {wanted}?")
+    if target and s.can_ask("find_route"):
+        call = Call("find_route", {"target_system": target})
+        return Decision((call,), thought=f"How do I get to {target}?")
+    return None
+
+
+def _next_hop(route: tuple[str, ...], system: str | None, target: str) -> str:
+    if not route or route[-1] != target or system not in route[:-1]:
+        return ""
+    return route[route.index(system) + 1]
+
+
+def go_to(s: Situation, wanted: str) -> Decision | None:
+    """Follow an order to go to a place or a system, and stay there."""
+    why = f"I am ordered to go to {wanted}."
+    asked = s.ask(why, "place", "system", "docked") or s.ask_chart(why)
+    if asked:
+        return asked
+    chart = s.beliefs.chart_here
+    goal = _goal(chart, wanted)
+    if _is_there(s, goal, wanted):
+        text = f"I am at {wanted} as ordered and wait for new orders."
+        return Decision(text=text, thought="I am where I was ordered to be.")
+    if s.beliefs.docked.value:
+        return s.act(f"{why} First I undock.", "undock")
+    if goal is not None:
+        return s.act(why, "travel", target_poi=goal.id)
+    return towards(s, wanted)
+
+
+def _goal(chart: Chart | None, wanted: str) -> Place | None:
+    """The place that is meant: by id or name, else by a part of the name."""
+    if chart is None:
+        return None
+    part = wanted.casefold()
+    near = [
+        place
+        for place in chart.places
+        if part in place.name.casefold() or part.replace(" ", "_") in place.kind
+    ]
+    if "belt" in part.split():
+        near += [place for place in chart.places if place.minable]
+    return chart.find(wanted) or next(iter(near), None)
+
+
+def _is_there(s: Situation, goal: Place | None, wanted: str) -> bool:
+    b = s.beliefs
+    if goal is not None:
+        return goal.is_called(b.place.value)
+    target = b.found_systems.get(wanted.casefold(), wanted)
+    return (
+        b.chart_here is not None
+        and b.system.value is not None
+        and (b.chart_here.covers(target))
+    )
+
+
+# SECTION What is done while docked: sell, refuel, repair, write the log, leave.
+
+KEEP = ("fuel cell", "repair kit", "mining laser", "weapon")
+REFUEL_BELOW = 0.7
+REPAIR_BELOW = 0.6
+
+
+def at_station(s: Situation) -> Decision | None:
+    """Everything while docked, one action a tick."""
+    asked = s.ask("What I can do depends on where I am.", "docked")
+    if asked:
+        return asked
+    if s.beliefs.docked.value is not True:
+        return None
+    return sell(s) or maintain(s) or leave(s)
+
+
+def sell(s: Situation) -> Decision | None:
+    """Sell the next item of the hold; the exact number has to be known."""
+    asked = s.ask("To sell I need to know exactly what I have.", "hold")
+    if asked or not s.beliefs.hold.known:
+        return asked
+    for item, count in sorted((s.beliefs.hold.value or {}).items()):
+        if count > 0 and not is_kept(item) and item not in s.beliefs.unsellable:
+            thought = f"I am docked with {count} {item}: sell them."
+            if done := s.act(thought, "sell", item_id=item, quantity=count):
+                return done
+    return None
+
+
+def is_kept(item: str) -> bool:
+    """Whether an item (id or name) is part of the ship's equipment."""
+    words = item.replace("_", " ").casefold()
+    return words.startswith(KEEP)
+
+
+def maintain(s: Situation) -> Decision | None:
+    """Fill the tank and mend the hull while there is money for it."""
+    b = s.beliefs
+    if b.credits.value == 0:
+        return None
+    if b.share(b.fuel, b.tank) < REFUEL_BELOW:
+        thought = f"Fuel {b.fuel.value}/{b.tank} is low and I am docked."
+        if done := s.act(thought, "refuel"):
+            return with_log(s, done)
+    if b.share(b.hull, b.frame) < REPAIR_BELOW:
+        return s.act(f"The hull is down to {b.hull.value}/{b.frame}.", "repair")
+    return None
+
+
+def leave(s: Situation) -> Decision | None:
+    """Undock, with a line in the log when something was sold."""
+    done = s.act("Nothing more to do at this station: back to work.", "undock")
+    return with_log(s, done) if done else None
+
+
+def with_log(s: Situation, decision: Decision) -> Decision:
+    """Count the money and add a line to the captain's log beside an action.
+
+    Once per visit: what was sold for is in nobody's state before it is asked for.
+    """
+    sold = 0
+    for call in s.transcript.calls():
+        if call.name == "captains_log_add":
+            sold = 0
+        elif call.name == "sell" and not call.answer.is_error:
+            sold += 1
+    if not sold or "captains_log_add" not in s.tools:
+        return decision
+    where = s.beliefs.place.value or "the station"
+    money = s.beliefs.credits
+    now = f" {money.value:,} credits." if money.known else ""
+    entry = f"Sold {sold} kinds of cargo at {where}.{now} Next: mine again."
+    log = Call("captains_log_add", {"entry": entry})
+    count = (Call("get_status", {}),) if _is_uncounted(s) else ()
+    return replace(decision, calls=(log, *count, *decision.calls))
+
+
+def _is_uncounted(s: Situation) -> bool:
+    """Whether a state block would tell the credits, and does not for sure."""
+    kept = s.block.logged_in is True
+    return kept and not s.beliefs.credits.known and s.can_ask("get_status")

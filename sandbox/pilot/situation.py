@@ -1,0 +1,223 @@
+"""What the rules decide on and what they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.pilot.beliefs import ASKS, Beliefs
+from sandbox.pilot.orders import LESSONS, Order
+from sandbox.pilot.reading import (
+    WAIT,
+    Block,
+    Called,
+    Transcript,
+    key_of,
+    read_block,
+    text,
+    whole,
+)
+from sandbox.pilot.replay import ACTIONS
+
+WORN_OUT = 2
+"""Refusals of one and the same call after which it is not tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool to call."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The next message: calls, or the text that ends the turn; and why."""
+
+    calls: tuple[Call, ...] = ()
+    text: str = ""
+    thought: str = ""
+
+    @property
+    def acts(self) -> bool:
+        """Whether it takes a tick."""
+        return any(call.name in ACTIONS for call in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Beliefs, the view they come from, the order to obey, and the tools.
+
+    ``tools`` maps each tool to the names of its arguments.
+    """
+
+    name: str
+    beliefs: Beliefs
+    transcript: Transcript
+    tools: Mapping[str, frozenset[str]]
+    order: Order | None = None
+
+    def asked(self, tool: str) -> bool:
+        """Whether a tool was called in this turn, answered well or not."""
+        return any(call.name == tool for call in self.transcript.calls_of_turn())
+
+    def can_ask(self, tool: str) -> bool:
+        """Whether a query is offered and was not made in this turn yet."""
+        return tool in self.tools and not self.asked(tool)
+
+    def act(self, thought: str, tool: str, **arguments: Any) -> Decision | None:
+        """Call a tool for its effect; None where it is missing or was refused.
+
+        Refused means: in this turn, or two times in view without a success since.
+        Where the pilot knows what the refusal means, any accepted action since may
+        have put it right.
+        """
+        if tool not in self.tools:
+            return None
+        key = key_of(tool, arguments)
+        now = self.transcript.calls_of_turn()
+        if any(call.key == key and call.answer.is_error for call in now):
+            return None
+        if self._refusals(key) >= WORN_OUT:
+            return None
+        return Decision((Call(tool, arguments),), thought=thought)
+
+    def _refusals(self, key: tuple[str, str]) -> int:
+        count, code = 0, ""
+        for call in self.transcript.calls():
+            if call.name not in ACTIONS:
+                continue
+            if not call.answer.is_error:
+                mended = count if code not in LESSONS else 0
+                count = 0 if call.name == key[0] else mended
+            elif call.key == key and call.answer.code not in WAIT:
+                count, code = count + 1, call.answer.code
+        return count
+
+    def ask(self, thought: str, *facts: str) -> Decision | None:
+        """Ask for those of the facts that are not known; None where nothing helps."""
+        every = self.beliefs.facts()
+        unknown = [name for name in facts if not every[name].known]
+        wanted = [tool for name in unknown if (tool := self._teller(name))]
+        if not wanted:
+            return None
+        calls = tuple(Call(tool, {}) for tool in dict.fromkeys(wanted))
+        names = ", ".join(unknown)
+        return Decision(calls, thought=f"{thought} I do not know for sure: {names}.")
+
+    def _teller(self, name: str) -> str:
+        """The tool to ask for a fact: the named one, its own, or the general one."""
+        named = self.beliefs.facts()[name].ask
+        for tool in (named, ASKS.get(name, "get_status"), "get_status"):
+            if self.can_ask(tool):
+                return tool
+        return ""
+
+    @property
+    def is_poorly_told(self) -> bool:
+        """Whether there is a state block and it has no word of the credits."""
+        told = self.block.find("Credits", "get_status")
+        return self.block.logged_in is True and told is None
+
+    @property
+    def block(self) -> Block:
+        """The state block in view."""
+        return read_block(self.transcript.state)
+
+    def ask_chart(self, thought: str) -> Decision | None:
+        """Get the chart of this system: from the cache where it is, else anew."""
+        if self.beliefs.chart_here:
+            return None
+        handle = "state://get_system"
+        if self.beliefs.charted and self.can_ask("zoea_recall"):
+            return Decision(
+                (Call("zoea_recall", {"handle": handle}),),
+                thought=f"{thought} The cached chart has the ids.",
+            )
+        if not self.can_ask("get_system"):
+            return None
+        calls = [Call("get_system", {})]
+        cramped = self.transcript.is_cramped and self.beliefs.place.known
+        if cramped and "get_status" in self.tools:
+            calls.append(Call("get_status", {}))
+        elif self.is_poorly_told and self.can_ask("get_status"):
+            # First, for a short view keeps the last answer: the chart is needed now.
+            calls.insert(0, Call("get_status", {}))
+        thought = f"{thought} I have no chart of this system in view."
+        return Decision(tuple(calls), thought=thought)
+
+
+# SECTION What the pilot says at the end of a turn and when it is spoken to.
+
+
+def after(call: Called, beliefs: Beliefs) -> str:
+    """What was done in this tick, and what is waited for."""
+    data, arguments = call.answer.data, call.arguments
+    arrival = whole(data.get("arrival_tick"))
+    until = f" at tick {arrival}" if arrival else ""
+    if call.answer.unsure:
+        return f"I do not know whether {call.name} happened. I look again next tick."
+    match call.name:
+        case "travel":
+            goal = text(data.get("destination")) or str(arguments.get("target_poi"))
+            return f"Flying to {goal}. I wait for the arrival{until}."
+        case "jump":
+            goal = text(data.get("destination")) or str(arguments.get("target_system"))
+            return f"Jumping to {goal}. I wait for the arrival{until}."
+        case "mine":
+            what = text(data.get("resource_name")) or "ore"
+            return f"Mining {what}. I wait for the yield of the next tick."
+        case "sell":
+            what = text(data.get("item")) or str(arguments.get("item_id"))
+            return f"Selling {arguments.get('quantity')} {what}. I wait for the sale."
+    doing = {
+        "dock": "Docking",
+        "undock": "Undocking",
+        "refuel": "Refuelling",
+        "repair": "Repairing",
+    }
+    return f"{doing.get(call.name, call.name)}. I wait for the next tick."
+
+
+def stuck(calls: Sequence[Called]) -> str:
+    """Why nothing more is tried."""
+    errors = [call for call in calls if call.answer.is_error]
+    if not errors:
+        return "Nothing more to do in this tick. I wait."
+    last = errors[-1]
+    return f"{last.name} is refused: {last.answer.message[:200]} I wait a tick."
+
+
+def acknowledge(kind: str, target: str) -> str:
+    """A short answer to an order."""
+    doing = {
+        "hold": "I stop and hold",
+        "dock": "I dock at the nearest station",
+        "sell": "I sell the cargo",
+        "refuel": "I refuel",
+        "explore": "I explore a neighbouring system",
+        "goto": f"I go to {target}",
+        "mine": "I go on mining",
+        "report": "here is my report",
+        "search": f"I look for {target}",
+        "note": "I write it down",
+    }
+    return f"Understood: {doing.get(kind, kind)}."
+
+
+def report(s: Situation) -> str:
+    """Where the captain is and what the ship has, as far as it is known."""
+    b = s.beliefs
+    place = b.here.name if b.here else b.place.value or "a place I do not know"
+    parts = [
+        f"{s.name} reporting: {'docked' if b.docked.value else 'in space'} at {place}"
+    ]
+    if b.used is not None:
+        parts.append(f"cargo {b.used}/{b.capacity or '?'}")
+    if b.fuel.value is not None:
+        parts.append(f"fuel {b.fuel.value}/{b.tank or '?'}")
+    if b.credits.value is not None:
+        parts.append(f"{b.credits.value:,} credits")
+    return f"{', '.join(parts)}."

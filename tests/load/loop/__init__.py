@@ -1,1 +1,0 @@
-"""The closed loop: one seeded fleet, flown under several ways of making contexts."""

@@ -1,1 +1,0 @@
-"""What the pages cost: bytes, server time, and how late a row is painted."""

@@ -1,1 +1,0 @@
-"""What programs wait for: summaries over REST, and events over the JSON socket."""

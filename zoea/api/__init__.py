@@ -1,0 +1,126 @@
+"""The REST API at ``/api/v1/``: both apps' routes, one door, one error shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import DataError
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI, Router, Swagger
+from ninja.errors import HttpError, ValidationError
+from ninja.openapi.schema import OpenAPISchema
+from ninja.parser import Parser
+from ninja.security import HttpBearer
+
+from agents.actions import ActionError
+from agents.api import routers as fleet_routers
+from memory.api import routers as memory_routers
+from memory.lookup import Problem
+from zoea.api import openapi
+from zoea.api.gate import respond
+from zoea.auth import Caller
+
+DESCRIPTION = """\
+Watch and steer a fleet of Myses, read what each one remembers, and search it.
+
+Send `Authorization: Bearer <token>` (made by `manage.py create_token`), or use
+the browser session with its CSRF token. Lists answer `{"items", "next"}`; give
+`next` back as `cursor`. Errors are `{"detail", "code"}`. A write with an
+`Idempotency-Key` header is done once, however often it is sent.
+"""
+
+
+class Admitted(HttpBearer):
+    """What the gate found; without the gate nobody is let in."""
+
+    def __call__(self, request: HttpRequest) -> Caller | None:
+        """The caller of the request."""
+        caller: Caller | None = getattr(request, "caller", None)
+        return caller
+
+    def authenticate(self, request: HttpRequest, token: str) -> None:
+        """Never called: the gate has read the token."""
+
+
+class GateParser(Parser):
+    """Bodies as the gate parsed them, bounded and cleaned."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        """The JSON value of the body."""
+        return request.json  # type: ignore[attr-defined]
+
+
+class Api(NinjaAPI):
+    """Describes what the gate adds to every route, and gives examples."""
+
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: Any = None
+    ) -> OpenAPISchema:
+        """The document, with refusals and examples at each operation."""
+        document = super().get_openapi_schema(
+            path_prefix=path_prefix, path_params=path_params
+        )
+        openapi.complete(document)
+        return document
+
+
+api = Api(
+    title="Zoea",
+    version="1",
+    description=DESCRIPTION,
+    auth=Admitted(),
+    parser=GateParser(),
+    docs=Swagger(settings={"validatorUrl": None, "persistAuthorization": False}),
+    urls_namespace="api",
+)
+
+
+@api.exception_handler(Problem)
+def _problem(request: HttpRequest, error: Problem) -> HttpResponse:
+    return respond(error)
+
+
+@api.exception_handler(ActionError)
+def _refused(request: HttpRequest, error: ActionError) -> HttpResponse:
+    return respond(Problem(error.status, error.code, error.detail))
+
+
+@api.exception_handler(ValidationError)
+def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    return respond(Problem(422, "invalid", sentence(error.errors[0])))
+
+
+@api.exception_handler(HttpError)
+def _http(request: HttpRequest, error: HttpError) -> HttpResponse:
+    codes = {401: "unauthenticated", 403: "forbidden"}
+    code = codes.get(error.status_code, "bad_request")
+    return respond(Problem(error.status_code, code, str(error)))
+
+
+@api.exception_handler(Http404)
+def _missing(request: HttpRequest, error: Http404) -> HttpResponse:
+    return respond(Problem(404, "not_found", "There is nothing here."))
+
+
+@api.exception_handler(DataError)
+def _unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
+    return respond(Problem(422, "invalid", "A value is outside of what can be stored."))
+
+
+def sentence(fault: dict[str, Any]) -> str:
+    """One validation fault as a sentence that names the field."""
+    place = [str(part) for part in fault["loc"]]
+    # A body's own parameter name means nothing to the client.
+    shown = place[2:] if place[:1] == ["body"] else place[1:]
+    said = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{'.'.join(shown) or place[0]}: {said}."
+
+
+def mount(routers: list[Router]) -> None:
+    """Add one app's routers."""
+    for router in routers:
+        api.add_router("", router)
+
+
+mount(fleet_routers)
+mount(memory_routers)

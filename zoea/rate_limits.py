@@ -1,0 +1,121 @@
+"""How often somebody may do something, and how many at once.
+
+Buckets live in the process: several web processes each allow the full rate.
+The limits protect the database from a loop gone wild and passwords from
+guessing, and for both that is near enough; no write per request is needed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from memory.lookup import busy
+
+
+class Limiter:
+    """Token buckets by key: ``burst`` at once, then ``rate`` a second.
+
+    Remembers at most ``size`` keys; the longest unused one is forgotten first.
+    """
+
+    def __init__(
+        self,
+        *,
+        rate: float,
+        burst: int,
+        size: int = 10_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.rate = rate
+        self.burst = burst
+        self.size = size
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: str) -> float:
+        """Take one; 0.0 when that was allowed, else the seconds to wait."""
+        with self._lock:
+            left, now = self._left(key)
+            wait = 0.0 if left >= 1 else (1 - left) / self.rate
+            self._keep(key, left if wait else left - 1, now)
+        return wait
+
+    def wait(self, key: str) -> float:
+        """The seconds until one may be taken; takes nothing."""
+        with self._lock:
+            left, _ = self._left(key)
+        return 0.0 if left >= 1 else (1 - left) / self.rate
+
+    def give_back(self, key: str) -> None:
+        """Undo one that was taken."""
+        with self._lock:
+            left, now = self._left(key)
+            self._keep(key, min(float(self.burst), left + 1), now)
+
+    def forget(self, key: str) -> None:
+        """Fill this bucket again."""
+        with self._lock:
+            self._buckets.pop(key, None)
+
+    def _left(self, key: str) -> tuple[float, float]:
+        now = self._clock()
+        left, then = self._buckets.get(key, (float(self.burst), now))
+        return min(float(self.burst), left + (now - then) * self.rate), now
+
+    def _keep(self, key: str, left: float, now: float) -> None:
+        self._buckets[key] = (left, now)
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > self.size:
+            self._buckets.popitem(last=False)
+
+
+def take_each(*wanted: tuple[Limiter, str]) -> float:
+    """Take one of every limiter, or of none; 0.0 or the seconds to wait."""
+    for place, (limiter, key) in enumerate(wanted):
+        if limiter.take(key):
+            for earlier, its_key in wanted[:place]:
+                earlier.give_back(its_key)
+            return max(each.wait(its_key) for each, its_key in wanted)
+    return 0.0
+
+
+class Places:
+    """So many at once in this process; others wait ``seconds`` and are then refused."""
+
+    def __init__(self, places: int, *, seconds: float, refusal: str) -> None:
+        self.seconds = seconds
+        self.refusal = refusal
+        self._free = threading.BoundedSemaphore(places)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold a place; raises a 503 Problem where none became free in time."""
+        if not self._free.acquire(timeout=self.seconds):
+            raise busy(self.refusal)
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+# Well above the 50 writes a second that every token is promised.
+writes = Limiter(rate=100, burst=200)
+# Wrong tokens by address: a good token from the same address stays unhurt.
+wrong_tokens = Limiter(rate=1, burst=60)
+# Wrong passwords by address and name; and by address alone, for many names. Charged
+# before a password is hashed, so tries that come together are counted as well.
+wrong_passwords = Limiter(rate=1 / 30, burst=10)
+wrong_names = Limiter(rate=1 / 5, burst=50)
+# Hashing a password is meant to be slow: strangers must not keep all cores busy.
+hashes = Places(
+    2, seconds=10, refusal="Too many are signing in at the same time: not tried."
+)
+# A large body takes some hundred megabytes while it is worked on.
+large_bodies = Places(
+    1, seconds=15, refusal="Another large body is being worked on: not done."
+)
