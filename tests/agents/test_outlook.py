@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -27,14 +26,6 @@ from agents.usage import today
 from memory.models import GameSnapshot, Lexicon
 from tests.browser import scenes
 from tests.factories import make_account, make_memory, make_mysis, make_turn
-
-
-@pytest.fixture
-def admin(db: None) -> Client:
-    """Somebody who may see everything."""
-    client = Client()
-    client.force_login(User.objects.create_superuser("ann"))
-    return client
 
 
 def system(number: int, **values: Any) -> dict[str, Any]:

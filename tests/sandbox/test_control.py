@@ -14,12 +14,6 @@ from tests.sandbox.test_faults import flying
 
 
 @pytest.fixture
-def sandbox() -> Iterator[SandboxServer]:
-    with SandboxServer() as server:
-        yield server
-
-
-@pytest.fixture
 def control(sandbox: SandboxServer) -> Iterator[httpx2.Client]:
     with httpx2.Client(base_url=sandbox.truth_url) as client:
         yield client
