@@ -347,7 +347,7 @@ def test_what_is_left_is_told_of_the_limit_that_ends_first(
     )
     [found] = budget_bars.of_fleet()
     assert (found.percent, found.level) == (90, "near")
-    assert said in fragments.draw("limit", one=found)
+    assert said in fragments.draw("shared/limit", one=found)
 
 
 def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
@@ -373,7 +373,7 @@ def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
         Amount(900, Decimal(1)),
     )
     assert total.spent.tokens == 3_000
-    drawn = fragments.draw("fleet_limits", limits=[nearest])
+    drawn = fragments.draw("fleet/limits", limits=[nearest])
     assert "nearest its end: <bdi>Ada</bdi>" in drawn
     actions.delete_mysis(mysis=myses["Ada"], by="system")
     nearest, total = budget_bars.of_fleet()
