@@ -119,7 +119,10 @@ class Results:
 def _check_actions(
     database: Database, writes: Mapping[str, list[Write]]
 ) -> Iterator[str]:
-    """Each answered action happened, and none more often; of unknown ones any may have."""
+    """Each answered action happened, and none more often than it was answered.
+
+    One whose outcome is unknown may have happened or not.
+    """
     recorded = _read_results(database)
     happened = Counter(
         _action_key(name, one) for name in writes for one in writes[name]

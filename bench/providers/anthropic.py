@@ -1,7 +1,8 @@
-"""An Anthropic server for tests, as strict as the real one.
+"""An Anthropic server, as strict as the real one.
 
-It answers what a test puts into ``answers`` over real HTTP, keeps every request as it
-came, and refuses with the status and words of the real API what that one refuses.
+It answers over real HTTP what its owner put into ``answers`` or what ``reply`` gives,
+keeps every request as it came, and refuses with the status and words of the real API
+what that one refuses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An OpenAI-compatible server for tests, as strict as the real one.
+"""An OpenAI-compatible server, as strict as the real one.
 
-It answers what a test puts into ``answers`` over real HTTP, keeps every request
-as it came, and refuses with 400 what the real API refuses.
+It answers over real HTTP what its owner put into ``answers`` or what ``reply`` gives,
+keeps every request as it came, and refuses with 400 what the real API refuses.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def test_what_is_shown_as_good_and_true_is_right():
     assert find_wrong_beliefs(state(SHIP), {"get_ship": SHIP}) == (2, [])
 
 
-def test_a_value_that_is_not_true_any_more_is_find_wrong_beliefs():
+def test_a_value_that_is_not_true_any_more_is_wrong():
     now = {"ship": {**SHIP["ship"], "hull": 10}}
     good, (belief,) = find_wrong_beliefs(state(SHIP), {"get_ship": now})
     assert good == 2
