@@ -16,10 +16,10 @@ from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from agents import events
+from bench.processes import Server, run_server
 from tests import flushing, postgres
 from tests.commands import Commands
 from tests.programs import Program
-from tests.server import Server, running
 
 # Rows are made in async tests as plainly as in others, and by the connection of their
 # thread. Django would give each of them one of its own, which nobody gives back.
@@ -35,12 +35,12 @@ LONGEST = (
     "context/test_growing.py",
     "browser/test_selection.py",
     "memory/transfer/test_killed_import.py",
-    "agents/chaos/test_chaos.py",
+    "bench/chaos/test_run.py",
     "agents/tools/test_believing.py",
-    "agents/chaos/test_in_step.py",
+    "bench/chaos/test_in_step.py",
     "context/test_invariants.py",
     "context/test_keeping.py",
-    "load/test_loop.py",
+    "bench/loop/test_main.py",
     "agents/test_stream_resume.py",
     "zoea/test_pgbouncer.py",
     "context/test_tiered.py",
@@ -115,7 +115,7 @@ def commands() -> Iterator[Commands]:
 @pytest.fixture(scope="session")
 def server(django_db_setup: None) -> Iterator[Server]:
     """One Daphne on the database of the tests, for all of them."""
-    with running() as started:
+    with run_server() as started:
         yield started
 
 

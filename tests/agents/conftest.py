@@ -14,8 +14,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.game import sessions
+from bench.providers.openai import FakeProvider
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider
 
 
 @pytest.fixture

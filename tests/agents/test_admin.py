@@ -260,7 +260,7 @@ def test_the_admin_has_no_sign_in_of_its_own(client: Client):
 
 def test_snapshots_tell_how_old_they_are_and_whether_to_believe_them(admin: Client):
     mysis = make_mysis(name="Ada")
-    scenes.play(mysis, stale=True)
+    scenes.add_account(mysis, stale=True)
     url = reverse("admin:memory_gamesnapshot_changelist")
     shown = page(admin, url)
     assert "invalidated" in shown

@@ -20,7 +20,7 @@ from agents.dashboard.live import fragments, pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.pages import FleetPage
 from agents.events import Item, Kind
-from tests.browser.scenes import play, talk, work
+from bench.pages.scenes import add_account, add_conversation, add_turns
 from tests.factories import make_memory, make_mysis
 
 
@@ -55,9 +55,9 @@ class Guarded:
 def busy_row() -> fleet.FleetRow:
     """A row of a Mysis that flies, spoke and has a context."""
     mysis = make_mysis(name="Ada", state="running")
-    play(mysis)
-    talk(mysis)
-    work(mysis)
+    add_account(mysis)
+    add_conversation(mysis)
+    add_turns(mysis)
     [row] = fleet.rows_of(fleet.View(), timezone.now()).shown
     return row
 

@@ -14,12 +14,12 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from agents.models import Broadcast, Mysis
+from bench.processes import Server
 from memory.gamestate.extract import read_result
 from memory.handles import LARGEST_PART
 from memory.models import Memory
 from memory.snapshots import writes
 from tests.factories import make_account, make_memory, make_mysis
-from tests.server import Server
 from zoea.auth import create_token
 from zoea.models import ApiToken
 

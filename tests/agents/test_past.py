@@ -31,9 +31,9 @@ def mysis(db: None) -> Mysis:
         name="own", strategy="tiered", options=options, budget_tokens=20_000
     )
     made.save()
-    scenes.play(made)
+    scenes.add_account(made)
     Pin.objects.create(mysis=made, text="Never attack miners.", author="ann")
-    scenes.talk(made, exchanges=12)
+    scenes.add_conversation(made, exchanges=12)
     return made
 
 
@@ -51,7 +51,7 @@ def then(row: SentContext) -> replay.Past:
 
 def live_on(mysis: Mysis) -> None:
     """Everything that a call depends on changes after it."""
-    scenes.talk(mysis, exchanges=4)
+    scenes.add_conversation(mysis, exchanges=4)
     make_memory(mysis, content="Forget all that.", sender="operator:ann")
     GameSnapshot.objects.all().delete()
     mysis.pins.all().delete()

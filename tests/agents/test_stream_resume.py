@@ -18,9 +18,9 @@ from websockets.asyncio.client import connect
 from agents import events
 from agents.events import Item, Kind, connection_parameters
 from agents.hub import wanted
+from bench.processes import Server
 from tests.factories import make_mysis
 from tests.programs import Program
-from tests.server import Server
 from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from agents.llm.provider_check import try_provider
 from agents.models import Provider
-from tests.agents.llm.fake_provider import KEY, FakeProvider
+from bench.providers.openai import KEY, FakeProvider
 
 pytestmark = pytest.mark.django_db
 NOBODY = "http://127.0.0.1:1/v1"

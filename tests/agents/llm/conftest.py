@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.agents.llm.fake_anthropic import FakeAnthropic
+from bench.providers.anthropic import FakeAnthropic
 
 
 @pytest.fixture

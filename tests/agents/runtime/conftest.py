@@ -10,7 +10,7 @@ from channels.db import database_sync_to_async
 from agents import actions
 from agents.models import Mysis, Provider
 from agents.runtime.turn import take_turn
-from tests.agents.llm.fake_provider import KEY, FakeProvider
+from bench.providers.openai import KEY, FakeProvider
 
 
 @pytest.fixture(autouse=True)

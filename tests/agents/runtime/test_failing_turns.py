@@ -11,9 +11,9 @@ from agents import actions, events
 from agents.models import Mysis, Turn
 from agents.runtime import answers, turn_rows
 from agents.runtime.turn import take_turn
+from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.models import ContextPolicy, Memory, SentContext
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 

@@ -16,11 +16,11 @@ from agents.models import ModelCall, Mysis, Turn, UnknownOutcome
 from agents.runtime import answers, cancellation, model_calls, recovery, turn_rows
 from agents.runtime import finish as runtime_finish
 from agents.runtime.turn import take_turn
+from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory
 from memory.snapshots.writes import capture
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 
