@@ -229,8 +229,13 @@ def happenings(state: AccountState) -> Section | None:
     found = [each for each in state.events if _is_recent(each, state)][-MOST:]
     if not found:
         return None
-    headings = (f"Events ({TOOL} - {age}" for age in _ages(found[-1], state))
-    return Section(*headings, [Entry(_told(each)) for each in found], recall=TOOL)
+    age, rough = _ages(found[-1], state)
+    return Section(
+        f"Events ({TOOL} - {age}",
+        f"Events ({TOOL} - {rough}",
+        [Entry(_told(each)) for each in found],
+        recall=TOOL,
+    )
 
 
 def _is_recent(event: Happening, state: AccountState) -> bool:

@@ -189,7 +189,7 @@ def test_the_rough_block_differs_by_more_than_a_little_age_only():
     assert not re.search(r"\b(70|90|7|73|93) ticks", blocks[1].rough)
     for end in ("64 ticks ago)", "is 64 ticks ago - call get_ship.", "4 ticks ago)"):
         assert end in blocks[0].rough
-    other = snapshot("get_ship", payload("get_ship") | {"name": "Else"}, age=70)
+    other = snapshot("get_ship", {"hull": 1, "max_hull": 100}, age=70)
     changed = render(state(other, *known[1:], events=(event,), fetched=True), 4_000)
     assert changed.rough != blocks[0].rough
 
