@@ -34,7 +34,7 @@ from memory.gamestate.names import Names, known_names
 from memory.gamestate.types import Snapshot
 from memory.gamestate.values import first, primary, title
 from memory.models import AccountClock, GameSnapshot
-from memory.snapshots.rows import names_of, snapshot_of
+from memory.snapshots.reads import names_of
 
 # Where answers name the system, the point of interest and the base of a ship.
 PLACES = (
@@ -222,7 +222,7 @@ def _read(ids: Sequence[int]) -> dict[int, Held]:
     found: dict[int, Held] = {}
     for row in rows:
         row.content, row.merged = row.body, row.changed
-        read = snapshot_of(row)
+        read = row.to_snapshot()
         version = f"{row.pk}:{row.version}"
         places, named = places_in(read), named_in(read)
         found[row.pk] = Held(read, row.size, version, places, named)

@@ -24,7 +24,7 @@ from agents.runtime.turn_rows import (
 )
 from memory.assembly import load
 from memory.gamestate.values import clean_text
-from memory.snapshots.rows import tick_of
+from memory.snapshots.reads import tick_of
 
 # A turn that ended by itself is followed by a nudge after this pause.
 NUDGE_SECONDS = 1.0

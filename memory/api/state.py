@@ -18,7 +18,7 @@ from memory.gamestate.rows import StateRow, rows
 from memory.gamestate.types import AccountState, Snapshot
 from memory.lookup import owner_of
 from memory.models import GameSnapshot
-from memory.snapshots import rows as snapshots_rows
+from memory.snapshots.reads import tick_of
 
 state_router = Router(tags=["memory"])
 
@@ -83,7 +83,7 @@ def _table(found: QuerySet[GameSnapshot], username: str, wanted: StateWindow) ->
     state = AccountState(
         username=username,
         snapshots=tuple(_tombstoned(row) for row in page["items"]),
-        current_tick=snapshots_rows.tick_of(username),
+        current_tick=tick_of(username),
         now=timezone.now(),
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
         thresholds=settings.ZOEA_STATE_AGES,
@@ -102,7 +102,7 @@ def _line(row: StateRow, snapshot: Snapshot, full: bool) -> dict[str, Any]:
 
 
 def _tombstoned(row: GameSnapshot) -> Snapshot:
-    snapshot = snapshots_rows.snapshot_of(row)
+    snapshot = row.to_snapshot()
     if row.logged_out_at is None:
         return snapshot
     return replace(snapshot, logged_out=True)
