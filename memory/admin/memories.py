@@ -16,8 +16,9 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from memory.admin.read_only import MysisFilter, ReadOnlyAdmin, chosen
+from memory.lookup import SlowSearchError
 from memory.models import Memory
-from memory.search.query import SlowSearchError, Wanted, matching_ids
+from memory.search.query import Wanted, matching_ids
 from memory.search.results import Hit, search_messages, secret_tools
 
 PAGE = 50

@@ -16,7 +16,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from memory.assembly.load import wire_of
+from memory.assembly.sent_view import wire_of
 from memory.context.tokens import estimate
 from memory.models import Memory
 from memory.models.vectors import calls_said

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from memory.lookup import SlowSearchError
 from memory.management.terminal import owner_named, refuse
-from memory.search.query import SlowSearchError
 from memory.search.results import Hit, search_messages
 
 MOST_HITS = 100
