@@ -65,7 +65,7 @@ class GameSnapshot(models.Model):
             captured_at=self.captured_at,
             stale=self.joined_mark(),
             field_ticks=self.field_ticks,
-            logged_out=self.stale_reason == BEFORE_LOGOUT,
+            logged_out=self.stale_reason == BEFORE_LOGOUT or bool(self.logged_out_at),
             shown=parse_text(self.merged) if self.merged else None,
             marks=read_marks(self.marks),
             asked_at=self.asked_at,
