@@ -14,7 +14,6 @@ STEP = 0.15
 #: After so many calls only one in several is learnt from.
 ENOUGH = 32
 ONE_IN = 8
-
 _SAMPLES = "SELECT samples FROM memory_tokencalibration WHERE model = %s"
 _KNOWN = "SELECT used, error FROM memory_tokencalibration WHERE model = %s"
 

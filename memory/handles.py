@@ -21,7 +21,6 @@ LONGEST_HANDLE = 2_000
 #: Characters of one part: less than a view shows of one result.
 LARGEST_PART = 20_000
 HIDDEN = "[hidden]"
-
 _FORM = (
     "Give a handle as it stands in your context, such as ctx://7/1234 for a message "
     "or state://get_ship for the newest answer of a tool."

@@ -23,15 +23,11 @@ from memory.search.results import Hit, search_messages, secret_tools
 
 PAGE = 50
 LISTED_MATCHES = 500
-
 # Where another filter leaves some of them out.
 FILTERED_MATCHES = 5_000
-
 NARROWING = ("role__exact", "origin__exact", "is_error__exact")
-
 # The newest matches that are counted by Mysis and by origin.
 COUNTED = 100
-
 FACETS = 8
 CLIPPED = 120
 

@@ -14,10 +14,8 @@ from django.utils.functional import cached_property
 from memory.models import Memory
 
 M = TypeVar("M", bound=models.Model)
-
 #: Values are offered that the newest rows have.
 NEWEST = 1_000
-
 MOST_DIGITS = 18
 EXACT_UP_TO = 10_000
 

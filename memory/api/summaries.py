@@ -68,7 +68,6 @@ def list_summaries(request: HttpRequest, wanted: Query[SummaryFilter]) -> Rows:
 # --- What a summary tells now: made anew when it may read otherwise, and only then
 
 KEPT_DOCUMENTS = 256
-
 # What the document is made of, as one row: whether it has to be made again is asked
 # with one query. Rows without a version that may change are told by a hash of them.
 SOURCES = """

@@ -19,26 +19,20 @@ from memory.models import HistorySummary, Memory, Role
 
 #: After so many failures in a row no summary is asked for ...
 BREAKER_FAILURES = 3
-
 #: ... for so many turns.
 BREAKER_TURNS = 50
-
 #: Turns that pass after a failure before the next summary is asked for.
 COOLING_TURNS = 5
-
 Status = HistorySummary.Status
-
 # Run in each call: the ORM would take three times as long for it.
 _LAST_TRIED = """
 SELECT id, status, turn_number, error FROM memory_historysummary
 WHERE mysis_id = %s ORDER BY id DESC LIMIT %s
 """
-
 _IN_USE = """
 SELECT * FROM memory_historysummary
 WHERE mysis_id = %s AND status = 'active' ORDER BY through_id DESC LIMIT 1
 """
-
 IN_TURN = "SELECT pg_advisory_xact_lock(hashtext('history summaries'))"
 
 

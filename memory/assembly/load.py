@@ -23,42 +23,31 @@ from memory.models import HistorySummary, Memory, Role, SentContext
 
 # Rows for the windowed strategies: enough to show what a default window leaves out.
 TAIL_ROWS = 120
-
 ROWS_PER_WINDOW = 4
-
 # Rows for the others: no message of the game is shorter than so many tokens.
 TOKENS_PER_ROW = 16
-
 LEAST_ROWS = 400
 MOST_ROWS = 4_000
-
 # And at most so many bytes: a view shows a sixteenth of it, and a row may have a megabyte.
 BYTES_PER_TOKEN = 64
-
 LEAST_BYTES = 2_000_000
-
 #: No row is newer.
 LAST = 2**63 - 1
-
 _READ = """
 SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,
   is_error, pending, tick, turn_id,
   to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')
 FROM memory_memory """
-
 _NEWEST = (
     _READ + "WHERE mysis_id = %s AND id > %s AND id <= %s ORDER BY id DESC LIMIT %s"
 )
-
 _THESE = _READ + "WHERE mysis_id = %s AND id = ANY(%s) ORDER BY id"
 _ANY = _READ + "WHERE id = ANY(%s)"
-
 _INTENT = (
     _READ
     + """WHERE mysis_id = %s AND id <= %s AND origin IN ('human', 'broadcast')
 ORDER BY id DESC LIMIT 1"""
 )
-
 # From the newest answer of the model before an id: what results after it belong to.
 _BEFORE = f"""{_READ}
 WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
@@ -67,7 +56,6 @@ WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
   ORDER BY id DESC LIMIT 1
 ) ORDER BY id LIMIT %(limit)s
 """  # noqa: S608 (constants only)
-
 _HEAVY = """
 SELECT id FROM (
   SELECT id,

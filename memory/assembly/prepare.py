@@ -43,9 +43,7 @@ SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, view, stats, fac
 FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
 WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
-
 _LONG_TEXT = 400
-
 _COLUMNS = (
     "mysis_id",
     "call_id",
@@ -61,9 +59,7 @@ _COLUMNS = (
     "digest",
     "created_at",
 )
-
 _JSON_COLUMNS = frozenset({"view", "ledger", "stats", "facts"})
-
 _INSERT = f"""
 WITH texts AS (
   INSERT INTO memory_contexttext (digest, text)

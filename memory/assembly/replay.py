@@ -29,20 +29,16 @@ from memory.models import HistorySummary, Memory, SentContext
 
 Wire = Mapping[str, Any]
 Status = HistorySummary.Status
-
 NO_STATE = (
     "The game state of then is kept only where a call showed it in a block of its own. "
     "This one did not, so there is none in what is assembled here."
 )
-
 NO_OPTIONS = (
     "The options of then are not kept with a call this old: those of today's policy are "
     "taken, or the defaults."
 )
-
 NO_BUDGET = "The budget of then is not kept with this call: today's is taken."
 NO_TOOLS = "What its tools cost is not kept with this call: today's count is taken."
-
 #: Messages that stand for no stored one and come before all that do.
 _AHEAD = ("prompt", "filler", "summary")
 

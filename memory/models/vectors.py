@@ -21,7 +21,7 @@ from django.db import models
 from django.db.models import Expression, F, Func, TextField, Value
 from django.db.models.functions import Cast, Concat, Left
 
-from memory.gamestate.values import clean_text as storable
+from memory.gamestate import values
 from memory.redaction import HIDDEN, clean_text
 
 INDEXED_CHARACTERS = 32_000
@@ -108,7 +108,7 @@ def _said(function: Mapping[str, Any], secret: Collection[str]) -> str:
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
     plain = _ESCAPES.sub(_meant, clean_text(arguments))
-    return storable(f"[called {name} with {plain}]")
+    return values.clean_text(f"[called {name} with {plain}]")
 
 
 def _meant(escapes: re.Match[str]) -> str:

@@ -23,38 +23,30 @@ from memory.models.vectors import INDEXED_CHARACTERS, SIGNS, mysis_lexeme, words
 Field = Literal["content", "reasoning"]
 Mode = Literal["fts", "exact"]
 SECONDS = 10.0
-
 #: A walk reads so many rows at most; it costs a few microseconds for each.
 LONGEST_WALK = 6_000
-
 #: A walk is as long as brings so many times what is wanted, where words lie evenly.
 MARGIN = 3
-
 WORDS = "websearch_to_tsquery('simple', %(words)s)"
-
 # What the indexed vectors are made of.
 _HEADS = {
     "content": "left(content, %(indexed)s) || ' ' || left(calls_text, %(indexed)s)",
     "reasoning": "left(reasoning, %(indexed)s)",
 }
-
 _SPOKEN = "to_tsvector('{config}', translate({text}, %(signs)s, %(spaces)s)) @@ "
 _STEMMED = "websearch_to_tsquery('english', %(words)s)"
 _SCOPE = " && %(lexeme)s::tsquery"
 LETTERS = "strpos({field}, %(query)s) > 0"
 _LETTERS_OF_ANY_CASE = "strpos(lower({field}), lower(%(query)s)) > 0"
-
 COLUMNS = {
     "content": "content, calls_text, tool_calls, content_vector",
     "reasoning": "reasoning, reasoning_vector",
 }
-
 # What calls of secret tools say is no match; what is said beside them may be one.
 _UNLESS_HIDDEN = """
  AND (NOT jsonb_path_query_array(tool_calls, '$[*].function.name') ?| %(secret)s
    OR {alone})
 """
-
 # A broadcast counts once in the fleet, however many it was delivered to.
 _WHERE = """
 {condition}
@@ -65,13 +57,11 @@ _WHERE = """
     SELECT min(id) FROM memory_memory AS one
     WHERE one.broadcast_id = row.broadcast_id))
 """
-
 # Materialised before they are sorted: left to itself the planner would walk.
 _ALL = f"""
 WITH hit AS MATERIALIZED (SELECT id FROM memory_memory AS row WHERE {_WHERE})
 SELECT id FROM hit ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
-
 _BACKWARDS = f"""
 SELECT id FROM (
   SELECT id, mysis_id, broadcast_id, tool_name, {{columns}} FROM memory_memory
@@ -80,17 +70,14 @@ SELECT id FROM (
   ORDER BY id DESC LIMIT %(walk)s
 ) AS row WHERE {_WHERE} ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608 (no input in the text)
-
 _LAST_WALKED = """
 SELECT id FROM memory_memory
 WHERE (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
   AND (%(before)s::bigint IS NULL OR id < %(before)s)
 ORDER BY id DESC OFFSET %(walk)s - 1 LIMIT 1
 """
-
 # For the list of the pages to read: without room it is kept in part, and checked again.
 _ROOM = "SET LOCAL work_mem = '32MB'"
-
 _HOW_MANY = """
 EXPLAIN (FORMAT JSON) SELECT FROM memory_memory WHERE {indexed}
 UNION ALL SELECT FROM memory_memory
@@ -262,7 +249,6 @@ def by_letters(wanted: Wanted) -> str:
 _TREE = "SELECT querytree(websearch_to_tsquery('english', %s))"
 _LEXEME = re.compile(r"'((?:[^']|'')*)'")
 _PHRASE = re.compile(r"<(?:-|\d+)>")
-
 #: Stems that their words do not begin with.
 _IRREGULAR = {"die": "dy", "lie": "ly", "tie": "ty", "sky": "ski"}
 

@@ -26,12 +26,10 @@ from memory.search.query import Mode, Wanted, beginning, matching_ids
 
 SNIPPET_CHARACTERS = 240
 _CATALOGUE_VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
-
 _HIDDEN_TOOLS = """
 SELECT tool->>'name' FROM agents_toolcatalogue, jsonb_array_elements(tools) AS tool
 WHERE url = %s AND tool->>'policy' = 'secret'
 """
-
 _HITS = """
 SELECT id, mysis_id, role, origin, content, reasoning, tool_calls, created_at
 FROM memory_memory WHERE id = ANY(%s) ORDER BY id DESC

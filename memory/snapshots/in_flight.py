@@ -8,7 +8,6 @@ or before it takes effect, still shows the old state.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -23,19 +22,15 @@ from memory.models import ActionUnderWay
 
 # No action takes longer, by the wall clock.
 KEPT_UNDER_WAY = timedelta(hours=6)
-
 # No answer is on its way for longer than this.
 LONGEST_CALL = timedelta(minutes=10)
-
 LONGEST_TARGET = 200
 NOT_OPEN = timedelta(seconds=1)
-
 # Run in each call: the ORM would take three times as long for them.
 _WAITING = """
 SELECT * FROM memory_actionunderway
 WHERE username = %s AND until > asked_at ORDER BY id
 """
-
 _FLIGHTS = """
 SELECT * FROM memory_actionunderway WHERE username = %s AND tool = ANY(%s)
 """
@@ -143,23 +138,22 @@ def open_flights(username: str, now: datetime) -> frozenset[str]:
     return frozenset(row.tool for row in rows if _is_open(row) and row.until > now)
 
 
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """The tick of an answer by the clock, and the newest one that surely has come."""
-
-    estimate: int | None
-    sure: int | None
-
-
 def see(
-    username: str, tool: str, result: Result, ticks: Ticks, asked_at: datetime
+    username: str,
+    tool: str,
+    result: Result,
+    asked_at: datetime,
+    *,
+    tick: int | None,
+    sure_tick: int | None,
 ) -> None:
     """Update the flights of unknown outcome by what an answer shows.
 
     Where the ship rests they are over or never began, once they would have begun: until
     then a ship that will fly rests too. In flight the answer may say how long it lasts.
+    ``tick`` is the answer's by the clock, ``sure_tick`` the newest that surely has come.
     """
-    content, tick = result.content, ticks.estimate
+    content = result.content
     flying = effects.ticks_left(content)
     rests = effects.shows_at_rest(tool, content)
     ended = []
@@ -174,7 +168,7 @@ def see(
             row.until = min(arrival, row.asked_at + KEPT_UNDER_WAY - NOT_OPEN)
             row.save(update_fields=["tick", "until"])
         elif rests or effects.shows_arrival(tool, content, row.target):
-            ended += [row] if _has_begun(row, ticks.sure, asked_at) else []
+            ended += [row] if _has_begun(row, sure_tick, asked_at) else []
     end(ended)
 
 

@@ -37,11 +37,9 @@ from memory.snapshots.rows import (
 
 KEPT_EVENTS = 2000
 _LONGEST_DATA = 64_000
-
 # A snapshot from further in the future was taken before our clock went back: nobody
 # can tell what happened since.
 _SKEW = timedelta(seconds=2)
-
 _WRITTEN = [
     "merged",
     "field_ticks",

@@ -29,7 +29,6 @@ from memory.snapshots.rows import find_lexicon, lock, sighting_of, tick_now
 
 # Rows of one tool that a view reads; each set of arguments has a row of its own.
 READ_PER_TOOL = 4
-
 # Run in each call: the ORM would take three times as long for them.
 _KNOWN = """
 SELECT * FROM (
@@ -40,14 +39,11 @@ SELECT * FROM (
 ) AS known
 WHERE %s::int IS NULL OR place <= %s::int ORDER BY id
 """
-
 _NEWEST_EVENTS = """
 SELECT * FROM memory_gameevent WHERE username = %s AND received_at >= %s
 ORDER BY received_at DESC, id DESC LIMIT %s
 """
-
 _STEPS = ("", str(Confidence.AGEING), str(Confidence.STALE))
-
 _COLUMNS = (
     "username",
     "tool_name",

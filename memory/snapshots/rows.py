@@ -31,13 +31,10 @@ TYPES: Mapping[str, str] = {
     "stale_tick": "bigint",
     "stale_fields": "jsonb",
 }
-
 KEPT_NAMES = 1000
 T = TypeVar("T")
-
 # Run in each call: the ORM would take several times as long for them.
 _SIGHTING = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
-
 _LEXICON = "SELECT * FROM memory_lexicon WHERE username = %s"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
 

@@ -37,10 +37,8 @@ from memory.snapshots.rows import (
 
 _LONGEST_KEY = 300
 _DOUBT_COLUMNS = ("stale_reason", "stale_fields", "stale_tick")
-
 # Rows of one tool and account, which differ by their arguments.
 KEPT_PER_TOOL = 100
-
 _MARK_COLUMNS = ["marks", "stale_reason", "stale_tick", "stale_fields", "field_ticks"]
 
 
@@ -85,8 +83,9 @@ def capture(
     # The tick whose outcomes it shows is never one that was only estimated.
     shows = shown_tick(own, seen, now)
     if not args:
-        ticks = in_flight.Ticks(present, shows)
-        in_flight.see(username, tool, result, ticks, asked_at or now)
+        in_flight.see(
+            username, tool, result, asked_at or now, tick=present, sure_tick=shows
+        )
     marks = _find_marks(username, tool, args, shows, asked_at)
     row = GameSnapshot(
         username=username,

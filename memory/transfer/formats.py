@@ -24,7 +24,6 @@ from memory.transfer.nova import MAGIC, Nova
 
 #: Roles that other programs use for the same.
 SYNONYMS = {"developer": "system", "function": "tool"}
-
 LONGEST_NAME = 200
 LARGEST_DOCUMENT = 512 * 1024 * 1024
 

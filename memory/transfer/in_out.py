@@ -26,7 +26,6 @@ from memory.transfer.line import Known, Line, TransferError
 BATCH = 500
 CHUNK = 500
 FORMATS = ("jsonl", "openai")
-
 INSERT = """
 INSERT INTO memory_memory (mysis_id, broadcast_id, role, origin, sender, content,
   reasoning, signature, tool_calls, calls_text, tool_call_id, tool_name, args, is_error,
@@ -34,7 +33,6 @@ INSERT INTO memory_memory (mysis_id, broadcast_id, role, origin, sender, content
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s, %s::jsonb, %s, %s, %s,
   %s, %s)
 """
-
 OWNER = "SELECT id FROM agents_mysis WHERE id = %s FOR UPDATE"
 LOCK = "SELECT pg_try_advisory_lock(hashtext('import_history'), %s::int)"
 UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"

@@ -103,17 +103,13 @@ def moment(value: object) -> datetime | None:
 HIDDEN = "[hidden]"
 SHORTEST = 4
 _NAME = r"(?:\w*password|session[ _-]?id|\w*token|registration_code)"
-
 # As a value of JSON, quoted once or, inside of a text of JSON, twice.
 _VALUE = re.compile(rf'({_NAME}\\?"\s*:\s*\\?")((?:[^"\\]|\\.)+?)(\\?")', re.I)
-
 _SAID = re.compile(rf"\b({_NAME})(\W{{1,6}}|\W+is\W+)([\w-]{{16,}})", re.I)
-
 # Shorter ones where they look like one: with a digit, after the word or "is".
 _TOLD = re.compile(
     r"\b(\w*password)(\W{1,6}|\W+is\W+)(?=\S*\d)([^\s\"'\\,;<>(){}\[\]]{4,})", re.I
 )
-
 _NUMBERED = r"(?:\w*password|session[ _-]?id)"
 _NUMBER = re.compile(rf'({_NUMBERED}(\\?")\s*:\s*)-?\d[\d.]*', re.I)
 
@@ -165,14 +161,11 @@ def _mask_value(value: Any, secrets: Collection[str], key: str = "") -> Any:
 # --- Messages that are there already
 
 Key = tuple[str, str, str, str, str, datetime | None]
-
 _KEY_COLUMNS = """
 role, md5(content), md5(reasoning), tool_call_id,
 coalesce(tool_calls->0->>'id', ''), created_at
 """
-
 _KNOWN = f"SELECT {_KEY_COLUMNS} FROM memory_memory WHERE mysis_id = %s"  # noqa: S608
-
 _NEWEST_ORDER = f"""
 SELECT {_KEY_COLUMNS} FROM memory_memory
 WHERE mysis_id = %s AND origin = ANY(%s) ORDER BY id DESC LIMIT 1

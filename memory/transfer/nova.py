@@ -30,17 +30,14 @@ from memory.transfer.line import (
 PREFIX = "[TOOL_CALLS]"
 LONGEST_ID = 200
 MAGIC = b"SQLite format 3\x00"
-
 #: The program first called them agents.
 TABLES = (("myses", "mysis_id"), ("agents", "agent_id"))
-
 ORIGINS = {
     ("user", "direct"): "human",
     ("user", "broadcast"): "broadcast",
     ("user", "system"): "nudge",
     ("system", "system"): "prompt",
 }
-
 #: So many calls are remembered for results that come late.
 REMEMBERED = 500
 
@@ -227,17 +224,13 @@ class _Log:
 _JSON = json.JSONDecoder()
 _ID_SIGN = r'[^\s|{}"\[\]]'
 _NAME = r"[A-Za-z_][\w.-]*"
-
 # What stands before arguments that are JSON: the id, which may hold colons, and the name.
 _HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}):({_NAME}):(?=\s*\{{)")
-
 # Before arguments that are no JSON, or none: they may hold colons as well as an id may,
 # so the id is the shortest that leaves a name.
 _BROKEN_HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}?):({_NAME})(?::|(?=\||$))")
-
 # Where a record begins, seen from inside of arguments that are no JSON.
 _NEXT = re.compile(rf"\|(?={_ID_SIGN}{{1,200}}:{_NAME}:\s*(?:\{{|\||$))")
-
 _ID = re.compile(r"[^\s:]{1,200}")
 
 
