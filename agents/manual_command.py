@@ -36,7 +36,7 @@ from memory.context.tokens import estimate
 from memory.gamestate.values import clean_text
 from memory.models import Memory, Origin, Role
 from memory.redaction import clean_value
-from memory.snapshots.rows import tick_of
+from memory.snapshots.reads import tick_of
 
 SAID = "(Run by hand by {by}.)"
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Min, Q, QuerySet
 
 from agents.models import Event, Mysis, Turn
-from memory.assembly.load import newest_summary
+from memory.assembly.history_summaries import newest_summary
 from memory.models import ContextText, GameSnapshot, Memory, Role, SentContext
 
 BATCH = 1000

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 from django.db import connection, transaction
 
-from .context.tokens import Calibration
-from .models import TokenCalibration
+from memory.context.tokens import Calibration
+from memory.models import TokenCalibration
 
-#: The factor in use follows what was learnt once it is off by more than this share.
+#: The factor in use is replaced once it is off by more than this share.
 STEP = 0.15
-#: After so many calls only one in several is written down, whatever it says.
+#: After so many calls only one in several is learnt from.
 ENOUGH = 32
 ONE_IN = 8
-
 _SAMPLES = "SELECT samples FROM memory_tokencalibration WHERE model = %s"
 _KNOWN = "SELECT used, error FROM memory_tokencalibration WHERE model = %s"
 
@@ -37,10 +36,9 @@ def known(model: str) -> Known:
 
 @transaction.atomic(savepoint=False)
 def learn(model: str, *, estimated: int, reported: int) -> None:
-    """Take one call into account, from its estimate and what its provider counted.
+    """Learn from one call: our estimate (with the factor of :func:`known`) and the report.
 
-    ``estimated`` was counted with the factor of :func:`known`. A call without one of
-    the two numbers teaches nothing.
+    A call without one of the two numbers changes nothing.
     """
     if estimated <= 0 or reported <= 0:
         return
@@ -50,11 +48,9 @@ def learn(model: str, *, estimated: int, reported: int) -> None:
     if found and found[0] >= ENOUGH and estimated % ONE_IN:
         return
     if found is None:
-        start = Calibration()
-        TokenCalibration.objects.bulk_create(
-            [TokenCalibration(model=model, error=start.error)], ignore_conflicts=True
-        )
-    # Calls of many workers meet here; each is counted on top of the one before.
+        new = TokenCalibration(model=model, error=Calibration().error)
+        TokenCalibration.objects.bulk_create([new], ignore_conflicts=True)
+    # Calls of many workers meet here: each builds on the one before.
     row = TokenCalibration.objects.select_for_update().get(pk=model)
     before = Calibration(row.factor, row.error, row.samples)
     after = before.after(

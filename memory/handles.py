@@ -1,26 +1,26 @@
-"""What a handle stands for: stored bytes, in parts of a bounded size (I21).
+"""The stored text that a handle stands for, in parts of a bounded size (I21).
 
 Whatever a view masks, truncates, summarises or leaves out carries a handle
-``ctx://<mysis>/<message id>``. Whose handle may be used by whom is for the caller to
-judge: `read_handle` tells the owner, `message` finds a message of one Mysis only.
+``ctx://<mysis>/<message id>``. The caller judges who may use whose: `read_handle` names
+the owner, `message` finds a message of one Mysis only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from memory.assembly.load import message_of
 from memory.lookup import MAX_ID, number_of
 from memory.models import Memory
 
 SCHEME = "ctx://"
 STATE_SCHEME = "state://"
 LONGEST_HANDLE = 2_000
-#: Characters of one part: below what a view takes of one result, whatever the text.
+#: Characters of one part: less than a view shows of one result.
 LARGEST_PART = 20_000
 HIDDEN = "[hidden]"
-
 _FORM = (
     "Give a handle as it stands in your context, such as ctx://7/1234 for a message "
     "or state://get_ship for the newest answer of a tool."
@@ -28,7 +28,7 @@ _FORM = (
 
 
 class RecallError(Exception):
-    """A handle that brings nothing; the text says why and what to do."""
+    """A handle that stands for nothing; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some characters of a text. ``next`` is the offset to go on at, null at the end."""
+    """Some characters of a text. ``next`` is the following offset, None at the end."""
 
     text: str
     offset: int
@@ -69,7 +69,7 @@ def is_state(handle: str) -> bool:
 def message(mysis_id: int, message_id: int, *, secret: Collection[str] = ()) -> str:
     """The stored text of one message of one Mysis; raises RecallError.
 
-    What the calls of ``secret`` tools were given and brought stays hidden (A11).
+    Arguments and results of ``secret`` tools stay hidden (A11).
     """
     rows = Memory.objects.defer("content_vector", "reasoning_vector")
     row = rows.filter(mysis_id=mysis_id, pk=min(message_id, MAX_ID)).first()
@@ -82,15 +82,21 @@ def message(mysis_id: int, message_id: int, *, secret: Collection[str] = ()) -> 
 
 
 def text_of(row: Memory, secret: Collection[str] = ()) -> str:
-    """A row's content letter for letter, then the calls that it made, then its thoughts."""
+    """A row's content letter for letter, then its calls, then its reasoning."""
     if row.tool_name in secret:
         return HIDDEN
-    calls = [
-        f"[called {call.name} with {HIDDEN if call.name in secret else call.arguments}]"
-        for call in message_of(row).tool_calls
-    ]
+    calls = [_call_text(call["function"], secret) for call in row.tool_calls]
     thoughts = [f"[reasoning: {row.reasoning}]"] if row.reasoning else []
     return "\n".join(filter(None, [row.content, *calls, *thoughts]))
+
+
+def _call_text(function: Mapping[str, Any], secret: Collection[str]) -> str:
+    name, arguments = function["name"], function["arguments"]
+    if name in secret:
+        arguments = HIDDEN
+    elif not isinstance(arguments, str):
+        arguments = json.dumps(arguments)
+    return f"[called {name} with {arguments}]"
 
 
 def part(text: str, offset: int = 0, limit: int = LARGEST_PART) -> Part:

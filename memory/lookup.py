@@ -1,4 +1,4 @@
-"""Refusals that a program can read: a status, a slug, and one sentence."""
+"""Refusals that a program can read, and Myses named by number or name (SURFACES 6)."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ class Problem(Exception):
         self.headers = headers or {}
 
 
+class SlowSearchError(Problem):
+    """A search that was given up after so many seconds; says how to ask for less."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            422,
+            "too_slow",
+            f"The search was given up after {seconds:g} s: name one Mysis, take rarer "
+            "words, or search by words instead of letter for letter.",
+        )
+
+
 def invalid(field: str, remedy: str) -> Problem:
     """A parameter or field that cannot be used (422)."""
     return Problem(422, "invalid", f"{field}: {remedy}")
@@ -59,8 +71,7 @@ def busy(what: str) -> Problem:
 def busy_problem(error: BaseException | None) -> Problem | None:
     """The 503 of an error that means no room, or None for any other error.
 
-    The pool gives up after its timeout, where all connections are in use and where the
-    database is away.
+    The pool times out where all connections are in use or the database is away.
     """
     while error is not None:
         if isinstance(error, Problem) and error.code == OVERLOADED:
@@ -72,15 +83,13 @@ def busy_problem(error: BaseException | None) -> Problem | None:
 
 
 def release_connection() -> None:
-    """Give the connection of this thread back to the pool before something slow.
+    """Return this thread's connection to the pool before something slow.
 
-    The next query takes one again. Within a transaction nothing can be given back.
+    The next query takes one again. Within a transaction it is kept.
     """
     if connection.connection is not None and not connection.in_atomic_block:
         connection.close()
 
-
-# SECTION Whose memory: a Mysis named by number or by its unique name (SURFACES 6).
 
 MAX_ID = 2**63 - 1
 Rows = TypeVar("Rows", bound=QuerySet[Any, Any])

@@ -11,9 +11,8 @@ from django.conf import settings
 
 HIDDEN = "[hidden]"
 SECRET_KEYS = frozenset({"password", "session_id", "token", "registration_code"})
+#: Shorter secrets are hidden by their key only: as text they are anywhere.
 SHORTEST = 6
-"""Shorter secrets are hidden by their key only: as text they are anywhere."""
-
 _NAMED = re.compile(
     r"\b(session[ _-]?id|password|\w*token)\b(\W{1,6}|\W+is\W+)[\w-]{16,}",
     re.IGNORECASE,
@@ -27,9 +26,9 @@ _SUSPECT = re.compile(
 def clean_text(text: str, secrets: Iterable[str] = ()) -> str:
     """A text without secrets; one that holds none comes back as it was."""
     if _SUSPECT.search(text):
-        text = _without_keys(text)
+        text = _drop_secret_keys(text)
         text = _NAMED.sub(rf"\1\2{HIDDEN}", text)
-    return _without_values(text, secrets)
+    return _mask_values(text, secrets)
 
 
 def clean_value(value: Any, secrets: Iterable[str] = ()) -> Any:
@@ -44,7 +43,7 @@ def clean_value(value: Any, secrets: Iterable[str] = ()) -> Any:
     return clean_text(value, secrets) if isinstance(value, str) else value
 
 
-def _without_values(text: str, secrets: Iterable[str]) -> str:
+def _mask_values(text: str, secrets: Iterable[str]) -> str:
     known = {*secrets, settings.SPACEMOLT_REGISTRATION_CODE}
     for secret in sorted(known, key=len, reverse=True):
         if len(secret) >= SHORTEST:
@@ -52,10 +51,10 @@ def _without_values(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-def _without_keys(text: str) -> str:
+def _drop_secret_keys(text: str) -> str:
     try:
         value = json.loads(text)
-        dropped = _dropped(value)
+        dropped = _drop_secrets(value)
         if dropped == value:
             return text
         indent = 2 if "\n" in text.strip() else None
@@ -64,14 +63,14 @@ def _without_keys(text: str) -> str:
         return text
 
 
-def _dropped(value: Any) -> Any:
+def _drop_secrets(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: _dropped(item)
+            key: _drop_secrets(item)
             for key, item in value.items()
             if not _is_secret(key, item)
         }
-    return [_dropped(item) for item in value] if isinstance(value, list) else value
+    return [_drop_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _is_secret(key: object, value: object) -> bool:

@@ -15,7 +15,6 @@ from datetime import datetime
 from django.conf import settings
 from django.db import connection
 from django.db.models import Case, TextField, Value, When
-from django.db.models.expressions import RawSQL
 from django.db.models.functions import Length
 from django.utils import timezone
 
@@ -35,7 +34,7 @@ from memory.gamestate.names import Names, known_names
 from memory.gamestate.types import Snapshot
 from memory.gamestate.values import first, primary, title
 from memory.models import AccountClock, GameSnapshot
-from memory.snapshots.rows import names_of, snapshot_of
+from memory.snapshots.reads import names_of
 
 # Where answers name the system, the point of interest and the base of a ship.
 PLACES = (
@@ -193,9 +192,7 @@ def held(usernames: Sequence[str], tool: str = "") -> dict[str, list[Held]]:
     rows = rows.filter(tool_name=tool) if tool else rows
     known = {
         pk: (username, version)
-        for pk, username, version in rows.annotate(version=VERSION).values_list(
-            "pk", "username", "version"
-        )
+        for pk, username, version in rows.values_list("pk", "username", "version")
     }
     missing = [pk for pk, (_, version) in known.items() if (pk, version) not in _READ]
     fresh = _read(missing)
@@ -207,14 +204,8 @@ def held(usernames: Sequence[str], tool: str = "") -> dict[str, list[Held]]:
     return found
 
 
-# A row's version: where it stands, and the transaction that wrote it.
-VERSION = RawSQL(
-    '"memory_gamesnapshot".xmin::text || "memory_gamesnapshot".ctid::text',
-    [],
-    output_field=TextField(),
-)
 SNAPSHOTS_KEPT = 8_000
-_READ: OrderedDict[tuple[int, str], Held] = OrderedDict()
+_READ: OrderedDict[tuple[int, int], Held] = OrderedDict()
 _LOCK = threading.Lock()
 
 
@@ -224,14 +215,14 @@ def _read(ids: Sequence[int]) -> dict[int, Held]:
         return {}
     rows = (
         GameSnapshot.objects.filter(pk__in=ids)
-        .annotate(size=Length("content"), version=VERSION)
+        .annotate(size=Length("content"))
         .annotate(body=_readable("content"), changed=_readable("merged"))
         .defer("content", "merged")
     )
     found: dict[int, Held] = {}
     for row in rows:
         row.content, row.merged = row.body, row.changed
-        read = snapshot_of(row)
+        read = row.to_snapshot()
         version = f"{row.pk}:{row.version}"
         places, named = places_in(read), named_in(read)
         found[row.pk] = Held(read, row.size, version, places, named)

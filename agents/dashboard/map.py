@@ -13,7 +13,6 @@ from agents.dashboard.addresses import page_key
 from agents.models import Mysis
 from memory.gamestate.values import first, primary
 from memory.models import GameSnapshot
-from memory.snapshots.rows import snapshot_of
 
 TOOL = "get_map"
 WIDTH = 1000.0
@@ -218,7 +217,7 @@ def places(usernames: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     paths = dict(PLACES)
     for row in rows:
-        content = primary(snapshot_of(row).current)
+        content = primary(row.to_snapshot().current)
         place = first(content, *paths[row.tool_name]) if content else None
         if isinstance(place, str) and place:
             found[row.username] = place

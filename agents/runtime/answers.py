@@ -30,7 +30,7 @@ from memory.context.tokens import estimate
 from memory.gamestate.values import clean_text, parse_text
 from memory.models import Memory, Origin, Role
 from memory.redaction import clean_value
-from memory.snapshots.rows import tick_of
+from memory.snapshots.reads import tick_of
 
 TOO_MANY = (
     "Error: too_many_calls: not executed. At most {most} calls are taken from one "

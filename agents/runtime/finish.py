@@ -22,9 +22,10 @@ from agents.runtime.turn_rows import (
     locked,
     pause_for_budget,
 )
-from memory.assembly import load
+from memory.context.types import INTENT_ORIGINS
 from memory.gamestate.values import clean_text
-from memory.snapshots.rows import tick_of
+from memory.models import Memory
+from memory.snapshots.reads import tick_of
 
 # A turn that ended by itself is followed by a nudge after this pause.
 NUDGE_SECONDS = 1.0
@@ -304,8 +305,8 @@ def _at_tick(ending: Ending, tick: int | None) -> Ending:
 
 
 def _unseen(mysis: Mysis, seen: int) -> bool:
-    newest = load.newest_intent(mysis.pk)
-    return newest is not None and newest.pk > seen
+    newer = Memory.objects.filter(mysis=mysis, pk__gt=seen)
+    return newer.filter(origin__in=INTENT_ORIGINS).exists()
 
 
 def rest(mysis: Mysis, state: Mysis.State, error: str = "") -> None:

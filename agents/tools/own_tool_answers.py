@@ -24,9 +24,8 @@ from memory.handles import (
     part,
     read_handle,
 )
-from memory.lookup import find_owner
+from memory.lookup import SlowSearchError, find_owner
 from memory.redaction import clean_text
-from memory.search.query import SlowSearchError
 from memory.search.results import Hit, search_messages
 from memory.snapshots import reads
 from memory.snapshots.writes import newest_tick

@@ -30,7 +30,7 @@ from memory.gamestate.extract import Result, belongs_to
 from memory.gamestate.notices import is_incomplete
 from memory.gamestate.values import parse_text
 from memory.redaction import clean_text, clean_value
-from memory.snapshots import notifications, reads, rows, writes
+from memory.snapshots import notifications, reads, writes
 
 NOT_EXECUTED = (GameUnreachableError, SessionLostError, RateLimitedError)
 """Failures of a call after which the game is as it was."""
@@ -281,7 +281,7 @@ def _resolve_tick(seen: _Seen) -> int | None:
     if not seen.result.queued:
         return None
     around = invalidation.Circumstances(
-        current_tick=rows.tick_of(seen.username), mutation=True
+        current_tick=reads.tick_of(seen.username), mutation=True
     )
     hits = invalidation.touched(seen.request.name, seen.arguments, seen.result, around)
     return max(

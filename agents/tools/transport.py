@@ -27,7 +27,7 @@ from agents.tools.request import CallNext, Outcome, Request, Unknown, refusal
 from agents.tools.snapshot import acts
 from agents.tools.unknown_outcomes import Read
 from memory.gamestate.values import clean_text
-from memory.snapshots.rows import tick_of
+from memory.snapshots.reads import tick_of
 
 logger = logging.getLogger(__name__)
 

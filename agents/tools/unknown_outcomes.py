@@ -22,7 +22,7 @@ from memory.gamestate.confidence import Confidence
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
 from memory.gamestate.values import lookup, names_something, parse_text, primary
 from memory.snapshots import writes
-from memory.snapshots.rows import tick_of
+from memory.snapshots.reads import tick_of
 
 LONGEST_VALUE = 120
 LONGEST_FOUND = 600

@@ -29,8 +29,8 @@ from agents.models import Mysis, Prompt, PromptVersion
 from agents.views.access import uses_htmx
 from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
+from memory.lookup import SlowSearchError
 from memory.models import ContextPolicy
-from memory.search.query import SlowSearchError
 
 VERSIONS = 20
 

@@ -1,11 +1,11 @@
-"""Memories in the admin: read-only, with full-text search of its own."""
+"""Memories in the admin: read-only, with full-text search and a page for it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
 from django.contrib import admin, messages
@@ -16,13 +16,14 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from memory.admin.read_only import MysisFilter, ReadOnlyAdmin, chosen
+from memory.lookup import SlowSearchError
 from memory.models import Memory
-from memory.search.query import SlowSearchError, Wanted, matching_ids
+from memory.search.query import Wanted, matching_ids
 from memory.search.results import Hit, search_messages, secret_tools
 
 PAGE = 50
 LISTED_MATCHES = 500
-# Where another filter will leave some of them out.
+# Where another filter leaves some of them out.
 FILTERED_MATCHES = 5_000
 NARROWING = ("role__exact", "origin__exact", "is_error__exact")
 # The newest matches that are counted by Mysis and by origin.
@@ -57,12 +58,21 @@ class SearchForm(forms.Form):
         chooser.queryset = myses._default_manager.order_by("name")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A hit and the name of its Mysis."""
 
     hit: Hit
     mysis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A narrower search, and how many of the newest matches it has."""
+
+    label: str
+    count: int
+    query: str
+    chosen: bool
 
 
 @admin.register(Memory)
@@ -79,20 +89,17 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
 
     @admin.display(description="text")
     def line(self, row: Memory) -> str:
-        """The beginning of the text, or the calls."""
         names = ", ".join(call["function"]["name"] for call in row.tool_calls)
         text = row.content or (f"calls {names}" if names else row.reasoning)
         return text[:CLIPPED] + ("…" if len(text) > CLIPPED else "")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
-        """Without the vectors, which nobody reads."""
         rows = super().get_queryset(request)
         return rows.defer("content_vector", "reasoning_vector")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Search by the index instead of by LIKE."""
         if not search_term.strip():
             return queryset, False
         wanted = Wanted(
@@ -109,7 +116,6 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
         return queryset.filter(pk__in=ids), False
 
     def get_urls(self) -> list[URLPattern]:
-        """The list's addresses, and that of the search page."""
         search = self.admin_site.admin_view(self.search_view)
         own = path("search/", search, name="memory_memory_search")
         return [own, *super().get_urls()]
@@ -121,15 +127,17 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
         form = SearchForm(request.GET if "q" in request.GET else None)
         found = None
         try:
-            found = _found(form.cleaned_data) if form.is_valid() else None
+            found = _search(form.cleaned_data) if form.is_valid() else None
         except SlowSearchError as error:
             form.add_error("q", error.detail)
+        origin = request.GET.get("origin")
+        shown = [o for o in found or () if not origin or o.hit.origin == origin]
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Search the memory",
             "form": form,
-            "found": None if found is None else _of(found, request)[:PAGE],
+            "found": None if found is None else shown[:PAGE],
             "counted": len(found or ()),
             "full": COUNTED,
             "facets": _facets(found or (), request),
@@ -138,7 +146,7 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
         return TemplateResponse(request, "admin/memory/memory/search.html", context)
 
 
-def _found(wanted: dict[str, Any]) -> list[Found]:
+def _search(wanted: dict[str, Any]) -> list[Found]:
     mysis = wanted["mysis"]
     hits = search_messages(
         query=wanted["q"],
@@ -152,45 +160,16 @@ def _found(wanted: dict[str, Any]) -> list[Found]:
     return [Found(hit, names.get(hit.memory_id, "")) for hit in hits]
 
 
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A narrower search, and how many of the newest matches it has."""
-
-    label: str
-    count: int
-    query: str
-    chosen: bool
-
-
-def _of(found: list[Found], request: HttpRequest) -> list[Found]:
-    """Those of the origin that is asked for."""
-    origin = request.GET.get("origin")
-    return [one for one in found if not origin or one.hit.origin == origin]
-
-
 def _facets(
     found: Sequence[Found], request: HttpRequest
 ) -> list[tuple[str, list[Facet]]]:
     """Whose the newest matches are, and where they come from."""
-    hits = [one.hit for one in found]
-    names = {one.hit.mysis: one.mysis for one in found}
-    myses = Counter(hit.mysis for hit in hits)
-    origins = Counter(hit.origin for hit in hits)
+    names = {str(one.hit.mysis): one.mysis for one in found}
+    myses = Counter(str(one.hit.mysis) for one in found).most_common(FACETS)
+    origins = Counter(one.hit.origin for one in found).most_common()
     return [
-        (
-            "mysis",
-            [
-                _facet(request, "mysis", str(pk), names[pk], count)
-                for pk, count in myses.most_common(FACETS)
-            ],
-        ),
-        (
-            "origin",
-            [
-                _facet(request, "origin", origin, origin, count)
-                for origin, count in origins.most_common()
-            ],
-        ),
+        ("mysis", [_facet(request, "mysis", pk, names[pk], n) for pk, n in myses]),
+        ("origin", [_facet(request, "origin", each, each, n) for each, n in origins]),
     ]
 
 

@@ -31,18 +31,17 @@ from memory.models import (
 
 
 class BeliefFilter(admin.SimpleListFilter):
-    """How far snapshots are to be believed now, by marks and by age."""
+    """By how far snapshots are to be believed now, by marks and by age."""
 
     title = "confidence"
     parameter_name = "belief"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """As the column names them."""
         partly = f"partly {Confidence.INVALIDATED}"
         return [(name, name) for name in (*map(str, Confidence), partly)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Judged row by row: there is one for each account and tool, no more."""
+        # Judged row by row: there is one for each account and tool, no more.
         wanted = self.value()
         if wanted is None:
             return queryset
@@ -71,7 +70,6 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
     ordering = ("username", "tool_name")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[GameSnapshot]:
-        """With the account's clock, and sizes instead of contents."""
         seen = AccountClock.objects.filter(username=OuterRef("username"))
         rows = super().get_queryset(request).defer("content", "merged")
         return rows.annotate(
@@ -82,23 +80,20 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
 
     @admin.display(description="characters", ordering="length")
     def size(self, row: GameSnapshot) -> int:
-        """The length of the answer."""
         length: int = getattr(row, "length", 0)
         return length
 
     @admin.display(description="age, ticks")
     def age(self, row: GameSnapshot) -> int | None:
-        """How old it is now; empty where nobody can tell."""
         return age_in_ticks(_aged(row), _moment(row))
 
     @admin.display(description="confidence")
     def confidence(self, row: GameSnapshot) -> str:
-        """How far to believe it: marks of actions go before its age."""
         return confidence_of(row)
 
 
 def confidence_of(row: GameSnapshot) -> str:
-    """In a word; of a row with the account's clock."""
+    """How far to believe a row that has the account's clock, in a word."""
     if row.logged_out_at is not None:
         return str(Confidence.STALE)
     if row.stale_reason:
@@ -184,12 +179,10 @@ class SentAdmin(ReadOnlyAdmin[SentContext]):
 
     @admin.display(description="turn", ordering="call__turn")
     def turn(self, row: SentContext) -> int:
-        """In which of its turns, as the pages count them."""
         return row.call.turn.number
 
     @admin.display(description="call")
     def call_number(self, row: SentContext) -> int:
-        """Which call of that turn."""
         return row.call.number
 
 
@@ -201,7 +194,6 @@ class TextAdmin(ReadOnlyAdmin[ContextText]):
 
     @admin.display(description="text")
     def beginning(self, row: ContextText) -> str:
-        """The first words."""
         return row.text[:120]
 
 
@@ -210,9 +202,6 @@ class CalibrationAdmin(ReadOnlyAdmin[TokenCalibration]):
     """How each model counts tokens, against the estimate."""
 
     list_display = ("model", "used", "factor", "error", "samples", "updated_at")
-
-
-# SECTION Context policies: checked when they are saved, never in a turn.
 
 
 class PolicyForm(forms.ModelForm[ContextPolicy]):
@@ -233,7 +222,6 @@ class PolicyForm(forms.ModelForm[ContextPolicy]):
         self.fields["options"].help_text = 'As JSON, for example {"window": 30}.'
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what the strategy would refuse, at the field it concerns."""
         cleaned = super().clean() or {}
         options = cleaned.get("options")
         options = {} if options is None else options

@@ -1,4 +1,4 @@
-"""GET /myses/{id}/memories: the log of one Mysis."""
+"""GET /myses/{id}/memories and /search/...: the log of a Mysis, and search in all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from memory.api.parameters import (
     After,
@@ -50,20 +50,10 @@ class MemoryOut(Schema):
     tick: int | None = Field(examples=[1042])
     created_at: datetime
 
-    @staticmethod
-    def resolve_sender(row: Memory) -> str | None:
-        """Null where nobody is named."""
-        return row.sender or None
-
-    @staticmethod
-    def resolve_tool_call_id(row: Memory) -> str | None:
-        """Null for anything but a result."""
-        return row.tool_call_id or None
-
-    @staticmethod
-    def resolve_tool_name(row: Memory) -> str | None:
-        """Null for anything but a result."""
-        return row.tool_name or None
+    @field_validator("sender", "tool_call_id", "tool_name", mode="before")
+    @classmethod
+    def none_for_empty(cls, value: str) -> str | None:
+        return value or None
 
 
 class MemoryFilter(Window):
@@ -90,7 +80,7 @@ def list_memories(
     return page
 
 
-# SECTION GET /search/...: what was said, thought and broadcast, newest first.
+# --- GET /search/...: what was said, thought and broadcast, newest first
 
 search_router = Router(tags=["search"])
 
@@ -135,17 +125,17 @@ class Question(Schema):
 @search_router.get("/search/messages", response=Page[HitOut])
 def search_messages(request: HttpRequest, asked: Query[Question]) -> Rows:
     """Matches in what was said."""
-    return _answer(asked, reasoning=False)
+    return _search(asked, reasoning=False)
 
 
 @search_router.get("/search/reasoning", response=Page[HitOut])
 def search_reasoning(request: HttpRequest, asked: Query[Question]) -> Rows:
     """Matches in what the models thought."""
-    return _answer(asked, reasoning=True)
+    return _search(asked, reasoning=True)
 
 
 def words(asked: Question) -> str:
-    """The query without NUL; raises a 422 Problem where nothing is left."""
+    """The query without NUL; raises a 422 Problem if it is empty then."""
     query = asked.q.replace("\x00", "")
     if not query.strip():
         raise invalid("q", "is empty; give a word to look for.")
@@ -153,15 +143,12 @@ def words(asked: Question) -> str:
 
 
 def page_of_hits(hits: Sequence[Hit], limit: int, ids: Sequence[int]) -> Rows:
-    """Hits as a page: ``next`` is the ``before`` of the following one.
-
-    There is one if there is a hit more than ``limit``.
-    """
+    """A page of ``limit`` hits; ``next``, the ``before`` of the following one, if any."""
     more = len(hits) > limit
     return Rows(items=list(hits[:limit]), next=str(ids[limit - 1]) if more else None)
 
 
-def _answer(asked: Question, *, reasoning: bool) -> Rows:
+def _search(asked: Question, *, reasoning: bool) -> Rows:
     hits = results.search_messages(
         query=words(asked),
         mysis_id=owner_of(asked.mysis).pk if asked.mysis is not None else None,

@@ -1,4 +1,7 @@
-"""Types of parameters and fields, as strict as JSON clients can be expected to be."""
+"""Types of parameters, fields and pages of the REST routes, as strict as JSON allows.
+
+A page has ascending ids, and its cursor is the last id shown.
+"""
 
 from __future__ import annotations
 
@@ -13,50 +16,43 @@ MAX_ID = 2**63 - 1
 _DIGITS = re.compile(r"[0-9]{1,19}")
 
 
-def _whole_parameter(value: Any) -> int:
+def _read_parameter(value: Any) -> int:
     """A whole number from a query string."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if not isinstance(value, str) or not _DIGITS.fullmatch(value):
-        raise ValueError("give a whole number")
-    return int(value)
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    return _read_number(value)
 
 
-def _whole(value: Any) -> int:
+def _read_number(value: Any) -> int:
     """A whole number from JSON; 3.0 is one, "3" and true are not."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("give a whole number")
-    if value != value // 1:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or value != value // 1:
         raise ValueError("give a whole number")
     return int(value)
 
 
-# The bounds stand first: what is read there is what they are held against.
-_FROM_QUERY = BeforeValidator(_whole_parameter)
-FROM_JSON = BeforeValidator(_whole)
-
+# In the types below the bounds stand first: they are checked last, on what was read.
+_FROM_QUERY = BeforeValidator(_read_parameter)
+FROM_JSON = BeforeValidator(_read_number)
 # Parameters of query strings.
 After = Annotated[int, Field(ge=0, le=MAX_ID, examples=[0]), _FROM_QUERY]
 Limit = Annotated[int, Field(ge=1, le=200), _FROM_QUERY]
 SearchLimit = Annotated[int, Field(ge=1, le=100), _FROM_QUERY]
-
 # Fields of bodies.
 Whole = Annotated[int, FROM_JSON]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
-
-
-# Of the paths.
+# Parts of paths.
 MysisReference = Annotated[str, Field(description="Number or name.", examples=["Ada"])]
 
 
 def example(**values: Any) -> ConfigDict:
-    """The configuration of a schema whose example this is."""
+    """The configuration of a schema with this example."""
     return ConfigDict(json_schema_extra={"examples": [values]})
 
 
 class Body(Schema):
-    """A body: a field that nobody knows is a mistake worth telling."""
+    """A body; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -67,8 +63,6 @@ class ErrorOut(Schema):
     detail: str
     code: str
 
-
-# SECTION Lists in pages: ascending ids, and a cursor that is the last id shown.
 
 T = TypeVar("T")
 DEFAULT_LIMIT = 50
@@ -91,7 +85,7 @@ class Window(Schema):
 
 
 class Rows(TypedDict):
-    """What a list answers with, before it becomes JSON."""
+    """A page before it becomes JSON."""
 
     items: list[Any]
     next: str | None
@@ -100,7 +94,7 @@ class Rows(TypedDict):
 def page_of(
     rows: models.QuerySet[Any], window: Window, *, after: int | None = None
 ) -> Rows:
-    """The rows after the cursor (or ``after``, if that is further on)."""
+    """The page after the cursor, or after ``after`` if that is further on."""
     start = max(window.cursor or 0, after or 0)
     found = list(rows.filter(pk__gt=start).order_by("pk")[: window.limit + 1])
     more = len(found) > window.limit

@@ -1,4 +1,4 @@
-"""GET, POST and PATCH /policies: named ways of assembling contexts."""
+"""/policies, named ways of assembling contexts, and POST /context/assemble."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Annotated, Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
-from ninja import Body as ninja_Body
+from ninja import Body as RequestBody
 from ninja import Query, Router, Schema, Status
 from pydantic import Field, WithJsonSchema
 
-from memory.api import parameters
 from memory.api.parameters import (
     Body,
     Name,
@@ -34,7 +33,7 @@ from memory.context.types import (
     Source,
     Synthetic,
 )
-from memory.context.types import Status as types_Status
+from memory.context.types import Status as AssemblyStatus
 from memory.gamestate.document import StateBlock
 from memory.lookup import Problem, invalid, missing, number_of
 from memory.models import ContextPolicy
@@ -63,7 +62,6 @@ class PolicyOut(Schema):
 
     @staticmethod
     def resolve_budget(row: ContextPolicy) -> dict[str, int]:
-        """The two columns as one object."""
         return {"tokens": row.budget_tokens, "reserve": row.budget_reserve}
 
 
@@ -176,12 +174,12 @@ def _set_budget(policy: ContextPolicy, budget: PolicyBudgetIn) -> None:
 
 
 def refusal(error: ValidationError) -> Problem:
-    """What a model's own checks say, as one sentence with its field."""
+    """The 422 Problem of what a model's own checks say, with its field."""
     field, texts = next(iter(error.message_dict.items()))
     return invalid("body" if field == "__all__" else field, texts[0])
 
 
-# SECTION POST /context/assemble: the core on a history from outside.
+# --- POST /context/assemble: the core on a history from outside
 
 assembly_router = Router(tags=["context"])
 
@@ -221,10 +219,10 @@ SourceOut = Annotated[
 Document = dict[str, Any]
 
 
-class AssembleIn(parameters.Body):
+class AssembleIn(Body):
     """A history in the form of chat completions, and how to assemble it."""
 
-    model_config = parameters.example(
+    model_config = example(
         strategy="window",
         options={"window": 2},
         budget={"tokens": 4000, "reserve": 500},
@@ -268,7 +266,7 @@ class SummaryWantedOut(Schema):
 class Assembled(Schema):
     """A view, ready to be sent, and how it came about."""
 
-    status: types_Status = Field(examples=["reduced"])
+    status: AssemblyStatus = Field(examples=["reduced"])
     reason: str = Field(examples=[REASON])
     messages: list[Document] = Field(examples=[VIEW])
     sources: list[SourceOut] = Field(examples=[[None, 3]])
@@ -286,7 +284,7 @@ class Assembled(Schema):
 @assembly_router.post("/context/assemble", response=Assembled, exclude_unset=True)
 def assemble_document(
     request: HttpRequest,
-    body: ninja_Body[Annotated[Document, WithJsonSchema(AssembleIn.json_schema())]],
+    body: RequestBody[Annotated[Document, WithJsonSchema(AssembleIn.json_schema())]],
 ) -> Document:
     """Assemble a history that the body brings; stores and calls nothing."""
     # The schema only describes: the core reads, and its errors name key and remedy.

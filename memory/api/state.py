@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from memory.gamestate.rows import StateRow, rows
 from memory.gamestate.types import AccountState, Snapshot
 from memory.lookup import owner_of
 from memory.models import GameSnapshot
-from memory.snapshots import rows as snapshots_rows
+from memory.snapshots.reads import tick_of
 
 state_router = Router(tags=["memory"])
 
@@ -82,27 +82,20 @@ def _table(found: QuerySet[GameSnapshot], username: str, wanted: StateWindow) ->
     page = page_of(found.filter(username=username), wanted)
     state = AccountState(
         username=username,
-        snapshots=tuple(_tombstoned(row) for row in page["items"]),
-        current_tick=snapshots_rows.tick_of(username),
+        snapshots=tuple(row.to_snapshot() for row in page["items"]),
+        current_tick=tick_of(username),
         now=timezone.now(),
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
         thresholds=settings.ZOEA_STATE_AGES,
     )
     table = zip(rows(state), state.snapshots, strict=True)
-    lines = [_line(row, snapshot, wanted.full) for row, snapshot in table]
-    return Rows(items=lines, next=page["next"])
+    items = [_to_item(row, snapshot, wanted.full) for row, snapshot in table]
+    return Rows(items=items, next=page["next"])
 
 
-def _line(row: StateRow, snapshot: Snapshot, full: bool) -> dict[str, Any]:
+def _to_item(row: StateRow, snapshot: Snapshot, full: bool) -> dict[str, Any]:
     values = asdict(row)
     values["age_seconds"] = round(row.age_seconds, 3)
     if full:
         values["content"] = snapshot.current
     return values
-
-
-def _tombstoned(row: GameSnapshot) -> Snapshot:
-    snapshot = snapshots_rows.snapshot_of(row)
-    if row.logged_out_at is None:
-        return snapshot
-    return replace(snapshot, logged_out=True)

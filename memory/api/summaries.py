@@ -1,10 +1,12 @@
-"""GET /summaries: what stands for the older parts of histories."""
+"""GET /summaries and /myses/{id}/summary: what stands for the older parts of a log.
+
+The second tells the game's state too, and has an ETag, as programs ask for it often.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -21,7 +23,7 @@ from pydantic import Field
 
 from memory.api.parameters import After, MysisReference, Page, Rows, Window, page_of
 from memory.gamestate.layout import MOST
-from memory.gamestate.render import render
+from memory.gamestate.render import Rendered, render
 from memory.lookup import named, owner_of, unknown
 from memory.models import HistorySummary, SentContext
 from memory.snapshots.reads import account_state, fetches_events
@@ -63,66 +65,59 @@ def list_summaries(request: HttpRequest, wanted: Query[SummaryFilter]) -> Rows:
     return page_of(rows, wanted, after=wanted.after)
 
 
-# SECTION What a summary tells now: made anew when it may read otherwise, and only then.
-#
-# Two questions are apart here. Whether the text has to be made again is asked of the
-# database by one query: the versions of the rows that it is made of, as PostgreSQL keeps
-# them. Whether a client has to be sent it again is asked of the text itself.
+# --- What a summary tells now: made anew when it may read otherwise, and only then
 
-KEPT_TEXTS = 256
-
-# A row's place and writer change with every update of it, also of a column that
-# somebody adds later. The place alone is used again after a vacuum, the writer alone
-# is the same for two updates of one transaction.
-VERSION = """
+KEPT_DOCUMENTS = 256
+# What the document is made of, as one row: whether it has to be made again is asked
+# with one query. Rows without a version that may change are told by a hash of them.
+SOURCES = """
 SELECT
-  (SELECT concat_ws(' ', id, ctid, xmin) FROM memory_historysummary
+  (SELECT md5(summary::text) FROM memory_historysummary AS summary
    WHERE mysis_id = %(mysis)s AND status = 'active'
    ORDER BY through_id DESC, id DESC LIMIT 1),
   (SELECT max(id) FROM memory_sentcontext WHERE mysis_id = %(mysis)s),
-  (SELECT md5(string_agg(concat_ws(' ', id, ctid, xmin), ',' ORDER BY id))
+  (SELECT md5(string_agg(concat_ws(' ', id, version), ',' ORDER BY id))
    FROM memory_gamesnapshot WHERE username = %(username)s AND logged_out_at IS NULL),
-  (SELECT concat_ws(' ', ctid, xmin) FROM memory_accountclock
+  (SELECT md5(clock::text) FROM memory_accountclock AS clock
    WHERE username = %(username)s),
-  (SELECT concat_ws(' ', ctid, xmin) FROM memory_lexicon
+  (SELECT md5(lexicon::text) FROM memory_lexicon AS lexicon
    WHERE username = %(username)s),
-  (SELECT md5(string_agg(concat_ws(' ', id, ctid, xmin), ',' ORDER BY id))
-   FROM memory_actionunderway WHERE username = %(username)s),
-  (SELECT string_agg(concat_ws(' ', id, ctid, xmin), ',') FROM (
-     SELECT id, ctid, xmin FROM memory_gameevent WHERE username = %(username)s
+  (SELECT md5(string_agg(action::text, ',' ORDER BY id))
+   FROM memory_actionunderway AS action WHERE username = %(username)s),
+  (SELECT string_agg(concat_ws(' ', id, tick), ',') FROM (
+     SELECT id, tick FROM memory_gameevent WHERE username = %(username)s
      ORDER BY received_at DESC, id DESC LIMIT %(events)s) AS newest)
 """
-
-# Ages as the state block writes them.
-AGE = re.compile(
-    r"(?P<number>\d{1,9}) (?P<unit>ticks|seconds|minutes|h)(?: \d{1,2} min)?"
-    r" (?P<end>ago|old)(?: \([\d.e+]{1,20} seconds\))?"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryDocument:
-    """The state block, the newest history summary, and what an ETag is made of."""
+    """The state block and the newest history summary.
+
+    ``rough_state`` has its ages rounded down to powers of two: an age that only grew a
+    little is no news. So a fleet that rests has the same ETag for longer and longer,
+    and yet no copy tells an age of less than half.
+    """
 
     state: str
+    rough_state: str
     summary: Mapping[str, Any] | None
-    mark: str
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Whose summary, and all that its text depends on beside the rows."""
+class DocumentKey:
+    """Whose document, and all that its text depends on."""
 
     mysis_id: int
     username: str | None
     fetched: bool
-    version: tuple[object, ...]
+    sources: tuple[object, ...]
     second: int
-    rules: str
+    settings: str
 
 
-def tell_summary(reference: str) -> SummaryDocument:
-    """What there is to tell of a Mysis; raises a 404 Problem.
+def read_document(reference: str) -> SummaryDocument:
+    """The document of a Mysis; raises a 404 Problem.
 
     Costs two queries as long as nothing was written and the second is the same.
     """
@@ -132,98 +127,53 @@ def tell_summary(reference: str) -> SummaryDocument:
     if found is None:
         raise unknown(reference)
     mysis_id, username, options = found
-    place = Place(
+    size, pace = settings.ZOEA_STATE_BLOCK_BYTES, settings.ZOEA_SECONDS_PER_TICK
+    key = DocumentKey(
         mysis_id=mysis_id,
         username=username,
         fetched=fetches_events(options or {}),
-        version=_version(mysis_id, username),
+        sources=_read_sources(mysis_id, username),
         second=int(timezone.now().timestamp()),
-        rules=_rules(),
+        settings=repr((size, pace, settings.ZOEA_STATE_AGES)),
     )
-    return _made(place)
+    return _make_document(key)
 
 
-def _version(mysis_id: int, username: str | None) -> tuple[object, ...]:
+def _read_sources(mysis_id: int, username: str | None) -> tuple[object, ...]:
     wanted: dict[str, str | int | None]
     wanted = {"mysis": mysis_id, "username": username, "events": MOST}
     with connection.cursor() as cursor:
-        cursor.execute(VERSION, wanted)
+        cursor.execute(SOURCES, wanted)
         return tuple(cursor.fetchone() or ())
 
 
-def _rules() -> str:
-    size, pace = settings.ZOEA_STATE_BLOCK_BYTES, settings.ZOEA_SECONDS_PER_TICK
-    return repr((size, pace, settings.ZOEA_STATE_AGES))
-
-
-@lru_cache(maxsize=KEPT_TEXTS)
-def _made(place: Place) -> SummaryDocument:
-    state = _state(place)
-    newest = HistorySummary.objects.filter(mysis_id=place.mysis_id, status="active")
+@lru_cache(maxsize=KEPT_DOCUMENTS)
+def _make_document(key: DocumentKey) -> SummaryDocument:
+    newest = HistorySummary.objects.filter(mysis_id=key.mysis_id, status="active")
     row = newest.order_by("-through_id", "-id").first()
     summary = SummaryText.from_orm(row).model_dump(mode="json") if row else None
-    return SummaryDocument(state, summary, f"{aged(state)}\n{summary}")
+    state = _render_state(key)
+    return SummaryDocument(state.text, state.rough, summary)
 
 
-def _state(place: Place) -> str:
+def _render_state(key: DocumentKey) -> Rendered:
     """The state block as the next call of this Mysis would show it."""
     shown: Mapping[str, str] = {}
-    if place.username is not None:
-        calls = SentContext.objects.filter(mysis_id=place.mysis_id).order_by("-id")
+    if key.username is not None:
+        calls = SentContext.objects.filter(mysis_id=key.mysis_id).order_by("-id")
         last = calls.values_list("username", "facts").first()
-        shown = last[1] if last and last[0] == place.username else {}
+        shown = last[1] if last and last[0] == key.username else {}
     state = account_state(
-        place.username, last_shown=shown, newest_only=True, fetched=place.fetched
+        key.username, last_shown=shown, newest_only=True, fetched=key.fetched
     )
-    return render(state, settings.ZOEA_STATE_BLOCK_BYTES).text
+    return render(state, settings.ZOEA_STATE_BLOCK_BYTES)
 
 
-def aged(text: str) -> str:
-    """A text with its ages rounded down to a power of two.
-
-    Nothing new is told by an age that only grew a little. So a fleet that rests has
-    the same ETag for longer and longer, and yet no copy tells an age of less than half.
-    """
-    return AGE.sub(_rounded, text)
-
-
-def _rounded(match: re.Match[str]) -> str:
-    size = int(match["number"]).bit_length()
-    return f"2^{size} {match['unit']} {match['end']}"
-
-
-# SECTION Answers that a client need not be sent twice: ETag, 304, and Accept.
-
-MARKDOWN = "text/markdown"
-
-
-def prefers_markdown(request: HttpRequest) -> bool:
-    """Whether the Accept header likes Markdown better than JSON."""
-    preferred = request.get_preferred_type(["application/json", MARKDOWN])
-    return preferred == MARKDOWN
-
-
-def answer(
-    request: HttpRequest, version: Any, make: Callable[[], HttpResponse]
-) -> HttpResponse:
-    """What ``make`` makes, with an ETag of ``version``; 304 where that is known.
-
-    ``version`` is anything whose repr changes whenever the answer tells something new.
-    The ETag is a weak one, as two answers of one version need not be the same bytes.
-    """
-    etag = f'W/"{hashlib.sha256(repr(version).encode()).hexdigest()[:32]}"'
-    known = get_conditional_response(request, etag=etag)
-    response = known if isinstance(known, HttpResponse) else make()
-    response["ETag"] = etag
-    response["Cache-Control"] = "private, no-cache"
-    patch_vary_headers(response, ["Accept", "Authorization", "Cookie"])
-    return response
-
-
-# SECTION GET /myses/{id}/summary: what is known of the game and of the past, in one text.
+# --- GET /myses/{id}/summary: the state block and the past in one text
 
 summary_router = Router(tags=["memory"])
 
+MARKDOWN = "text/markdown"
 STATE = "## Current Game State\n\nShip: hull 85/100, fuel 40/100"
 OLDER = "## Summary of Earlier History"
 PAST = "Ada mined iron at Sol and sold it at a profit."
@@ -237,7 +187,7 @@ ETAG_AND_MARKDOWN = {
         }
     },
     "content": {
-        "text/markdown": {
+        MARKDOWN: {
             "schema": {"type": "string"},
             "example": f"{STATE}\n\n{OLDER}\n\n{PAST}\n",
         }
@@ -263,19 +213,23 @@ def read_summary(request: HttpRequest, reference: MysisReference) -> HttpRespons
     The ETag stands for what is told. It is a weak one: ages that only grew a little are
     no news, and it changes when one has doubled.
     """
-    markdown = prefers_markdown(request)
-    told = tell_summary(reference)
-    make = _markdown if markdown else _document
-    return answer(request, (markdown, told.mark), lambda: make(told))
+    known_types = ["application/json", MARKDOWN]
+    markdown = request.get_preferred_type(known_types) == MARKDOWN
+    document = read_document(reference)
+    told = repr((markdown, document.rough_state, document.summary))
+    etag = f'W/"{hashlib.sha256(told.encode()).hexdigest()[:32]}"'
+    response = get_conditional_response(request, etag=etag)
+    if response is None:
+        response = _answer(document, markdown=markdown)
+    response["ETag"] = etag
+    response["Cache-Control"] = "private, no-cache"
+    patch_vary_headers(response, ["Accept", "Authorization", "Cookie"])
+    return response
 
 
-def _markdown(told: SummaryDocument) -> HttpResponse:
-    past = told.summary["text"] if told.summary else ""
-    older = f"\n\n{OLDER}\n\n{past}" if told.summary else ""
-    return HttpResponse(
-        f"{told.state}{older}\n", content_type="text/markdown; charset=utf-8"
-    )
-
-
-def _document(told: SummaryDocument) -> HttpResponse:
-    return JsonResponse({"state": told.state, "summary": told.summary})
+def _answer(document: SummaryDocument, *, markdown: bool) -> HttpResponse:
+    state, summary = document.state, document.summary
+    if not markdown:
+        return JsonResponse({"state": state, "summary": summary})
+    older = f"\n\n{OLDER}\n\n{summary['text']}" if summary else ""
+    return HttpResponse(f"{state}{older}\n", content_type=f"{MARKDOWN}; charset=utf-8")

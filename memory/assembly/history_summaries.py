@@ -1,7 +1,7 @@
-"""The keeping of history summaries: committed whole or not at all (I22, I23).
+"""History summaries as they are stored: committed whole or not at all (I22, I23).
 
-A summary that was refused is kept too, without a text: breaker and cool-down are
-reckoned from these rows, and a person sees why nothing is compacted.
+A summary that was refused is stored too, without a text: breaker and cool-down are
+worked out from these rows, and a person sees why nothing is compacted.
 """
 
 from __future__ import annotations
@@ -12,35 +12,37 @@ from itertools import takewhile
 
 from django.db import connection, models, transaction
 
-from memory.assembly.load import messages_of, newest_summary
+from memory.assembly.load import messages_of
 from memory.assembly.sent_view import span_digest
 from memory.context.types import Compaction
 from memory.models import HistorySummary, Memory, Role
 
-#: Failures in a row after which no summary is asked for any more ...
+#: After so many failures in a row no summary is asked for ...
 BREAKER_FAILURES = 3
-#: ... for so many turns; nothing is switched off for good without a word.
+#: ... for so many turns.
 BREAKER_TURNS = 50
 #: Turns that pass after a failure before the next summary is asked for.
 COOLING_TURNS = 5
-
 Status = HistorySummary.Status
-
-# Asked in each call: written out, as the ORM would take three times as long for it.
-_NEWEST = """
+# Run in each call: the ORM would take three times as long for it.
+_LAST_TRIED = """
 SELECT id, status, turn_number, error FROM memory_historysummary
 WHERE mysis_id = %s ORDER BY id DESC LIMIT %s
+"""
+_IN_USE = """
+SELECT * FROM memory_historysummary
+WHERE mysis_id = %s AND status = 'active' ORDER BY through_id DESC LIMIT 1
 """
 IN_TURN = "SELECT pg_advisory_xact_lock(hashtext('history summaries'))"
 
 
 class Outdated(Exception):
-    """The history or its summary changed while a new one was made."""
+    """The history or its summary changed while a new summary was made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What one summary is to cover, as it was when the summary was asked for.
+    """What a summary is to cover, as it was when the summary was asked for.
 
     ``generation`` is that of the summary before, 0 for none; ``digest`` is that of
     the stored messages.
@@ -72,7 +74,7 @@ class Effort:
     def add(
         self, *, tokens: tuple[int, int, int], cost: Decimal, latency_ms: int
     ) -> None:
-        """Count one more answer: its input, output and cached tokens."""
+        """Count one more answer; ``tokens`` are its input, output and cached ones."""
         self.input += tokens[0]
         self.output += tokens[1]
         self.cached += tokens[2]
@@ -80,13 +82,19 @@ class Effort:
         self.latency_ms += latency_ms
 
 
-def standing(mysis_id: int, *, turn: int) -> Compaction:
-    """Whether a summary may be asked for in a turn, and why not (breaker, cool-down).
+def newest_summary(mysis_id: int, *, lock: bool = False) -> HistorySummary | None:
+    """The summary that views use; ``lock`` keeps its row until the transaction ends."""
+    sql = _IN_USE + "FOR UPDATE" if lock else _IN_USE
+    return next(iter(HistorySummary.objects.raw(sql, [mysis_id])), None)
 
-    Only failures since the newest good summary count. One that was taken back is not
-    made again at once.
+
+def standing(mysis_id: int, *, turn: int) -> Compaction:
+    """Whether a summary may be asked for in a turn: breaker and cool-down.
+
+    Only failures since the newest good summary count. After one that was reverted the
+    cool-down holds too.
     """
-    last = list(HistorySummary.objects.raw(_NEWEST, [mysis_id, BREAKER_FAILURES]))
+    last = list(HistorySummary.objects.raw(_LAST_TRIED, [mysis_id, BREAKER_FAILURES]))
     failed = list(takewhile(lambda row: row.status == Status.FAILED, last))
     if not last or (not failed and last[0].status != Status.REVERTED):
         return Compaction()
@@ -112,7 +120,7 @@ def commit(
     The caller holds the Mysis's row. ``tokens`` are those of what it replaces and
     its own.
     """
-    # Locked, so that it cannot be taken back at the same moment.
+    # Locked, so that it cannot be reverted at the same moment.
     before = newest_summary(span.mysis_id, lock=True)
     if (before.generation if before else 0) != span.generation:
         raise Outdated("Another summary was made meanwhile.")
@@ -122,16 +130,16 @@ def commit(
     if before is not None:
         before.status = Status.REPLACED
         before.save(update_fields=["status"])
-    row = _row(span, effort)
+    row = _new_row(span, effort)
     row.text = text
     row.tokens_before, row.tokens_after = tokens
     row.error = note
-    row.order_id, row.answer_id = _order_in(span, rows, before)
-    _add(row)
+    row.order_id, row.answer_id = _find_order(span, rows, before)
+    _save(row)
     return row
 
 
-def _order_in(
+def _find_order(
     span: Span, rows: list[Memory], before: HistorySummary | None
 ) -> tuple[int | None, int | None]:
     """The newest order up to the end of a span, and the answer that ended it (A15)."""
@@ -149,20 +157,19 @@ def _order_in(
 
 
 def fail(span: Span, *, error: str, effort: Effort) -> HistorySummary:
-    """Remember that a summary could not be made, and why."""
-    row = _row(span, effort)
+    """Store that a summary could not be made, and why."""
+    row = _new_row(span, effort)
     row.status = Status.FAILED
     row.error = error
-    _add(row)
+    _save(row)
     return row
 
 
 @transaction.atomic
 def revert(row: HistorySummary, *, turn: int) -> HistorySummary | None:
-    """Take the newest summary back; the one before is used again, if there is one.
+    """Take the summary in use back, and return the one before, which is used again.
 
-    ``turn`` is the Mysis's present one. Raises Outdated for a summary that is not in
-    use.
+    ``turn`` is the Mysis's present one. Raises Outdated for one that is not in use.
     """
     current = (
         HistorySummary.objects.select_for_update()
@@ -186,12 +193,12 @@ def revert(row: HistorySummary, *, turn: int) -> HistorySummary | None:
 
 
 def clear(rows: models.QuerySet[HistorySummary]) -> int:
-    """Let failures count no more, so that breaker and cool-down end; how many."""
+    """Stop counting failures, which ends breaker and cool-down; how many there were."""
     return rows.filter(status=Status.FAILED).update(status=Status.CLEARED)
 
 
 def rows_of(span: Span) -> list[Memory]:
-    """The messages of a span as they are stored now."""
+    """The messages of a span, as they are stored now."""
     rows = Memory.objects.defer("content_vector", "reasoning_vector").filter(
         mysis_id=span.mysis_id, pk__gte=span.first_id, pk__lte=span.through_id
     )
@@ -199,18 +206,18 @@ def rows_of(span: Span) -> list[Memory]:
 
 
 @transaction.atomic
-def _add(row: HistorySummary) -> None:
-    """Store a summary, one after the other over the whole fleet.
+def _save(row: HistorySummary) -> None:
+    """Store a summary, one at a time over the whole fleet.
 
-    So their ids have the order in which they are committed, and who follows those of
-    all Myses by the last id seen misses none. They are few.
+    So ids have the order of commits, and a reader of all of them by the last id seen
+    misses none. They are few.
     """
     with connection.cursor() as cursor:
         cursor.execute(IN_TURN)
     row.save()
 
 
-def _row(span: Span, effort: Effort) -> HistorySummary:
+def _new_row(span: Span, effort: Effort) -> HistorySummary:
     return HistorySummary(
         mysis_id=span.mysis_id,
         first_id=span.first_id,

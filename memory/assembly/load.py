@@ -1,8 +1,10 @@
-"""Stored rows as views read them: tuples, not models.
+"""Which stored rows an assembly is given: enough for its strategy, never all.
 
-A view reads up to thousands of rows for each call, and a model instance costs several
-times what the rest of the work on a row does. Whatever is written, or read one by one,
-is a :class:`~memory.models.Memory`.
+Every read goes by an index, so that a history of a million messages costs no more than
+one of a thousand. What is loaded begins at a place that seldom moves, since a view whose
+beginning changes with every call is in no provider's cache. Rows are read as tuples: a
+view reads up to thousands for each call, and a model instance costs several times what
+the rest of the work on a row does.
 """
 
 from __future__ import annotations
@@ -19,6 +21,18 @@ from memory.context.strategy import Reads
 from memory.context.types import INTENT_ORIGINS, Budget, Message, ToolCall
 from memory.models import HistorySummary, Memory, Role, SentContext
 
+# Rows for the windowed strategies: enough to show what a default window leaves out.
+TAIL_ROWS = 120
+ROWS_PER_WINDOW = 4
+# Rows for the others: no message of the game is shorter than so many tokens.
+TOKENS_PER_ROW = 16
+LEAST_ROWS = 400
+MOST_ROWS = 4_000
+# And at most so many bytes: a view shows a sixteenth of it, and a row may have a megabyte.
+BYTES_PER_TOKEN = 64
+LEAST_BYTES = 2_000_000
+#: No row is newer.
+LAST = 2**63 - 1
 _READ = """
 SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,
   is_error, pending, tick, turn_id,
@@ -42,10 +56,170 @@ WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
   ORDER BY id DESC LIMIT 1
 ) ORDER BY id LIMIT %(limit)s
 """  # noqa: S608 (constants only)
+_HEAVY = """
+SELECT id FROM (
+  SELECT id,
+    sum(octet_length(content) + octet_length(reasoning)
+      + pg_column_size(tool_calls)) OVER newest AS bytes,
+    row_number() OVER newest AS place
+  FROM (
+    SELECT id, content, reasoning, tool_calls FROM memory_memory
+    WHERE mysis_id = %(mysis)s AND id > %(after)s AND id <= %(through)s
+    ORDER BY id DESC LIMIT %(limit)s
+  ) AS tail
+  WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
+) AS sizes
+WHERE bytes > %(most)s AND place > 1 ORDER BY id DESC LIMIT 1
+"""
 
 
-#: No row of today is newer.
-LAST = 2**63 - 1
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Whose rows are wanted, for which strategy and budget, after which summary.
+
+    Reading goes on where that of ``last``, the call before, began. Rows after
+    ``through`` are left out.
+    """
+
+    mysis_id: int
+    strategy: str
+    window: object
+    budget: Budget
+    summary: HistorySummary | None = None
+    last: SentContext | None = None
+    through: int = LAST
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What was loaded. ``start`` is the first id of the unbroken run at its end.
+
+    ``cut``: older rows were left out that no summary covers.
+    """
+
+    messages: tuple[Message, ...]
+    rows: Mapping[int, Entry]
+    start: int | None
+    cut: bool = False
+
+
+def load(wish: Wish) -> Tail:
+    """The rows that a strategy has to be given, oldest first.
+
+    The newest order of a human or a broadcast is always among them (I17), and no
+    result is without its call.
+    """
+    reads, summary, cut = reads_of(wish.strategy), wish.summary, False
+    if reads == "newest":
+        most = _most_rows_for(wish.window)
+        after = _find_cut(wish, 0, most, most_bytes(wish.budget)) or 0
+        rows = _read_newest(wish, after, most)
+        rows = _with_call(wish.mysis_id, rows) if after else rows
+    else:
+        summary = summary if reads == "unsummarized" else None
+        rows, cut = _read_from_steady_start(wish, summary.through_id if summary else 0)
+    found = {row.pk: row for row in rows}
+    if reads == "unsummarized" and summary:
+        found.update((row.pk, row) for row in _read_covered(summary))
+    if rows and not any(row.is_intent for row in rows):
+        intent = newest_intent(wish.mysis_id, wish.through)
+        found.update({intent.pk: intent} if intent else {})
+    messages = messages_of(found[number] for number in sorted(found))
+    return Tail(messages, found, rows[0].pk if rows else None, cut)
+
+
+def reads_of(strategy: str) -> Reads:
+    """What a strategy reads; one that is gone is replaced by the window."""
+    try:
+        return registry.resolve(strategy).reads
+    except registry.UnknownStrategy:
+        return "newest"
+
+
+def most_rows(budget: Budget) -> int:
+    """How many rows a budget can have use for."""
+    return min(MOST_ROWS, max(LEAST_ROWS, budget.tokens // TOKENS_PER_ROW))
+
+
+def most_bytes(budget: Budget) -> int:
+    """How many bytes of text a budget can have use for."""
+    return max(LEAST_BYTES, budget.tokens * BYTES_PER_TOKEN)
+
+
+def _most_rows_for(window: object) -> int:
+    wanted = window * ROWS_PER_WINDOW if isinstance(window, int) else 0
+    return min(MOST_ROWS, max(TAIL_ROWS, wanted))
+
+
+def _read_from_steady_start(wish: Wish, after: int) -> tuple[list[Entry], bool]:
+    """All rows after an id, or after the start of the last call, up to a limit.
+
+    Where there are more, the newest half of that many; the next calls go on from there
+    until the limit is reached again (I25, I26). A new or reverted summary starts anew.
+    """
+    most = most_rows(wish.budget)
+    start = _last_start(wish)
+    allowed = most_bytes(wish.budget)
+    if _find_cut(wish, max(after, start - 1), most, allowed) is not None:
+        half = _find_cut(wish, after, most, allowed // 2)
+        rows = _read_newest(wish, half or after, most)
+        return _with_call(wish.mysis_id, rows), True
+    rows = _read_newest(wish, max(after, start - 1), most)
+    if len(rows) >= most:
+        return _with_call(wish.mysis_id, rows[-(most // 2) :]), True
+    return rows, start > after + 1 and bool(rows) and _has_older(wish, after, rows[0])
+
+
+def _last_start(wish: Wish) -> int:
+    last = wish.last
+    if last is None or last.strategy != wish.strategy or last.first_id is None:
+        return 0
+    generation = wish.summary.generation if wish.summary else 0
+    return last.first_id if last.stats.get("generation") == generation else 0
+
+
+def _has_older(wish: Wish, after: int, first: Entry) -> bool:
+    left = Memory.objects.filter(mysis_id=wish.mysis_id, pk__gt=after, pk__lt=first.pk)
+    return left.exists()
+
+
+def _read_newest(wish: Wish, after: int, limit: int) -> list[Entry]:
+    rows = newest(wish.mysis_id, after=after, limit=limit, through=wish.through)
+    return _with_call(wish.mysis_id, rows) if len(rows) == limit else rows
+
+
+def _find_cut(wish: Wish, after: int, limit: int, most: int) -> int | None:
+    """The newest id that the newest rows of so many bytes leave out; None: they fit.
+
+    Sizes are known without reading the texts. The newest row is never left out.
+    """
+    values = {
+        "mysis": wish.mysis_id,
+        "after": after,
+        "through": wish.through,
+        "limit": limit,
+        "most": most,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_HEAVY, values)
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def _with_call(mysis_id: int, rows: list[Entry]) -> list[Entry]:
+    """The rows, with the call of the results at the cut and what lies between."""
+    if not rows or not rows[0].is_result:
+        return rows
+    return [*before(mysis_id, rows[0].pk, TAIL_ROWS), *rows]
+
+
+def _read_covered(summary: HistorySummary) -> Iterable[Entry]:
+    """The newest order that a summary covers, and the answer that ended it (A15)."""
+    wanted = [pk for pk in (summary.order_id, summary.answer_id) if pk is not None]
+    return these(summary.mysis_id, wanted) if wanted else ()
+
+
+# --- Rows
 
 
 class Entry(NamedTuple):
@@ -91,7 +265,7 @@ def these(mysis_id: int, ids: Iterable[int]) -> list[Entry]:
 
 
 def by_id(ids: Iterable[int]) -> dict[int, Entry]:
-    """The rows of those ids, whoever's they are."""
+    """The rows of those ids, of any Mysis."""
     return {entry.pk: entry for entry in _read(_ANY, [list(ids)])}
 
 
@@ -109,15 +283,15 @@ def before(mysis_id: int, entry_id: int, limit: int) -> list[Entry]:
 def _read(sql: str, values: Any) -> list[Entry]:
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
-        return [_entry(row) for row in cursor.fetchall()]
+        return [_to_entry(row) for row in cursor.fetchall()]
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _to_entry(row: tuple[Any, ...]) -> Entry:
     calls = [] if row[6] == "[]" else json.loads(row[6])
     return Entry._make((*row[:6], calls, *row[7:]))
 
 
-# SECTION The only bridge between stored rows and the pure core's messages.
+# --- Messages of the core
 
 Stored = Memory | Entry
 
@@ -132,21 +306,21 @@ def message_of(row: Stored) -> Message:
         reasoning=row.reasoning or None,
         signature=row.signature or None,
         signed=bool(row.signature),
-        tool_calls=tuple(_calls(row)),
+        tool_calls=tuple(_to_calls(row)),
         tool_call_id=row.tool_call_id or None,
         is_error=row.is_error,
         pending=row.pending,
-        created_at=_moment(row),
+        created_at=_created_at(row),
         tick=row.tick,
         turn=row.turn_id,
     )
 
 
-def _moment(row: Stored) -> str:
+def _created_at(row: Stored) -> str:
     return row.created if isinstance(row, Entry) else row.created_at.isoformat()
 
 
-def _calls(row: Stored) -> Iterable[ToolCall]:
+def _to_calls(row: Stored) -> Iterable[ToolCall]:
     for call in row.tool_calls:
         arguments = call["function"]["arguments"]
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
@@ -156,216 +330,3 @@ def _calls(row: Stored) -> Iterable[ToolCall]:
 def messages_of(rows: Iterable[Stored]) -> tuple[Message, ...]:
     """Stored rows, in their order."""
     return tuple(message_of(row) for row in rows)
-
-
-def wire_of(row: Stored) -> dict[str, Any]:
-    """A stored row as the OpenAI chat message that the core makes of it unchanged.
-
-    Its keys come in the same order, since a payload is compared byte for byte.
-    """
-    if row.role == Role.TOOL:
-        return {
-            "role": row.role,
-            "tool_call_id": row.tool_call_id,
-            "content": row.content,
-        }
-    if not row.tool_calls:
-        return {"role": row.role, "content": row.content}
-    return {
-        "role": row.role,
-        "content": row.content or None,
-        "tool_calls": row.tool_calls,
-    }
-
-
-# SECTION Which stored rows an assembly is given: enough for its strategy, never all.
-#
-# Every read goes by an index, so that a history of a million messages costs no more
-# than one of a thousand. What is loaded begins at a place that seldom moves, since a
-# view whose beginning changes with every call is in no provider's cache.
-
-# Rows for the windowed strategies: enough that a window of the default size shows
-# what it left out.
-TAIL_ROWS = 120
-ROWS_PER_WINDOW = 4
-# Rows for the others: no message of the game is shorter than so many tokens.
-TOKENS_PER_ROW = 16
-LEAST_ROWS = 400
-MOST_ROWS = 4_000
-# Nor is more read than so many bytes: a view of a budget shows a sixteenth at most, and
-# one row may have a megabyte.
-BYTES_PER_TOKEN = 64
-LEAST_BYTES = 2_000_000
-
-SUMMARY = """
-SELECT * FROM memory_historysummary
-WHERE mysis_id = %s AND status = 'active' ORDER BY through_id DESC LIMIT 1
-"""
-HEAVY = """
-SELECT id FROM (
-  SELECT id,
-    sum(octet_length(content) + octet_length(reasoning)
-      + pg_column_size(tool_calls)) OVER newest AS bytes,
-    row_number() OVER newest AS place
-  FROM (
-    SELECT id, content, reasoning, tool_calls FROM memory_memory
-    WHERE mysis_id = %(mysis)s AND id > %(after)s AND id <= %(through)s
-    ORDER BY id DESC LIMIT %(limit)s
-  ) AS tail
-  WINDOW newest AS (ORDER BY id DESC ROWS UNBOUNDED PRECEDING)
-) AS sizes
-WHERE bytes > %(most)s AND place > 1 ORDER BY id DESC LIMIT 1
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """Whose rows are wanted, for which strategy and budget, after which summary.
-
-    ``last`` is the call before, whose reading is gone on with. Rows after ``through``
-    are as if they were not there.
-    """
-
-    mysis_id: int
-    strategy: str
-    window: object
-    budget: Budget
-    summary: HistorySummary | None = None
-    last: SentContext | None = None
-    through: int = LAST
-
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """What was loaded. ``start`` is the first id of the unbroken run at its end.
-
-    ``cut`` tells that older rows were left, which no summary covers.
-    """
-
-    messages: tuple[Message, ...]
-    rows: Mapping[int, Entry]
-    start: int | None
-    cut: bool = False
-
-
-def load(wish: Wish) -> Tail:
-    """The rows that a strategy has to be given, oldest first.
-
-    The newest order of a human or a broadcast is always among them (I17), and no
-    result is without its call.
-    """
-    reads, summary, cut = reads_of(wish.strategy), wish.summary, False
-    if reads == "newest":
-        most = _rows_for(wish.window)
-        after = _within(wish, 0, most, most_bytes(wish.budget)) or 0
-        rows = _newest(wish, after, most)
-        rows = _whole(wish.mysis_id, rows) if after else rows
-    else:
-        told = summary if reads == "unsummarized" else None
-        rows, cut = _from_a_steady_start(wish, told.through_id if told else 0)
-    found = {row.pk: row for row in rows}
-    if reads == "unsummarized" and summary:
-        found.update((row.pk, row) for row in _covered(summary))
-    if rows and not any(row.is_intent for row in rows):
-        intent = newest_intent(wish.mysis_id, wish.through)
-        found.update({intent.pk: intent} if intent else {})
-    messages = messages_of(found[number] for number in sorted(found))
-    return Tail(messages, found, rows[0].pk if rows else None, cut)
-
-
-def newest_summary(mysis_id: int, *, lock: bool = False) -> HistorySummary | None:
-    """The summary that views use; ``lock`` keeps its row until the transaction ends."""
-    sql = SUMMARY + "FOR UPDATE" if lock else SUMMARY
-    return next(iter(HistorySummary.objects.raw(sql, [mysis_id])), None)
-
-
-def reads_of(strategy: str) -> Reads:
-    """What a strategy reads; one that is gone is replaced by the window."""
-    try:
-        return registry.resolve(strategy).reads
-    except registry.UnknownStrategy:
-        return "newest"
-
-
-def most_rows(budget: Budget) -> int:
-    """How many rows may be of use within a budget."""
-    return min(MOST_ROWS, max(LEAST_ROWS, budget.tokens // TOKENS_PER_ROW))
-
-
-def most_bytes(budget: Budget) -> int:
-    """How many bytes of text may be of use within a budget."""
-    return max(LEAST_BYTES, budget.tokens * BYTES_PER_TOKEN)
-
-
-def _rows_for(window: object) -> int:
-    wanted = window * ROWS_PER_WINDOW if isinstance(window, int) else 0
-    return min(MOST_ROWS, max(TAIL_ROWS, wanted))
-
-
-def _from_a_steady_start(wish: Wish, after: int) -> tuple[list[Entry], bool]:
-    """All rows after an id, or after the start of the last call, up to a limit.
-
-    Where there are more, the newest half of that many; the next calls go on from
-    there until the limit is reached again (I25, I26). After a summary was made or
-    taken back, reading begins anew.
-    """
-    most = most_rows(wish.budget)
-    start = _start_of(wish)
-    allowed = most_bytes(wish.budget)
-    if _within(wish, max(after, start - 1), most, allowed) is not None:
-        half = _within(wish, after, most, allowed // 2)
-        rows = _newest(wish, half or after, most)
-        return _whole(wish.mysis_id, rows), True
-    rows = _newest(wish, max(after, start - 1), most)
-    if len(rows) >= most:
-        return _whole(wish.mysis_id, rows[-(most // 2) :]), True
-    return rows, start > after + 1 and bool(rows) and _is_cut(wish, after, rows[0])
-
-
-def _start_of(wish: Wish) -> int:
-    last = wish.last
-    if last is None or last.strategy != wish.strategy or last.first_id is None:
-        return 0
-    generation = wish.summary.generation if wish.summary else 0
-    return last.first_id if last.stats.get("generation") == generation else 0
-
-
-def _is_cut(wish: Wish, after: int, first: Entry) -> bool:
-    left = Memory.objects.filter(mysis_id=wish.mysis_id, pk__gt=after, pk__lt=first.pk)
-    return left.exists()
-
-
-def _newest(wish: Wish, after: int, limit: int) -> list[Entry]:
-    rows = newest(wish.mysis_id, after=after, limit=limit, through=wish.through)
-    return _whole(wish.mysis_id, rows) if len(rows) == limit else rows
-
-
-def _within(wish: Wish, after: int, limit: int, most: int) -> int | None:
-    """The newest id that the newest rows of so many bytes leave out; None: they fit.
-
-    Sizes are told without reading the texts. The newest row is never left out.
-    """
-    values = {
-        "mysis": wish.mysis_id,
-        "after": after,
-        "through": wish.through,
-        "limit": limit,
-        "most": most,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(HEAVY, values)
-        row = cursor.fetchone()
-    return row[0] if row else None
-
-
-def _whole(mysis_id: int, rows: list[Entry]) -> list[Entry]:
-    """With the call of the results at the cut, and what lies between."""
-    if not rows or not rows[0].is_result:
-        return rows
-    return [*before(mysis_id, rows[0].pk, TAIL_ROWS), *rows]
-
-
-def _covered(summary: HistorySummary) -> Iterable[Entry]:
-    """The newest order that a summary covers, and the answer that ended it (A15)."""
-    wanted = [pk for pk in (summary.order_id, summary.answer_id) if pk is not None]
-    return these(summary.mysis_id, wanted) if wanted else ()

@@ -1,7 +1,8 @@
-"""What the next call of a Mysis will be sent, and why: one function for all.
+"""What the next call of a Mysis will be sent, and why; and how that is stored.
 
-The turn sends what :func:`prepare` gives, the pages and the API show what it
-gives; so a preview cannot differ from the call. It writes nothing.
+The turn sends what :func:`prepare_request` gives, and the pages and the API show what it
+gives, so a preview cannot differ from the call. It writes nothing. :func:`record` stores
+a view by reference, so that a call costs little more than its new content.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -18,8 +20,9 @@ from django.db import connection
 from django.utils import timezone
 
 from memory.assembly import load
-from memory.assembly.load import LAST, Entry, wire_of
-from memory.assembly.sent_view import digest_of, pack, rows_of, view_of
+from memory.assembly.history_summaries import newest_summary
+from memory.assembly.load import LAST, Entry
+from memory.assembly.sent_view import digest_of, pack, rows_of, view_of, wire_of
 from memory.context import registry
 from memory.context.assemble import assemble
 from memory.context.types import (
@@ -34,22 +37,46 @@ from memory.gamestate.render import Rendered, render
 from memory.models import HistorySummary, SentContext
 from memory.snapshots.reads import account_state
 
-LAST_SENT = """
+_LAST_SENT = """
 SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, view, stats, facts,
   username, first_id, last_id, call.input_tokens AS reported, call.model AS counted_by
 FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.call_id
 WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
+_LONG_TEXT = 400
+_COLUMNS = (
+    "mysis_id",
+    "call_id",
+    "strategy",
+    "dialect",
+    "view",
+    "ledger",
+    "stats",
+    "facts",
+    "username",
+    "first_id",
+    "last_id",
+    "digest",
+    "created_at",
+)
+_JSON_COLUMNS = frozenset({"view", "ledger", "stats", "facts"})
+_INSERT = f"""
+WITH texts AS (
+  INSERT INTO memory_contexttext (digest, text)
+  SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
+)
+INSERT INTO memory_sentcontext ({", ".join(_COLUMNS)})
+VALUES ({", ".join(["%s"] * len(_COLUMNS))}) RETURNING id
+"""  # noqa: S608 (no input in the text)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """Whose context, and by which policy; everything that is not in the log.
 
-    ``tools_tokens`` is what the tool schemas cost. ``username`` is the active
-    game account, None where nobody is logged in; ``fetched`` says that its events
-    are asked for by the program. ``calibration`` and
-    ``estimate_error`` are what is known of the model's tokens (A30).
+    ``tools_tokens`` is what the tool schemas cost. ``username`` is the active game
+    account, None where nobody is logged in; ``fetched``: the program asks for its
+    events. ``calibration`` and ``estimate_error`` are of the model's tokens (A30).
     """
 
     mysis_id: int
@@ -73,7 +100,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
-    """A view with its account. ``facts`` are the state values it shows.
+    """A view and how it was made. ``facts`` are the state values it shows.
 
     ``loaded`` is what was read of the log; the next call of the same strategy begins
     its reading at the same place.
@@ -91,9 +118,8 @@ class PreparedRequest:
 class Before:
     """What a view is made of beside its subject: the log and its state at a moment.
 
-    ``through`` is the newest row that there is, ``sent`` the id that the context of
-    the call would have. ``summary`` is the one in use, ``state`` the game's as a text;
-    None: as it is known now.
+    ``through`` is the newest row, ``sent`` the id that the context of the call would
+    have. ``summary`` is the one in use, ``state`` the game's as a text; None: as now.
     """
 
     summary: HistorySummary | None
@@ -105,17 +131,18 @@ class Before:
 def prepare_request(
     subject: Subject, *, now: datetime | None = None, before: Before | None = None
 ) -> PreparedRequest:
-    """Load the tail of the log and assemble it. Costs the same at any length.
+    """Load the tail of the log and assemble it, at the same cost for any length.
 
-    ``before`` is another moment than this one.
+    ``before`` is a past moment to do it as of.
     """
     shown: list[Rendered] = []
-    moment = before or Before(load.newest_summary(subject.mysis_id))
-    last = _last_call(subject, moment)
-    state = _state_renderer(subject, last.sent if last else None, shown, now)
-    if moment.state is not None:
-        state = _as_shown(moment.state)
-    loaded, request = _request(subject, moment, last, state)
+    moment = before or Before(newest_summary(subject.mysis_id))
+    last = _read_last_call(subject, moment)
+    if moment.state is None:
+        state = _state_renderer(subject, last.sent if last else None, shown, now)
+    else:
+        state = partial(_show_whole, moment.state)
+    loaded, request = _load_request(subject, moment, last, state)
     assembly = assemble(request)
     if loaded.cut:
         assembly.warnings.append(
@@ -132,39 +159,43 @@ def prepare_request(
     )
 
 
-class _Last(NamedTuple):
-    """The call before: what was sent, by which model, and its tokens as that counted."""
+def _show_whole(block: str, max_bytes: int) -> str:
+    # It was made in the past, and cannot be made shorter.
+    return block if len(block.encode()) <= max_bytes else ""
+
+
+class _LastCall(NamedTuple):
+    """The call before: what was sent, to which model, and the tokens it reported."""
 
     sent: SentContext
     model: str
     tokens: int
 
 
-def _last_call(subject: Subject, moment: Before) -> _Last | None:
-    """The call before this one, without its long account."""
+def _read_last_call(subject: Subject, moment: Before) -> _LastCall | None:
     found: Any
     wanted = [subject.mysis_id, moment.sent]
-    for found in SentContext.objects.raw(LAST_SENT, wanted):
-        return _Last(found, found.counted_by, found.reported)
+    for found in SentContext.objects.raw(_LAST_SENT, wanted):
+        return _LastCall(found, found.counted_by, found.reported)
     return None
 
 
-def _request(
+def _load_request(
     subject: Subject,
     moment: Before,
-    before: _Last | None,
+    before: _LastCall | None,
     state: Callable[[int], str],
 ) -> tuple[load.Tail, AssemblyRequest]:
     last = before.sent if before else None
     strategy = subject.strategy or registry.DEFAULT
-    summary = moment.summary
+    row = moment.summary
     loaded = load.load(
         load.Wish(
             subject.mysis_id,
             strategy,
             subject.options.get("window"),
             subject.budget,
-            summary,
+            row,
             last,
             moment.through,
         )
@@ -174,8 +205,8 @@ def _request(
         messages=loaded.messages,
         system=subject.system,
         pins=subject.pins,
-        summary=_summary(summary),
-        compaction=_reported(subject, before),
+        summary=Summary(row.through_id, row.text, row.generation) if row else None,
+        compaction=_add_report(subject, before),
         render_state=state,
         state_bytes=settings.ZOEA_STATE_BLOCK_BYTES,
         tool_policy=subject.tool_policy,
@@ -193,11 +224,11 @@ def _request(
     )
 
 
-def _reported(subject: Subject, last: _Last | None) -> Compaction:
-    """With what the provider counted for the last prompt, beside our count (L2, A13).
+def _add_report(subject: Subject, last: _LastCall | None) -> Compaction:
+    """The subject's compaction with the last prompt's reported and estimated tokens.
 
-    The difference is what our count misses; it holds for other views too, so masks,
-    summaries and other options need no new report (L8).
+    The difference is what our count misses (L2, A13); it holds for other views too, so
+    masks, summaries and other options need no new report (L8).
     """
     if last is None or not last.tokens:
         return subject.compaction
@@ -205,7 +236,7 @@ def _reported(subject: Subject, last: _Last | None) -> Compaction:
         return subject.compaction
     counted = last.sent.stats.get("tokens_by_category")
     if not counted:
-        # Nothing to lay beside it, as after an import of an older log.
+        # There is no estimate to compare with, as after an import of an older log.
         return subject.compaction
     return replace(
         subject.compaction,
@@ -213,10 +244,6 @@ def _reported(subject: Subject, last: _Last | None) -> Compaction:
         reported_estimate=sum(counted.values()),
         reported_through=last.sent.last_id or 0,
     )
-
-
-def _summary(row: HistorySummary | None) -> Summary | None:
-    return Summary(row.through_id, row.text, row.generation) if row else None
 
 
 def _state_renderer(
@@ -229,7 +256,7 @@ def _state_renderer(
     state = account_state(
         subject.username,
         now=now,
-        last_shown=_facts(subject, last),
+        last_shown=_last_facts(subject, last),
         newest_only=True,
         fetched=subject.fetched,
     )
@@ -242,67 +269,32 @@ def _state_renderer(
     return block
 
 
-def _as_shown(text: str) -> Callable[[int], str]:
-    """A block that was made already; it cannot be made shorter."""
-    return lambda most: text if len(text.encode()) <= most else ""
-
-
-def _facts(subject: Subject, last: SentContext | None) -> Mapping[str, str]:
+def _last_facts(subject: Subject, last: SentContext | None) -> Mapping[str, str]:
     """The state values that the last call showed, if it was of this account."""
     if last is None or subject.username is None or last.username != subject.username:
         return {}
     return dict(last.facts)
 
 
-# SECTION What a call was sent, kept by reference; ``shown`` renders it again.
-#
-# A message that stands for a stored row is kept as that row's id, plus only what
-# the view changed of it; texts that recur (system prompts, stubs) are kept once
-# under their hash. So a call costs little more than its new content.
-
-LONG_TEXT = 400
-COLUMNS = (
-    "mysis_id",
-    "call_id",
-    "strategy",
-    "dialect",
-    "view",
-    "ledger",
-    "stats",
-    "facts",
-    "username",
-    "first_id",
-    "last_id",
-    "digest",
-    "created_at",
-)
-JSON = frozenset({"view", "ledger", "stats", "facts"})
-KEEP = f"""
-WITH texts AS (
-  INSERT INTO memory_contexttext (digest, text)
-  SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
-)
-INSERT INTO memory_sentcontext ({", ".join(COLUMNS)})
-VALUES ({", ".join(["%s"] * len(COLUMNS))}) RETURNING id
-"""  # noqa: S608 (no input in the text)
+# --- Storing what a call was sent
 
 
 def record(*, call_id: int, prepared: PreparedRequest) -> SentContext:
-    """Keep the view of one call, in the caller's transaction."""
+    """Store the view of one call, in the caller's transaction."""
     assembly = prepared.assembly
     stored = prepared.request.messages
     rows = rows_of(assembly.sources, prepared.loaded.rows)
     texts: dict[str, str] = {}
     view = {
-        "system": _kept(assembly.system, texts),
+        "system": _refer_text(assembly.system, texts),
         "sources": assembly.sources,
         "synthetic": [asdict(s) for s in assembly.synthetic],
         "messages": [
-            _reference(message, rows.get(_single(source)), texts)
+            _refer(message, rows.get(_single_id(source)), texts)
             for message, source in zip(assembly.messages, assembly.sources, strict=True)
         ],
     }
-    return _kept_with(
+    return _insert(
         texts,
         mysis_id=prepared.subject.mysis_id,
         call_id=call_id,
@@ -310,7 +302,7 @@ def record(*, call_id: int, prepared: PreparedRequest) -> SentContext:
         dialect=prepared.request.dialect,
         view=view,
         ledger=pack(assembly.ledger),
-        # What it was made with is no figure, but who asks for these wants to know.
+        # The options are no figures, but who reads these wants to know them.
         stats=assembly.stats | {"options": dict(prepared.request.options)},
         facts=dict(prepared.facts),
         username=prepared.subject.username or "",
@@ -321,17 +313,17 @@ def record(*, call_id: int, prepared: PreparedRequest) -> SentContext:
     )
 
 
-def _single(source: Any) -> int:
+def _single_id(source: Any) -> int:
     # A message joined from several rows stands for none of them alone.
     return source if isinstance(source, int) else 0
 
 
-def _reference(
+def _refer(
     message: Mapping[str, Any], row: Entry | None, texts: dict[str, str]
 ) -> dict[str, Any]:
     plain = wire_of(row) if row is not None else {}
     changed = {
-        key: _kept(value, texts)
+        key: _refer_text(value, texts)
         for key, value in message.items()
         if key not in plain or plain[key] != value
     }
@@ -345,24 +337,25 @@ def _reference(
     return entry
 
 
-def _kept(value: Any, texts: dict[str, str]) -> Any:
-    if not isinstance(value, str) or len(value) < LONG_TEXT:
+def _refer_text(value: Any, texts: dict[str, str]) -> Any:
+    if not isinstance(value, str) or len(value) < _LONG_TEXT:
         return value
     digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
     texts[digest] = value
     return {"text": digest}
 
 
-def _kept_with(texts: Mapping[str, str], **values: Any) -> SentContext:
-    """Write the row, and in the same statement the texts that are not kept yet.
+def _insert(texts: Mapping[str, str], **values: Any) -> SentContext:
+    """Write the row, and in the same statement the texts that are not stored yet.
 
-    In one order, so that two who keep the same texts never wait for each other.
+    In one order, so that two calls with the same texts never wait for each other.
     """
     digests = sorted(texts)
     row = [
-        json.dumps(values[name]) if name in JSON else values[name] for name in COLUMNS
+        json.dumps(values[name]) if name in _JSON_COLUMNS else values[name]
+        for name in _COLUMNS
     ]
     with connection.cursor() as cursor:
-        cursor.execute(KEEP, [digests, [texts[each] for each in digests], *row])
+        cursor.execute(_INSERT, [digests, [texts[each] for each in digests], *row])
         (number,) = cursor.fetchone()
     return SentContext(pk=number, **values)

@@ -1,8 +1,8 @@
-"""A call that was made, assembled again: the log, settings and state of then.
+"""A past call, assembled again: with the log, the settings and the state of its moment.
 
-What it was sent is kept byte for byte. Under other settings it can only be made again:
-from the rows up to its newest one, the summary that was in use, and what its own view
-shows of prompt, standing orders and game state. What of that is not kept is told.
+What it was sent is stored byte for byte (`sent_view`). Under other settings it can only
+be made again: from the rows up to its newest one, the summary that was in use, and what
+its own view shows of prompt, standing orders and game state. What is not stored is told.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from memory.models import HistorySummary, Memory, SentContext
 
 Wire = Mapping[str, Any]
 Status = HistorySummary.Status
-
 NO_STATE = (
     "The game state of then is kept only where a call showed it in a block of its own. "
     "This one did not, so there is none in what is assembled here."
@@ -40,13 +39,15 @@ NO_OPTIONS = (
 )
 NO_BUDGET = "The budget of then is not kept with this call: today's is taken."
 NO_TOOLS = "What its tools cost is not kept with this call: today's count is taken."
+#: Messages that stand for no stored one and come before all that do.
+_AHEAD = ("prompt", "filler", "summary")
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
     """A past call: its subject under its own settings, and what stood before it.
 
-    ``unknown`` tells in sentences what of then is not kept.
+    ``unknown`` says in sentences what is not stored of its moment.
     """
 
     sent: SentContext
@@ -57,113 +58,24 @@ class Past:
 
 
 def past_of(sent: SentContext, now: Subject) -> Past:
-    """A call with all that is kept of its moment; the rest is as it is ``now``."""
+    """A call with all that is stored of its moment; the rest is as it is ``now``."""
     shown = show(sent)
-    texts = _synthetic_texts(sent, shown)
+    texts = _read_synthetic_texts(sent, shown)
     before = Before(
-        summary=_summary_of(sent),
+        summary=_find_summary(sent),
         through=sent.last_id or 0,
         sent=sent.pk,
         state=texts.get("state", ""),
     )
-    subject = _subject(sent, shown, replace(now, nudge=texts.get("nudge", now.nudge)))
+    subject = _past_subject(
+        sent, shown, replace(now, nudge=texts.get("nudge", now.nudge))
+    )
     unknown = () if "state" in texts else (NO_STATE,)
     return Past(sent, subject, before, shown, unknown)
 
 
-def _subject(sent: SentContext, shown: Shown, now: Subject) -> Subject:
-    stats = sent.stats
-    system, pins = apart(_system(shown))
-    same = now.strategy == sent.strategy
-    return replace(
-        now,
-        system=system,
-        pins=pins,
-        username=sent.username or None,
-        strategy=sent.strategy,
-        options=stats.get("options", now.options if same else {}),
-        budget=Budget(
-            stats.get("budget", now.budget.tokens),
-            stats.get("reserve", now.budget.reserve),
-        ),
-        dialect="anthropic" if sent.dialect == "anthropic" else "openai",
-        tools_tokens=_categories(stats).get("tools", now.tools_tokens),
-        model=sent.call.model,
-        compaction=Compaction(prompt=now.compaction.prompt),
-        calibration=stats.get("calibration", 1.0),
-        estimate_error=stats.get("estimate_error"),
-    )
-
-
-def _categories(stats: Mapping[str, Any]) -> Mapping[str, int]:
-    found = stats.get("tokens_by_category")
-    return found if isinstance(found, Mapping) else {}
-
-
-def _system(shown: Shown) -> str:
-    if shown.system is not None:
-        return shown.system
-    first = shown.messages[0] if shown.messages else {}
-    return str(first["content"]) if first.get("role") == "system" else ""
-
-
-def _synthetic_texts(sent: SentContext, shown: Shown) -> dict[str, str]:
-    """The texts at the end of the view that stand for no stored message, by kind."""
-    last = len(shown.messages) - 1
-    made = sent.view.get("synthetic", [])
-    kinds = [s["kind"] for s in made if s["position"] == last]
-    found = dict(zip(reversed(kinds), _texts_from_end(shown.messages), strict=False))
-    before = [s for s in made if s["position"] == last - 1]
-    if sent.dialect == "openai" and "state" in found and before:
-        found[before[-1]["kind"]] = str(shown.messages[last - 1]["content"])
-    return found
-
-
-def _texts_from_end(messages: Sequence[Wire]) -> list[str]:
-    """What the last message says, from its last block back."""
-    content = messages[-1]["content"] if messages else ""
-    if isinstance(content, str):
-        return [content]
-    texts = [block["text"] for block in content or () if block.get("type") == "text"]
-    return texts[::-1]
-
-
-def _summary_of(sent: SentContext) -> HistorySummary | None:
-    """The summary that the call had; what was taken back since is still kept."""
-    generation = sent.stats.get("generation", 0)
-    rows = HistorySummary.objects.filter(
-        mysis_id=sent.mysis_id,
-        generation=generation,
-        created_at__lte=sent.created_at,
-        status__in=(Status.ACTIVE, Status.REPLACED, Status.REVERTED),
-    )
-    return rows.order_by("-id").first() if generation else None
-
-
-def guessed(past: Past) -> tuple[str, ...]:
-    """In sentences, for what of then another thing stands: wrong or right."""
-    return tuple(_guessed(past.sent, past.shown))
-
-
-def _guessed(sent: SentContext, shown: Shown) -> Iterator[str]:
-    if "options" not in sent.stats:
-        yield NO_OPTIONS
-    if "budget" not in sent.stats or "reserve" not in sent.stats:
-        yield NO_BUDGET
-    if "tools" not in _categories(sent.stats):
-        yield NO_TOOLS
-    gone = _gone(shown)
-    if gone:
-        yield f"{gone} of the messages it considered are no longer kept."
-
-
-def _gone(shown: Shown) -> int:
-    ids = [line["id"] for line in shown.ledger]
-    return len(ids) - Memory.objects.filter(pk__in=ids).count()
-
-
 def as_sent(past: Past) -> PreparedRequest:
-    """The call as it was sent, in the form of a view that was made now."""
+    """The call as it was sent, in the form of a view made now."""
     sent, shown = past.sent, past.shown
     ids = [line["id"] for line in shown.ledger]
     roles = Memory.objects.filter(pk__in=ids).order_by("pk").values_list("pk", "role")
@@ -192,15 +104,103 @@ def as_sent(past: Past) -> PreparedRequest:
     )
 
 
-# SECTION Two views of one history, message by message.
+def guessed(past: Past) -> tuple[str, ...]:
+    """What is not stored of the call and was replaced by today's, in sentences."""
+    return tuple(_find_guesses(past.sent, past.shown))
 
-#: Messages that stand for no stored one and come before all that do.
-AHEAD = ("prompt", "filler", "summary")
+
+def _find_guesses(sent: SentContext, shown: Shown) -> Iterator[str]:
+    if "options" not in sent.stats:
+        yield NO_OPTIONS
+    if "budget" not in sent.stats or "reserve" not in sent.stats:
+        yield NO_BUDGET
+    if "tools" not in _categories(sent.stats):
+        yield NO_TOOLS
+    gone = _count_missing(shown)
+    if gone:
+        yield f"{gone} of the messages it considered are no longer kept."
+
+
+def _count_missing(shown: Shown) -> int:
+    ids = [line["id"] for line in shown.ledger]
+    return len(ids) - Memory.objects.filter(pk__in=ids).count()
+
+
+def _past_subject(sent: SentContext, shown: Shown, now: Subject) -> Subject:
+    stats = sent.stats
+    system, pins = apart(_read_system(shown))
+    same = now.strategy == sent.strategy
+    return replace(
+        now,
+        system=system,
+        pins=pins,
+        username=sent.username or None,
+        strategy=sent.strategy,
+        options=stats.get("options", now.options if same else {}),
+        budget=Budget(
+            stats.get("budget", now.budget.tokens),
+            stats.get("reserve", now.budget.reserve),
+        ),
+        dialect="anthropic" if sent.dialect == "anthropic" else "openai",
+        tools_tokens=_categories(stats).get("tools", now.tools_tokens),
+        model=sent.call.model,
+        compaction=Compaction(prompt=now.compaction.prompt),
+        calibration=stats.get("calibration", 1.0),
+        estimate_error=stats.get("estimate_error"),
+    )
+
+
+def _categories(stats: Mapping[str, Any]) -> Mapping[str, int]:
+    found = stats.get("tokens_by_category")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _read_system(shown: Shown) -> str:
+    if shown.system is not None:
+        return shown.system
+    first = shown.messages[0] if shown.messages else {}
+    return str(first["content"]) if first.get("role") == "system" else ""
+
+
+def _read_synthetic_texts(sent: SentContext, shown: Shown) -> dict[str, str]:
+    """The texts at the end of the view that stand for no stored message, by kind."""
+    last = len(shown.messages) - 1
+    made = sent.view.get("synthetic", [])
+    kinds = [s["kind"] for s in made if s["position"] == last]
+    found = dict(zip(reversed(kinds), _texts_from_end(shown.messages), strict=False))
+    before = [s for s in made if s["position"] == last - 1]
+    if sent.dialect == "openai" and "state" in found and before:
+        found[before[-1]["kind"]] = str(shown.messages[last - 1]["content"])
+    return found
+
+
+def _texts_from_end(messages: Sequence[Wire]) -> list[str]:
+    """The texts of the last message, its last block first."""
+    content = messages[-1]["content"] if messages else ""
+    if isinstance(content, str):
+        return [content]
+    texts = [block["text"] for block in content or () if block.get("type") == "text"]
+    return texts[::-1]
+
+
+def _find_summary(sent: SentContext) -> HistorySummary | None:
+    """The summary that the call had; it is stored even if it was reverted since."""
+    generation = sent.stats.get("generation", 0)
+    rows = HistorySummary.objects.filter(
+        mysis_id=sent.mysis_id,
+        generation=generation,
+        created_at__lte=sent.created_at,
+        status__in=(Status.ACTIVE, Status.REPLACED, Status.REVERTED),
+    )
+    return rows.order_by("-id").first() if generation else None
+
+
+# --- The difference of two views, message by message
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one strategy makes of a message; ``message`` is null where none is sent."""
+    """What one strategy makes of a message; ``message`` is None where none is sent."""
 
     line: LedgerLine | None
     message: Wire | None
@@ -209,7 +209,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One message under both. ``id`` is null for one made up; then ``kind`` is set."""
+    """One message under both. A made-up one has no ``id`` but a ``kind``."""
 
     id: int | None
     role: str
@@ -221,70 +221,51 @@ class Pair:
     def same(self) -> bool:
         """Whether both send the same of it, or neither sends it.
 
-        But for the ids of calls, which are made anew for every view (I7).
+        The ids of calls do not count: they are made anew for every view (I7).
         """
         return _without_ids(self.a.message) == _without_ids(self.b.message)
 
 
-def _without_ids(message: Wire | None) -> Wire | None:
-    if message is None:
-        return None
-    kept = {key: value for key, value in message.items() if key != "tool_call_id"}
-    for key in ("tool_calls", "content"):
-        if isinstance(kept.get(key), list):
-            kept[key] = [_unnamed(item) for item in kept[key]]
-    return kept
-
-
-def _unnamed(block: Any) -> Any:
-    if not isinstance(block, Mapping):
-        return block
-    return {k: v for k, v in block.items() if k not in ("id", "tool_use_id")}
-
-
-NOTHING = Side(None, None, None)
+_NOTHING = Side(None, None, None)
 
 
 def difference(a: PreparedRequest, b: PreparedRequest) -> list[Pair]:
-    """Every message that either considered or made up, in the order of the log."""
+    """Every message that either view considered or made up, in the order of the log."""
     roles = {m.id: m for m in (*a.request.messages, *b.request.messages)}
     first, second = _sides(a.assembly), _sides(b.assembly)
     stored = [
-        _pair(number, roles[number], first, second)
+        Pair(
+            number,
+            roles[number].role,
+            None,
+            first.get(number, _NOTHING),
+            second.get(number, _NOTHING),
+        )
         for number in sorted({*first, *second} & {*roles})
     ]
     made_up = list(_synthetic_pairs(a.assembly, b.assembly))
-    ahead = [pair for pair in made_up if pair.kind in AHEAD]
-    return [*ahead, *stored, *(pair for pair in made_up if pair.kind not in AHEAD)]
-
-
-def _pair(
-    number: int,
-    message: Message,
-    first: Mapping[int, Side],
-    second: Mapping[int, Side],
-) -> Pair:
-    a, b = first.get(number, NOTHING), second.get(number, NOTHING)
-    return Pair(number, message.role, None, a, b)
+    ahead = [pair for pair in made_up if pair.kind in _AHEAD]
+    return [*ahead, *stored, *(pair for pair in made_up if pair.kind not in _AHEAD)]
 
 
 def _sides(assembly: Assembly) -> dict[int, Side]:
     places: dict[int, int] = {}
     for position, source in enumerate(assembly.sources):
-        for number in _ids(source):
+        for number in _source_ids(source):
             places[number] = position
     return {
-        line.id: _side(assembly, places.get(line.id), line) for line in assembly.ledger
+        line.id: _to_side(assembly, places.get(line.id), line)
+        for line in assembly.ledger
     }
 
 
-def _ids(source: Any) -> Iterable[int]:
+def _source_ids(source: Any) -> Iterable[int]:
     if source is None:
         return ()
     return source if isinstance(source, list) else (source,)
 
 
-def _side(assembly: Assembly, position: int | None, line: LedgerLine | None) -> Side:
+def _to_side(assembly: Assembly, position: int | None, line: LedgerLine | None) -> Side:
     message = None if position is None else assembly.messages[position]
     return Side(line, message, position)
 
@@ -293,7 +274,7 @@ def _synthetic_pairs(a: Assembly, b: Assembly) -> Iterable[Pair]:
     """What stands for no stored message, paired by its kind and count."""
     first, second = _by_kind(a), _by_kind(b)
     for key in {**first, **second}:
-        one, other = first.get(key, NOTHING), second.get(key, NOTHING)
+        one, other = first.get(key, _NOTHING), second.get(key, _NOTHING)
         shown = one.message or other.message or {}
         yield Pair(None, str(shown.get("role", "user")), key[0], one, other)
 
@@ -302,5 +283,21 @@ def _by_kind(assembly: Assembly) -> dict[tuple[str, int], Side]:
     found: dict[tuple[str, int], Side] = {}
     for each in assembly.synthetic:
         count = sum(kind == each.kind for kind, _ in found)
-        found[each.kind, count] = _side(assembly, each.position, None)
+        found[each.kind, count] = _to_side(assembly, each.position, None)
     return found
+
+
+def _without_ids(message: Wire | None) -> Wire | None:
+    if message is None:
+        return None
+    kept = {key: value for key, value in message.items() if key != "tool_call_id"}
+    for key in ("tool_calls", "content"):
+        if isinstance(kept.get(key), list):
+            kept[key] = [_without_block_ids(item) for item in kept[key]]
+    return kept
+
+
+def _without_block_ids(block: Any) -> Any:
+    if not isinstance(block, Mapping):
+        return block
+    return {k: v for k, v in block.items() if k not in ("id", "tool_use_id")}

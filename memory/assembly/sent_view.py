@@ -1,7 +1,9 @@
-"""Ledgers as they are kept: what many lines say alike is kept once.
+"""The view of a past call: what is stored of it, and how it is rendered again.
 
-Each call keeps a line for every message that was considered, and most of them say
-that a message was sent as stored.
+A message that stands for a stored row is stored as that row's id with only what the view
+changed of it; texts that recur are stored once, under their hash. Of the ledger, which
+has a line for every message considered, the verdicts that many lines share are stored
+once.
 """
 
 from __future__ import annotations
@@ -15,17 +17,16 @@ from typing import Any
 from django.db import connection
 
 from memory.assembly import load
-from memory.assembly.load import Entry, wire_of
+from memory.assembly.load import Entry, Stored
 from memory.context.types import LedgerLine, Message, handle_of
-from memory.models import SentContext
+from memory.models import Role, SentContext
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
-
 Packed = dict[str, Any]
 
 
 def pack(lines: Iterable[LedgerLine]) -> Packed:
-    """A ledger as a table of verdicts, and the id and tokens of each line."""
+    """A ledger as it is stored: a table of verdicts, and each line's id and tokens."""
     verdicts: dict[tuple[object, ...], int] = {}
     kept: list[list[int]] = []
     for line in lines:
@@ -40,24 +41,24 @@ def pack(lines: Iterable[LedgerLine]) -> Packed:
 def unpack(
     kept: Packed | Sequence[Sequence[Any]], mysis_id: int
 ) -> list[dict[str, Any]]:
-    """The lines again, with handles; older ledgers kept each line in full."""
-    return [_line(values, mysis_id) for values in _rows(kept)]
+    """The lines of a stored ledger, with handles; old ones hold each line in full."""
+    return [_to_line(values, mysis_id) for values in _unpack_verdicts(kept)]
 
 
-def _rows(kept: Packed | Sequence[Sequence[Any]]) -> Iterable[Sequence[Any]]:
+def _unpack_verdicts(kept: Packed | Sequence[Sequence[Any]]) -> Iterable[Sequence[Any]]:
     if not isinstance(kept, Mapping):
         return kept
     verdicts = kept["verdicts"]
     return ((row[0], *verdicts[row[1]], row[2], row[-1]) for row in kept["lines"])
 
 
-def _line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:
+def _to_line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:
     known = dict(zip(COLUMNS, values, strict=True))
     whole = known["disposition"] == "kept"
     return known | {"handle": None if whole else handle_of(str(mysis_id), known["id"])}
 
 
-# SECTION What makes two payloads the same.
+# --- What makes two payloads the same
 
 
 def canonical(messages: Sequence[Mapping[str, Any]], system: str | None = None) -> str:
@@ -72,7 +73,7 @@ def digest_of(messages: list[dict[str, Any]], system: str | None = None) -> str:
 
 
 def span_digest(messages: Iterable[Message]) -> str:
-    """SHA-256 of stored messages, which tells whether a span is still what it was."""
+    """SHA-256 of stored messages: it shows whether a span is still what it was."""
     rows = [
         (m.id, m.role, m.content, m.is_error, m.pending, [*map(str, m.tool_calls)])
         for m in messages
@@ -84,12 +85,12 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# SECTION A past call as it was sent, rendered again byte for byte from what was kept.
+# --- Rendering a stored view byte for byte
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A past view, rendered again; ``intact`` tells whether the hash agrees."""
+    """A past view, rendered again; ``intact``: its hash is the stored one."""
 
     messages: list[dict[str, Any]]
     system: str | None
@@ -99,7 +100,7 @@ class Shown:
 
 
 def show(sent: SentContext) -> Shown:
-    """Render a kept view again and check it against its hash."""
+    """Render a stored view again and check it against its hash."""
     messages, system = view_of(sent)
     return Shown(
         messages=messages,
@@ -113,18 +114,38 @@ def show(sent: SentContext) -> Shown:
 def view_of(
     sent: SentContext, known: Mapping[int, Entry] | None = None
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The messages of a kept view, and the system text where it is no message.
+    """The messages of a stored view, and the system text where it is no message.
 
     Rows that are ``known`` already are not read again.
     """
     view = sent.view
     rows = rows_of(view["sources"], known or {})
-    texts = _texts(_digests(view))
-    messages = [_restored(entry, rows, texts) for entry in view["messages"]]
-    return messages, _text(view["system"], texts)
+    texts = _read_texts(_find_digests(view))
+    messages = [_restore(entry, rows, texts) for entry in view["messages"]]
+    return messages, _fill_text(view["system"], texts)
 
 
-def _texts(digests: list[str]) -> dict[str, str]:
+def wire_of(row: Stored) -> dict[str, Any]:
+    """A stored row as the OpenAI chat message that the core makes of it.
+
+    Its keys have the same order, as payloads are compared byte for byte.
+    """
+    if row.role == Role.TOOL:
+        return {
+            "role": row.role,
+            "tool_call_id": row.tool_call_id,
+            "content": row.content,
+        }
+    if not row.tool_calls:
+        return {"role": row.role, "content": row.content}
+    return {
+        "role": row.role,
+        "content": row.content or None,
+        "tool_calls": row.tool_calls,
+    }
+
+
+def _read_texts(digests: list[str]) -> dict[str, str]:
     sql = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
     with connection.cursor() as cursor:
         cursor.execute(sql, [digests])
@@ -132,7 +153,7 @@ def _texts(digests: list[str]) -> dict[str, str]:
 
 
 def rows_of(sources: Sequence[Any], known: Mapping[int, Entry]) -> Mapping[int, Entry]:
-    """The stored rows behind a view, those that are known and the others."""
+    """The stored rows behind a view by id; ``known`` ones are not read again."""
     ids = {source for source in sources if isinstance(source, int)}
     missing = ids.difference(known)
     if not missing:
@@ -140,22 +161,24 @@ def rows_of(sources: Sequence[Any], known: Mapping[int, Entry]) -> Mapping[int, 
     return {**known, **load.by_id(missing)}
 
 
-def _restored(
+def _restore(
     entry: Mapping[str, Any], rows: Mapping[int, Entry], texts: Mapping[str, str]
 ) -> dict[str, Any]:
     row = rows.get(entry["m"]) if "m" in entry else None
     values = wire_of(row) if row is not None else {}
-    values |= {key: _text(value, texts) for key, value in entry.get("set", {}).items()}
+    values |= {
+        key: _fill_text(value, texts) for key, value in entry.get("set", {}).items()
+    }
     return {key: values[key] for key in entry.get("order", values) if key in values}
 
 
-def _text(value: Any, texts: Mapping[str, str]) -> Any:
+def _fill_text(value: Any, texts: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping) and set(value) == {"text"}:
         return texts.get(value["text"], "(text no longer kept)")
     return value
 
 
-def _digests(view: Mapping[str, Any]) -> list[str]:
+def _find_digests(view: Mapping[str, Any]) -> list[str]:
     values = [view["system"]]
     for entry in view["messages"]:
         values += entry.get("set", {}).values()

@@ -108,13 +108,13 @@ def section(scene: Scene, snapshot: Snapshot) -> Section:
     facts = _read(scene, snapshot, content)[:MAX_FACTS]
     curated = CURATED.get(snapshot.tool)
     heading = curated[0] if curated else title(snapshot.tool)
-    notes = [scene.age(snapshot).short]
-    if snapshot.logged_out:
-        notes.append(LOGGED_OUT)
+    age, end = scene.age(snapshot), f", {LOGGED_OUT}" if snapshot.logged_out else ""
+    start = f"{heading} ({call_of(snapshot)} - "
     entries = [_entry(scene, snapshot, fact) for fact in facts]
     whole = stale_paths(snapshot) is None
     return Section(
-        heading=f"{heading} ({call_of(snapshot)} - {', '.join(notes)}",
+        heading=f"{start}{age.short}{end}",
+        rough=f"{start}{age.rough}{end}",
         entries=entries,
         recall=f'zoea_recall("state://{line(snapshot.tool, 40)}")',
         whole=_mark(scene, snapshot) if whole else "",

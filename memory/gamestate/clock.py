@@ -39,12 +39,14 @@ class Sighting:
 class Recency:
     """How long ago something was: in words and in numbers.
 
+    ``rough`` is the short form with its number rounded down to a power of two.
     ``ticks`` is null where only the wall clock could be asked. ``skew`` is true
     when the thing claims to come from a later tick than now.
     """
 
     long: str
     short: str
+    rough: str
     ticks: int | None
     seconds: float
     skew: bool = False
@@ -181,14 +183,19 @@ def recency(
     seconds = max(0.0, elapsed_seconds(captured_at, now))
     ticks = _tick_age(tick, current)
     if ticks is None:
-        words = wall_clock_words(seconds)
-        return Recency(words, words, None, seconds)
+        words, rough = _wall_clock_words(seconds)
+        return Recency(words, words, rough, None, seconds)
     if ticks <= 0:
-        return Recency("just now", "just now", 0, seconds, skew=ticks < 0)
+        now_words = "just now"
+        return Recency(now_words, now_words, now_words, 0, seconds, skew=ticks < 0)
     short = f"{ticks} ticks ago"
-    return Recency(
-        f"{short} ({_plain(ticks * seconds_per_tick)} seconds)", short, ticks, seconds
-    )
+    long = f"{short} ({_plain(ticks * seconds_per_tick)} seconds)"
+    return Recency(long, short, f"{round_down(ticks)} ticks ago", ticks, seconds)
+
+
+def round_down(number: int) -> int:
+    """The power of two at or below a number that is not negative; 0 for 0."""
+    return 1 << number.bit_length() - 1 if number else 0
 
 
 def _tick_age(tick: int | None, current: int | None) -> int | None:
@@ -198,15 +205,14 @@ def _tick_age(tick: int | None, current: int | None) -> int | None:
     return None if is_reset(tick, current) else current - tick
 
 
-def wall_clock_words(seconds: float) -> str:
-    """An age by the wall clock: seconds, then minutes, then hours and minutes."""
-    if seconds < 60:
-        return f"{seconds:.0f} seconds ago"
-    minutes = seconds / 60
-    if minutes < 60:
-        return f"{minutes:.0f} minutes ago"
-    hours, rest = divmod(int(minutes), 60)
-    return f"{hours} h {rest} min ago"
+def _wall_clock_words(seconds: float) -> tuple[str, str]:
+    """An age by the wall clock in seconds, minutes or hours: exactly and roughly."""
+    if seconds < 3600:
+        unit = "seconds ago" if seconds < 60 else "minutes ago"
+        number = round(seconds if seconds < 60 else seconds / 60)
+        return f"{number} {unit}", f"{round_down(number)} {unit}"
+    hours, rest = divmod(int(seconds / 60), 60)
+    return f"{hours} h {rest} min ago", f"{round_down(hours)} h ago"
 
 
 def _plain(number: float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from memory.gamestate.clock import round_down
 from memory.gamestate.types import AccountState, Happening
 from memory.gamestate.values import line
 
@@ -21,10 +22,14 @@ NOTES_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the summary, and the facts that it shows, by their key."""
+    """One line of the summary, and the facts that it shows, by their key.
+
+    ``rough`` is the text with its age rounded down; empty where it names no age.
+    """
 
     text: str
     facts: tuple[tuple[str, str], ...] = ()
+    rough: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def listed(items: Sequence[str], limit: int) -> str:
 
 @dataclass(slots=True)
 class Section:
-    """A snapshot's part of the summary.
+    """A snapshot's part of the summary; ``rough`` is the heading with a rough age.
 
     ``whole`` is the mark that all its entries share; when room gets short it is
     said once in the heading. ``untrue`` says that an action changed something that
@@ -72,6 +77,7 @@ class Section:
     """
 
     heading: str
+    rough: str
     entries: list[Entry]
     recall: str = ""
     whole: str = ""
@@ -86,8 +92,8 @@ class Section:
 
     def lines(self) -> list[Line]:
         """The section as it stands now."""
-        heading = f"{self.heading}, {self.whole}" if self.folded else self.heading
-        lines = [Line(f"### {heading})")]
+        end = f", {self.whole})" if self.folded else ")"
+        lines = [Line(f"### {self.heading}{end}", rough=f"### {self.rough}{end}")]
         for entry in self.entries[: self.kept]:
             lines += entry.lines(LIST_LIMITS[self.step], marked=not self.folded)
         left_out = len(self.entries) - self.kept
@@ -126,14 +132,14 @@ class Notes:
     """
 
     note: str
-    stale: list[tuple[str, str]]
+    stale: list[tuple[str, Line]]
     unlisted: int = 0
     shown: int = 12
 
     def lines(self) -> list[Line]:
         """The notes as they stand now; ``stale`` is (what, whole line)."""
         lines = [Line(self.note)] if self.note else []
-        lines += [Line(text) for _, text in self.stale[: self.shown]]
+        lines += [warning for _, warning in self.stale[: self.shown]]
         rest = [what for what, _ in self.stale[self.shown :]]
         if rest:
             lines.append(Line(f"**Stale data:** also {listed(rest, 6)}."))
@@ -223,8 +229,13 @@ def happenings(state: AccountState) -> Section | None:
     found = [each for each in state.events if _is_recent(each, state)][-MOST:]
     if not found:
         return None
-    heading = f"Events ({TOOL} - {_age(found[-1], state)}"
-    return Section(heading, [Entry(_told(each)) for each in found], recall=TOOL)
+    age, rough = _ages(found[-1], state)
+    return Section(
+        f"Events ({TOOL} - {age}",
+        f"Events ({TOOL} - {rough}",
+        [Entry(_told(each)) for each in found],
+        recall=TOOL,
+    )
 
 
 def _is_recent(event: Happening, state: AccountState) -> bool:
@@ -233,11 +244,14 @@ def _is_recent(event: Happening, state: AccountState) -> bool:
     return state.current_tick - event.tick <= RECENT_TICKS
 
 
-def _age(event: Happening, state: AccountState) -> str:
+def _ages(event: Happening, state: AccountState) -> tuple[str, str]:
+    """How long ago it was, exactly and roughly."""
     if event.tick is None or state.current_tick is None:
-        return "of late"
+        return "of late", "of late"
     ticks = state.current_tick - event.tick
-    return "just now" if ticks <= 0 else f"{ticks} ticks ago"
+    if ticks <= 0:
+        return "just now", "just now"
+    return f"{ticks} ticks ago", f"{round_down(ticks)} ticks ago"
 
 
 def _told(event: Happening) -> str:

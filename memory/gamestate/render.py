@@ -39,10 +39,12 @@ FETCHED = (
 class Rendered:
     """The block, the values it shows, and how many snapshots came from the future.
 
-    ``facts`` go into `AccountState.last_shown` of the next time.
+    ``rough`` is the block with its ages rounded down to powers of two. ``facts`` go
+    into `AccountState.last_shown` of the next time.
     """
 
     text: str
+    rough: str
     facts: Mapping[str, str] = field(default_factory=dict)
     tick_skew: int = 0
 
@@ -51,7 +53,8 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
     """The state block of an account in at most ``max_bytes`` bytes of UTF-8."""
     if state.username is None:
         lines = [Line(NOT_LOGGED_IN)]
-        return Rendered(NOT_LOGGED_IN if size(lines) <= max_bytes + 1 else "")
+        text = NOT_LOGGED_IN if size(lines) <= max_bytes + 1 else ""
+        return Rendered(text, text)
     scene = Scene.of(state)
     unlisted = scene.ordered[MAX_SECTIONS:]
     sections = [section(scene, each) for each in scene.ordered[:MAX_SECTIONS]]
@@ -65,6 +68,7 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
     lines = fit(_header(scene), sections, notes, max_bytes)
     return Rendered(
         "\n".join(each.text for each in lines),
+        "\n".join(each.rough or each.text for each in lines),
         _facts(scene, lines),
         sum(scene.age(snapshot).skew for snapshot in state.snapshots),
     )
@@ -81,37 +85,43 @@ def _header(scene: Scene) -> list[Line]:
         key=lambda age: (age.ticks is None, age.ticks or 0, age.seconds),
         default=None,
     )
-    updated = newest.long if newest else "never; call get_status"
+    never = "never; call get_status"
     return [
         Line(TITLE),
         Line(""),
         Line(f"**Account:** {name}{suffix}"),
-        Line(f"**Last Updated:** {updated}"),
+        Line(
+            f"**Last Updated:** {newest.long if newest else never}",
+            rough=f"**Last Updated:** {newest.rough if newest else never}",
+        ),
     ]
 
 
-def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, str]]:
+def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, Line]]:
     """(call, line) for every snapshot that shows something not true any more."""
     lines = zip(scene.ordered, untrue, strict=True)
     found = [(each, _stale_line(scene, each, changed)) for each, changed in lines]
-    return [(call_of(each), f"**Stale data:** {text}") for each, text in found if text]
+    return [(call_of(each), warning) for each, warning in found if warning]
 
 
-def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> str:
-    call, tool = call_of(snapshot), line(snapshot.tool, 40)
+def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:
+    call, tool = f"**Stale data:** {call_of(snapshot)}", line(snapshot.tool, 40)
     if snapshot.logged_out:
-        return f"{call} was {LOGGED_OUT} - call {tool}."
+        return Line(f"{call} was {LOGGED_OUT} - call {tool}.")
     if untrue:
         whole = stale_paths(snapshot) is None
-        what = f"{call} is" if whole else f"parts of {call} are"
-        return f"{what} from {before(snapshot)} - {remedy(scene, snapshot)}."
+        parts = f"**Stale data:** parts of {call_of(snapshot)} are"
+        what = f"{call} is" if whole else parts
+        return Line(f"{what} from {before(snapshot)} - {remedy(scene, snapshot)}.")
     if grade(snapshot, scene.moment) is not Confidence.STALE:
-        return ""
+        return None
     age = scene.age(snapshot)
     old = f"{age.ticks} ticks old" if age.ticks else f"from {age.short}"
-    if snapshot.tool == "get_map":
-        return f"{call} is {old} - consider refreshing if planning long journey."
-    return f"{call} is {old} - call {tool}."
+    far = "consider refreshing if planning long journey"
+    advice = far if snapshot.tool == "get_map" else f"call {tool}"
+    return Line(
+        f"{call} is {old} - {advice}.", rough=f"{call} is {age.rough} - {advice}."
+    )
 
 
 def _facts(scene: Scene, lines: list[Line]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from memory.gamestate.document import StateBlock
 HELP = "Assemble a message history as a model would be sent it. Stores nothing."
 BAD_INPUT = 2
 INTERRUPTED = 130
-#: Bytes of one document; so much text takes some gigabytes while it is worked on.
+#: Bytes of one document, which takes gigabytes while it is worked on.
 LARGEST = 256 * 1024 * 1024
 _TOO_LARGE = "the document is too large for this machine"
 
@@ -43,7 +43,6 @@ class _Parser(ArgumentParser):
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The arguments of the command."""
     parser.add_argument(
         "file", metavar="FILE", help="the JSON document; - for standard input"
     )
@@ -70,7 +69,7 @@ def run(file: str, *, jsonl: bool) -> int:
     except InputError as error:
         return _refuse(str(error))
     except BrokenPipeError:
-        _drop_output()  # whoever read has seen enough
+        _drop_output()  # the reader has seen enough
         return 0
     except OutputError as error:
         _drop_output()
@@ -91,7 +90,7 @@ def _opened(file: str) -> IO[bytes]:
 
 
 def _drop_output() -> None:
-    """What is left to be written must not fail once more when Python ends."""
+    """Keep what is left to be written from failing again when Python ends."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -124,7 +123,7 @@ def _read(source: IO[bytes]) -> bytes:
 
 
 def _lines(source: IO[bytes]) -> Iterator[bytes]:
-    """Every line; of one that is too long as much as shows that it is."""
+    """Every line; of one that is too long only enough to see that."""
     while line := source.readline(LARGEST + 1):
         yield line
         while len(line) > LARGEST and not line.endswith(b"\n"):
@@ -164,7 +163,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _write(result: dict[str, Any]) -> None:
-    # In ASCII: some readers of lines also part them at U+2028 and its like.
+    # In ASCII: some readers also break lines at U+2028 and the like.
     line = json.dumps(result).encode("ascii") + b"\n"
     if sys.stdout is None:
         raise OutputError("standard output is closed")

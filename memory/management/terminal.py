@@ -1,4 +1,4 @@
-"""A Mysis named on a command line."""
+"""What commands share: a Mysis named by an argument, refusals, and progress bars."""
 
 from __future__ import annotations
 
@@ -30,12 +30,9 @@ def owner_named(reference: str) -> Owner:
     return found
 
 
-# SECTION Bars on standard error for what takes long; nothing where nobody looks.
-
-
 @contextmanager
 def bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar; the function it gives is told how many more are done."""
+    """A bar on standard error, if that is a terminal; yields its `advance(more)`."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     hidden = not console.is_terminal

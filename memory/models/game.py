@@ -1,8 +1,19 @@
-"""What is known of the game, by account."""
+"""What is known of the game, by account, and rows as values of the game-state rules."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
 from django.db import models
+
+from memory.gamestate.notices import Notice
+from memory.gamestate.types import Snapshot, Stale
+from memory.gamestate.values import parse_text
+
+#: The reason of a snapshot that a logout made doubtful; such a one has no marks.
+BEFORE_LOGOUT = "captured before logout"
+MOST_MARKS = 20
 
 
 class GameSnapshot(models.Model):
@@ -29,6 +40,9 @@ class GameSnapshot(models.Model):
     # The confidence by age that was announced last.
     announced = models.CharField(max_length=20, blank=True)
     logged_out_at = models.DateTimeField(null=True, blank=True)
+    # Counted up by the database at every write of the row (a trigger, migration 0011):
+    # what was made of a row is good for as long as its version is the same.
+    version = models.BigIntegerField(db_default=0, editable=False)
 
     class Meta:
         constraints = [
@@ -40,6 +54,75 @@ class GameSnapshot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool_name} of {self.username}"
+
+    def to_snapshot(self) -> Snapshot:
+        """The row as the game-state rules see it."""
+        return Snapshot(
+            tool=self.tool_name,
+            args=self.args,
+            content=parse_text(self.content),
+            tick=self.game_tick,
+            captured_at=self.captured_at,
+            stale=self.joined_mark(),
+            field_ticks=self.field_ticks,
+            logged_out=self.stale_reason == BEFORE_LOGOUT or bool(self.logged_out_at),
+            shown=parse_text(self.merged) if self.merged else None,
+            marks=read_marks(self.marks),
+            asked_at=self.asked_at,
+            counted=tuple(self.counted),
+        )
+
+    def joined_mark(self) -> Stale | None:
+        """The row's stale marks combined into one; a logout does not count."""
+        if not self.stale_reason or self.stale_reason == BEFORE_LOGOUT:
+            return None
+        return Stale(self.stale_reason, self.stale_tick, tuple(self.stale_fields))
+
+    def set_joined_mark(self, stale: Stale | None) -> None:
+        """Set the columns that hold the combined mark."""
+        self.stale_reason = stale.reason if stale else ""
+        self.stale_tick = stale.tick if stale else None
+        self.stale_fields = list(stale.fields) if stale else []
+
+    def set_marks(self, marks: Iterable[Stale]) -> None:
+        """Set the marks; of very many the oldest are joined, and answered no more."""
+        listed = list(marks)
+        while len(listed) > MOST_MARKS:
+            one, other, *rest = listed
+            whole = not one.fields or not other.fields
+            both = () if whole else tuple(dict.fromkeys((*one.fields, *other.fields)))
+            ticks = [mark.tick for mark in (one, other) if mark.tick is not None]
+            listed = [Stale(other.reason, max(ticks, default=None), both), *rest]
+        self.marks = [
+            {
+                "reason": each.reason,
+                "tick": each.tick,
+                "fields": list(each.fields),
+                "at": each.at.isoformat() if each.at else None,
+                "done": each.done.isoformat() if each.done else None,
+            }
+            for each in listed
+        ]
+
+
+def read_marks(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:
+    """The marks of a row, one for each action."""
+    return tuple(_read_mark(each) for each in stored)
+
+
+def _read_mark(stored: Mapping[str, object]) -> Stale:
+    tick, fields = stored.get("tick"), stored.get("fields")
+    return Stale(
+        reason=str(stored.get("reason")),
+        tick=tick if isinstance(tick, int) else None,
+        fields=tuple(fields) if isinstance(fields, list) else (),
+        at=_read_moment(stored.get("at")),
+        done=_read_moment(stored.get("done")),
+    )
+
+
+def _read_moment(stored: object) -> datetime | None:
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else None
 
 
 class AccountClock(models.Model):
@@ -93,6 +176,20 @@ class GameEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.username}"
+
+    def to_notice(self) -> Notice:
+        """The row as the game-state rules see it."""
+        return Notice(
+            id=self.event_id,
+            kind=self.kind,
+            data=self.data,
+            category=self.category,
+            tick=self.tick,
+            exact=self.exact,
+            at=self.at,
+            slack=self.slack,
+            sent_at=self.sent_at,
+        )
 
 
 class ActionUnderWay(models.Model):

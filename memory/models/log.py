@@ -1,8 +1,8 @@
-"""Reads of the log, each by an index whatever the length of the history."""
+"""The log: what was said, called and answered. Append-only: views derive, never edit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
@@ -11,14 +11,11 @@ from django.db.models import Q
 
 from memory.models.vectors import CallsText, scoped_vector
 
-if TYPE_CHECKING:
-    from memory.models import Memory as models_Memory
-
 
 class MemoryQuerySet(models.QuerySet["Memory"]):
-    """Reads of the log."""
+    """Reads of the log, each by an index at any length of the history."""
 
-    def tail(self, mysis_id: int, limit: int) -> list[models_Memory]:
+    def tail(self, mysis_id: int, limit: int) -> list[Memory]:
         """The newest ``limit`` memories of one Mysis, oldest first."""
         rows = list(self.filter(mysis_id=mysis_id).order_by("-id")[:limit])
         rows.reverse()
@@ -26,15 +23,12 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def newest_intent(
         self, mysis_id: int, *, through: int | None = None
-    ) -> models_Memory | None:
+    ) -> Memory | None:
         """The newest message that a human or a broadcast brought, up to an id (A14)."""
         orders = self.filter(mysis_id=mysis_id, origin__in=["human", "broadcast"])
         if through is not None:
             orders = orders.filter(pk__lte=through)
         return orders.order_by("-id").first()
-
-
-# SECTION The log: what was said, called and answered. Append-only: strategies derive, never edit.
 
 
 class Role(models.TextChoices):

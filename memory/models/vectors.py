@@ -1,8 +1,12 @@
-"""The generated full-text columns.
+"""The generated full-text columns, and what calls say as a text to search and show.
 
-The ``simple`` configuration neither stems nor drops words, so it treats every
-language alike. Only the first 32,000 characters are indexed: above about one
-megabyte of lexemes PostgreSQL refuses the row; exact search covers the rest.
+The ``simple`` configuration neither stems nor drops words, so it treats every language
+alike. Only the first 32,000 characters are indexed: above about one megabyte of lexemes
+PostgreSQL refuses the row; exact search covers the rest.
+
+Log entries, chat and orders are said in the arguments of calls, often beside an empty
+content. Their text is as it was meant: without the escapes of JSON, which would glue
+letters to words, and without secrets (A11).
 """
 
 from __future__ import annotations
@@ -17,17 +21,14 @@ from django.db import models
 from django.db.models import Expression, F, Func, TextField, Value
 from django.db.models.functions import Cast, Concat, Left
 
-from memory.gamestate.values import clean_text as storable
+from memory.gamestate import values
 from memory.redaction import HIDDEN, clean_text
 
 INDEXED_CHARACTERS = 32_000
-# The parser would take paths, hosts, addresses and tags as one token, or drop
-# them: "Sol/Belt" could not be found by "belt". Texts and queries alike have
-# these signs replaced by spaces, so that words are what stands between them.
+# The parser takes paths, hosts, addresses and tags as one token, or drops them: "belt"
+# would not find "Sol/Belt". So these signs become spaces, in texts and in queries.
 SIGNS = "<>/\\@.:=&?#%~+*|"
-
-
-# The lexeme of an owner begins with one of them, as no word or beginning of a word does.
+# The lexeme of an owner begins with one of them, as no word does.
 OWNER = "@"
 
 
@@ -59,7 +60,7 @@ def plain_vector(*fields: str, config: str = "simple") -> Func:
 
 
 def _joined(parts: Sequence[Expression]) -> Func:
-    """Texts with a blank between them; ``concat`` would not do in a generated column."""
+    """Texts joined by a blank; generated columns do not allow ``concat``."""
     return Func(
         *parts,
         arg_joiner=" || ' ' || ",
@@ -92,12 +93,6 @@ def scoped_vector(*fields: str) -> Func:
     )
 
 
-# SECTION What an answer says in its calls, as a text that can be searched and shown.
-#
-# Entries of a log, chat and orders are said in the arguments of calls, often beside an
-# empty content. The text holds them as they were meant: without the escapes of JSON,
-# which would glue letters to words, and without secrets (A11).
-
 _ESCAPES = re.compile(r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+')
 
 
@@ -113,20 +108,19 @@ def _said(function: Mapping[str, Any], secret: Collection[str]) -> str:
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
     plain = _ESCAPES.sub(_meant, clean_text(arguments))
-    return storable(f"[called {name} with {plain}]")
+    return values.clean_text(f"[called {name} with {plain}]")
 
 
 def _meant(escapes: re.Match[str]) -> str:
-    """What escapes stand for; together, because some are halves of one character."""
+    """What escapes stand for; decoded together, as some are halves of one character."""
     text: str = json.loads(f'"{escapes[0]}"')
     return text
 
 
 class CallsText(models.TextField[str, str]):
-    """Holds what a row's calls say, of whichever calls it is stored with."""
+    """What a row's calls say, set from them whenever it is saved."""
 
     def pre_save(self, model_instance: Any, add: bool) -> str:
-        """The text of the calls that are stored now."""
         text = calls_said(model_instance.tool_calls)
         setattr(model_instance, self.attname, text)
         return text

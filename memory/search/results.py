@@ -1,4 +1,4 @@
-"""What of a stored message may be shown outside (A11, DESIGN section 7).
+"""What is found in the log, and what of a stored message may be shown (A11, DESIGN 7).
 
 Every door shows memories through here: secrets are taken out once more, whatever the
 texts went through on their way in, and calls of secret tools stay hidden.
@@ -24,52 +24,13 @@ from memory.models.vectors import calls_said, words_of
 from memory.redaction import HIDDEN, clean_text
 from memory.search.query import Mode, Wanted, beginning, matching_ids
 
-VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
-NAMES = """
+SNIPPET_CHARACTERS = 240
+_CATALOGUE_VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
+_HIDDEN_TOOLS = """
 SELECT tool->>'name' FROM agents_toolcatalogue, jsonb_array_elements(tools) AS tool
 WHERE url = %s AND tool->>'policy' = 'secret'
 """
-
-
-def secret_tools() -> frozenset[str]:
-    """The tools of the game whose calls nobody may read."""
-    url: str = settings.SPACEMOLT_MCP_URL
-    with connection.cursor() as cursor:
-        cursor.execute(VERSION, [url])
-        found = cursor.fetchone()
-    return _secret_of(url, found[0]) if found else frozenset()
-
-
-@lru_cache(maxsize=8)
-def _secret_of(url: str, version: datetime) -> frozenset[str]:
-    """Of one version of the game's tools: it is long, and searches are many."""
-    with connection.cursor() as cursor:
-        cursor.execute(NAMES, [url])
-        return frozenset(name for (name,) in cursor.fetchall() if name)
-
-
-def shown(row: Memory, secret: Collection[str]) -> Memory:
-    """A row as it may leave, itself changed: it must not be saved."""
-    row.content = HIDDEN if row.tool_name in secret else clean_text(row.content)
-    row.reasoning = clean_text(row.reasoning)
-    row.tool_calls = [_call(call, secret) for call in row.tool_calls]
-    return row
-
-
-def _call(call: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
-    function = call["function"]
-    arguments = function["arguments"]
-    if function["name"] in secret:
-        arguments = HIDDEN
-    elif isinstance(arguments, str):
-        arguments = clean_text(arguments)
-    return {**call, "function": {**function, "arguments": arguments}}
-
-
-# SECTION Finding what was said, thought and broadcast; snippets that are safe to show.
-
-SNIPPET_CHARACTERS = 240
-ROWS = """
+_HITS = """
 SELECT id, mysis_id, role, origin, content, reasoning, tool_calls, created_at
 FROM memory_memory WHERE id = ANY(%s) ORDER BY id DESC
 """
@@ -105,7 +66,8 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
 ) -> list[Hit]:
     """The newest matches, newest first (W10, W12); no match is an empty list.
 
-    Secrets are taken out of what is found (A11). Raises SlowSearchError. ``ignore_case`` is for exact search, ``stem`` (English) for words; see `Wanted`.
+    Secrets are taken out of what is found (A11). Raises SlowSearchError. ``ignore_case``
+    is for exact search, ``stem`` (English) for words; see `Wanted`.
     """
     wanted = Wanted(
         query=query.replace("\x00", ""),
@@ -122,14 +84,32 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
         return []
     pattern = pattern_of(wanted)
     with connection.cursor() as cursor:
-        cursor.execute(ROWS, [ids])
-        return [_hit(row, wanted, pattern) for row in cursor.fetchall()]
+        cursor.execute(_HITS, [ids])
+        return [_to_hit(row, wanted, pattern) for row in cursor.fetchall()]
+
+
+def _to_hit(row: Sequence[Any], wanted: Wanted, pattern: re.Pattern[str] | None) -> Hit:
+    memory_id, mysis, role, origin, said, reasoning, calls, made = row
+    # Raw queries bring JSON as its text.
+    called = calls_said(json.loads(calls), wanted.secret)
+    content = "\n".join(filter(None, [clean_text(said), called]))
+    reasoning = clean_text(reasoning)
+    return Hit(
+        memory_id=memory_id,
+        mysis=mysis,
+        role=role,
+        origin=origin,
+        content=content,
+        reasoning=reasoning,
+        snippet=snippet(content if wanted.field == "content" else reasoning, pattern),
+        timestamp=made,
+    )
 
 
 def snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
-    """The surroundings of the first hit as safe HTML, all hits in it marked.
+    """The surroundings of the first hit as safe HTML, with all hits in it marked.
 
-    Made here and not by ``ts_headline``, which drops everything between tags.
+    Not by ``ts_headline``, which drops everything between tags.
     """
     first = pattern.search(text) if pattern else None
     if pattern is None or first is None:
@@ -146,7 +126,7 @@ def snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
 
 
 def pattern_of(wanted: Wanted) -> re.Pattern[str] | None:
-    """What is to be marked in a text that matches; None for nothing."""
+    """What to mark in a text that matches; None for nothing."""
     if wanted.mode == "exact":
         flags = re.IGNORECASE if wanted.ignore_case else re.NOFLAG
         return re.compile(re.escape(wanted.query), flags)
@@ -168,19 +148,39 @@ def _stem(word: str) -> str:
     return re.sub(r"(?:ings?|ed|es|s|e)$", "", word) if len(word) > 4 else word
 
 
-def _hit(row: Sequence[Any], wanted: Wanted, pattern: re.Pattern[str] | None) -> Hit:
-    memory_id, mysis, role, origin, said, reasoning, calls, made = row
-    # Raw queries bring JSON as its text.
-    called = calls_said(json.loads(calls), wanted.secret)
-    content = "\n".join(filter(None, [clean_text(said), called]))
-    reasoning = clean_text(reasoning)
-    return Hit(
-        memory_id=memory_id,
-        mysis=mysis,
-        role=role,
-        origin=origin,
-        content=content,
-        reasoning=reasoning,
-        snippet=snippet(content if wanted.field == "content" else reasoning, pattern),
-        timestamp=made,
-    )
+# --- What may be shown
+
+
+def secret_tools() -> frozenset[str]:
+    """The names of the game's tools whose calls nobody may read."""
+    url: str = settings.SPACEMOLT_MCP_URL
+    with connection.cursor() as cursor:
+        cursor.execute(_CATALOGUE_VERSION, [url])
+        found = cursor.fetchone()
+    return _read_secret_names(url, found[0]) if found else frozenset()
+
+
+@lru_cache(maxsize=8)
+def _read_secret_names(url: str, version: datetime) -> frozenset[str]:
+    """Of one version of the game's tools: the list is long, and searches are many."""
+    with connection.cursor() as cursor:
+        cursor.execute(_HIDDEN_TOOLS, [url])
+        return frozenset(name for (name,) in cursor.fetchall() if name)
+
+
+def shown(row: Memory, secret: Collection[str]) -> Memory:
+    """Take the secrets out of a row, which must not be saved then."""
+    row.content = HIDDEN if row.tool_name in secret else clean_text(row.content)
+    row.reasoning = clean_text(row.reasoning)
+    row.tool_calls = [_hide_arguments(call, secret) for call in row.tool_calls]
+    return row
+
+
+def _hide_arguments(call: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
+    function = call["function"]
+    arguments = function["arguments"]
+    if function["name"] in secret:
+        arguments = HIDDEN
+    elif isinstance(arguments, str):
+        arguments = clean_text(arguments)
+    return {**call, "function": {**function, "arguments": arguments}}

@@ -1,1 +1,3 @@
-"""Cached game state by account: `writes` and `notifications` change it, `reads` tells it."""
+"""Cached game state by account. Others use `reads`, `writes` (answers and actions) and
+`notifications` (events of the game) only.
+"""

@@ -1,14 +1,13 @@
-"""The actions of late: which have still to take effect, and which have overtaken what.
+"""Recent actions of an account: which are still to take effect, and which just did.
 
-Every action that may have changed something is kept for a while, also where no
-snapshot was there to be marked: an answer that was asked for before it ended, or
-before it takes effect, still shows the old truth.
+Every action that may have changed something is stored for a while, even where no
+snapshot was there to be marked: an answer that was asked for before the action ended,
+or before it takes effect, still shows the old state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -27,8 +26,7 @@ KEPT_UNDER_WAY = timedelta(hours=6)
 LONGEST_CALL = timedelta(minutes=10)
 LONGEST_TARGET = 200
 NOT_OPEN = timedelta(seconds=1)
-
-# Asked in each call: written out, as the ORM would take three times as long for them.
+# Run in each call: the ORM would take three times as long for them.
 _WAITING = """
 SELECT * FROM memory_actionunderway
 WHERE username = %s AND until > asked_at ORDER BY id
@@ -38,13 +36,10 @@ SELECT * FROM memory_actionunderway WHERE username = %s AND tool = ANY(%s)
 """
 
 
-# -- kept ----------------------------------------------------------------------
-
-
 def keep(
     username: str, action: Stale, result: Result, args: Mapping[str, object]
 ) -> None:
-    """Remember an action that was answered; the caller holds the account's lock."""
+    """Store an action that was answered; needs the account's lock."""
     now = timezone.now()
     clear(username, now)
     asked = action.at or now
@@ -56,11 +51,11 @@ def keep(
         tick=action.tick if queued else None,
         asked_at=asked,
         done_at=action.done or now,
-        until=now + _longest(action.reason, result) if queued else asked,
+        until=now + _longest_duration(action.reason, result) if queued else asked,
     )
 
 
-def _longest(tool: str, result: Result) -> timedelta:
+def _longest_duration(tool: str, result: Result) -> timedelta:
     if result.is_unknown and tool in FLIGHTS:
         return KEPT_UNDER_WAY
     ticks = (result.duration_ticks or 1) + invalidation.QUEUE_MARGIN_TICKS
@@ -70,23 +65,23 @@ def _longest(tool: str, result: Result) -> timedelta:
 
 
 def clear(username: str, now: datetime) -> int:
-    """Forget the actions that are over and can overtake nothing any more; how many."""
-    return _old(now).filter(username=username).delete()[0]
+    """Delete the actions that no answer can be too old for any more; how many."""
+    return _find_old(now).filter(username=username).delete()[0]
 
 
 def with_old_ones(usernames: Collection[str], now: datetime) -> set[str]:
-    """The accounts of these that have actions to `clear`."""
-    rows = _old(now).filter(username__in=usernames)
+    """Those of the accounts that have actions to delete."""
+    rows = _find_old(now).filter(username__in=usernames)
     return set(rows.values_list("username", flat=True))
 
 
-def _old(now: datetime) -> QuerySet[ActionUnderWay]:
+def _find_old(now: datetime) -> QuerySet[ActionUnderWay]:
     late = now - LONGEST_CALL
     return ActionUnderWay.objects.filter(until__lt=late).exclude(done_at__gte=late)
 
 
 def end(rows: Iterable[ActionUnderWay]) -> None:
-    """Write that actions are over; each may still have overtaken an answer."""
+    """Mark actions as over; answers that are on their way may not show them yet."""
     ended = [row.pk for row in rows]
     if ended:
         over = ActionUnderWay.objects.filter(pk__in=ended)
@@ -94,15 +89,15 @@ def end(rows: Iterable[ActionUnderWay]) -> None:
 
 
 def mark_of(row: ActionUnderWay) -> Stale:
-    """A stored action as the mark that it leaves."""
+    """The mark that a stored action leaves on snapshots."""
     return Stale(row.tool, row.tick, (), row.asked_at, row.done_at)
 
 
-# -- asked ---------------------------------------------------------------------
+# --- Reading
 
 
 def waiting(username: str) -> list[ActionUnderWay]:
-    """The actions whose end nobody has told, the oldest first."""
+    """The actions that are not known to be over, oldest first."""
     return list(ActionUnderWay.objects.raw(_WAITING, [username]))
 
 
@@ -114,9 +109,9 @@ def still_to_come(
 
 
 def not_over(username: str, asked_at: datetime) -> list[ActionUnderWay]:
-    """The actions that were not answered yet when something was asked for.
+    """The actions that were not answered yet at a moment.
 
-    One of the future was answered before our clock went back.
+    One answered in the future was so before our clock went back: it does not count.
     """
     rows = ActionUnderWay.objects.filter(username=username, done_at__gte=asked_at)
     return list(rows.filter(done_at__lte=timezone.now()).order_by("pk"))
@@ -129,38 +124,36 @@ def is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
     return invalidation.carried(Stale(row.tool, row.tick), tick) is not None
 
 
-# -- flights of unknown outcome --------------------------------------------------
+# --- Flights of unknown outcome
 
 
 def _is_open(row: ActionUnderWay) -> bool:
-    """Whether nobody knows how long it takes: only the game tells that it is over."""
+    """Whether it may take any time: only the game says when it is over."""
     return row.tool in FLIGHTS and row.until - row.asked_at >= KEPT_UNDER_WAY
 
 
 def open_flights(username: str, now: datetime) -> frozenset[str]:
-    """The flights that the ship may still be on, for all that is known."""
+    """The flights that the ship may still be on."""
     rows = ActionUnderWay.objects.raw(_FLIGHTS, [username, list(FLIGHTS)])
     return frozenset(row.tool for row in rows if _is_open(row) and row.until > now)
 
 
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """The tick of an answer, as far as the clock tells, and the one that surely came."""
-
-    estimate: int | None
-    sure: int | None
-
-
 def see(
-    username: str, tool: str, result: Result, ticks: Ticks, asked_at: datetime
+    username: str,
+    tool: str,
+    result: Result,
+    asked_at: datetime,
+    *,
+    tick: int | None,
+    sure_tick: int | None,
 ) -> None:
-    """Learn from an answer what became of the flights of unknown outcome.
+    """Update the flights of unknown outcome by what an answer shows.
 
-    They are over, or never began, where the ship rests; but only from when on they
-    would have begun: until then a ship that will fly rests too. In flight the answer
-    may say how long it lasts.
+    Where the ship rests they are over or never began, once they would have begun: until
+    then a ship that will fly rests too. In flight the answer may say how long it lasts.
+    ``tick`` is the answer's by the clock, ``sure_tick`` the newest that surely has come.
     """
-    content, tick = result.content, ticks.estimate
+    content = result.content
     flying = effects.ticks_left(content)
     rests = effects.shows_at_rest(tool, content)
     ended = []
@@ -175,12 +168,12 @@ def see(
             row.until = min(arrival, row.asked_at + KEPT_UNDER_WAY - NOT_OPEN)
             row.save(update_fields=["tick", "until"])
         elif rests or effects.shows_arrival(tool, content, row.target):
-            ended += [row] if _has_begun(row, ticks.sure, asked_at) else []
+            ended += [row] if _has_begun(row, sure_tick, asked_at) else []
     end(ended)
 
 
 def act(username: str, tool: str, tick: int | None, asked_at: datetime) -> None:
-    """Who could act where only a resting ship can is not in flight."""
+    """End the flights of unknown outcome after an action that only a resting ship can do."""
     if tool in effects.NEED_REST:
         rows = _open_rows(username)
         end(row for row in rows if _has_begun(row, tick, asked_at))

@@ -1,8 +1,7 @@
-"""The events that the game tells an account: kept, and merged into its snapshots.
+"""The events that the game reports to an account: stored, and merged into its snapshots.
 
-Every event is stored once, under its id. A snapshot is made anew from what was
-recorded and all events that came in since, so that nothing depends on when which
-of them was told.
+Every event is stored once, under its id. A snapshot is made anew from what was recorded
+and all events since, so the result does not depend on the order in which they came.
 """
 
 from __future__ import annotations
@@ -25,27 +24,23 @@ from memory.gamestate.notices import Notice, offset_seen, read_notices
 from memory.gamestate.reactions import outcome_of
 from memory.gamestate.types import Snapshot, Stale
 from memory.models import GameEvent, GameSnapshot
+from memory.models.game import BEFORE_LOGOUT, read_marks
 from memory.snapshots import in_flight
 from memory.snapshots.rows import (
-    BEFORE_LOGOUT,
+    find_lexicon,
     learn_offset,
     lock,
-    marks_of,
     note,
-    notice_of,
-    put_stale,
     rewrite,
-    sizes_of,
-    snapshot_of,
     tick_now,
 )
 
 KEPT_EVENTS = 2000
-LONGEST_DATA = 64_000
+_LONGEST_DATA = 64_000
 # A snapshot from further in the future was taken before our clock went back: nobody
 # can tell what happened since.
-SKEW = timedelta(seconds=2)
-WRITTEN = [
+_SKEW = timedelta(seconds=2)
+_WRITTEN = [
     "merged",
     "field_ticks",
     "counted",
@@ -59,7 +54,7 @@ WRITTEN = [
 class Changed:
     """A snapshot that events changed: what they wrote, and what they made doubtful.
 
-    ``doubted`` is null where nothing new is in doubt, () for the whole snapshot;
+    ``doubted`` is None where nothing new is in doubt, () for the whole snapshot;
     ``reason`` and ``tick`` are the doubt's.
     """
 
@@ -76,7 +71,7 @@ class Changed:
 def merge(
     *, username: str, result: Result, asked_at: datetime | None = None
 ) -> list[Changed]:
-    """Keep the events of an answer of get_notifications and merge what is new.
+    """Store the events of an answer of get_notifications and merge the new ones.
 
     ``asked_at`` is when the call was sent.
     """
@@ -88,38 +83,35 @@ def merge(
     pace = settings.ZOEA_SECONDS_PER_TICK
     offset = learn_offset(username, offset_seen(result.content, asked_at, now), now)
     notices = read_notices(result.content, now, pace, tick, asked_at, offset)
-    new = _keep(username, notices, now)
+    new = _store(username, notices, now)
     if not new:
         return []
     _end_actions(username, new)
-    return _merged(username, new, tick)
+    return _merge_all(username, new, tick)
 
 
 def _end_actions(username: str, notices: Sequence[Notice]) -> None:
-    """An action whose outcome is told is not under way any more."""
+    """An action whose outcome is reported is not under way any more."""
     waiting, ended = in_flight.waiting(username), []
     for notice in notices:
-        told = outcome_of(notice)
+        tool = outcome_of(notice)
         if notice.kind == "action_error":
-            told = str(notice.data.get("command"))
+            tool = str(notice.data.get("command"))
         for row in waiting:
-            if row.tool == told and notice.at and row.asked_at < notice.at:
+            if row.tool == tool and notice.at and row.asked_at < notice.at:
                 waiting.remove(row)
                 ended.append(row)
                 break
     in_flight.end(ended)
 
 
-def _keep(username: str, notices: Sequence[Notice], now: datetime) -> Sequence[Notice]:
+def _store(username: str, notices: Sequence[Notice], now: datetime) -> Sequence[Notice]:
     """Store the events that are not known yet, and return them."""
     kept = GameEvent.objects.filter(username=username)
-    known = set(
-        kept.filter(event_id__in=[n.id for n in notices]).values_list(
-            "event_id", flat=True
-        )
-    )
+    same = kept.filter(event_id__in=[notice.id for notice in notices])
+    known = set(same.values_list("event_id", flat=True))
     new = [notice for notice in notices if notice.id not in known]
-    GameEvent.objects.bulk_create([_event(username, n, now) for n in new])
+    GameEvent.objects.bulk_create([_to_row(username, n, now) for n in new])
     if new:
         oldest = kept.order_by("-pk").values_list("pk", flat=True)
         for too_old in oldest[KEPT_EVENTS : KEPT_EVENTS + 1]:
@@ -127,7 +119,7 @@ def _keep(username: str, notices: Sequence[Notice], now: datetime) -> Sequence[N
     return new
 
 
-def _event(username: str, notice: Notice, now: datetime) -> GameEvent:
+def _to_row(username: str, notice: Notice, now: datetime) -> GameEvent:
     data: dict[str, Any] = dict(notice.data)
     length = len(json.dumps(data))
     return GameEvent(
@@ -135,7 +127,7 @@ def _event(username: str, notice: Notice, now: datetime) -> GameEvent:
         event_id=notice.id,
         category=notice.category,
         kind=notice.kind,
-        data=data if length <= LONGEST_DATA else {"too_long": length},
+        data=data if length <= _LONGEST_DATA else {"too_long": length},
         tick=notice.tick,
         exact=notice.exact,
         at=notice.at,
@@ -148,50 +140,57 @@ def _event(username: str, notice: Notice, now: datetime) -> GameEvent:
 def merge_into(
     username: str, tool: str, asked_at: datetime, tick: int | None
 ) -> list[Changed]:
-    """Merge the events that were told while an answer was on its way, under the lock."""
-    told = GameEvent.objects.filter(username=username, received_at__gte=asked_at)
-    notices = [notice_of(row) for row in told.order_by("pk")]
-    return _merged(username, notices, tick, tool) if notices else []
+    """Merge the events that came while an answer was on its way; needs the lock."""
+    rows = GameEvent.objects.filter(username=username, received_at__gte=asked_at)
+    notices = [row.to_notice() for row in rows.order_by("pk")]
+    return _merge_all(username, notices, tick, tool) if notices else []
 
 
-def _merged(
+def newest_events(username: str, limit: int = 20) -> list[Notice]:
+    """The newest events of an account, newest first."""
+    rows = GameEvent.objects.filter(username=username).order_by("-pk")
+    return [row.to_notice() for row in rows[:limit]]
+
+
+# --- Merging
+
+
+def _merge_all(
     username: str, new: Sequence[Notice], tick: int | None, tool: str = ""
 ) -> list[Changed]:
-    """Make the snapshots anew that a new event concerns, and leave all others alone.
-
-    ``tool`` is the only one to look at, "" for all.
-    """
+    """Make the snapshots anew that a new event concerns; only those of ``tool``, if any."""
     kept = GameSnapshot.objects.filter(username=username, logged_out_at=None)
     kept = kept.exclude(stale_reason=BEFORE_LOGOUT).order_by("pk")
     only = kept.filter(tool_name=tool) if tool else kept
     hit = _concerned(username, only, new)
     if not hit:
         return []
-    # What is mergeable tells together who the player is, and how large items are.
+    # The mergeable ones together say who the player is, and how large items are.
     rows = list(kept.filter(Q(pk__in=hit) | Q(tool_name__in=rules.MERGEABLE)))
-    snapshots = {row.pk: snapshot_of(row) for row in rows}
-    known = rules.known(username, snapshots.values(), sizes_of(username))
+    snapshots = {row.pk: row.to_snapshot() for row in rows}
+    sizes = find_lexicon(username).sizes
+    known = rules.known(username, snapshots.values(), sizes)
     rows = [row for row in rows if row.pk in hit]
-    events = _events_since(username, min(_asked(row) for row in rows))
+    events = _events_since(username, min(_asked_at(row) for row in rows))
     complete_since = _complete_since(username)
     written, changed = [], []
     for row in rows:
         before = snapshots[row.pk]
-        gone = complete_since is not None and complete_since > _asked(row)
-        if gone or _asked(row) > timezone.now() + SKEW:
+        gone = complete_since is not None and complete_since > _asked_at(row)
+        if gone or _asked_at(row) > timezone.now() + _SKEW:
             after = rules.overrun(before, tick)
         else:
-            told = [notice for at, notice in events if at > _asked(row)]
-            after = rules.written(before, told, known, tick)
+            since = [notice for at, notice in events if at > _asked_at(row)]
+            after = rules.written(before, since, known, tick)
         if after != before:
-            written.append(_with(row, after))
-            changed.append(_changed(before, after))
-    rewrite(written, WRITTEN)
+            written.append(_set_merged(row, after))
+            changed.append(_list_changes(before, after))
+    rewrite(written, _WRITTEN)
     return changed
 
 
-def _asked(row: GameSnapshot) -> datetime:
-    """What was told before this happened before it, and is in the snapshot."""
+def _asked_at(row: GameSnapshot) -> datetime:
+    """Events that came before this moment are in the snapshot already."""
     return row.asked_at or row.captured_at
 
 
@@ -203,36 +202,36 @@ def _concerned(
     columns = kept.values_list("pk", "tool_name", "marks", "stale_reason")
     found = set()
     for key, tool, stored, reason in columns:
-        marks = marks_of(stored) or (Stale(reason),)
+        marks = read_marks(stored) or (Stale(reason),)
         if any(rules.concerns(notice, tool, marks, me) for notice in new):
             found.add(key)
     return found
 
 
 def _events_since(username: str, since: datetime) -> list[tuple[datetime, Notice]]:
-    """The kept events in their order, each with when it was told."""
+    """The stored events in their order, each with when it was received."""
     rows = GameEvent.objects.filter(username=username, received_at__gt=since)
-    told = {row.event_id: row for row in rows.order_by("pk")}
-    ordered = rules.arranged(notice_of(row) for row in told.values())
-    return [(told[notice.id].received_at, notice) for notice in ordered]
+    known = {row.event_id: row for row in rows.order_by("pk")}
+    ordered = rules.arranged(row.to_notice() for row in known.values())
+    return [(known[notice.id].received_at, notice) for notice in ordered]
 
 
 def _complete_since(username: str) -> datetime | None:
-    """From when on all events are kept; None where none has ever given way."""
+    """From when on all events are stored; None where none was ever deleted."""
     kept = GameEvent.objects.filter(username=username).order_by("-pk")
     oldest = kept.values_list("received_at", flat=True)[KEPT_EVENTS - 1 : KEPT_EVENTS]
     return oldest.first()
 
 
-def _with(row: GameSnapshot, after: Snapshot) -> GameSnapshot:
+def _set_merged(row: GameSnapshot, after: Snapshot) -> GameSnapshot:
     row.merged = "" if after.shown is None else json.dumps(after.shown)
     row.field_ticks = dict(after.field_ticks)
     row.counted = list(after.counted)
-    put_stale(row, after.stale)
+    row.set_joined_mark(after.stale)
     return row
 
 
-def _changed(before: Snapshot, after: Snapshot) -> Changed:
+def _list_changes(before: Snapshot, after: Snapshot) -> Changed:
     new = None if after.stale == before.stale else after.stale
     written = {
         path: tick
@@ -248,9 +247,3 @@ def _changed(before: Snapshot, after: Snapshot) -> Changed:
         reason=new.reason if new else "",
         tick=new.tick if new else None,
     )
-
-
-def newest_events(username: str, limit: int = 20) -> list[Notice]:
-    """The events that an account was told last, the newest first."""
-    rows = GameEvent.objects.filter(username=username).order_by("-pk")
-    return [notice_of(row) for row in rows[:limit]]

@@ -1,4 +1,9 @@
-"""What is known of a game account, as the state block and the tables show it."""
+"""What is known of a game account, as views and tables show it, and what grew old.
+
+The pass over ageing snapshots covers the accounts of a whole fleet, beside their turns:
+it finds without a lock which of them have news, and then writes one account after the
+other under its lock, where it looks again.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +17,20 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from memory.gamestate.clock import Sighting
 from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, grade
 from memory.gamestate.layout import MOST, RECENT_TICKS
 from memory.gamestate.rows import StateRow, content_of, pick, read_handle, rows
 from memory.gamestate.types import AccountState, Happening, Snapshot
 from memory.models import AccountClock, GameEvent, GameSnapshot
+from memory.models.game import BEFORE_LOGOUT
 from memory.snapshots import in_flight
-from memory.snapshots.rows import (
-    BEFORE_LOGOUT,
-    lock,
-    names_of,
-    sighting,
-    sighting_of,
-    snapshot_of,
-    tick_now,
-)
+from memory.snapshots.rows import find_lexicon, lock, sighting_of, tick_now
 
-# Read of one tool and account for a view; an argument to a call is another row.
+# Rows of one tool that a view reads; each set of arguments has a row of its own.
 READ_PER_TOOL = 4
-
-# Asked in each call: written out, as the ORM would take three times as long for them.
-KNOWN = """
+# Run in each call: the ORM would take three times as long for them.
+_KNOWN = """
 SELECT * FROM (
   SELECT *, row_number() OVER (
     PARTITION BY tool_name ORDER BY captured_at DESC, id DESC
@@ -41,10 +39,20 @@ SELECT * FROM (
 ) AS known
 WHERE %s::int IS NULL OR place <= %s::int ORDER BY id
 """
-NEWEST = """
+_NEWEST_EVENTS = """
 SELECT * FROM memory_gameevent WHERE username = %s AND received_at >= %s
 ORDER BY received_at DESC, id DESC LIMIT %s
 """
+_STEPS = ("", str(Confidence.AGEING), str(Confidence.STALE))
+_COLUMNS = (
+    "username",
+    "tool_name",
+    "args",
+    "game_tick",
+    "captured_at",
+    "stale_reason",
+    "announced",
+)
 
 
 def account_state(
@@ -55,11 +63,11 @@ def account_state(
     newest_only: bool = False,
     fetched: bool = False,
 ) -> AccountState:
-    """All that is known of an account now; ``None``: nobody is logged in.
+    """All that is known of an account now; of nobody for None.
 
-    With ``newest_only`` a tool that was called with many arguments counts with its
-    newest calls alone, so that a view costs the same however many there are. With
-    ``fetched`` the newest events are part of it: the program asks for them itself.
+    With ``newest_only`` a tool counts with its newest calls only, so that a view costs
+    the same however many sets of arguments it was called with. With ``fetched`` the
+    newest events are part of it: the program asks for them itself.
     """
     moment = now or timezone.now()
     found: Iterable[GameSnapshot] = ()
@@ -67,43 +75,53 @@ def account_state(
     names: Mapping[str, str] = {}
     if username is not None:
         most = READ_PER_TOOL if newest_only else None
-        found = GameSnapshot.objects.raw(KNOWN, [username, most, most])
+        found = GameSnapshot.objects.raw(_KNOWN, [username, most, most])
         seen, names = sighting_of(username), names_of(username)
     return AccountState(
         username=username,
-        snapshots=tuple(snapshot_of(row) for row in found),
+        snapshots=tuple(row.to_snapshot() for row in found),
         current_tick=tick_now(seen, moment),
         now=moment,
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
         last_shown=dict(last_shown or {}),
         thresholds=settings.ZOEA_STATE_AGES,
         names=names,
-        events=newest_events(username, moment) if fetched and username else (),
+        events=_find_events(username, moment) if fetched and username else (),
         fetched=fetched,
         unsettled=in_flight.open_flights(username, moment) if username else frozenset(),
     )
 
 
+def _find_events(username: str, now: datetime) -> tuple[Happening, ...]:
+    """The recent events of an account, oldest first."""
+    late = timedelta(seconds=RECENT_TICKS * settings.ZOEA_SECONDS_PER_TICK)
+    newest = list(GameEvent.objects.raw(_NEWEST_EVENTS, [username, now - late, MOST]))
+    return tuple(Happening(e.kind, e.data, e.tick) for e in reversed(newest))
+
+
 def fetches_events(options: Mapping[str, object]) -> bool:
     """Whether the program asks for the game's events in each turn, by a policy's options.
 
-    Only where the view has a state block to tell them in: nothing read is lost.
+    Only where the view has a state block to show them in: none is lost unread.
     """
     return settings.ZOEA_FETCH_EVENTS and options.get("state_block", True) is not False
 
 
-def newest_events(username: str, now: datetime) -> tuple[Happening, ...]:
-    """What the game told an account of late, oldest first."""
-    late = timedelta(seconds=RECENT_TICKS * settings.ZOEA_SECONDS_PER_TICK)
-    newest = list(GameEvent.objects.raw(NEWEST, [username, now - late, MOST]))
-    return tuple(Happening(e.kind, e.data, e.tick) for e in reversed(newest))
+def tick_of(username: str | None) -> int | None:
+    """The account's tick now, by its clock; None where none was ever seen."""
+    return tick_now(sighting_of(username), timezone.now())
+
+
+def names_of(username: str) -> dict[str, str]:
+    """The names by id that earlier answers to an account have told."""
+    return dict(find_lexicon(username).names)
 
 
 def recall(username: str | None, handle: str) -> str:
     """The full content of the snapshot that a ``state://`` handle names.
 
-    Raises ValueError for a handle of another form, LookupError where nothing of
-    the kind is kept; both say what to do.
+    Raises ValueError for a handle of another form, LookupError where no such snapshot
+    is stored; both say what to do.
     """
     wanted = read_handle(handle)
     found = account_state(username).snapshots if username else ()
@@ -115,22 +133,7 @@ def state_rows(username: str | None) -> tuple[StateRow, ...]:
     return rows(account_state(username)) if username else ()
 
 
-# SECTION Snapshots that grew old enough to be believed less, each told once.
-#
-# The pass goes over the accounts of a whole fleet, beside their turns: it looks without
-# a lock which of them have anything to tell, and writes one account after the other
-# under its lock, where it looks again.
-
-STEPS = ("", str(Confidence.AGEING), str(Confidence.STALE))
-COLUMNS = (
-    "username",
-    "tool_name",
-    "args",
-    "game_tick",
-    "captured_at",
-    "stale_reason",
-    "announced",
-)
+# --- Snapshots that grew old enough to be believed less, each reported once
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +149,9 @@ class Crossing:
 
 
 def due(usernames: Collection[str], now: datetime | None = None) -> list[str]:
-    """The accounts that have something to tell, or to forget; read without a lock."""
+    """The accounts with crossings to report or actions to delete; read without a lock."""
     moment = now or timezone.now()
-    crossed = {found.username for _, found in _crossed(usernames, moment)}
+    crossed = {one.username for _, one in _find_crossings(usernames, moment)}
     return sorted(crossed | in_flight.with_old_ones(usernames, moment))
 
 
@@ -156,24 +159,24 @@ def due(usernames: Collection[str], now: datetime | None = None) -> list[str]:
 def crossings(
     usernames: Collection[str], now: datetime | None = None
 ) -> list[Crossing]:
-    """What has crossed an age limit since it was asked last, in any process.
+    """Claim the snapshots that crossed an age limit since the last call in any process.
 
-    Whoever asks has told it. The accounts are locked in one order, until the
-    transaction ends: ask for one at a time. Actions that are over are forgotten.
+    The caller reports them. The accounts are locked in one order until the transaction
+    ends: ask for one at a time. Actions that are over are deleted.
     """
     moment = now or timezone.now()
-    told = []
+    claimed = []
     for name in sorted(set(usernames)):
         lock(name)
         in_flight.clear(name, moment)
-        told += _claimed(name, moment)
-    return told
+        claimed += _claim(name, moment)
+    return claimed
 
 
-def _claimed(username: str, now: datetime) -> list[Crossing]:
-    """Claim the crossings of a locked account, with one statement for each level."""
+def _claim(username: str, now: datetime) -> list[Crossing]:
+    """The crossings of a locked account, stored with one statement for each level."""
     by_level: dict[str, list[int]] = {}
-    found = sorted(_crossed([username], now), key=lambda each: each[0])
+    found = sorted(_find_crossings([username], now), key=lambda each: each[0])
     for key, crossing in found:
         by_level.setdefault(crossing.confidence, []).append(key)
     for level, keys in by_level.items():
@@ -181,40 +184,41 @@ def _claimed(username: str, now: datetime) -> list[Crossing]:
     return [crossing for _, crossing in found]
 
 
-def _crossed(
+def _find_crossings(
     usernames: Collection[str], now: datetime
 ) -> Iterator[tuple[int, Crossing]]:
-    presents = dict(_presents(usernames, now))
-    for row in _watched(usernames).only(*COLUMNS):
-        crossing = _crossing(row, presents[row.username])
+    presents = dict(_find_moments(usernames, now))
+    for row in _select_watched(usernames).only(*_COLUMNS):
+        crossing = _judge(row, presents[row.username])
         if crossing is not None:
             yield row.pk, crossing
 
 
-def _watched(usernames: Collection[str]) -> QuerySet[GameSnapshot]:
-    """Rows that can still cross a limit; what is wholly untrue is told already."""
+def _select_watched(usernames: Collection[str]) -> QuerySet[GameSnapshot]:
+    """Rows that can still cross a limit: not those that are wholly untrue already."""
     whole = ~Q(stale_reason__in=("", BEFORE_LOGOUT)) & Q(stale_fields=[])
     rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
-    return rows.exclude(announced=STEPS[-1]).exclude(whole)
+    return rows.exclude(announced=_STEPS[-1]).exclude(whole)
 
 
-def _presents(
+def _find_moments(
     usernames: Collection[str], now: datetime
 ) -> Iterator[tuple[str, Moment]]:
     clocks = AccountClock.objects.in_bulk(list(usernames))
     pace = settings.ZOEA_SECONDS_PER_TICK
     for name in usernames:
-        tick = tick_now(sighting(clocks.get(name)), now)
-        yield name, Moment.at(tick, now, pace, settings.ZOEA_STATE_AGES)
+        row = clocks.get(name)
+        seen = Sighting(row.tick, row.seen_at) if row else None
+        yield name, Moment.at(tick_now(seen, now), now, pace, settings.ZOEA_STATE_AGES)
 
 
-def _crossing(row: GameSnapshot, present: Moment) -> Crossing | None:
+def _judge(row: GameSnapshot, present: Moment) -> Crossing | None:
     flagged = row.stale_reason == BEFORE_LOGOUT
     snapshot = Snapshot(
         row.tool_name, {}, None, row.game_tick, row.captured_at, logged_out=flagged
     )
     level = str(grade(snapshot, present))
-    if level not in STEPS or STEPS.index(level) <= STEPS.index(row.announced):
+    if level not in _STEPS or _STEPS.index(level) <= _STEPS.index(row.announced):
         return None
     age = age_in_ticks(snapshot, present)
     old = "of unknown age" if age is None else f"{age} ticks old"

@@ -1,13 +1,12 @@
-"""Many snapshots written at once: one statement of plain SQL.
+"""What the modules of this package share: locks, rewritten rows, clocks and names.
 
-The ORM builds a CASE for each column and row, which takes longer than all the rest of
-what an answer of the game sets off.
+Every write of an account runs under one lock, so that all of them have one order.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -15,16 +14,13 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection
-from django.utils import timezone
 
 from memory.gamestate import clock
 from memory.gamestate.clock import SAME, Offset, Sighting
 from memory.gamestate.extract import Result
 from memory.gamestate.names import learnt, sizes
-from memory.gamestate.notices import Notice
-from memory.gamestate.types import Snapshot, Stale
-from memory.gamestate.values import parse_text
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
+from memory.models.game import read_marks
 
 TYPES: Mapping[str, str] = {
     "merged": "text",
@@ -35,10 +31,26 @@ TYPES: Mapping[str, str] = {
     "stale_tick": "bigint",
     "stale_fields": "jsonb",
 }
+KEPT_NAMES = 1000
+T = TypeVar("T")
+# Run in each call: the ORM would take several times as long for them.
+_SIGHTING = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
+_LEXICON = "SELECT * FROM memory_lexicon WHERE username = %s"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
+
+
+def lock(username: str) -> None:
+    """Keep others from writing an account's state until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [username])
 
 
 def rewrite(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
-    """Write these fields of the rows. Raises KeyError for a field of no known type."""
+    """Write these fields of the rows; raises KeyError for one of unknown type.
+
+    In one statement of plain SQL: the ORM builds a CASE for each column and row, which
+    takes longer than all the rest of what an answer of the game sets off.
+    """
     if not rows:
         return
     taken = ", ".join(f"{field} = new.{field}" for field in fields)
@@ -56,119 +68,9 @@ def rewrite(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
         cursor.execute(sql, [json.dumps(body)])
 
 
-# SECTION Rows of game state as the pure rules see them, and the clock of an account.
+# --- Ticks
 
-BEFORE_LOGOUT = "captured before logout"
-KEPT_NAMES = 1000
-MOST_MARKS = 20
-
-T = TypeVar("T")
-
-# Asked in each call: written out, as the ORM would take several times as long for them.
-SEEN = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
-NAMES = "SELECT * FROM memory_lexicon WHERE username = %s"
-LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
-
-
-def lock(username: str) -> None:
-    """Let the writes of one account have one order, until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK, [username])
-
-
-# -- snapshots -----------------------------------------------------------------
-
-
-def snapshot_of(row: GameSnapshot) -> Snapshot:
-    """A stored row as the pure rules see it."""
-    flagged = row.stale_reason == BEFORE_LOGOUT
-    return Snapshot(
-        tool=row.tool_name,
-        args=row.args,
-        content=parse_text(row.content),
-        tick=row.game_tick,
-        captured_at=row.captured_at,
-        stale=None if flagged else stale_of(row),
-        field_ticks=row.field_ticks,
-        logged_out=flagged,
-        shown=parse_text(row.merged) if row.merged else None,
-        marks=marks_of(row.marks),
-        asked_at=row.asked_at,
-        counted=tuple(row.counted),
-    )
-
-
-def stale_of(row: GameSnapshot) -> Stale | None:
-    """What a row's marks come to; a logout is no mark."""
-    if not row.stale_reason or row.stale_reason == BEFORE_LOGOUT:
-        return None
-    return Stale(row.stale_reason, row.stale_tick, tuple(row.stale_fields))
-
-
-def put_stale(row: GameSnapshot, stale: Stale | None) -> None:
-    """Write what a row's marks come to."""
-    row.stale_reason = stale.reason if stale else ""
-    row.stale_tick = stale.tick if stale else None
-    row.stale_fields = list(stale.fields) if stale else []
-
-
-def marks_of(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:
-    """The marks of a row, one for each action."""
-    return tuple(_mark(each) for each in stored)
-
-
-def _mark(stored: Mapping[str, object]) -> Stale:
-    tick, fields = stored.get("tick"), stored.get("fields")
-    return Stale(
-        reason=str(stored.get("reason")),
-        tick=tick if isinstance(tick, int) else None,
-        fields=tuple(fields) if isinstance(fields, list) else (),
-        at=_moment(stored.get("at")),
-        done=_moment(stored.get("done")),
-    )
-
-
-def _moment(stored: object) -> datetime | None:
-    return datetime.fromisoformat(stored) if isinstance(stored, str) else None
-
-
-def put_marks(row: GameSnapshot, marks: Iterable[Stale]) -> None:
-    """Write the marks; of very many the oldest are joined and answered no more."""
-    listed = list(marks)
-    while len(listed) > MOST_MARKS:
-        first, second, *rest = listed
-        whole = not first.fields or not second.fields
-        both = () if whole else tuple(dict.fromkeys((*first.fields, *second.fields)))
-        ticks = [mark.tick for mark in (first, second) if mark.tick is not None]
-        listed = [Stale(second.reason, max(ticks, default=None), both), *rest]
-    row.marks = [
-        {
-            "reason": each.reason,
-            "tick": each.tick,
-            "fields": list(each.fields),
-            "at": each.at.isoformat() if each.at else None,
-            "done": each.done.isoformat() if each.done else None,
-        }
-        for each in listed
-    ]
-
-
-def notice_of(row: GameEvent) -> Notice:
-    """A stored event as the pure rules see it."""
-    return Notice(
-        id=row.event_id,
-        kind=row.kind,
-        data=row.data,
-        category=row.category,
-        tick=row.tick,
-        exact=row.exact,
-        at=row.at,
-        slack=row.slack,
-        sent_at=row.sent_at,
-    )
-
-
-# -- ticks ---------------------------------------------------------------------
+# --- Ticks
 
 
 def tick_now(seen: Sighting | None, now: datetime) -> int | None:
@@ -177,27 +79,17 @@ def tick_now(seen: Sighting | None, now: datetime) -> int | None:
 
 
 def sighting_of(username: str | None) -> Sighting | None:
-    """The newest tick seen for an account."""
+    """The newest tick seen for an account; None where none was."""
     if not username:
         return None
     with connection.cursor() as cursor:
-        cursor.execute(SEEN, [username])
+        cursor.execute(_SIGHTING, [username])
         row = cursor.fetchone()
     return Sighting(*row) if row else None
 
 
-def sighting(row: AccountClock | None) -> Sighting | None:
-    """A stored clock as the pure rules see it."""
-    return Sighting(row.tick, row.seen_at) if row else None
-
-
-def tick_of(username: str | None) -> int | None:
-    """The account's tick now, by its clock; None where none was ever seen."""
-    return tick_now(sighting_of(username), timezone.now())
-
-
 def note(username: str, result: Result, now: datetime) -> Sighting | None:
-    """Keep the newest tick and the names that a result tells; under the lock."""
+    """Store the newest tick and the names that a result holds; needs the lock."""
     _learn(username, result.content)
     before = sighting_of(username)
     seen = clock.newest(
@@ -209,21 +101,21 @@ def note(username: str, result: Result, now: datetime) -> Sighting | None:
     )
     if seen is None or seen == before:
         return seen
-    _see(username, seen)
+    _save_sighting(username, seen)
     if clock.is_reset(before.tick if before else None, seen.tick):
         _forget_ticks(username)
     return seen
 
 
-def _see(username: str, seen: Sighting) -> None:
+def _save_sighting(username: str, seen: Sighting) -> None:
     # Under the lock nobody else makes the row, so it needs no savepoint.
-    told = {"tick": seen.tick, "seen_at": seen.at}
-    if not AccountClock.objects.filter(pk=username).update(**told):
-        AccountClock.objects.create(username=username, **told)
+    values = {"tick": seen.tick, "seen_at": seen.at}
+    if not AccountClock.objects.filter(pk=username).update(**values):
+        AccountClock.objects.create(username=username, **values)
 
 
 def own_tick(result: Result, seen: Sighting | None, now: datetime) -> int | None:
-    """The tick that an answer tells of itself, where it can have come by now."""
+    """The tick that an answer says it is of, unless that cannot have come yet."""
     tick, pace = result.tick, settings.ZOEA_SECONDS_PER_TICK
     if tick is None or result.tick_is_current:
         return tick
@@ -231,9 +123,9 @@ def own_tick(result: Result, seen: Sighting | None, now: datetime) -> int | None
 
 
 def shown_tick(own: int | None, seen: Sighting | None, now: datetime) -> int | None:
-    """The tick whose outcomes an answer surely shows; ``own`` is the one it tells.
+    """The tick whose outcomes an answer surely shows; ``own`` is the one it says.
 
-    One from long before what was seen is some entry's, not the answer's.
+    One from long before the newest tick seen is that of some entry in the answer.
     """
     sure = clock.sure_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
     if own is None or sure is None or clock.is_reset(sure, own):
@@ -242,11 +134,11 @@ def shown_tick(own: int | None, seen: Sighting | None, now: datetime) -> int | N
 
 
 def _forget_ticks(username: str) -> None:
-    """Ticks from before a server reset say nothing any more: the moments remain."""
+    """Ticks from before a server reset mean nothing any more; the moments do."""
     rows = GameSnapshot.objects.filter(username=username)
     marked = list(rows.exclude(marks=[]).only("marks").order_by("pk"))
     for row in marked:
-        put_marks(row, [replace(mark, tick=None) for mark in marks_of(row.marks)])
+        row.set_marks([replace(mark, tick=None) for mark in read_marks(row.marks)])
     rewrite(marked, ["marks"])
     # What was merged is as old as what it was merged into.
     rows.update(game_tick=None, stale_tick=None, field_ticks={})
@@ -254,13 +146,15 @@ def _forget_ticks(username: str) -> None:
     GameEvent.objects.filter(username=username).update(tick=None, exact=False)
 
 
-# -- the game's clock ------------------------------------------------------------
+# --- The game's clock
+
+# --- The game's clock
 
 
 def learn_offset(username: str, seen: Offset | None, now: datetime) -> Offset | None:
-    """What is known of the game's clock with one more answer; under the lock.
+    """Learn the offset of the game's clock from one more answer; needs the lock.
 
-    A game on this machine has our clock, as long as no answer speaks against it.
+    A game on this machine has our clock, as long as no answer contradicts that.
     """
     row = AccountClock.objects.filter(pk=username).first()
     known = _offset_of(row, now)
@@ -286,21 +180,14 @@ def _is_here() -> bool:
     return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
-# -- names ---------------------------------------------------------------------
+# --- Names and sizes
+
+# --- Names and sizes
 
 
-def names_of(username: str) -> dict[str, str]:
-    """The names by id that earlier answers to an account have told."""
-    return dict(_lexicon(username).names)
-
-
-def sizes_of(username: str) -> dict[str, float]:
-    """The sizes of items that earlier answers to an account have told."""
-    return dict(_lexicon(username).sizes)
-
-
-def _lexicon(username: str) -> Lexicon:
-    found = Lexicon.objects.raw(NAMES, [username])
+def find_lexicon(username: str) -> Lexicon:
+    """The names and sizes that answers to an account have told; unsaved if none."""
+    found = Lexicon.objects.raw(_LEXICON, [username])
     return next(iter(found), None) or Lexicon(username=username)
 
 
@@ -308,14 +195,14 @@ def _learn(username: str, content: object) -> None:
     names, items = learnt(content), sizes(content)
     if not names and not items:
         return
-    kept = _lexicon(username)
+    kept = find_lexicon(username)
     if names.items() <= kept.names.items() and items.items() <= kept.sizes.items():
         return
     kept.names, kept.sizes = _with(kept.names, names), _with(kept.sizes, items)
     kept.save()
 
 
-def _with(before: dict[str, T], told: dict[str, T]) -> dict[str, T]:
-    """The newest last, and of very many the newest alone."""
-    both = {key: value for key, value in before.items() if key not in told} | told
+def _with(before: dict[str, T], new: dict[str, T]) -> dict[str, T]:
+    """Both, the new ones last; only the last thousand are kept."""
+    both = {key: value for key, value in before.items() if key not in new} | new
     return dict(list(both.items())[-KEPT_NAMES:])

@@ -1,4 +1,4 @@
-"""Messages as JSON: our own export, and chats in the form of OpenAI's API."""
+"""Files with histories: our own export, chats in OpenAI's form, databases of Zoea Nova."""
 
 from __future__ import annotations
 
@@ -25,10 +25,135 @@ from memory.transfer.nova import MAGIC, Nova
 #: Roles that other programs use for the same.
 SYNONYMS = {"developer": "system", "function": "tool"}
 LONGEST_NAME = 200
+LARGEST_DOCUMENT = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A readable history, which can be read more than once.
+
+    ``secrets`` are texts that must not come in, beside those that it names itself.
+    """
+
+    path: Path
+    format: str
+    owner: str = ""
+    secrets: frozenset[str] = frozenset()
+
+    def lines(self) -> Iterator[Line]:
+        """The messages without secrets; raises TransferError that says where."""
+        if self.is_nova:
+            with closing(Nova(self.path)) as base:
+                secrets = base.passwords() | self.secrets
+                for line in base.lines(self.owner):
+                    yield masked(line, secrets)
+            return
+        reader = Reader()
+        for place, value in _read_values(self.path, self.format):
+            try:
+                line = reader.read(value)
+            except TransferError as error:
+                raise TransferError(f"{place}: {error}") from None
+            yield masked(line, self.secrets)
+
+    @property
+    def is_nova(self) -> bool:
+        """Whether it is a database of the original program."""
+        return self.format == "nova"
+
+
+def open_source(path: Path, *, name: str, wanted: str = "") -> Source:
+    """Detect what a file is; raises TransferError, OSError.
+
+    Of a database with several Myses ``wanted`` is read, else the one called ``name``,
+    else the only one.
+    """
+    with path.open("rb") as file:
+        head = file.read(len(MAGIC))
+    if head == MAGIC:
+        return Source(path, "nova", _find_owner(path, name, wanted))
+    if wanted:
+        raise TransferError("--from is for databases; this file is none")
+    return Source(path, _detect_kind(path))
+
+
+def _find_owner(path: Path, name: str, wanted: str) -> str:
+    with closing(Nova(path)) as base:
+        names = base.names()
+    for searched in filter(None, (wanted, "" if wanted else name)):
+        for same in (str.__eq__, lambda a, b: a.casefold() == b.casefold()):
+            found = [
+                key
+                for key, known in names.items()
+                if same(known, searched) or key == searched
+            ]
+            if len(found) == 1:
+                return found[0]
+    if len(names) == 1 and not wanted:
+        return next(iter(names))
+    listed = ", ".join(sorted(names.values())) or "none"
+    raise TransferError(f"say with --from which Mysis of it to take: {listed}")
+
+
+def _detect_kind(path: Path) -> str:
+    """Whether each line is JSON ("lines") or the whole file is ("document")."""
+    with path.open("rb") as file:
+        first = next((line for line in file if line.strip()), b"")
+    if not first:
+        raise TransferError("is empty")
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return "document"
+    return "lines" if isinstance(value, dict) else "document"
+
+
+def _read_values(path: Path, kind: str) -> Iterator[tuple[str, Any]]:
+    if kind == "document":
+        yield from _split_chat(_read_document(path), "message")
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield from _split_chat(
+                    _parse_json(line, f"line {number}"), f"line {number}"
+                )
+
+
+def _split_chat(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """A message, or the messages of a chat, each with its place in words."""
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    if not isinstance(value, list):
+        yield place, value
+        return
+    for number, item in enumerate(value, 1):
+        yield f"{place} {number}" if place == "message" else place, item
+
+
+def _read_document(path: Path) -> Any:
+    if path.stat().st_size > LARGEST_DOCUMENT:
+        raise TransferError("is too large for one document: give one message a line")
+    return _parse_json(path.read_bytes(), "the file")
+
+
+def _parse_json(data: bytes, place: str) -> Any:
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise TransferError(f"{place}: not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise TransferError(f"{place}: not JSON: {error.msg} at {where}") from None
+    except (ValueError, RecursionError) as error:
+        raise TransferError(f"{place}: not JSON that can be read: {error}") from None
+
+
+# --- One message of JSON
 
 
 class Reader:
-    """Reads message after message; results learn the name of their call."""
+    """Reads messages in their order; results get the name of their call."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -41,27 +166,34 @@ class Reader:
             raise TransferError("a message must be a JSON object")
         self._count += 1
         given = {str(key): item for key, item in value.items()}
-        role = _role(given.get("role"))
+        role = _read_role(given.get("role"))
         calls = self._read_calls(given) if role == "assistant" else []
-        call_id = _text(given, "tool_call_id") or (self._last if role == "tool" else "")
+        call_id = _read_text(given, "tool_call_id") or (
+            self._last if role == "tool" else ""
+        )
         call = self._calls.get(call_id, {}) if role == "tool" else {}
-        names = (_text(given, "tool_name"), _text(given, "name"), call.get("name", ""))
+        names = (
+            _read_text(given, "tool_name"),
+            _read_text(given, "name"),
+            call.get("name", ""),
+        )
         name = next(filter(None, names), "")
-        own = given.get("args")
+        own, sender = given.get("args"), _read_text(given, "sender") or names[1]
         return Line(
             role=role,
-            origin=_origin(given.get("origin"), role),
-            content=_content(given),
-            sender="" if role == "tool" else _sender(given)[:LONGEST_NAME],
-            reasoning=_text(given, "reasoning") or _text(given, "reasoning_content"),
-            signature=_text(given, "signature"),
+            origin=_read_origin(given.get("origin"), role),
+            content=_read_content(given),
+            sender="" if role == "tool" else sender[:LONGEST_NAME],
+            reasoning=_read_text(given, "reasoning")
+            or _read_text(given, "reasoning_content"),
+            signature=_read_text(given, "signature"),
             tool_calls=calls,
             tool_call_id=call_id[:LONGEST_NAME],
             tool_name=name[:LONGEST_NAME] if role == "tool" else "",
             args=object_of(call.get("arguments", "") if own is None else own),
             is_error=given.get("is_error") is True,
             pending=role == "tool" and given.get("pending") is True,
-            tick=_tick(given.get("tick")),
+            tick=_read_tick(given.get("tick")),
             created_at=moment(given.get("created_at", given.get("timestamp"))),
             broadcast_at=moment(object_of(given.get("broadcast")).get("created_at")),
         )
@@ -96,14 +228,14 @@ class Reader:
         )
 
 
-def _role(value: object) -> str:
+def _read_role(value: object) -> str:
     role = SYNONYMS.get(str(value), value)
     if role not in ROLES:
         raise TransferError(f"role {value!r} is not one of {', '.join(ROLES)}")
     return str(role)
 
 
-def _origin(value: object, role: str) -> str:
+def _read_origin(value: object, role: str) -> str:
     if value is None:
         return default_origin(role)
     if value not in ORIGINS:
@@ -111,19 +243,19 @@ def _origin(value: object, role: str) -> str:
     return str(value)
 
 
-def _content(given: Mapping[str, Any]) -> str:
-    """The text of a content: parts that are no text are named in its place."""
+def _read_content(given: Mapping[str, Any]) -> str:
+    """The text of a content; parts that are no text are named instead."""
     content = given.get("content")
     if content is None:
         content = given.get("refusal") or ""
     if isinstance(content, list):
-        content = "\n".join(_part(item) for item in content)
+        content = "\n".join(_read_part(item) for item in content)
     if not isinstance(content, str):
         raise TransferError("content must be a text, a list of parts, or null")
     return clean_text(content)
 
 
-def _part(item: object) -> str:
+def _read_part(item: object) -> str:
     if isinstance(item, str):
         return item
     if not isinstance(item, Mapping):
@@ -132,7 +264,7 @@ def _part(item: object) -> str:
     return text if isinstance(text, str) else f"[{item.get('type')}, not imported]"
 
 
-def _text(given: Mapping[str, Any], field: str) -> str:
+def _read_text(given: Mapping[str, Any], field: str) -> str:
     value = given.get(field)
     if value is None:
         return ""
@@ -141,141 +273,7 @@ def _text(given: Mapping[str, Any], field: str) -> str:
     return clean_text(value)
 
 
-def _sender(given: Mapping[str, Any]) -> str:
-    return _text(given, "sender") or _text(given, "name")
-
-
-def _tick(value: object) -> int | None:
+def _read_tick(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if abs(value) < 2**62 else None
-
-
-# SECTION A file with a history, whichever of the known formats it is in.
-
-LARGEST_DOCUMENT = 512 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A readable history: each of its messages, as often as asked.
-
-    ``secrets`` are texts that must not come in, beside those that it names itself.
-    """
-
-    path: Path
-    format: str
-    owner: str = ""
-    secrets: frozenset[str] = frozenset()
-
-    def lines(self) -> Iterator[Line]:
-        """The messages, without secrets; raises TransferError that says where."""
-        if self.is_nova:
-            yield from self._nova()
-            return
-        reader = Reader()
-        for place, value in _values(self.path, self.format):
-            try:
-                line = reader.read(value)
-            except TransferError as error:
-                raise TransferError(f"{place}: {error}") from None
-            yield masked(line, self.secrets)
-
-    @property
-    def is_nova(self) -> bool:
-        """Whether it is a database of the original program."""
-        return self.format == "nova"
-
-    def _nova(self) -> Iterator[Line]:
-        with closing(Nova(self.path)) as base:
-            secrets = base.passwords() | self.secrets
-            for line in base.lines(self.owner):
-                yield masked(line, secrets)
-
-
-def open_source(path: Path, *, name: str, wanted: str = "") -> Source:
-    """Find out what a file is. Raises TransferError, OSError.
-
-    Of a database with several Myses ``wanted`` is read, else the one called
-    ``name``, else the only one.
-    """
-    with path.open("rb") as file:
-        head = file.read(len(MAGIC))
-    if head == MAGIC:
-        return Source(path, "nova", _owner(path, name, wanted))
-    if wanted:
-        raise TransferError("--from is for databases; this file is none")
-    return Source(path, _kind(path))
-
-
-def _owner(path: Path, name: str, wanted: str) -> str:
-    base = Nova(path)
-    try:
-        names = base.names()
-    finally:
-        base.close()
-    for searched in filter(None, (wanted, "" if wanted else name)):
-        for same in (str.__eq__, lambda a, b: a.casefold() == b.casefold()):
-            found = [
-                key
-                for key, known in names.items()
-                if same(known, searched) or key == searched
-            ]
-            if len(found) == 1:
-                return found[0]
-    if len(names) == 1 and not wanted:
-        return next(iter(names))
-    listed = ", ".join(sorted(names.values())) or "none"
-    raise TransferError(f"say with --from which Mysis of it to take: {listed}")
-
-
-def _kind(path: Path) -> str:
-    """Whether each line is JSON ("lines") or the whole file is ("document")."""
-    with path.open("rb") as file:
-        first = next((line for line in file if line.strip()), b"")
-    if not first:
-        raise TransferError("is empty")
-    try:
-        value = json.loads(first)
-    except (ValueError, RecursionError):
-        return "document"
-    return "lines" if isinstance(value, dict) else "document"
-
-
-def _values(path: Path, kind: str) -> Iterator[tuple[str, Any]]:
-    if kind == "document":
-        yield from _messages(_document(path), "message")
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield from _messages(_json(line, f"line {number}"), f"line {number}")
-
-
-def _messages(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """A message, or the messages of a chat, each with its place in words."""
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        value = value["messages"]
-    if not isinstance(value, list):
-        yield place, value
-        return
-    for number, item in enumerate(value, 1):
-        yield f"{place} {number}" if place == "message" else place, item
-
-
-def _document(path: Path) -> Any:
-    if path.stat().st_size > LARGEST_DOCUMENT:
-        raise TransferError("is too large for one document: give one message a line")
-    return _json(path.read_bytes(), "the file")
-
-
-def _json(data: bytes, place: str) -> Any:
-    try:
-        return json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise TransferError(f"{place}: not UTF-8 at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise TransferError(f"{place}: not JSON: {error.msg} at {where}") from None
-    except (ValueError, RecursionError) as error:
-        raise TransferError(f"{place}: not JSON that can be read: {error}") from None

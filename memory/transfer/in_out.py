@@ -1,8 +1,9 @@
-"""Storing a history: in batches, each whole, and never the same message twice.
+"""Histories into the log, each message once, and out of it as JSON.
 
-What is there already is told by what it says and when it was said, so an import that
-was broken off goes on where it stopped, and a file that has grown brings only what is
-new. Messages of a source without times are told by what they say alone.
+An import is stored in batches, each whole. What is there already is known by what it
+says and when it was said, so an import that was broken off goes on where it stopped, and
+a file that has grown brings only what is new. Messages of a source without times are
+known by what they say alone.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from memory.assembly.load import wire_of
+from memory.assembly.sent_view import wire_of
 from memory.context.tokens import estimate
 from memory.models import Memory
 from memory.models.vectors import calls_said
 from memory.transfer.line import Known, Line, TransferError
 
 BATCH = 500
-
+CHUNK = 500
+FORMATS = ("jsonl", "openai")
 INSERT = """
 INSERT INTO memory_memory (mysis_id, broadcast_id, role, origin, sender, content,
   reasoning, signature, tool_calls, calls_text, tool_call_id, tool_name, args, is_error,
@@ -37,16 +39,16 @@ UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
 
 
 class Reception:
-    """What else happens where messages come in: here nothing, as in a bare log."""
+    """What else an import does beside storing messages: in a bare log nothing."""
 
     def begin(self) -> None:
-        """In the transaction of a batch, first; raises TransferError to refuse it."""
+        """Runs first in the transaction of a batch; raises TransferError to refuse it."""
 
     def broadcast_of(self, line: Line) -> int | None:
-        """Which broadcast a message is a delivery of."""
+        """The id of the broadcast that a message is a delivery of, if it is one."""
 
     def end(self, count: int) -> None:
-        """In the same transaction, last: so many messages were stored."""
+        """Runs last in the transaction, with the number of messages stored."""
 
 
 def store(
@@ -55,15 +57,15 @@ def store(
     done: Callable[[int], None] = lambda _: None,
     reception: Reception | None = None,
 ) -> int:
-    """Store what is not there yet, in order; how many that were.
+    """Store what is not there yet, in order, and return how many messages that were.
 
-    ``done`` is told how many messages of the source were dealt with. Raises
-    TransferError while another import into this Mysis runs.
+    ``done`` is called with the number of messages read. Raises TransferError while
+    another import into this Mysis runs.
     """
-    with _alone(mysis_id):
+    with _lock_mysis(mysis_id):
         known = Known(mysis_id)
         stored = 0
-        for batch in _batches(lines):
+        for batch in _split_batches(lines):
             new = [line for line in batch if not known.take(line)]
             if new:
                 _insert(mysis_id, new, reception or Reception())
@@ -72,7 +74,7 @@ def store(
         return stored
 
 
-def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def _split_batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """Batches that never part a call from its results."""
     batch: list[Line] = []
     for line in chain(lines, [None]):
@@ -87,8 +89,8 @@ def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
 @transaction.atomic
 def _insert(mysis_id: int, lines: list[Line], reception: Reception) -> None:
     with connection.cursor() as cursor:
-        # As whoever else writes into a log: so its ids have the order of commits, and
-        # who follows them misses nothing.
+        # As all who write into a log: so its ids have the order of commits, and a
+        # reader who follows them misses nothing.
         cursor.execute(OWNER, [mysis_id])
     reception.begin()
     now = timezone.now()
@@ -121,7 +123,7 @@ def _insert(mysis_id: int, lines: list[Line], reception: Reception) -> None:
 
 
 @contextmanager
-def _alone(mysis_id: int) -> Iterator[None]:
+def _lock_mysis(mysis_id: int) -> Iterator[None]:
     number = mysis_id % 2**31
     with connection.cursor() as cursor:
         cursor.execute(LOCK, [number])
@@ -135,10 +137,7 @@ def _alone(mysis_id: int) -> Iterator[None]:
             cursor.execute(UNLOCK, [number])
 
 
-# SECTION A history as lines of JSON, or as one chat in the form of OpenAI's API.
-
-CHUNK = 500
-FORMATS = ("jsonl", "openai")
+# --- Exports
 
 
 def count(mysis_id: int) -> int:
@@ -148,7 +147,7 @@ def count(mysis_id: int) -> int:
 
 def pieces(mysis_id: int, form: str) -> Iterator[str]:
     """The text of an export, one message a piece, in ASCII."""
-    rows = _rows(mysis_id)
+    rows = _read_chunks(mysis_id)
     if form == "jsonl":
         yield from (f"{json.dumps(document_of(row))}\n" for row in rows)
         return
@@ -178,19 +177,18 @@ def document_of(row: Memory) -> dict[str, Any]:
         "pending": row.pending,
         "tick": row.tick,
         "created_at": row.created_at.isoformat(),
-        "broadcast": _broadcast(row),
+        "broadcast": _broadcast_of(row),
     }
 
 
-def _broadcast(row: Memory) -> dict[str, Any] | None:
-    """Which broadcast a message is a delivery of, so that it stays one."""
+def _broadcast_of(row: Memory) -> dict[str, Any] | None:
     if row.broadcast is None:
         return None
     return {"id": row.broadcast.pk, "created_at": row.broadcast.created_at.isoformat()}
 
 
-def _rows(mysis_id: int) -> Iterator[Memory]:
-    """By index, chunk after chunk: a history of any length in little memory."""
+def _read_chunks(mysis_id: int) -> Iterator[Memory]:
+    """All rows, by index and in chunks: a history of any length in little memory."""
     log = Memory.objects.filter(mysis_id=mysis_id).order_by("pk")
     log = log.select_related("broadcast").defer(
         "calls_text", "content_vector", "reasoning_vector", "broadcast__vector"

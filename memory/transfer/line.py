@@ -1,4 +1,8 @@
-"""One message on its way in or out: what a row holds beside its place in the log."""
+"""One message on its way in or out, without secrets, and whether it is there already.
+
+Secrets of other programs stay behind when their histories come in (A11, I27). Which
+messages are there is known by what they say and when it was said.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +22,15 @@ from memory.gamestate.values import storable
 
 
 class TransferError(Exception):
-    """A history that cannot be read or stored; one line that says where and why."""
+    """A history that cannot be read or stored; one line says where and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message. ``created_at`` is None where the source does not tell it.
+    """One message; ``created_at`` is None where the source does not say it.
 
     ``broadcast_at`` is when the broadcast that it delivers was sent, ``raw`` the same
-    message with its secrets, where it held some.
+    message with its secrets, if it held some.
     """
 
     role: str
@@ -59,7 +63,7 @@ def call_of(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """A JSON object, of itself or of its text; empty for everything else."""
+    """A JSON object, from itself or from its text; empty from everything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -77,7 +81,7 @@ _MOMENT = re.compile(
 
 
 def moment(value: object) -> datetime | None:
-    """A point in time, of a text or of seconds since 1970; None for neither."""
+    """A point in time, from a text or from seconds since 1970; None from others."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -94,11 +98,10 @@ def moment(value: object) -> datetime | None:
         return None
 
 
-# SECTION Secrets of other programs stay behind when their histories come in (A11, I27).
+# --- Secrets
 
 HIDDEN = "[hidden]"
 SHORTEST = 4
-
 _NAME = r"(?:\w*password|session[ _-]?id|\w*token|registration_code)"
 # As a value of JSON, quoted once or, inside of a text of JSON, twice.
 _VALUE = re.compile(rf'({_NAME}\\?"\s*:\s*\\?")((?:[^"\\]|\\.)+?)(\\?")', re.I)
@@ -113,26 +116,26 @@ _NUMBER = re.compile(rf'({_NUMBERED}(\\?")\s*:\s*)-?\d[\d.]*', re.I)
 
 def masked(line: Line, secrets: Collection[str] = ()) -> Line:
     """A message without passwords, sessions and tokens."""
-    known = _spellings(secrets)
+    known = _find_spellings(secrets)
     cleaned = replace(
         line,
         content=clean(line.content, known),
         reasoning=clean(line.reasoning, known),
-        tool_calls=_cleaned(line.tool_calls, known),
-        args=_cleaned(line.args, known),
+        tool_calls=_mask_value(line.tool_calls, known),
+        args=_mask_value(line.args, known),
     )
     return line if cleaned == line else replace(cleaned, raw=line)
 
 
-def _spellings(secrets: Collection[str]) -> frozenset[str]:
-    """Secrets as they stand in texts, and as they stand in JSON."""
+def _find_spellings(secrets: Collection[str]) -> frozenset[str]:
+    """Secrets as they are spelled in texts and in JSON."""
     dumped = (json.dumps(secret)[1:-1] for secret in secrets)
     plain = (json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets)
     return frozenset((*secrets, *dumped, *plain))
 
 
 def clean(text: str, secrets: Collection[str] = ()) -> str:
-    """A text without them; one that holds none comes back as it was."""
+    """A text without secrets; one that holds none is returned as it was."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST:
             text = text.replace(secret, HIDDEN)
@@ -141,11 +144,11 @@ def clean(text: str, secrets: Collection[str] = ()) -> str:
     return _TOLD.sub(rf"\1\2{HIDDEN}", _SAID.sub(rf"\1\2{HIDDEN}", text))
 
 
-def _cleaned(value: Any, secrets: Collection[str], key: str = "") -> Any:
+def _mask_value(value: Any, secrets: Collection[str], key: str = "") -> Any:
     if isinstance(value, dict):
-        return {name: _cleaned(item, secrets, name) for name, item in value.items()}
+        return {name: _mask_value(item, secrets, name) for name, item in value.items()}
     if isinstance(value, list):
-        return [_cleaned(item, secrets) for item in value]
+        return [_mask_value(item, secrets) for item in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return HIDDEN if re.fullmatch(_NUMBERED, key, re.I) else value
     if not isinstance(value, str):
@@ -155,56 +158,55 @@ def _cleaned(value: Any, secrets: Collection[str], key: str = "") -> Any:
     return clean(value, secrets)
 
 
-# SECTION Which messages are there already: told by what they say and when it was said.
+# --- Messages that are there already
 
 Key = tuple[str, str, str, str, str, datetime | None]
-
-COLUMNS = """
+_KEY_COLUMNS = """
 role, md5(content), md5(reasoning), tool_call_id,
 coalesce(tool_calls->0->>'id', ''), created_at
 """
-KNOWN = f"SELECT {COLUMNS} FROM memory_memory WHERE mysis_id = %s"  # noqa: S608
-NEWEST_ORDER = f"""
-SELECT {COLUMNS} FROM memory_memory
+_KNOWN = f"SELECT {_KEY_COLUMNS} FROM memory_memory WHERE mysis_id = %s"  # noqa: S608
+_NEWEST_ORDER = f"""
+SELECT {_KEY_COLUMNS} FROM memory_memory
 WHERE mysis_id = %s AND origin = ANY(%s) ORDER BY id DESC LIMIT 1
 """  # noqa: S608 (no input in the text)
 
 
 class Known:
-    """The messages that are there, each to be found as often as it is there."""
+    """The messages that are stored, each to be matched as often as it is stored."""
 
     def __init__(self, mysis_id: int) -> None:
         self._timed: Counter[Key] = Counter()
         self._untimed: Counter[Key] = Counter()
         with connection.cursor() as cursor:
-            cursor.execute(KNOWN, [mysis_id])
+            cursor.execute(_KNOWN, [mysis_id])
             for row in cursor:
                 self._timed[tuple(row)] += 1
                 self._untimed[(*row[:5], None)] += 1
 
     def take(self, line: Line) -> bool:
-        """Whether a message is there; then it is used up.
+        """Whether a message is stored; then one of its kind is used up.
 
-        It may be there as it was before its secrets were taken out.
+        It may be stored as it was before its secrets were taken out.
         """
         known = self._untimed if line.created_at is None else self._timed
-        for key in (_key(line), _key(line.raw) if line.raw else None):
+        for key in (_key_of(line), _key_of(line.raw) if line.raw else None):
             if key is not None and known[key] > 0:
                 known[key] -= 1
                 return True
         return False
 
     def has(self, key: Key) -> bool:
-        """Whether one of these was never taken."""
+        """Whether one of this kind is not used up."""
         return self._timed[key] > 0 and self._untimed[(*key[:5], None)] > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a source holds: how many messages, and whether orders come too late.
+    """How many messages a source has, and whether its orders come too late.
 
-    ``late``: some of its orders are new here, but older than one that the Mysis was
-    given otherwise; stored now they would pass for newer ones.
+    ``late``: some of its orders are new here, but older than another order of the
+    Mysis; stored now they would pass for newer ones.
     """
 
     total: int
@@ -212,9 +214,9 @@ class Survey:
 
 
 def survey(mysis_id: int, lines: Iterable[Line], done: Callable[[int], None]) -> Survey:
-    """Read a whole source before anything of it is stored."""
+    """Read a whole source before any of it is stored."""
     known = Known(mysis_id)
-    newest = _newest_order(mysis_id)
+    newest = _read_newest_order(mysis_id)
     total, late = 0, False
     for line in lines:
         total += 1
@@ -224,14 +226,16 @@ def survey(mysis_id: int, lines: Iterable[Line], done: Callable[[int], None]) ->
     return Survey(total, late and newest is not None and known.has(newest[0:6]))
 
 
-def _newest_order(mysis_id: int) -> tuple[str, str, str, str, str, datetime] | None:
+def _read_newest_order(
+    mysis_id: int,
+) -> tuple[str, str, str, str, str, datetime] | None:
     with connection.cursor() as cursor:
-        cursor.execute(NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
+        cursor.execute(_NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
         found: tuple[str, str, str, str, str, datetime] | None = cursor.fetchone()
     return found
 
 
-def _key(line: Line) -> Key:
+def _key_of(line: Line) -> Key:
     calls = line.tool_calls
     return (
         line.role,

@@ -1,7 +1,8 @@
-"""The texts in which the original program kept tool calls and their results.
+"""The database of the original program, Zoea Nova (SQLite), one Mysis of it at a time.
 
-Calls are ``[TOOL_CALLS]id:name:args`` joined by ``|``, a result is ``id:text``. The
-arguments are JSON and may hold both signs, and so may ids: nothing is split blindly.
+It kept tool calls as ``[TOOL_CALLS]id:name:args`` joined by ``|``, and a result as
+``id:text``. The arguments are JSON and may hold both signs, and so may ids: nothing is
+split blindly.
 """
 
 from __future__ import annotations
@@ -28,106 +29,6 @@ from memory.transfer.line import (
 
 PREFIX = "[TOOL_CALLS]"
 LONGEST_ID = 200
-
-_JSON = json.JSONDecoder()
-_ID_SIGN = r'[^\s|{}"\[\]]'
-_NAME = r"[A-Za-z_][\w.-]*"
-# What stands before arguments that are JSON: the id, which may hold colons, and the name.
-_HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}):({_NAME}):(?=\s*\{{)")
-# Before arguments that are no JSON, or none: they may hold colons as well as an id may,
-# so the id is the shortest that leaves a name.
-_BROKEN_HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}?):({_NAME})(?::|(?=\||$))")
-# Where a record begins, seen from inside of arguments that are no JSON.
-_NEXT = re.compile(rf"\|(?={_ID_SIGN}{{1,200}}:{_NAME}:\s*(?:\{{|\||$))")
-_ID = re.compile(r"[^\s:]{1,200}")
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call; ``arguments`` is its JSON text as it was kept."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """The calls of a kept text, and what of it is no call, letter for letter."""
-
-    calls: tuple[Call, ...]
-    rest: str
-
-
-def split_calls(text: str) -> Kept:
-    """The calls in a kept text, and all of it that is none."""
-    rest = text.removeprefix(PREFIX)
-    calls, others = [], []
-    while rest.strip():
-        found, rest = _first(rest)
-        if isinstance(found, Call):
-            calls.append(found)
-        elif found.strip():
-            others.append(found)
-    return Kept(tuple(calls), "|".join(others))
-
-
-def split_result(text: str, ids: Collection[str]) -> tuple[str, str]:
-    """The id and the text of a kept result.
-
-    ``ids`` are those of calls that were made; of several that fit the longest is
-    meant. An unknown id ends at the first colon.
-    """
-    known = [each for each in ids if text.startswith(f"{each}:")]
-    if known:
-        call_id = max(known, key=len)
-        return call_id, text[len(call_id) + 1 :]
-    head, colon, body = text.partition(":")
-    if colon and _ID.fullmatch(head):
-        return head, body
-    return "", text
-
-
-def _first(rest: str) -> tuple[Call | str, str]:
-    """The first record, or what stands in its place; and what follows its delimiter."""
-    head = _HEAD.match(rest)
-    end = _end_of_json(rest, head.end()) if head else None
-    if head is None or end is None:
-        head = _BROKEN_HEAD.match(rest)
-        end = _end_of_broken(rest, head.end()) if head else _end_of_other(rest)
-    what: Call | str = rest[:end]
-    if head is not None:
-        what = Call(head[1], head[2], rest[head.end() : end].strip() or "{}")
-    return what, rest[end:].lstrip()[1:]
-
-
-def _end_of_broken(text: str, start: int) -> int:
-    following = _NEXT.search(text, start)
-    return following.start() if following else len(text)
-
-
-def _end_of_other(text: str) -> int:
-    """Where what is no record ends: at a delimiter that is not inside of its JSON."""
-    end = text.find("|")
-    brace = text.find("{", 0, end if end >= 0 else None)
-    if brace >= 0:
-        end = next(filter(None, [_end_of_json(text, brace)]), end)
-    return end if end >= 0 else len(text)
-
-
-def _end_of_json(text: str, start: int) -> int | None:
-    """Where the arguments end, if they are JSON and a record or nothing follows."""
-    begin = start + len(text[start:]) - len(text[start:].lstrip())
-    try:
-        _, end = _JSON.raw_decode(text, begin)
-    except (ValueError, RecursionError):
-        return None
-    after = text[end:].lstrip()
-    return end if not after or after[0] == "|" else None
-
-
-# SECTION The database of the original program (SQLite), one Mysis of it at a time.
-
 MAGIC = b"SQLite format 3\x00"
 #: The program first called them agents.
 TABLES = (("myses", "mysis_id"), ("agents", "agent_id"))
@@ -137,7 +38,7 @@ ORIGINS = {
     ("user", "system"): "nudge",
     ("system", "system"): "prompt",
 }
-#: Calls of so many answers are remembered for results that come late.
+#: So many calls are remembered for results that come late.
 REMEMBERED = 500
 
 
@@ -177,7 +78,6 @@ class Nova:
         self._has_snapshots = "game_state_snapshots" in tables
 
     def close(self) -> None:
-        """Close the file."""
         self._base.close()
 
     def names(self) -> dict[str, str]:
@@ -246,8 +146,25 @@ class Nova:
             raise TransferError(f"cannot be read as SQLite: {error}") from error
 
 
+def _open(path: Path) -> sqlite3.Connection:
+    # A log of pending writes beside the file can be read only where it may be
+    # written; then what the file itself holds has to do.
+    address = path.resolve().as_uri()
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        base = sqlite3.connect(f"{address}?{options}", uri=True)
+        base.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        try:
+            base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.Error as error:
+            base.close()
+            failure = error
+        else:
+            return base
+    raise TransferError(f"cannot be read as SQLite: {failure}")
+
+
 class _Log:
-    """Reads row after row; results find the call that they belong to."""
+    """Reads rows in their order; results find the call that they belong to."""
 
     def __init__(self, names: dict[str, str]) -> None:
         self._names = names
@@ -259,10 +176,10 @@ class _Log:
         if role not in ROLES:
             raise TransferError(f"role {role!r} is not one of {', '.join(ROLES)}")
         if role == "tool":
-            return self._result(content, made)
+            return self._read_result(content, made)
         calls: list[dict[str, object]] = []
         if role == "assistant" and content.startswith(PREFIX):
-            calls, content = self._made(content)
+            calls, content = self._read_calls(content)
         return Line(
             role=role,
             origin=ORIGINS.get((role, str(source)), default_origin(role)),
@@ -273,8 +190,7 @@ class _Log:
             created_at=moment(made),
         )
 
-    def _made(self, content: str) -> tuple[list[dict[str, object]], str]:
-        """The calls of an answer, and what else it says."""
+    def _read_calls(self, content: str) -> tuple[list[dict[str, object]], str]:
         kept = split_calls(content)
         for call in kept.calls:
             self._calls.pop(call.id, None)
@@ -284,7 +200,7 @@ class _Log:
         made = [call_of(call.id, call.name, call.arguments) for call in kept.calls]
         return made, kept.rest
 
-    def _result(self, content: str, made: object) -> Line:
+    def _read_result(self, content: str, made: object) -> Line:
         call_id, text = split_result(content, self._calls)
         name, arguments = self._calls.get(call_id, ("", "{}"))
         return Line(
@@ -303,18 +219,99 @@ class _Log:
         return f"mysis:{name}" if name else clean_text(sender)[:LONGEST_ID]
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    # A log of pending writes beside the file can be read only where it may be
-    # written; then what the file itself holds has to do.
-    address = path.resolve().as_uri()
-    for options in ("mode=ro", "mode=ro&immutable=1"):
-        base = sqlite3.connect(f"{address}?{options}", uri=True)
-        base.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        try:
-            base.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.Error as error:
-            base.close()
-            failure = error
-        else:
-            return base
-    raise TransferError(f"cannot be read as SQLite: {failure}")
+# --- Calls and results as texts
+
+_JSON = json.JSONDecoder()
+_ID_SIGN = r'[^\s|{}"\[\]]'
+_NAME = r"[A-Za-z_][\w.-]*"
+# What stands before arguments that are JSON: the id, which may hold colons, and the name.
+_HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}):({_NAME}):(?=\s*\{{)")
+# Before arguments that are no JSON, or none: they may hold colons as well as an id may,
+# so the id is the shortest that leaves a name.
+_BROKEN_HEAD = re.compile(rf"\s*({_ID_SIGN}{{1,200}}?):({_NAME})(?::|(?=\||$))")
+# Where a record begins, seen from inside of arguments that are no JSON.
+_NEXT = re.compile(rf"\|(?={_ID_SIGN}{{1,200}}:{_NAME}:\s*(?:\{{|\||$))")
+_ID = re.compile(r"[^\s:]{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call; ``arguments`` is its JSON text as it was kept."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The calls of a text, and what of it is no call, letter for letter."""
+
+    calls: tuple[Call, ...]
+    rest: str
+
+
+def split_calls(text: str) -> Kept:
+    rest = text.removeprefix(PREFIX)
+    calls, others = [], []
+    while rest.strip():
+        found, rest = _split_first(rest)
+        if isinstance(found, Call):
+            calls.append(found)
+        elif found.strip():
+            others.append(found)
+    return Kept(tuple(calls), "|".join(others))
+
+
+def split_result(text: str, ids: Collection[str]) -> tuple[str, str]:
+    """The id and the text of a result.
+
+    ``ids`` are those of calls that were made; of several that fit the longest is meant.
+    An unknown id ends at the first colon.
+    """
+    known = [each for each in ids if text.startswith(f"{each}:")]
+    if known:
+        call_id = max(known, key=len)
+        return call_id, text[len(call_id) + 1 :]
+    head, colon, body = text.partition(":")
+    if colon and _ID.fullmatch(head):
+        return head, body
+    return "", text
+
+
+def _split_first(rest: str) -> tuple[Call | str, str]:
+    """The first record, or the text in its place; and what follows its delimiter."""
+    head = _HEAD.match(rest)
+    end = _end_of_json(rest, head.end()) if head else None
+    if head is None or end is None:
+        head = _BROKEN_HEAD.match(rest)
+        end = _end_of_broken(rest, head.end()) if head else _end_of_other(rest)
+    what: Call | str = rest[:end]
+    if head is not None:
+        what = Call(head[1], head[2], rest[head.end() : end].strip() or "{}")
+    return what, rest[end:].lstrip()[1:]
+
+
+def _end_of_broken(text: str, start: int) -> int:
+    following = _NEXT.search(text, start)
+    return following.start() if following else len(text)
+
+
+def _end_of_other(text: str) -> int:
+    """Where what is no record ends: at a delimiter that is not inside of its JSON."""
+    end = text.find("|")
+    brace = text.find("{", 0, end if end >= 0 else None)
+    if brace >= 0:
+        end = next(filter(None, [_end_of_json(text, brace)]), end)
+    return end if end >= 0 else len(text)
+
+
+def _end_of_json(text: str, start: int) -> int | None:
+    """Where the arguments end, if they are JSON and a record or nothing follows."""
+    begin = start + len(text[start:]) - len(text[start:].lstrip())
+    try:
+        _, end = _JSON.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        return None
+    after = text[end:].lstrip()
+    return end if not after or after[0] == "|" else None

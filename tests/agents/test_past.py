@@ -194,7 +194,7 @@ def test_a_plain_view_pays_for_no_comparison(
 
     for where, name in (
         (context_inputs, "past_of"),
-        (replay, "_gone"),
+        (replay, "_count_missing"),
         (context, "as_sent"),
     ):
         monkeypatch.setattr(where, name, dear)

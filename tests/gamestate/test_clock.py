@@ -60,6 +60,31 @@ def test_recency_by_the_clock(seconds, words, tick, current):
     assert (age.long, age.short, age.ticks) == (words, words, None)
 
 
+@pytest.mark.parametrize(
+    ("one", "same", "rough"),
+    [(5, 7, "4 ticks ago"), (9, 12, "8 ticks ago"), (64, 127, "64 ticks ago")],
+)
+def test_a_rough_age_in_ticks_changes_when_it_has_doubled(one, same, rough):
+    ages = [recency(100, NOW, 100 + ticks, NOW, 2.5) for ticks in (one, same)]
+    assert [age.rough for age in ages] == [rough, rough]
+    assert recency(100, NOW, 100 + 2 * one, NOW).rough != rough
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "rough"),
+    [
+        (33, 40, "32 seconds ago"),
+        (60 * 5, 60 * 7, "4 minutes ago"),
+        (7_260, 14_340, "2 h ago"),
+        (0, 0, "0 seconds ago"),
+    ],
+)
+def test_a_rough_age_by_the_clock(one, same, rough):
+    ages = [recency(None, ago(seconds), 107, NOW) for seconds in (one, same)]
+    assert [age.rough for age in ages] == [rough, rough]
+    assert recency(None, ago(2 * one + 60), 107, NOW).rough != rough
+
+
 def test_the_seconds_follow_the_length_of_a_tick():
     assert recency(100, NOW, 103, NOW, 2).long == "3 ticks ago (6 seconds)"
     assert recency(100, NOW, 103, NOW, 2.5).long == "3 ticks ago (7.5 seconds)"

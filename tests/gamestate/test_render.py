@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from memory.gamestate.blocks import OWNER
 from memory.gamestate.render import NOT_LOGGED_IN, render
-from memory.gamestate.types import Snapshot, Stale
-from tests.gamestate.builders import GOLDEN, NOW, payload, snapshot, state
+from memory.gamestate.types import Happening, Snapshot, Stale
+from tests.gamestate.builders import GOLDEN, NOW, TICK, payload, snapshot, state
 from tests.gamestate.scenarios import MAP, SCENARIOS, SHIP, STATUS
 from tests.gamestate.test_extract import values
 
@@ -174,6 +174,24 @@ def test_a_merged_fact_says_where_it_comes_from():
         state(snapshot("get_ship", SHIP, shown=fuelled, field_ticks={"ship.fuel": 106}))
     ).text
     assert "- Fuel: 99/100 (from an event at tick 106)" in text
+
+
+def test_the_rough_block_differs_by_more_than_a_little_age_only():
+    """Every age in it is rounded: of the header, sections, warnings and events."""
+    event = Happening("trade", {"item": "ore"}, 103)
+    known = (snapshot("get_ship", age=70), snapshot("get_map", {"systems": []}, age=90))
+    blocks = [
+        render(state(*known, current_tick=tick, events=(event,), fetched=True), 4_000)
+        for tick in (TICK, TICK + 3, TICK + 60)
+    ]
+    assert len({block.text for block in blocks}) == 3
+    assert blocks[0].rough == blocks[1].rough != blocks[2].rough
+    assert not re.search(r"\b(70|90|7|73|93) ticks", blocks[1].rough)
+    for end in ("64 ticks ago)", "is 64 ticks ago - call get_ship.", "4 ticks ago)"):
+        assert end in blocks[0].rough
+    other = snapshot("get_ship", {"hull": 1, "max_hull": 100}, age=70)
+    changed = render(state(other, *known[1:], events=(event,), fetched=True), 4_000)
+    assert changed.rough != blocks[0].rough
 
 
 def test_the_order_of_the_rows_makes_no_difference():

@@ -12,7 +12,7 @@ from django.utils import timezone
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, read_result
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
-from memory.snapshots import in_flight, notifications, reads, rows, writes
+from memory.snapshots import in_flight, notifications, reads, writes
 from tests.memory.capturing import STATUS, act, at_tick, capture, levels
 
 pytestmark = pytest.mark.django_db
@@ -123,7 +123,7 @@ def test_after_our_clock_went_back_answers_are_stored_and_believed():
     assert asked(0) is not None
     assert levels() == {"get_status": Confidence.FRESH}
     at_tick(101)
-    assert rows.tick_of("Ada") == 101
+    assert reads.tick_of("Ada") == 101
 
 
 def test_after_our_clock_went_back_events_doubt_what_is_from_the_future():

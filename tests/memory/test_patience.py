@@ -17,8 +17,8 @@ from agents.tools.own_tool_answers import (
     messages,
 )
 from agents.tools.own_tools import FOR_PROGRAMS
+from memory.lookup import SlowSearchError
 from memory.search import query as search_query
-from memory.search.query import SlowSearchError
 from memory.search.results import search_messages
 from tests.factories import make_memory, make_mysis
 

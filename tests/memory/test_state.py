@@ -16,7 +16,7 @@ from memory.gamestate.extract import read_result
 from memory.gamestate.render import render
 from memory.gamestate.types import Thresholds
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
-from memory.snapshots import notifications, rows
+from memory.snapshots import notifications
 from memory.snapshots import reads as snapshots_reads
 from memory.snapshots import writes as snapshots_writes
 from tests.memory.capturing import REFUSED, STATUS, act, at_tick, capture, levels
@@ -104,7 +104,7 @@ def test_a_reset_of_the_server_takes_the_old_ticks_away():
     at_tick(5_000)
     capture("get_status")
     at_tick(3)
-    assert rows.tick_of("Ada") == 3
+    assert snapshots_reads.tick_of("Ada") == 3
     assert GameSnapshot.objects.get().game_tick is None
     assert levels() == {"get_status": Confidence.FRESH}
 
@@ -134,9 +134,9 @@ def test_a_tick_of_some_entry_never_moves_the_clock_far(way):
         act("captains_log_add", FOREIGN)
     else:
         snapshots_writes.note_tick(username="Ada", result=read_result(FOREIGN))
-    assert rows.tick_of("Ada") == 100
+    assert snapshots_reads.tick_of("Ada") == 100
     at_tick(999_999)
-    assert rows.tick_of("Ada") == 999_999
+    assert snapshots_reads.tick_of("Ada") == 999_999
 
 
 # -- actions -------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_a_registration_begins_empty():
     assert snapshots_reads.state_rows("Ada") == ()
     snapshots_writes.revive("Ada")
     assert snapshots_reads.state_rows("Ada") == ()
-    assert rows.tick_of("Ada") is None
+    assert snapshots_reads.tick_of("Ada") is None
     assert not Lexicon.objects.filter(pk="Ada").exists()
     assert levels("Ben") == {"get_status": Confidence.FRESH}
 

@@ -14,7 +14,6 @@ from pytest_django import Settings
 
 from agents.context_inputs import preview
 from agents.models import Mysis
-from memory.api.summaries import aged
 from memory.assembly.prepare import record
 from memory.models import (
     AccountClock,
@@ -187,27 +186,6 @@ def test_where_no_tick_was_seen_time_alone_is_no_news(
     first = ask(viewer_program)
     moment[0] += timedelta(seconds=30)
     assert ask(viewer_program, first["ETag"]).status_code == 304
-
-
-@pytest.mark.parametrize(
-    ("text", "same"),
-    [
-        ("5 ticks ago (50 seconds)", "7 ticks ago (70 seconds)"),
-        ("9 ticks old", "12 ticks old"),
-        ("33 seconds ago", "40 seconds ago"),
-        ("2 h 1 min ago", "3 h 59 min ago"),
-        ("5 ticks ago (7.5 seconds)", "6 ticks ago (9 seconds)"),
-    ],
-)
-def test_ages_count_by_their_size(text: str, same: str) -> None:
-    assert aged(f"Fuel - {text}: 30") == aged(f"Fuel - {same}: 30")
-    assert aged(f"Fuel - {text}: 30") != aged(f"Fuel - {text}: 31")
-    assert aged(text) != aged(text.replace(text.split()[0], "64", 1))
-
-
-def test_numbers_without_end_are_no_ages() -> None:
-    long = f"{'9' * 6000} ticks ago"
-    assert aged(long).endswith("ticks ago")
 
 
 def test_it_is_what_the_next_call_would_show(

@@ -50,7 +50,7 @@ def remember(subject: Subject) -> tuple[int, ...]:
 
 def summarised(mysis: Mysis, first: int, through: int) -> HistorySummary:
     """Commit a summary, as a turn does."""
-    before = assembly_load.newest_summary(mysis.pk)
+    before = history_summaries.newest_summary(mysis.pk)
     generation = before.generation if before else 0
     span = history_summaries.Span(mysis.pk, first, through, generation, "")
     digest = span_digest(messages_of(history_summaries.rows_of(span)))

@@ -14,7 +14,7 @@ from memory.gamestate.effects import LOST_EVENTS
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.render import render
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
-from memory.snapshots import in_flight, notifications, reads, rows, writes
+from memory.snapshots import in_flight, notifications, reads, writes
 
 pytestmark = pytest.mark.django_db
 
@@ -96,7 +96,7 @@ def test_an_estimate_lifts_no_doubt_where_the_server_may_have_paused():
     capture("get_status", STATUS, ago=0)
     act("sell", {"queued": True})
     lately(25)
-    assert rows.tick_of("Ada") == 102
+    assert reads.tick_of("Ada") == 102
     assert not known(ago=0)
     block = render(reads.account_state("Ada")).text
     assert "before sell at tick 102; call get_notifications, then get_status)" in block

@@ -23,7 +23,7 @@ from agents.dashboard.live.fragments import Fragment, Sent, draw
 from agents.events import START, Item, Kind, Position
 from agents.models import Mysis
 from memory.models import Memory
-from memory.snapshots.rows import tick_of
+from memory.snapshots.reads import tick_of
 
 BATCH = 500
 # Beyond so many events nobody wants the exact number.

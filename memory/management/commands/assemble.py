@@ -17,7 +17,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """FILE and --jsonl."""
         assembly.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

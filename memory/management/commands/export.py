@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The Mysis, the format, and where to."""
         parser.add_argument("mysis", help="Its number or name.")
         parser.add_argument("--format", choices=in_out.FORMATS, default="jsonl")
         parser.add_argument(
@@ -35,20 +35,23 @@ class Command(BaseCommand):
         pieces = in_out.pieces(owner.pk, options["format"])
         total = in_out.count(owner.pk)
         try:
-            with bar(f"Exporting {owner.name}", total) as done:
-                if options["output"]:
-                    with Path(options["output"]).open("w", encoding="utf-8") as file:
-                        for piece in pieces:
-                            file.write(piece)
-                            done(1)
-                    return
+            with (
+                bar(f"Exporting {owner.name}", total) as done,
+                self._open(options["output"]) as file,
+            ):
                 for piece in pieces:
-                    self.stdout.write(piece, ending="")
+                    file.write(piece)
                     done(1)
-                self.stdout.flush()
+                file.flush()
         except BrokenPipeError:
-            # Whoever read has seen enough; nothing more may fail at the end.
+            # The reader has seen enough; nothing more may fail at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             place = options["output"] or "standard output"
             raise refuse(f"{place}: {error.strerror or error}") from error
+
+    def _open(self, path: str | None) -> AbstractContextManager[Any]:
+        self.stdout.ending = ""
+        if not path:
+            return nullcontext(self.stdout)
+        return Path(path).open("w", encoding="utf-8")

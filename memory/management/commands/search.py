@@ -6,12 +6,13 @@ import argparse
 import html
 import json
 import unicodedata
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from memory.lookup import SlowSearchError
 from memory.management.terminal import owner_named, refuse
-from memory.search.query import SlowSearchError
 from memory.search.results import Hit, search_messages
 
 MOST_HITS = 100
@@ -35,7 +36,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The Mysis, the query, and how."""
         parser.add_argument("mysis", help="Its number or name.")
         parser.add_argument("query")
         parser.add_argument(
@@ -64,7 +64,6 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="As a JSON list.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print to standard output; no match is no error."""
         owner = owner_named(options["mysis"])
         query = options["query"].replace("\x00", "")
         if not query.strip():
@@ -92,16 +91,7 @@ class Command(BaseCommand):
 
 
 def _document(hit: Hit) -> dict[str, Any]:
-    return {
-        "memory_id": hit.memory_id,
-        "mysis": hit.mysis,
-        "role": hit.role,
-        "origin": hit.origin,
-        "content": hit.content,
-        "reasoning": hit.reasoning,
-        "snippet": hit.snippet,
-        "timestamp": hit.timestamp.isoformat(),
-    }
+    return asdict(hit) | {"timestamp": hit.timestamp.isoformat()}
 
 
 def _line(hit: Hit) -> str:

@@ -16,7 +16,7 @@ from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox, compose, open_toolbox
 from agents.tools.request import CallNext, Outcome, Request, ToolSession
 from memory.models import GameSnapshot
-from memory.snapshots import rows
+from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_mysis
 
@@ -91,7 +91,7 @@ async def test_the_tick_of_a_drain_stamps_the_account(
 ) -> None:
     tick = sandbox.step(3)
     assert (await box.call("get_notifications", "")).tick == tick
-    assert await run_in_db(rows.tick_of, "Ada Nova") == tick
+    assert await run_in_db(reads.tick_of, "Ada Nova") == tick
     await box.call("get_ship", "")
     assert (await GameSnapshot.objects.aget()).game_tick == tick
 
