@@ -192,7 +192,7 @@ async def test_a_turn_that_has_just_ended_is_not_taken_for_a_void_one(
         watched.append(set(cancellation.watch.turns))
         finish(*args, **kwargs)
 
-    monkeypatch.setattr(runtime_finish, "finish", end)
+    monkeypatch.setattr("agents.runtime.turn.finish", end)
     provider.answer(completion("Aye."))
     await fly(eve)
     assert watched == [set()]
