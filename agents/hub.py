@@ -171,8 +171,8 @@ class Hub:
         await asyncio.sleep(min(time.monotonic() - begun, LONGEST_REST))
 
     async def _read(self, database: psycopg.AsyncConnection[Any]) -> list[Row]:
-        wanted = events.parameters(self._position, None, (), BATCH)
-        cursor = await database.execute(events.READ, wanted)
+        values = events.parameters(self._position, None, (), BATCH)
+        cursor = await database.execute(events.READ, values)
         return [events.item_of(row) for row in await cursor.fetchall()]
 
 

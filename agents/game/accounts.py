@@ -133,8 +133,8 @@ def check_name(mysis_id: int, username: str) -> None:
 def release(mysis_id: int, account_id: int) -> None:
     """Undo a claim whose login was refused."""
     Mysis.objects.filter(pk=mysis_id, account=account_id).update(account=None)
-    owned = Account.objects.filter(pk=account_id, assigned_to=mysis_id)
-    owned.update(assigned_to=None)
+    rows = Account.objects.filter(pk=account_id, assigned_to=mysis_id)
+    rows.update(assigned_to=None)
 
 
 def _find(username: str) -> Account | None:
