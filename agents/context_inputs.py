@@ -104,7 +104,10 @@ def subject_of(
         options=given,
         budget=budget or _budget(mysis, policy, endpoint),
         dialect=endpoint.dialect if endpoint else "openai",
-        tool_policy=_policies_of(inputs.catalogue, messaging=mysis.messaging),
+        tool_policy={
+            tool["name"]: tool["policy"]
+            for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
+        },
         tools_tokens=_tokens_of(
             inputs.catalogue, messaging=mysis.messaging, factor=learnt.factor
         ),
@@ -193,15 +196,13 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
         return None
 
 
-# --- The catalogue of tools
-
-
 def known_tools(*, messaging: bool = False) -> list[Described]:
     """The tools that the game server offered last; none before the first turn.
 
     With ``messaging`` those for sending as well.
     """
-    return list(_tools(_stored_text(), messaging=messaging))
+    row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
+    return list(_tools(row[0] if row else NOTHING, messaging=messaging))
 
 
 def remember_tools(specs: Iterable[ToolSpec]) -> None:
@@ -214,17 +215,6 @@ def remember_tools(specs: Iterable[ToolSpec]) -> None:
         ToolCatalogue.objects.update_or_create(
             url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
         )
-
-
-def _stored_text() -> str:
-    """The catalogue of the game server as it is stored, JSON."""
-    row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
-    return row[0] if row else NOTHING
-
-
-def _policies_of(text: str, *, messaging: bool) -> Mapping[str, str]:
-    """The policy of each tool of a stored catalogue, and of those for sending."""
-    return {tool["name"]: tool["policy"] for tool in _tools(text, messaging=messaging)}
 
 
 @lru_cache(maxsize=KEPT)

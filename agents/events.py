@@ -239,9 +239,13 @@ class Hinter:
     def send(self) -> None:
         """Ask for a hint; returns at once."""
         self._wanted.set()
-        if self._thread is None or not self._thread.is_alive():
-            with self._lock:
-                self._start()
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._closing = False
+                self._thread = threading.Thread(
+                    target=self._run, name="event-hints", daemon=True
+                )
+                self._thread.start()
 
     def close(self) -> None:
         """End the thread and its connection; a later hint starts them again."""
@@ -249,15 +253,6 @@ class Hinter:
             self._closing = True
             self._wanted.set()
             self._thread.join()
-
-    def _start(self) -> None:
-        if self._thread is not None and self._thread.is_alive():
-            return
-        self._closing = False
-        self._thread = threading.Thread(
-            target=self._run, name="event-hints", daemon=True
-        )
-        self._thread.start()
 
     def _run(self) -> None:
         database: psycopg.Connection[Any] | None = None

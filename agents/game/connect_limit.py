@@ -49,7 +49,10 @@ class RateLimiter:
     """The limit of one game, as one event loop sees it."""
 
     def __init__(self, url: str) -> None:
-        self._host = _host_of(url)
+        try:
+            self._host = httpx2.URL(url).host[:253]
+        except (httpx2.InvalidURL, TypeError):
+            self._host = ""
         self._line = asyncio.Lock()
         self._shut_until = 0.0
 
@@ -105,13 +108,6 @@ def shut_out(seconds: float) -> GameUnreachableError:
         f"{seconds:.0f} s: run fewer Myses here, or lower ZOEA_GAME_OPENINGS.",
         retry_after=seconds,
     )
-
-
-def _host_of(url: str) -> str:
-    try:
-        return httpx2.URL(url).host[:253]
-    except (httpx2.InvalidURL, TypeError):
-        return ""
 
 
 def _spacing() -> tuple[float, float]:

@@ -96,7 +96,9 @@ async def _read_answer(
         return _failure(request, REPLY_LOST, f"sent more than {MAX_BYTES >> 20} MiB")
     if not response.is_success:
         return _refused(request, response, body)
-    if _is_call(request) and (kind != "application/json" or not body):
+    # A notification asks for no answer.
+    is_call = {"id", "method"} <= _json(request.content).keys()
+    if is_call and (kind != "application/json" or not body):
         said = f"{response.status_code} {kind}".strip()
         return _failure(request, REPLY_LOST, f"answered {said}, which is not MCP")
     return _copy(request, response, body)
@@ -157,11 +159,6 @@ def _failure(
     error = {"code": FAILURE, "message": detail, "data": data}
     answer = {"jsonrpc": "2.0", "id": _json(request.content).get("id"), "error": error}
     return httpx2.Response(503, json=answer, request=request)
-
-
-def _is_call(request: httpx2.Request) -> bool:
-    """Whether a POST asks for an answer: notifications do not."""
-    return {"id", "method"} <= _json(request.content).keys()
 
 
 def _json(body: bytes) -> dict[str, Any]:

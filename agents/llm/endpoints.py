@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
@@ -255,35 +254,24 @@ async def ask_window(endpoint: Endpoint) -> Found | None:
                 client.headers["Authorization"] = f"Bearer {endpoint.key}"
             if endpoint.kind == "anthropic":
                 client.headers["anthropic-version"] = "2023-06-01"
-            return await _QUESTIONS[endpoint.kind](client, endpoint)
+            return await _read_window(client, endpoint)
     except Exception as error:
         # Whatever a stranger's list may hold: the catalogue or 8,192 stand in.
         log.info("%s did not tell its window: %r", endpoint.name, type(error).__name__)
         return None
 
 
-async def _ask_openai(client: httpx2.AsyncClient, endpoint: Endpoint) -> Found | None:
-    answer = await client.get(f"{endpoint.base_url}/models")
-    return in_list(answer.json(), endpoint.model) if answer.is_success else None
-
-
-async def _ask_anthropic(
-    client: httpx2.AsyncClient, endpoint: Endpoint
-) -> Found | None:
-    name = quote(endpoint.model, safe="")
-    answer = await client.get(f"{endpoint.base_url}/v1/models/{name}")
-    return in_entry(answer.json()) if answer.is_success else None
-
-
-async def _ask_ollama(client: httpx2.AsyncClient, endpoint: Endpoint) -> Found | None:
-    root = endpoint.base_url.removesuffix("/v1")
-    loaded = await client.get(f"{root}/api/ps")
-    if loaded.is_success and (found := running(loaded.json(), endpoint.model)):
-        return found
-    answer = await client.post(f"{root}/api/show", json={"model": endpoint.model})
-    return shown(answer.json()) if answer.is_success else None
-
-
-_QUESTIONS: dict[
-    str, Callable[[httpx2.AsyncClient, Endpoint], Awaitable[Found | None]]
-] = {"openai": _ask_openai, "anthropic": _ask_anthropic, "ollama": _ask_ollama}
+async def _read_window(client: httpx2.AsyncClient, endpoint: Endpoint) -> Found | None:
+    url, model = endpoint.base_url, endpoint.model
+    if endpoint.kind == "ollama":
+        root = url.removesuffix("/v1")
+        loaded = await client.get(f"{root}/api/ps")
+        if loaded.is_success and (found := running(loaded.json(), model)):
+            return found
+        answer = await client.post(f"{root}/api/show", json={"model": model})
+        return shown(answer.json()) if answer.is_success else None
+    if endpoint.kind == "anthropic":
+        answer = await client.get(f"{url}/v1/models/{quote(model, safe='')}")
+        return in_entry(answer.json()) if answer.is_success else None
+    answer = await client.get(f"{url}/models")
+    return in_list(answer.json(), model) if answer.is_success else None

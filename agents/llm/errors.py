@@ -93,7 +93,9 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
             f"The call of {endpoint.name} could not be made: {said}.",
             "Check the model settings of the Mysis and the provider.",
         )
-    if isinstance(error, ModelAPIError) and not _is_undecoded(error):
+    # With one of these the answer came, but was not JSON.
+    undecoded = isinstance(error.__cause__, ValueError) or _GOT.match(str(error))
+    if isinstance(error, ModelAPIError) and not undecoded:
         return ModelError(f"{endpoint.name} failed: {said}.", _SERVER, retryable=True)
     return ModelError(
         f"{endpoint.name} answered something that is no completion: {said}.",
@@ -123,10 +125,6 @@ def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error
-
-
-def _is_undecoded(error: ModelAPIError) -> bool:
-    return isinstance(error.__cause__, ValueError) or bool(_GOT.match(str(error)))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -22,8 +22,8 @@ from agents.llm.complete import complete
 from agents.llm.model_types import ChatMessage, Completion, Endpoint, ModelError, Tool
 from agents.models import Mysis
 from agents.runtime.model_calls import Opened, ReadyCall
-from agents.runtime.turn_rows import INTERRUPTED, TurnHandle, TurnSuperseded, current
-from agents.tools.request import ToolResult
+from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, current
+from agents.tools.request import INTERRUPTED, ToolResult
 from agents.usage import Spent
 from memory import calibration
 from memory.context.tokens import estimate

@@ -17,9 +17,9 @@ from django.db.models.functions import Coalesce
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.models import Turn
-from agents.runtime.turn_rows import INTERRUPTED, TurnHandle, current, going_on
+from agents.runtime.turn_rows import TurnHandle, current, going_on
 from agents.tools.chain import Toolbox
-from agents.tools.request import ToolResult
+from agents.tools.request import INTERRUPTED
 from agents.tools.unknown_outcomes import lose_events
 from memory.context.tokens import estimate
 from memory.gamestate.values import clean_text, parse_text
@@ -55,7 +55,9 @@ async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
         if result.is_error:
             logger.debug("No events of Mysis %s: %s", handle.mysis_id, result.text)
             return
-        if not _count_left(result):
+        answer = parse_text(result.text)
+        left = answer.get("remaining") if isinstance(answer, dict) else None
+        if not (isinstance(left, int) and left):
             return
 
 
@@ -81,12 +83,6 @@ def _arguments(toolbox: Toolbox) -> str:
     spec = next(spec for spec in toolbox.specs if spec.name == TOOL)
     known = spec.parameters.get("properties") or {}
     return json.dumps({"limit": LIMIT} if "limit" in known else {})
-
-
-def _count_left(result: ToolResult) -> int:
-    answer = parse_text(result.text)
-    left = answer.get("remaining") if isinstance(answer, dict) else None
-    return left if isinstance(left, int) else 0
 
 
 def _situation(handle: TurnHandle) -> tuple[bool, bool]:
