@@ -18,7 +18,7 @@ from agents import actions, manual_command
 from agents.context_inputs import preview
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox
-from agents.tools.request import ToolResult
+from agents.tools.request import INTERRUPTED, ToolResult
 from memory.models import GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
@@ -275,9 +275,7 @@ def test_the_key_of_a_killed_process_s_command_stays_taken(
 
 
 def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
-    row = make_memory(
-        ada, role="tool", content=manual_command.INTERRUPTED, is_error=True
-    )
+    row = make_memory(ada, role="tool", content=INTERRUPTED, is_error=True)
     manual_command._end(row.pk, ToolResult("docked", is_error=False))
     row.refresh_from_db()
     assert (row.content, row.is_error) == ("docked", False)
@@ -357,4 +355,4 @@ def test_a_command_that_breaks_off_leaves_a_doubt(
         )
     assert doubts()["get_status"] == reason
     newest = ada.memories.order_by("-pk")[0]
-    assert (newest.pending, newest.content) == (False, manual_command.INTERRUPTED)
+    assert (newest.pending, newest.content) == (False, INTERRUPTED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.llm.errors import is_overflow, limit_of
+from agents.llm.context_overflow import is_overflow, limit_of
 from agents.llm.model_types import ModelError
 from bench.providers.anthropic import FakeAnthropic
 from bench.providers.anthropic import endpoint as anthropic_endpoint
