@@ -12,11 +12,11 @@ from agents.models import Mysis, Prompt
 from memory.assembly.prepare import Subject
 from memory.context import registry
 from memory.context.types import Budget
+from memory.lookup import number_of
 from memory.models import ContextPolicy, Origin
 
 # The default stands first anyway, the other is for summaries and no orders.
 NOT_OFFERED = (DEFAULT_PROMPT_NAME, SUMMARY_PROMPT_NAME)
-MOST_DIGITS = 19
 
 
 class MessageForm(forms.Form):
@@ -51,11 +51,6 @@ class MessageForm(forms.Form):
         if found is None:
             raise forms.ValidationError(self.GONE)
         return found
-
-
-def number_of(text: str) -> int | None:
-    """A number that may be a key of a row, None for anything else."""
-    return int(text) if text.isdecimal() and len(text) < MOST_DIGITS else None
 
 
 def chosen_myses(ids: list[str]) -> list[Mysis]:

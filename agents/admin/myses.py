@@ -278,6 +278,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     inlines = (PinInline,)
     actions = ("start_selected", "stop_selected")
     ordering = ("name",)
+    view_on_site = False
 
     @admin.display(description="cost", ordering="cost")
     def spent(self, row: Mysis) -> str:

@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import lru_cache
 
 from agents.dashboard import game_state
-from agents.dashboard.addresses import page_key
 from agents.dashboard.game_state import Held, ShownFact, facts_of, level_of, reason_of
 from agents.models import Account
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
@@ -237,7 +236,7 @@ def _pilot(
         pk=account.pk,
         empire=account.empire,
         owner=owner.name if owner else "",
-        key=page_key(owner) if owner else "",
+        key=owner.page_key if owner else "",
         state=owner.state if owner else "",
         flies=active is not None,
         standing=standing,

@@ -10,7 +10,6 @@ from typing import Any
 from django.db.models import Max, Q, QuerySet
 from django.urls import reverse
 
-from agents.dashboard.addresses import RESERVED
 from agents.dashboard.conversation import arguments, clip, person
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
@@ -124,11 +123,8 @@ class Named:
 
 def names(ids: Iterable[int]) -> dict[int, Named]:
     """How to name and link these Myses."""
-    rows = Mysis.objects.filter(pk__in=set(ids)).values_list("pk", "name")
-    return {
-        pk: Named(name, str(pk) if name.lower() in RESERVED else name)
-        for pk, name in rows
-    }
+    rows = Mysis.objects.filter(pk__in=set(ids)).only("name")
+    return {row.pk: Named(row.name, row.page_key) for row in rows}
 
 
 def told(found: Iterable[Event]) -> list[FeedLine]:

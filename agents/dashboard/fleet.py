@@ -23,7 +23,6 @@ from django.utils.http import urlencode
 
 from agents.dashboard import charts, conversation, game_state
 from agents.dashboard.accounts import AccountStatus, standings_of
-from agents.dashboard.addresses import page_key
 from agents.dashboard.charts import Hour, last_hour
 from agents.models import Mysis
 from memory.models import GameSnapshot, Memory, Role, SentContext
@@ -238,7 +237,7 @@ def _row(mysis: Mysis, parts: Parts) -> FleetRow:
     return FleetRow(
         id=mysis.pk,
         name=mysis.name,
-        key=page_key(mysis),
+        key=mysis.page_key,
         model=mysis.model,
         state=mysis.state,
         activity=mysis.activity,

@@ -13,7 +13,6 @@ from django.urls import reverse
 
 from agents.dashboard import budget_bars, fleet, game_state, system_status
 from agents.dashboard.accounts import credits_in
-from agents.dashboard.addresses import page_key
 from agents.dashboard.budget_bars import Limit
 from agents.dashboard.charts import Spent, fleet_hour
 from agents.dashboard.conversation import clip
@@ -69,7 +68,7 @@ def _mind(mysis: Mysis, words: str, known: Mapping[str, int]) -> Fix:
     """An error of its model or of its context."""
     if REQUEST.search(words):
         return Fix(
-            "What was sent", reverse("mysis-context", args=[page_key(mysis)]), ALL
+            "What was sent", reverse("mysis-context", args=[mysis.page_key]), ALL
         )
     if CONTEXT.search(words):
         return _policy(mysis)
@@ -137,7 +136,7 @@ def _joined(first: Trouble, other: Trouble) -> Trouble:
 
 def _trouble(mysis: Mysis, text: str, remedy: str, fix: Fix) -> Trouble:
     return Trouble(
-        mysis.name, page_key(mysis), clip(text, TEXT), remedy, mysis.last_memory_at, fix
+        mysis.name, mysis.page_key, clip(text, TEXT), remedy, mysis.last_memory_at, fix
     )
 
 
@@ -181,7 +180,7 @@ def _stuck() -> Iterable[Trouble]:
     rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(stuck="")
     for mysis in rows.order_by("name"):
         remedy = "Read its last turns and tell it what to do."
-        link = f"{reverse('mysis', args=[page_key(mysis)])}#composer"
+        link = f"{reverse('mysis', args=[mysis.page_key])}#composer"
         fix = Fix("Message it", link, "operator-only")
         yield _trouble(mysis, mysis.stuck, remedy, fix)
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from agents.dashboard.addresses import page_key
 from agents.models import Mysis
 from memory.gamestate.values import first, primary
 from memory.models import GameSnapshot
@@ -197,7 +196,7 @@ def fleet(found: Chart) -> Fleet:
     groups: dict[str, list[Ship]] = {}
     lost: list[Ship] = []
     for mysis in flown.order_by("name"):
-        ship = Ship(mysis.name, page_key(mysis), mysis.state)
+        ship = Ship(mysis.name, mysis.page_key, mysis.state)
         place = where.get(mysis.account.username if mysis.account else "", "")
         if place in found.stars:
             groups.setdefault(place, []).append(ship)

@@ -12,7 +12,6 @@ from django.db.models.functions import Left
 
 from agents import budgets
 from agents.dashboard import budget_bars, charts, fleet, game_state
-from agents.dashboard.addresses import page_key
 from agents.models import Mysis, Turn
 from memory.models import Memory, Role, SentContext
 
@@ -127,7 +126,7 @@ def head(mysis: Mysis, now: datetime) -> Head:
     [row] = fleet.load([mysis.pk], now)
     return Head(
         mysis=mysis,
-        key=page_key(mysis),
+        key=mysis.page_key,
         row=row,
         policy=mysis.policy.name if mysis.policy else "built-in policy",
         prompt=mysis.prompt.name if mysis.prompt else "built-in prompt",

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.views.decorators.http import require_POST
 
 from agents import actions
 from agents.actions import ActionError
 from agents.actions.base import OPEN_STATES
 from agents.dashboard import fleet
-from agents.dashboard.addresses import find_mysis
 from agents.forms import MessageForm, chosen_myses
 from agents.models import Mysis
-from agents.views.access import actor, operator_required, success
+from agents.views.access import (
+    PageRequest,
+    actor,
+    find_mysis,
+    operator_required,
+    success,
+)
 from agents.views.access import error as access_error
 
 NAMED = 3
@@ -64,7 +69,7 @@ NOBODY = (
 
 @require_POST
 @operator_required
-def start(request: HttpRequest, key: str) -> HttpResponse:
+def start(request: PageRequest, key: str) -> HttpResponse:
     """Start a Mysis that does not run."""
     mysis = find_mysis(key)
     try:
@@ -76,7 +81,7 @@ def start(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_POST
 @operator_required
-def stop(request: HttpRequest, key: str) -> HttpResponse:
+def stop(request: PageRequest, key: str) -> HttpResponse:
     """Stop a Mysis, whatever it does."""
     mysis = find_mysis(key)
     try:
@@ -88,7 +93,7 @@ def stop(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_POST
 @operator_required
-def send(request: HttpRequest) -> HttpResponse:
+def send(request: PageRequest) -> HttpResponse:
     """A message to some Myses, or a broadcast to all that are idle or running."""
     form = MessageForm(_addressed(request.POST))
     if not form.is_valid():
@@ -133,7 +138,7 @@ def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
 
 @require_POST
 @operator_required
-def many(request: HttpRequest) -> HttpResponse:
+def many(request: PageRequest) -> HttpResponse:
     """Start or stop the Myses that are ticked, or all that match the view."""
     act = ACTS.get(request.POST.get("act", ""))
     if act is None:
@@ -164,7 +169,7 @@ ACTS: Mapping[str, Act] = {
 }
 
 
-def answered(request: HttpRequest, done: Done, words: str) -> HttpResponse:
+def answered(request: PageRequest, done: Done, words: str) -> HttpResponse:
     """How many it was done to, and why not to the others."""
     said = f"{words} {counted(done.count)}."
     if not done.refused:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.utils.http import urlencode
@@ -19,14 +19,15 @@ from django.views.decorators.http import require_safe
 from agents import context_inputs
 from agents.actions import ActionError
 from agents.dashboard import charts, context, context_diff
-from agents.dashboard.addresses import find_mysis, page_key
 from agents.dashboard.context import tools_of
 from agents.dashboard.live import context_page
-from agents.forms import WhatIfForm, number_of
+from agents.forms import WhatIfForm
 from agents.models import Mysis
+from agents.views.access import PageRequest, find_mysis
 from memory.assembly.prepare import PreparedRequest, Subject
 from memory.assembly.replay import Past, as_sent, guessed
 from memory.assembly.sent_view import canonical, show
+from memory.lookup import number_of
 from memory.models import SentContext
 
 AS_SENT, WHAT_IF = "as it was sent", "what if"
@@ -174,7 +175,7 @@ RAW = 200_000
 
 
 @require_safe
-def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
+def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     """The exact next payload; what-if values come as GET parameters."""
     mysis = find_mysis(key)
     as_of = context_page.as_of(mysis)
@@ -204,7 +205,7 @@ def _live(mysis: Mysis, as_of: context_page.Snapshot) -> str:
     return urlencode({"page": "context", "mysis": str(mysis.pk), **values})
 
 
-def _wanted(request: HttpRequest) -> str:
+def _wanted(request: PageRequest) -> str:
     """Which way of showing it is asked for."""
     usual = "compare" if request.GET.get("against") else "messages"
     wanted = request.GET.get("view", usual)
@@ -227,7 +228,7 @@ def _tried(
 
 
 def _view(
-    request: HttpRequest,
+    request: PageRequest,
     view: str,
     mysis: Mysis,
     shown: context.Shown | None,
@@ -275,7 +276,7 @@ class Newest:
         return cls(rows[cut:], cut)
 
 
-def _query(request: HttpRequest, **values: str) -> str:
+def _query(request: PageRequest, **values: str) -> str:
     query = request.GET.copy()
     for name, value in values.items():
         query[name] = value
@@ -299,7 +300,7 @@ def _download(shown: context.Shown) -> HttpResponse:
 
 
 @require_safe
-def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpResponse:
+def call_context(request: PageRequest, turn_id: int, number: int) -> HttpResponse:
     """What one past model call was sent, byte for byte; or what it would have been."""
     rows = SentContext.objects.select_related(
         "call__turn", "mysis__account", "mysis__policy", "mysis__prompt"
@@ -347,8 +348,8 @@ def _shown(sent: SentContext, form: WhatIfForm, tried: Tried) -> context.Shown |
 
 
 def _page(
-    request: HttpRequest, mysis: Mysis, values: dict[str, Any], status: int
+    request: PageRequest, mysis: Mysis, values: dict[str, Any], status: int
 ) -> HttpResponse:
-    place = {"mysis": mysis, "key": page_key(mysis), "tab": "context"}
+    place = {"mysis": mysis, "key": mysis.page_key, "tab": "context"}
     values = {**place, "categories": charts.CATEGORIES, **values}
     return render(request, "memory/context.html", values, status=status)

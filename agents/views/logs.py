@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -17,7 +17,6 @@ from django.views.decorators.http import require_safe
 from agents import context_inputs, events
 from agents.actions import ActionError
 from agents.dashboard import context_diff, feed
-from agents.dashboard.addresses import page_key
 from agents.dashboard.live import events_page as live_events_page
 from agents.dashboard.live import fragments
 from agents.dashboard.live.events_page import PAGE as events_page_PAGE
@@ -26,9 +25,10 @@ from agents.dashboard.search import Found, Result, find
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
-from agents.views.access import uses_htmx
+from agents.views.access import PageRequest
 from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
+from memory.lookup import number_of
 from memory.models import ContextPolicy
 from memory.search.query import SlowSearchError
 
@@ -36,15 +36,15 @@ VERSIONS = 20
 
 
 @require_safe
-def events_page(request: HttpRequest) -> HttpResponse:
+def events_page(request: PageRequest) -> HttpResponse:
     """Events, newest first; ``kind``, ``mysis`` and ``before`` narrow them."""
-    owner = _number(request.GET.get("mysis", ""))
+    owner = number_of(request.GET.get("mysis", ""))
     chosen = Chosen.of(request.GET.get("kind", ""), owner)
-    before = _number(request.GET.get("before", ""))
+    before = number_of(request.GET.get("before", ""))
     # Before the rows: what settles meanwhile comes by the socket, not never.
     settled = events.newest()
     page = rows(chosen, before)
-    if uses_htmx(request):
+    if request.htmx:
         return HttpResponse(fragments.feed_lines(feed.told(page[:events_page_PAGE])))
     query = {"kind": chosen.kind, "mysis": "" if owner is None else str(owner)}
     live = {"page": "events", **query, "after": str(settled)}
@@ -69,7 +69,7 @@ def events_page(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def prompts_page(request: HttpRequest) -> HttpResponse:
+def prompts_page(request: PageRequest) -> HttpResponse:
     """All prompts, their current version and who uses them."""
     newest = PromptVersion.objects.order_by("prompt", "-number").distinct("prompt")
     current = {version.prompt_id: version for version in newest}
@@ -77,7 +77,7 @@ def prompts_page(request: HttpRequest) -> HttpResponse:
         {
             "prompt": prompt,
             "current": current.get(prompt.pk),
-            "myses": [(page_key(m), m.name) for m in prompt.myses.all()],
+            "myses": [(m.page_key, m.name) for m in prompt.myses.all()],
         }
         for prompt in Prompt.objects.prefetch_related("myses").order_by("name")
     ]
@@ -85,10 +85,10 @@ def prompts_page(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def prompt_page(request: HttpRequest, prompt_id: int) -> HttpResponse:
+def prompt_page(request: PageRequest, prompt_id: int) -> HttpResponse:
     """One prompt with all its versions, newest first."""
     prompt = get_object_or_404(Prompt, pk=min(prompt_id, 2**63 - 1))
-    before = _number(request.GET.get("before", ""))
+    before = number_of(request.GET.get("before", ""))
     rows = prompt.versions.all()
     if before is not None:
         rows = rows.filter(number__lt=min(before, 2**31 - 1))
@@ -98,13 +98,9 @@ def prompt_page(request: HttpRequest, prompt_id: int) -> HttpResponse:
         "before": before,
         "versions": versions[:VERSIONS],
         "older": versions[VERSIONS - 1].number if len(versions) > VERSIONS else None,
-        "myses": [(page_key(m), m.name) for m in prompt.myses.order_by("name")],
+        "myses": [(m.page_key, m.name) for m in prompt.myses.order_by("name")],
     }
     return render(request, "agents/prompt.html", context)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
 # SECTION One box over messages, reasoning and broadcasts.
@@ -114,7 +110,7 @@ FACETS = 8
 
 
 @require_safe
-def search_page(request: HttpRequest) -> HttpResponse:
+def search_page(request: PageRequest) -> HttpResponse:
     """The newest matches, newest first."""
     asked = bool(request.GET.get("q"))
     form = SearchForm(request.GET if asked else None, initial=request.GET.dict())
@@ -147,7 +143,7 @@ class Facet:
     query: str
 
 
-def _facets(request: HttpRequest, found: Sequence[Result]) -> Sequence[Facet]:
+def _facets(request: PageRequest, found: Sequence[Result]) -> Sequence[Facet]:
     """The Myses that most of the matches are of."""
     if request.GET.get("mysis"):
         return ()
@@ -158,14 +154,14 @@ def _facets(request: HttpRequest, found: Sequence[Result]) -> Sequence[Facet]:
     ]
 
 
-def _with(request: HttpRequest, **values: str) -> str:
+def _with(request: PageRequest, **values: str) -> str:
     query = request.GET.copy()
     for name, value in values.items():
         query[name] = value
     return query.urlencode()
 
 
-def _older(request: HttpRequest, found: Found) -> str:
+def _older(request: PageRequest, found: Found) -> str:
     """The query of the next page: behind what is shown, or what was looked through."""
     if len(found.results) > PAGE:
         return _with(request, before=str(found.results[PAGE - 1].id))
@@ -176,7 +172,7 @@ def _older(request: HttpRequest, found: Found) -> str:
 
 
 @require_safe
-def policies_page(request: HttpRequest) -> HttpResponse:
+def policies_page(request: PageRequest) -> HttpResponse:
     """Every policy, and any two of them side by side; nothing is written."""
     asked = bool(request.GET.get("mysis"))
     form = PoliciesForm(request.GET if asked else None, initial=request.GET.dict())
@@ -202,7 +198,7 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
         "comparison": comparison,
         "sides": (comparison.a, comparison.b),
         "mysis": mysis,
-        "key": page_key(mysis),
+        "key": mysis.page_key,
     }
 
 

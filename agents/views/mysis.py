@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -14,21 +14,21 @@ from agents.actions import MAX_TEXT, ActionError
 from agents.context_inputs import preview
 from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
-from agents.dashboard.addresses import find_mysis, mysis_url, page_key
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
-from agents.forms import MysisForm, number_of
+from agents.forms import MysisForm
 from agents.models import Mysis, Turn
-from agents.views.access import actor, admin_required, uses_htmx
+from agents.views.access import PageRequest, actor, admin_required, find_mysis
+from memory.lookup import number_of
 from memory.models import Memory
 
 
 @require_safe
-def mysis_page(request: HttpRequest, key: str) -> HttpResponse:
+def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     """The whole page; ``?at=<memory id>`` opens the conversation at a place."""
     mysis = find_mysis(key)
     now = timezone.now()
-    place = _number(request.GET.get("at", ""))
+    place = number_of(request.GET.get("at", ""))
     shown = _conversation(mysis, place)
     found = dashboard_mysis.head(mysis, now)
     parts = fragments.mysis(found, dashboard_mysis.panel(mysis, now))
@@ -65,25 +65,23 @@ def _older(mysis_id: int, shown: list[conversation.Line]) -> int | None:
 
 
 @require_safe
-def older_lines(request: HttpRequest, key: str) -> HttpResponse:
+def older_lines(request: PageRequest, key: str) -> HttpResponse:
     """A page of the conversation before ``?before=<memory id>``."""
     mysis = find_mysis(key)
-    before = _number(request.GET.get("before", ""))
+    before = number_of(request.GET.get("before", ""))
     shown = conversation.before(mysis.pk, mysis.name, before)
     context = {
         "mysis": mysis,
-        "key": page_key(mysis),
+        "key": mysis.page_key,
         "lines": shown,
         "older": _older(mysis.pk, shown),
     }
-    template = (
-        "agents/conversation/log.html" if uses_htmx(request) else "agents/older.html"
-    )
+    template = "agents/conversation/log.html" if request.htmx else "agents/older.html"
     return render(request, template, context)
 
 
 @require_safe
-def whole_message(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
+def whole_message(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
     """One stored message in full, as plain text."""
     mysis = find_mysis(key)
     row = Memory.objects.filter(mysis=mysis, pk=min(memory_id, 2**63 - 1))
@@ -96,7 +94,7 @@ def whole_message(request: HttpRequest, key: str, memory_id: int) -> HttpRespons
 
 
 @require_safe
-def inspect(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
+def inspect(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
     """One message with all that is known of it, for the pane beside the talk."""
     mysis = find_mysis(key)
     found = conversation.chosen(mysis.pk, mysis.name, [min(memory_id, 2**63 - 1)])
@@ -105,7 +103,7 @@ def inspect(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
     ledger = preview(mysis).assembly.ledger
     context = {
         "mysis": mysis,
-        "key": page_key(mysis),
+        "key": mysis.page_key,
         "line": found[0],
         "turn": Turn.objects.filter(pk=found[0].turn_id or 0).first(),
         "entry": next((e for e in ledger if e.id == memory_id), None),
@@ -115,7 +113,7 @@ def inspect(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
-def new_mysis(request: HttpRequest) -> HttpResponse:
+def new_mysis(request: PageRequest) -> HttpResponse:
     """A form for a new Mysis; errors stand at their fields."""
     form = MysisForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -124,7 +122,7 @@ def new_mysis(request: HttpRequest) -> HttpResponse:
         except ActionError as error:
             _blame(form, error)
         else:
-            return redirect(mysis_url(mysis))
+            return redirect(mysis)
     status = 422 if form.errors else 200
     context = {"form": form, "cancel": reverse("fleet")}
     return render(request, "agents/new_mysis.html", context, status=status)
@@ -139,10 +137,6 @@ def _blame(form: MysisForm, error: ActionError) -> None:
         form.add_error(None, error.detail)
 
 
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 19 else None
-
-
 # SECTION One turn: its calls, what each was sent, what it cost; live while it goes on.
 
 PAGE = 50
@@ -153,7 +147,7 @@ KEEP = 1_000
 
 
 @require_safe
-def turns_page(request: HttpRequest, key: str) -> HttpResponse:
+def turns_page(request: PageRequest, key: str) -> HttpResponse:
     """The turns of a Mysis, newest first; ``?before=<number>`` goes further back."""
     mysis = find_mysis(key)
     before = number_of(request.GET.get("before", ""))
@@ -163,7 +157,7 @@ def turns_page(request: HttpRequest, key: str) -> HttpResponse:
     found = list(rows[: PAGE + 1])
     context = {
         "mysis": mysis,
-        "key": page_key(mysis),
+        "key": mysis.page_key,
         "tab": "turns",
         "turns": found[:PAGE],
         "before": before,
@@ -173,7 +167,7 @@ def turns_page(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_safe
-def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
+def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
     """The turn, its model calls with their contexts, and its messages.
 
     ``?before=<call>`` lists the calls before one: such a page stands still.
@@ -196,7 +190,7 @@ def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
     context = {
         "turn": turn,
         "mysis": turn.mysis,
-        "key": page_key(turn.mysis),
+        "key": turn.mysis.page_key,
         "parts": {part.id: part for part in parts},
         "calls_before": before,
         "lines": shown,

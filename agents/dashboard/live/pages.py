@@ -12,7 +12,6 @@ from django.utils.safestring import SafeString
 
 from agents.dashboard import conversation, feed, fleet, health, map, system_status
 from agents.dashboard import mysis as dashboard_mysis
-from agents.dashboard.addresses import page_key
 from agents.dashboard.conversation import Line
 from agents.dashboard.live import events_page, fragments
 from agents.dashboard.live.changes import Dirty, bucket, shared
@@ -254,7 +253,7 @@ class MysisPage:
         self.version = 0
         self.sent = Sent()
         self.talk = ConversationFeed(
-            ConversationKey(mysis.pk, mysis.name, page_key(mysis)), after, pending
+            ConversationKey(mysis.pk, mysis.name, mysis.page_key), after, pending
         )
 
     def snapshot(self, version: int) -> list[SafeString]:

@@ -11,7 +11,6 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from agents.dashboard import charts, conversation
-from agents.dashboard.addresses import page_key
 from agents.dashboard.health import Fix, fix_of, providers
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
@@ -220,7 +219,7 @@ class TurnPage:
         self.looked = 0.0
         self.rest = SELDOM
         self.sent = Sent()
-        of = ConversationKey(mysis.pk, mysis.name, page_key(mysis), turn.pk)
+        of = ConversationKey(mysis.pk, mysis.name, mysis.page_key, turn.pk)
         self.talk = ConversationFeed(of, after, pending)
 
     def snapshot(self, version: int) -> list[SafeString]:
