@@ -15,9 +15,9 @@ from zoea.metrics import metrics
 handler500 = "zoea.views.server_error"
 
 api_urls = api.urls
-for route in api_urls[0]:
-    # Programs have tokens: the API's own gate asks for them.
-    login_not_required(route.callback)
+# Programs have tokens: the API's own gate asks for them.
+for view in filter(None, (route.callback for route in api_urls[0])):
+    login_not_required(view)
 
 icon = RedirectView.as_view(url="/static/img/zoea.svg")
 

@@ -32,7 +32,14 @@ from agents.llm.context_windows import (
     tells,
     window_of,
 )
-from agents.llm.model_types import Endpoint, Kind, ModelError, UnknownProviderError
+from agents.llm.model_types import (
+    Endpoint,
+    Kind,
+    ModelError,
+    NoKeyError,
+    NoModelError,
+    UnknownProviderError,
+)
 from agents.llm.wires import http
 from agents.models import Provider
 
@@ -92,7 +99,7 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     kind = account.kind
     model = PILOT if kind == "pilot" else wanted or account.default_model
     if not model:
-        raise ModelError(
+        raise NoModelError(
             f'"{name}" names a provider but no model.',
             f'Write "{name}:<model>", or give the provider a default model.',
         )
@@ -199,7 +206,7 @@ def _check_key(name: str, account: _Account) -> None:
     if account.key or account.base_url:
         return
     variable = f"{account.kind.upper()}_API_KEY"
-    raise ModelError(
+    raise NoKeyError(
         f'There is no API key for "{name}".',
         f"Set {variable}, or add the provider with its key in the admin.",
     )

@@ -24,6 +24,7 @@ from pydantic_ai.exceptions import (
 
 from agents.llm.model_types import Endpoint, ModelError, UnreachableError
 from agents.llm.wires.http import RedirectedError, TooLargeError
+from agents.models import ErrorCode
 from memory.gamestate.values import clean_text
 
 CODES = (
@@ -252,7 +253,22 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
         retry_after=retry_after(error.headers or {}) if retryable else None,
         status=status,
     )
-    return _too_long(refusal) if is_overflow(refusal) else refusal
+    refusal = _too_long(refusal) if is_overflow(refusal) else refusal
+    refusal.code = _code(refusal)
+    return refusal
+
+
+def _code(refusal: ModelError) -> str:
+    """What is to be mended, as the remedy of the refusal says."""
+    status = refusal.status or 0
+    if status == 400:
+        return ErrorCode.REQUEST
+    if refusal.remedy in (_OVERFLOW, _REMEDIES[_TOO_LARGE]):
+        return ErrorCode.CONTEXT
+    if status in (401, 402, 403):
+        return ErrorCode.KEY
+    known = status >= 500 or status in _REMEDIES
+    return ErrorCode.PROVIDER if known else ErrorCode.REQUEST
 
 
 def _too_long(error: ModelError) -> ModelError:

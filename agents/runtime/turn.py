@@ -16,7 +16,7 @@ from agents.game.client import GameUnreachableError
 from agents.llm.endpoints import resolve_with_window
 from agents.llm.errors import is_overflow
 from agents.llm.model_types import Completion, Endpoint, ModelError
-from agents.models import Turn
+from agents.models import ErrorCode, Turn
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime import finish as endings
 from agents.runtime.answers import PendingCall, ask_model
@@ -85,6 +85,7 @@ class Progress:
     compacted: bool = False
     fit: Retry | None = None
     silence: str = ""
+    silence_code: str = ""
     resolve_tick: int | None = None
     tried: list[CallRecord] = field(default_factory=list)
 
@@ -164,6 +165,8 @@ async def _call(
     if progress.fit is not None and progress.fit.guess:
         await run_in_db(model_calls.remember_retry, begun, progress.fit)
     progress.silence = empty_answer_reason(answer, acted=progress.acted)
+    filtered = answer.finish_reason == "content_filter"
+    progress.silence_code = ErrorCode.PROVIDER if progress.silence and filtered else ""
     return pending
 
 
@@ -250,6 +253,7 @@ def _ended(outcome: Turn.Outcome, progress: Progress) -> Ending:
         acted=progress.acted,
         resolve_tick=progress.resolve_tick,
         error=progress.silence,
+        code=progress.silence_code,
     )
 
 
@@ -262,11 +266,17 @@ def failure(error: Exception) -> Ending:
         return Ending(
             errored,
             error=str(error),
+            code=error.code,
             fatal=not error.retryable,
             retry_after=error.retry_after,
         )
     if isinstance(error, GameUnreachableError):
-        return Ending(errored, error=str(error), retry_after=error.retry_after)
+        return Ending(
+            errored,
+            error=str(error),
+            code=ErrorCode.GAME,
+            retry_after=error.retry_after,
+        )
     if isinstance(error, BudgetSpentError):
         return Ending(Turn.Outcome.INTERRUPTED, error=str(error), held=True)
     if isinstance(error, WindowError):
