@@ -26,7 +26,7 @@ from agents.models import Mysis
 from agents.views.access import PageRequest, find_mysis
 from memory.assembly.prepare import PreparedRequest, Subject
 from memory.assembly.replay import Past, as_sent, guessed
-from memory.assembly.sent_view import canonical, show
+from memory.assembly.sent_view import canonical
 from memory.lookup import number_of
 from memory.models import SentContext
 
@@ -344,7 +344,7 @@ def _shown(sent: SentContext, form: WhatIfForm, tried: Tried) -> context.Shown |
         return context.of_preview(tried.what_if)
     if form.errors and tried.own is None:
         return None
-    return context.of_sent(sent, show(sent))
+    return context.of_sent(sent)
 
 
 def _page(
