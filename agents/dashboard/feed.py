@@ -32,7 +32,11 @@ NEWSWORTHY = frozenset(
 LOOKS = ("get_", "view_", "list_", "find_", "search_", "zoea_")
 # Everything grows old while nobody looks: the badges of the rows tell that.
 BY_AGE = ("ageing", "stale")
+# Characters of a value, and lines of the feed.
 TEXT = 300
+SHOWN = 40
+# How far back failures are looked for among what went well, in events.
+FAR = 20_000
 
 ICONS: Mapping[str, str] = {
     Kind.MYSIS_STATE: "flag",
@@ -137,11 +141,6 @@ def told(found: Iterable[Event]) -> list[FeedLine]:
     )
 
 
-def is_news(item: Item) -> bool:
-    """Whether an event goes into the feed."""
-    return tells(item["kind"], item["data"])
-
-
 def tells(kind: str, data: Data) -> bool:
     """Whether an event of a kind goes into the feed, by what it says."""
     if kind == Kind.TOOL_CALLED and data.get("ok") is True:
@@ -153,7 +152,7 @@ def tells(kind: str, data: Data) -> bool:
 
 def of_items(items: Iterable[Item]) -> list[FeedLine]:
     """Items of the hub that are news as lines, newest first."""
-    return lines_of([item for item in items if is_news(item)])
+    return lines_of([item for item in items if tells(item["kind"], item["data"])])
 
 
 def lines_of(kept: Sequence[Item]) -> list[FeedLine]:
@@ -183,17 +182,14 @@ def _joined(found: Iterable[FeedLine]) -> list[FeedLine]:
         if one.kind == Kind.SNAPSHOT_STALE and place is not None:
             cause = joined[place]
             if cause.cause == one.cause:
-                joined[place] = replace(cause, stale=_listed(cause.stale, one.stale))
+                stale = dict.fromkeys(
+                    [*filter(None, cause.stale.split(", ")), one.stale]
+                )
+                joined[place] = replace(cause, stale=clip(", ".join(stale), TEXT))
                 continue
         newest[one.key] = len(joined)
         joined.append(one)
     return joined
-
-
-def _listed(stale: str, other: str) -> str:
-    """Both in a list that names nothing twice."""
-    named = dict.fromkeys([*filter(None, stale.split(", ")), other])
-    return clip(", ".join(named), TEXT)
 
 
 def line(
@@ -210,7 +206,7 @@ def line(
         name=named.name,
         key=named.key,
         text=WORDS.get(kind, _plain)(data),
-        bad=is_bad(kind, data),
+        bad=_is_bad(kind, data),
         cause=_text(data, "reason" if is_stale else "tool"),
         stale=title(_text(data, "tool")) if is_stale else "",
         link=_link(kind, data, named.key),
@@ -227,7 +223,13 @@ def _link(kind: str, data: Data, key: str) -> str:
     return ""
 
 
-def is_bad(kind: str, data: Data) -> bool:
+def groups_of(kind: str, data: Data) -> set[str]:
+    """The chips that count an event."""
+    own = GROUP_OF.get(kind, "states")
+    return {own, BAD} if _is_bad(kind, data) else {own}
+
+
+def _is_bad(kind: str, data: Data) -> bool:
     """Whether something went wrong."""
     errored = "errored" in (data.get("state"), data.get("outcome"))
     return kind == Kind.ERROR or data.get("ok") is False or errored
@@ -272,14 +274,13 @@ def _updated(data: Data) -> str:
     return f"{title(_text(data, 'tool'))} {done}"
 
 
-def _begun(data: Data) -> str:
-    return " ".join(filter(None, ("turn", _text(data, "number"), "begins")))
+def _turn(data: Data, does: str) -> str:
+    return " ".join(filter(None, ("turn", _text(data, "number"), does)))
 
 
 def _ended(data: Data) -> str:
-    words = " ".join(filter(None, ("turn", _text(data, "number"), "ends")))
     outcome = _text(data, "outcome").replace("_", " ")
-    return _colon(words, outcome, _text(data, "error"))
+    return _colon(_turn(data, "ends"), outcome, _text(data, "error"))
 
 
 def _memory(data: Data) -> str:
@@ -300,10 +301,6 @@ def _prompt(data: Data) -> str:
     return f"prompt {_text(data, 'prompt')} is now version {_text(data, 'version')}"
 
 
-def _compacted(data: Data) -> str:
-    return _colon("context compacted", _text(data, "reason", "status"))
-
-
 def _error(data: Data) -> str:
     words = _text(data, "detail", "error", "message") or "error"
     remedy = _text(data, "remedy")
@@ -316,48 +313,43 @@ def _plain(data: Data) -> str:
 
 WORDS: Mapping[str, Callable[[Data], str]] = {
     Kind.MYSIS_STATE: _state,
-    Kind.TURN_STARTED: _begun,
+    Kind.TURN_STARTED: lambda data: _turn(data, "begins"),
     Kind.TURN_FINISHED: _ended,
     Kind.MEMORY_ADDED: _memory,
     Kind.TOOL_CALLED: _tool,
     Kind.SNAPSHOT_UPDATED: _updated,
     Kind.SNAPSHOT_STALE: _stale,
-    Kind.CONTEXT_COMPACTED: _compacted,
+    Kind.CONTEXT_COMPACTED: lambda data: _colon(
+        "context compacted", _text(data, "reason", "status")
+    ),
     Kind.BROADCAST_SENT: _broadcast,
     Kind.PROMPT_CHANGED: _prompt,
     Kind.ERROR: _error,
 }
-
-# SECTION The newest events of the log, as the chips above the feed choose them.
-
-SHOWN = 40
-# How far back failures are looked for among what went well, in events.
-FAR = 20_000
-# Kinds of which some are failures.
-MAY_FAIL = (Kind.TOOL_CALLED, Kind.MYSIS_STATE)
 
 
 def newest(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest events that are news, newest first; those of one chip if named."""
     # Each kind has an index of its own; one scan of all would read much noise.
     found: list[Event] = []
-    for kind in _kinds(group):
-        found += _rows(kind, group)[:limit]
+    for kind in NEWSWORTHY:
+        if group not in GROUPS or GROUP_OF[kind] == group or _may_fail(kind, group):
+            found += _rows(kind, group)[:limit]
     found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
     return told(found[:limit])
 
 
-def _kinds(group: str) -> Iterable[str]:
-    if group not in GROUPS:
-        return NEWSWORTHY
-    wanted = {kind for kind in NEWSWORTHY if GROUP_OF[kind] == group}
-    return wanted.union(MAY_FAIL) if group == BAD else wanted
+def _may_fail(kind: str, group: str) -> bool:
+    """Whether failures are looked for among what mostly goes well."""
+    return group == BAD and kind in (Kind.TOOL_CALLED, Kind.MYSIS_STATE)
 
 
 def _rows(kind: str, group: str) -> QuerySet[Event]:
     rows = Event.objects.filter(kind=kind).order_by("-xid", "-id")
-    if group == BAD and kind in MAY_FAIL:
-        return _failed(rows)
+    if _may_fail(kind, group):
+        last = Event.objects.aggregate(last=Max("pk"))["last"] or 0
+        failed = Q(data__ok=False) | Q(data__state="errored")
+        return rows.filter(failed, pk__gt=last - FAR)
     if kind == Kind.TOOL_CALLED:
         looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
         return rows.exclude(looks, data__ok=True)
@@ -365,9 +357,3 @@ def _rows(kind: str, group: str) -> QuerySet[Event]:
         unknown = Q(data__confidence__isnull=True)
         return rows.filter(unknown | ~Q(data__confidence__in=BY_AGE))
     return rows
-
-
-def _failed(rows: QuerySet[Event]) -> QuerySet[Event]:
-    last = Event.objects.aggregate(last=Max("pk"))["last"] or 0
-    failed = Q(data__ok=False) | Q(data__state="errored")
-    return rows.filter(failed, pk__gt=last - FAR)

@@ -60,10 +60,10 @@ class FleetMoney:
     made. ``today`` are US dollars since 00:00 UTC.
     """
 
-    credits: int
-    known: int
-    oldest: datetime | None
-    today: Decimal
+    credits: int = 0
+    known: int = 0
+    oldest: datetime | None = None
+    today: Decimal = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""How the credits of a Mysis went, as far as calls and answers told them."""
+"""What the page of one Mysis shows beside the conversation: head, game state, credits.
+
+The credits are a line through what its calls and the game's answers told of them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Left
 
 from agents import budgets
-from agents.dashboard import budget_bars, charts, fleet, game_state
+from agents.dashboard import budget_bars, fleet, game_state
 from agents.models import Mysis, Turn
 from memory.models import Memory, Role, SentContext
 
@@ -20,6 +23,7 @@ CALLS = 300
 ANSWERS = 200
 HEAD = 3_000
 POINTS = 120
+TURNS = 12
 WIDTH, HEIGHT = 240.0, 44.0
 FACTS = ("get_status/Credits", "get_ship/Credits")
 CREDITS = re.compile(r'"credits"\s*:\s*(\d{1,15})')
@@ -41,63 +45,6 @@ class Trend:
     def change(self) -> int:
         """What was won since then; negative for a loss."""
         return self.last - self.first
-
-
-def credits_trend(mysis_id: int) -> Trend | None:
-    """The newest stretch of the credits; None with fewer than two values."""
-    return draw(sorted({*_in_calls(mysis_id), *_in_answers(mysis_id)}))
-
-
-def _in_calls(mysis_id: int) -> list[tuple[datetime, int]]:
-    """What the state block of each call showed."""
-    named = {f"fact_{n}": KeyTextTransform(key, "facts") for n, key in enumerate(FACTS)}
-    rows = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
-    found = rows.annotate(**named).values_list("created_at", *named)[:CALLS]
-    return [
-        (at, int(digits))
-        for at, *facts in found
-        if (digits := re.sub(r"\D", "", next(filter(None, facts), "")))
-    ]
-
-
-def _in_answers(mysis_id: int) -> list[tuple[datetime, int]]:
-    """What the game's own answers told."""
-    rows = Memory.objects.filter(mysis_id=mysis_id).order_by("-id")
-    newest = rows.values("id")[:ANSWERS]
-    found = (
-        Memory.objects.filter(
-            id__in=newest, role=Role.TOOL, tool_name__in=SPOKEN, is_error=False
-        )
-        .annotate(head=Left("content", HEAD))
-        .values_list("created_at", "head")
-    )
-    return [(at, int(hit[1])) for at, head in found if (hit := CREDITS.search(head))]
-
-
-def draw(points: Sequence[tuple[datetime, int]]) -> Trend | None:
-    """A line through values over time; None for fewer than two."""
-    if len(points) < 2:
-        return None
-    chosen = points[:: max(1, len(points) // POINTS)]
-    chosen = [*chosen, points[-1]] if chosen[-1] != points[-1] else chosen
-    begin, values = chosen[0][0], [value for _, value in chosen]
-    low, high = min(values), max(values)
-    span = max(1.0, (chosen[-1][0] - begin).total_seconds())
-    range_ = max(1, high - low)
-    steps = (
-        (
-            WIDTH * (at - begin).total_seconds() / span,
-            2 + (HEIGHT - 4) * (high - value) / range_,
-        )
-        for at, value in chosen
-    )
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in steps)
-    return Trend(path, values[0], values[-1], low, high, begin)
-
-
-# SECTION What the page of one Mysis shows beside the conversation.
-
-TURNS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +102,53 @@ def turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:
     return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:limit])
 
 
-def trend_of(mysis_id: int) -> Trend | None:
-    """How its credits went."""
-    return credits_trend(mysis_id)
+def credits_trend(mysis_id: int) -> Trend | None:
+    """The newest stretch of the credits; None with fewer than two values."""
+    return draw(sorted({*_in_calls(mysis_id), *_in_answers(mysis_id)}))
 
 
-def gauge(mysis_id: int) -> charts.Gauge | None:
-    """The context of the newest call."""
-    return fleet.gauges([mysis_id]).get(mysis_id)
+def _in_calls(mysis_id: int) -> list[tuple[datetime, int]]:
+    """What the state block of each call showed."""
+    named = {f"fact_{n}": KeyTextTransform(key, "facts") for n, key in enumerate(FACTS)}
+    rows = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
+    found = rows.annotate(**named).values_list("created_at", *named)[:CALLS]
+    return [
+        (at, int(digits))
+        for at, *facts in found
+        if (digits := re.sub(r"\D", "", next(filter(None, facts), "")))
+    ]
+
+
+def _in_answers(mysis_id: int) -> list[tuple[datetime, int]]:
+    """What the game's own answers told."""
+    rows = Memory.objects.filter(mysis_id=mysis_id).order_by("-id")
+    newest = rows.values("id")[:ANSWERS]
+    found = (
+        Memory.objects.filter(
+            id__in=newest, role=Role.TOOL, tool_name__in=SPOKEN, is_error=False
+        )
+        .annotate(head=Left("content", HEAD))
+        .values_list("created_at", "head")
+    )
+    return [(at, int(hit[1])) for at, head in found if (hit := CREDITS.search(head))]
+
+
+def draw(points: Sequence[tuple[datetime, int]]) -> Trend | None:
+    """A line through values over time; None for fewer than two."""
+    if len(points) < 2:
+        return None
+    chosen = points[:: max(1, len(points) // POINTS)]
+    chosen = [*chosen, points[-1]] if chosen[-1] != points[-1] else chosen
+    begin, values = chosen[0][0], [value for _, value in chosen]
+    low, high = min(values), max(values)
+    span = max(1.0, (chosen[-1][0] - begin).total_seconds())
+    range_ = max(1, high - low)
+    steps = (
+        (
+            WIDTH * (at - begin).total_seconds() / span,
+            2 + (HEIGHT - 4) * (high - value) / range_,
+        )
+        for at, value in chosen
+    )
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in steps)
+    return Trend(path, values[0], values[-1], low, high, begin)

@@ -182,7 +182,8 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
     calls = live_turn_page.page_of(
         turn, None if before is None else min(before, 2**63 - 1)
     )
-    shown = live_turn_page.newest_lines(turn, limit)
+    name = turn.mysis.name
+    shown = conversation.newest(turn.mysis_id, name, limit, turn_id=turn.pk)
     parts = [
         *live_turn_page.head(turn),
         live_turn_page.list_of(turn, calls, live_turn_page.parts_of(turn, calls.made)),
