@@ -73,7 +73,6 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.task = asyncio.create_task(self._run(), name="dashboard")
 
     async def disconnect(self, code: int) -> None:
-        """Stop the flow."""
         if self.task is not None:
             sockets.open["dashboard"] -= 1
             self.task.cancel()
@@ -161,16 +160,12 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             logger.exception("A dashboard flush failed; the next one repairs it.")
             dirty.everything = True
 
-    async def _send(self, make: Any) -> None:
-        frame = await database_sync_to_async(_frame)(make)
-        await self.send(text_data=frame)
+    async def _send(self, make: Callable[[], list[SafeString]]) -> None:
+        def frame() -> str:
+            clock = fragments.swapped(fragments.as_of(timezone.now()))
+            return fragments.joined([*make(), clock])
 
-
-def _frame(make: Any) -> str:
-    swaps: list[SafeString] = make()
-    return fragments.joined(
-        [*swaps, fragments.swapped(fragments.as_of(timezone.now()))]
-    )
+        await self.send(text_data=await database_sync_to_async(frame)())
 
 
 Params = Mapping[str, str]
@@ -182,11 +177,6 @@ def page_of(query: bytes) -> LivePage | None:
     params = {key: values[-1] for key, values in parsed.items()}
     make = PAGES.get(params.get("page", "fleet"))
     return make(params) if make is not None else None
-
-
-def _fleet(params: Params) -> LivePage:
-    shown = params.get("rows", ""), params.get("feed", "")
-    return FleetPage(fleet.View.of(params), *shown)
 
 
 def _mysis(params: Params) -> LivePage | None:
@@ -223,7 +213,9 @@ def _events(params: Params) -> LivePage:
 
 
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
-    "fleet": _fleet,
+    "fleet": lambda params: FleetPage(
+        fleet.View.of(params), params.get("rows", ""), params.get("feed", "")
+    ),
     "mysis": _mysis,
     "context": _context,
     "turn": _turn,
@@ -239,7 +231,6 @@ def _owner(params: Params) -> Mysis | None:
 
 
 def _waiting(params: Params) -> list[int]:
-    """The lines whose answer the viewer still waits for."""
     given = params.get("pending", "").split(",")[:PENDING]
     return [number for part in given if (number := number_of(part)) is not None]
 

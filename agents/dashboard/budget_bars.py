@@ -58,7 +58,6 @@ class Limit:
         return max(0, int(self._shares()[self.nearest]))
 
     def _shares(self) -> dict[Literal["cost", "tokens"], Decimal]:
-        """How much of each limit that there is, in per cent."""
         found: dict[Literal["cost", "tokens"], Decimal] = {}
         if self.cost is not None:
             found["cost"] = 100 * self.spent.cost / self.cost if self.cost else ALL
@@ -73,7 +72,6 @@ class Limit:
 
     @property
     def level(self) -> str:
-        """fine, near or spent."""
         if self.percent >= 100:
             return "spent"
         return "near" if self.percent >= NEAR else "fine"

@@ -42,7 +42,6 @@ class Segment:
 
     @property
     def share(self) -> str:
-        """Its share in whole per cent, in words: little is not nothing."""
         return "<1 %" if 0 < self.width < 1 else f"{self.width:.0f} %"
 
 

@@ -76,7 +76,6 @@ class Block:
 
     @property
     def category(self) -> str:
-        """What its tokens count as."""
         if self.kind in ("state", "summary"):
             return self.kind
         return self.role if self.role in charts.CATEGORIES else "user"
@@ -88,22 +87,18 @@ class Block:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The tools that it calls."""
         return tuple(calls(self.message.get("tool_calls")))
 
     @property
     def text(self) -> str:
-        """As much of the content as is drawn."""
         return self.content[:SHOWN]
 
     @property
     def clipped(self) -> bool:
-        """Whether the content goes on after that."""
         return len(self.content) > SHOWN
 
     @property
     def size(self) -> int:
-        """Characters of the content."""
         return len(self.content)
 
     @property

@@ -85,12 +85,10 @@ class Line:
 
     @property
     def clipped(self) -> bool:
-        """Whether the text goes on after what is shown."""
         return self.size > SHOWN
 
     @property
     def gist(self) -> str:
-        """A tool's answer in a few words."""
         return gist_of(self.body)
 
     @property
@@ -265,7 +263,6 @@ def after(
 
 
 def chosen(mysis_id: int, name: str, ids: Sequence[int]) -> list[Line]:
-    """Certain lines of one Mysis."""
     found = _memories(mysis_id).filter(id__in=ids).order_by("id")
     return _lines(found, mysis_id, name)
 

@@ -117,18 +117,9 @@ class FeedLine:
         return " ".join(f"group-{name}" for name in sorted(found))
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A Mysis as the feed links it; both empty for one that is gone."""
-
-    name: str = ""
-    key: str = ""
-
-
-def names(ids: Iterable[int]) -> dict[int, Named]:
-    """How to name and link these Myses."""
-    rows = Mysis.objects.filter(pk__in=set(ids)).only("name")
-    return {row.pk: Named(row.name, row.page_key) for row in rows}
+def names(ids: Iterable[int]) -> dict[int, Mysis]:
+    """Those of these Myses that are not gone, as far as links need them."""
+    return Mysis.objects.only("name").in_bulk(set(ids))
 
 
 def told(found: Iterable[Event]) -> list[FeedLine]:
@@ -193,23 +184,23 @@ def _joined(found: Iterable[FeedLine]) -> list[FeedLine]:
 
 
 def line(
-    number: int, kind: str, at: datetime, data: Data, named: Named | None
+    number: int, kind: str, at: datetime, data: Data, mysis: Mysis | None
 ) -> FeedLine:
     """One event in words."""
-    named = named or Named(str(data.get("name") or ""))
+    key = mysis.page_key if mysis else ""
     is_stale = kind == Kind.SNAPSHOT_STALE
     return FeedLine(
         id=number,
         kind=kind,
         icon=ICONS.get(kind, "flag"),
         at=at,
-        name=named.name,
-        key=named.key,
+        name=mysis.name if mysis else str(data.get("name") or ""),
+        key=key,
         text=WORDS.get(kind, _plain)(data),
         bad=_is_bad(kind, data),
         cause=_text(data, "reason" if is_stale else "tool"),
         stale=title(_text(data, "tool")) if is_stale else "",
-        link=_link(kind, data, named.key),
+        link=_link(kind, data, key),
     )
 
 

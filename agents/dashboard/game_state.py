@@ -20,7 +20,7 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from agents.dashboard import map
-from agents.dashboard.live.changes import Shared, bucket
+from agents.dashboard.shared_results import Shared, bucket
 from memory.gamestate import clock, facts, sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,

@@ -78,7 +78,6 @@ class Group:
 
     @property
     def state(self) -> str:
-        """The state that needs most attention among them."""
         order = ("errored", "running", "idle", "stopped")
         return min((ship.state for ship in self.ships), key=order.index)
 
@@ -170,7 +169,6 @@ def _star(system: Mapping[str, Any], x: float, y: float) -> Star:
 
 
 def _lanes(systems: Iterable[Mapping[str, Any]], stars: Mapping[str, Star]) -> str:
-    """Every connection once, as one path."""
     drawn: set[tuple[str, str]] = set()
     for system in systems:
         connections = system.get("connections")

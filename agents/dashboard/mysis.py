@@ -98,7 +98,6 @@ def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
 
 
 def turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:
-    """The newest turns, newest first."""
     return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:limit])
 
 
@@ -108,7 +107,6 @@ def credits_trend(mysis_id: int) -> Trend | None:
 
 
 def _in_calls(mysis_id: int) -> list[tuple[datetime, int]]:
-    """What the state block of each call showed."""
     named = {f"fact_{n}": KeyTextTransform(key, "facts") for n, key in enumerate(FACTS)}
     rows = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
     found = rows.annotate(**named).values_list("created_at", *named)[:CALLS]
@@ -120,7 +118,6 @@ def _in_calls(mysis_id: int) -> list[tuple[datetime, int]]:
 
 
 def _in_answers(mysis_id: int) -> list[tuple[datetime, int]]:
-    """What the game's own answers told."""
     rows = Memory.objects.filter(mysis_id=mysis_id).order_by("-id")
     newest = rows.values("id")[:ANSWERS]
     found = (

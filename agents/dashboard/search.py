@@ -122,15 +122,15 @@ def _messages(hits: Sequence[Hit]) -> list[Result]:
         Result(
             id=hit.memory_id,
             memory=hit.memory_id,
-            name=named.name,
-            key=named.key,
+            name=mysis.name if mysis else "",
+            key=mysis.page_key if mysis else "",
             who=hit.role if hit.origin == "agent" else hit.origin,
             snippet=hit.snippet,
             at=hit.timestamp,
             owner=hit.mysis,
         )
         for hit in hits
-        for named in [known.get(hit.mysis, feed.Named())]
+        for mysis in [known.get(hit.mysis)]
     ]
 
 
@@ -145,6 +145,7 @@ def _broadcasts(hits: Sequence[BroadcastHit], mysis_id: int | None) -> list[Resu
     results = []
     for hit in hits:
         memory, owner = places.get(hit.id, (None, 0))
-        key, who = known.get(owner, feed.Named()).key, person(hit.sender)
+        key = known[owner].page_key if owner in known else ""
+        who = person(hit.sender)
         results.append(Result(hit.id, memory, "", key, who, hit.snippet, hit.timestamp))
     return results

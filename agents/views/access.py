@@ -48,12 +48,10 @@ def administers(request: HttpRequest) -> bool:
 
 
 def operator_required(view: View[P]) -> View[P]:
-    """Refuse viewers, in words."""
     return _required(view, operates, "an operator")
 
 
 def admin_required(view: View[P]) -> View[P]:
-    """Refuse viewers and operators, in words."""
     return _required(view, administers, "an admin")
 
 
@@ -112,7 +110,6 @@ def _notice(
 
 
 def _back(request: HttpRequest) -> HttpResponse:
-    """To the page that the form stood on, if that is one of ours."""
     wanted = request.POST.get("next") or request.headers.get("Referer", "")
     safe = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()

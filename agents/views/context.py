@@ -1,6 +1,7 @@
-"""A context under other settings than its own, and two of them side by side.
+"""The page of a context: of the next call, or of one that was made.
 
-The same for the next call and for any that was made: only what is assembled differs.
+Either can be tried under other settings than its own, and two be laid side by side;
+only what is assembled differs.
 """
 
 from __future__ import annotations
@@ -31,6 +32,17 @@ from memory.lookup import number_of
 from memory.models import SentContext
 
 AS_SENT, WHAT_IF = "as it was sent", "what if"
+VIEWS = {
+    "messages": "Messages",
+    "changes": "Since the last call",
+    "compare": "Side by side",
+    "tools": "Tools",
+    "raw": "Raw",
+}
+# Messages that are drawn of a long context at first; the rest is a click away.
+DRAWN = 200
+# Characters of the payload that are shown; the file has all.
+RAW = 200_000
 
 Make = Callable[..., PreparedRequest]
 
@@ -47,7 +59,6 @@ class Tried:
 
     @property
     def view(self) -> PreparedRequest | None:
-        """The one to show."""
         return self.what_if or self.own
 
 
@@ -77,8 +88,6 @@ class Basis:
 
 
 def on_next(mysis: Mysis) -> Basis:
-    """The next call of a Mysis."""
-
     def make(**values: Any) -> PreparedRequest:
         return context_inputs.preview(mysis, **values)
 
@@ -86,17 +95,10 @@ def on_next(mysis: Mysis) -> Basis:
 
 
 def on_past(then: Past) -> Basis:
-    """A call that was made."""
-
     def make(**values: Any) -> PreparedRequest:
         return context_inputs.again(then, **values)
 
     return Basis(then.subject, lambda: as_sent(then), make, AS_SENT)
-
-
-def asks(form: WhatIfForm) -> bool:
-    """Whether a form asks for other settings, or for some to be laid beside."""
-    return form.is_bound and (form.has_values() or form.lays_beside())
 
 
 def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
@@ -106,8 +108,10 @@ def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
     """
     if form.is_bound and not form.is_valid():
         return Tried(None)
+    what_if = other = None
     try:
-        what_if = _what_if(basis, form)
+        if form.is_bound and form.has_values():
+            what_if = basis.make(**form.changes(basis.subject))
     except ActionError as error:
         form.blame(error.detail)
         return Tried(None)
@@ -115,22 +119,13 @@ def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
     own = basis.own() if what_if is None or compare else None
     tried = Tried(own, what_if)
     try:
-        other = _other(basis, form)
+        values = form.other(basis.subject) if form.is_bound else None
+        if values is not None:
+            other = basis.make(**values)
     except ActionError as error:
         form.blame(error.detail, beside=True)
         return tried
     return Tried(own, what_if, _compared(basis, tried, other) if compare else None)
-
-
-def _what_if(basis: Basis, form: WhatIfForm) -> PreparedRequest | None:
-    if not form.is_bound or not form.has_values():
-        return None
-    return basis.make(**form.changes(basis.subject))
-
-
-def _other(basis: Basis, form: WhatIfForm) -> PreparedRequest | None:
-    values = form.other(basis.subject) if form.is_bound else None
-    return None if values is None else basis.make(**values)
 
 
 def _compared(
@@ -160,20 +155,6 @@ def likeness(then: Past) -> Likeness:
     return Likeness(same, found.percent, unknown)
 
 
-# SECTION What the next call will be sent, and what a past one was sent.
-
-VIEWS = {
-    "messages": "Messages",
-    "changes": "Since the last call",
-    "compare": "Side by side",
-    "tools": "Tools",
-    "raw": "Raw",
-}
-# What is drawn of a long one at first; the rest is a click away.
-DRAWN = 200
-RAW = 200_000
-
-
 @require_safe
 def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     """The exact next payload; what-if values come as GET parameters."""
@@ -185,28 +166,29 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     shown = context.of_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
         return _download(shown)
+    folded = number_of(request.GET.get("folded", ""))
+    # The address of the socket that tells when the context is outdated.
+    live = urlencode(
+        {
+            "page": "context",
+            "mysis": str(mysis.pk),
+            "event": str(as_of.event),
+            "settings": as_of.settings,
+        }
+    )
     values = {
-        "summaries": context.summaries(
-            mysis.pk, number_of(request.GET.get("folded", ""))
-        ),
+        "summaries": context.summaries(mysis.pk, folded),
         "most_summaries": context.SUMMARIES,
         "as_of": as_of,
         "now": as_of.at,
-        "live_query": _live(mysis, as_of),
+        "live_query": live,
         **_tried(form, tried, shown),
         **_view(request, view, mysis, shown, None),
     }
     return _page(request, mysis, values, 422 if form.errors else 200)
 
 
-def _live(mysis: Mysis, as_of: context_page.Snapshot) -> str:
-    """The address of the socket that tells when the context is outdated."""
-    values = {"event": str(as_of.event), "settings": as_of.settings}
-    return urlencode({"page": "context", "mysis": str(mysis.pk), **values})
-
-
 def _wanted(request: PageRequest) -> str:
-    """Which way of showing it is asked for."""
     usual = "compare" if request.GET.get("against") else "messages"
     wanted = request.GET.get("view", usual)
     return wanted if wanted in VIEWS else "messages"
@@ -234,7 +216,6 @@ def _view(
     shown: context.Shown | None,
     sent: SentContext | None,
 ) -> dict[str, Any]:
-    """What a way of showing it needs."""
     found: dict[str, Any] = {
         "view": view,
         "views": [(n, label, _query(request, view=n)) for n, label in VIEWS.items()],
@@ -249,9 +230,9 @@ def _view(
         since = context_diff.since(earlier, shown.messages, shown.system)
         found["changes"], prefix = since, since.prefix
     most = None if request.GET.get("whole") else DRAWN
-    found["kept"] = Newest.of(shown.blocks[:prefix], most)
-    found["fresh"] = Newest.of(shown.blocks[prefix:], most)
-    found["ledger"] = Newest.of(shown.ledger, most)
+    found["kept"] = _newest(shown.blocks[:prefix], most)
+    found["fresh"] = _newest(shown.blocks[prefix:], most)
+    found["ledger"] = _newest(shown.ledger, most)
     found["whole_query"] = _query(request, whole="1")
     if view == "raw":
         found["raw"] = _readable(shown)
@@ -262,18 +243,10 @@ def _view(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
-    """The last rows of a long list, and how many stand before them."""
-
-    rows: Sequence[object]
-    before: int
-
-    @classmethod
-    def of(cls, rows: Sequence[object], most: int | None) -> Newest:
-        """All of them where ``most`` is None."""
-        cut = max(0, len(rows) - most) if most is not None else 0
-        return cls(rows[cut:], cut)
+def _newest(rows: Sequence[object], most: int | None) -> dict[str, object]:
+    """The last rows of a long list and how many stand before them; None for all."""
+    cut = max(0, len(rows) - most) if most is not None else 0
+    return {"rows": rows[cut:], "before": cut}
 
 
 def _query(request: PageRequest, **values: str) -> str:
@@ -330,7 +303,7 @@ def _tried_on(
     sent: SentContext, form: WhatIfForm, *, compare: bool
 ) -> tuple[Tried, Likeness | None]:
     """What is tried on a past call. To be shown it needs none of its moment."""
-    if not asks(form):
+    if not form.is_bound or not (form.has_values() or form.lays_beside()):
         return Tried(None), None
     then = context_inputs.past_of(sent)
     tried = attempt(on_past(then), form, compare=compare)
@@ -339,7 +312,6 @@ def _tried_on(
 
 
 def _shown(sent: SentContext, form: WhatIfForm, tried: Tried) -> context.Shown | None:
-    """The call as it was sent, or what is tried instead."""
     if tried.what_if is not None:
         return context.of_preview(tried.what_if)
     if form.errors and tried.own is None:

@@ -1,4 +1,4 @@
-"""The front page: who flies, how they fare, what just happened."""
+"""The pages of the whole fleet: front page, map, accounts, health."""
 
 from __future__ import annotations
 
@@ -63,9 +63,6 @@ def newest_feed(request: PageRequest) -> HttpResponse:
     return HttpResponse(fragments.newest_feed(request.GET.get("group", "")).html)
 
 
-# SECTION The galaxy with the fleet's ships on it.
-
-
 @require_safe
 def map_page(request: PageRequest) -> HttpResponse:
     """The newest map; the socket brings the ships as they move."""
@@ -81,7 +78,6 @@ def map_page(request: PageRequest) -> HttpResponse:
 
 
 def _askers() -> list[Mysis]:
-    """Who can ask the game for its map."""
     return list(Mysis.objects.exclude(account=None).order_by("name")[:50])
 
 
@@ -100,9 +96,6 @@ def ask(request: PageRequest) -> HttpResponse:
     except ActionError as error:
         return access_error(request, error.detail, error.status)
     return success(request, f"{asker.name} asked for the map.")
-
-
-# SECTION Accounts and Health: what stands behind the fleet.
 
 
 @require_safe

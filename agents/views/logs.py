@@ -1,10 +1,9 @@
-"""The event log and the prompts, to read."""
+"""The pages to read and compare: events, search, prompts, policies."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import Count
@@ -17,10 +16,8 @@ from django.views.decorators.http import require_safe
 from agents import context_inputs, events
 from agents.actions import ActionError
 from agents.dashboard import context_diff, feed
-from agents.dashboard.live import events_page as live_events_page
+from agents.dashboard.live import events_page as live_page
 from agents.dashboard.live import fragments
-from agents.dashboard.live.events_page import PAGE as events_page_PAGE
-from agents.dashboard.live.events_page import Chosen, rows
 from agents.dashboard.search import Found, Result, find
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
@@ -32,38 +29,41 @@ from memory.lookup import number_of
 from memory.models import ContextPolicy
 from memory.search.query import SlowSearchError
 
+# Versions of a prompt, results of a search, and Myses that narrow it, on a page.
 VERSIONS = 20
+PAGE = 20
+FACETS = 8
 
 
 @require_safe
 def events_page(request: PageRequest) -> HttpResponse:
     """Events, newest first; ``kind``, ``mysis`` and ``before`` narrow them."""
     owner = number_of(request.GET.get("mysis", ""))
-    chosen = Chosen.of(request.GET.get("kind", ""), owner)
+    chosen = live_page.Chosen.of(request.GET.get("kind", ""), owner)
     before = number_of(request.GET.get("before", ""))
     # Before the rows: what settles meanwhile comes by the socket, not never.
     settled = events.newest()
-    page = rows(chosen, before)
+    page = live_page.rows(chosen, before)
+    lines = feed.told(page[: live_page.PAGE])
     if request.htmx:
-        return HttpResponse(fragments.feed_lines(feed.told(page[:events_page_PAGE])))
+        return HttpResponse(fragments.feed_lines(lines))
     query = {"kind": chosen.kind, "mysis": "" if owner is None else str(owner)}
     live = {"page": "events", **query, "after": str(settled)}
     context = {
-        "lines": feed.told(page[:events_page_PAGE]),
+        "lines": lines,
         "kinds": [
-            (str(kind), feed.ICONS[kind], live_events_page.place_of(kind))
-            for kind in Kind
+            (str(kind), feed.ICONS[kind], live_page.place_of(kind)) for kind in Kind
         ],
         "kind": chosen.kind,
         "mysis": owner,
-        "parts": {part.id: part for part in live_events_page.of_kinds()},
-        "counted": live_events_page.COUNTED,
+        "parts": {part.id: part for part in live_page.of_kinds()},
+        "counted": live_page.COUNTED,
         "query": urlencode(query),
         "live_query": "" if before else urlencode(live),
         "now": timezone.now(),
         "myses": Mysis.objects.order_by("name").values_list("pk", "name"),
         "before": before,
-        "next": page[events_page_PAGE - 1].pk if len(page) > events_page_PAGE else None,
+        "next": page[len(lines) - 1].pk if len(page) > live_page.PAGE else None,
     }
     return render(request, "agents/events.html", context)
 
@@ -103,12 +103,6 @@ def prompt_page(request: PageRequest, prompt_id: int) -> HttpResponse:
     return render(request, "agents/prompt.html", context)
 
 
-# SECTION One box over messages, reasoning and broadcasts.
-
-PAGE = 20
-FACETS = 8
-
-
 @require_safe
 def search_page(request: PageRequest) -> HttpResponse:
     """The newest matches, newest first."""
@@ -134,22 +128,19 @@ def search_page(request: PageRequest) -> HttpResponse:
     return render(request, "memory/search.html", context)
 
 
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A narrower search, and how many of the newest matches it has."""
-
-    label: str
-    count: int
-    query: str
-
-
-def _facets(request: PageRequest, found: Sequence[Result]) -> Sequence[Facet]:
-    """The Myses that most of the matches are of."""
+def _facets(
+    request: PageRequest, found: Sequence[Result]
+) -> Sequence[Mapping[str, object]]:
+    """The Myses that most of the matches are of, each with a narrower search."""
     if request.GET.get("mysis"):
         return ()
     counts = Counter((hit.name, hit.owner) for hit in found if hit.owner)
     return [
-        Facet(name, count, _with(request, mysis=str(owner), before=""))
+        {
+            "label": name,
+            "count": count,
+            "query": _with(request, mysis=str(owner), before=""),
+        }
         for (name, owner), count in counts.most_common(FACETS)
     ]
 
@@ -166,9 +157,6 @@ def _older(request: PageRequest, found: Found) -> str:
     if len(found.results) > PAGE:
         return _with(request, before=str(found.results[PAGE - 1].id))
     return _with(request, before=str(found.reached)) if found.reached else ""
-
-
-# SECTION Context policies, two of them tried on one Mysis.
 
 
 @require_safe

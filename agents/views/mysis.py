@@ -1,4 +1,4 @@
-"""One Mysis: its conversation, what it knows of the game, its turns."""
+"""The pages of one Mysis: its conversation, what it knows of the game, its turns."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
-from agents.forms import MysisForm
-from agents.models import Mysis, Turn
+from agents.forms import MysisForm, blame
+from agents.models import Turn
 from agents.views.access import PageRequest, actor, admin_required, find_mysis
 from memory.lookup import number_of
 from memory.models import Memory
+
+# Turns on a page of them.
+PAGE = 50
+# Lines of a turn that are drawn when all are asked for, and those that a running turn
+# keeps on the page as it grows.
+WHOLE, KEEP = 2_000, 1_000
 
 
 @require_safe
@@ -29,7 +35,10 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     mysis = find_mysis(key)
     now = timezone.now()
     place = number_of(request.GET.get("at", ""))
-    shown = _conversation(mysis, place)
+    if place is None:
+        shown = conversation.newest(mysis.pk, mysis.name)
+    else:
+        shown = conversation.around(mysis.pk, mysis.name, place)
     found = dashboard_mysis.head(mysis, now)
     parts = fragments.mysis(found, dashboard_mysis.panel(mysis, now))
     live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
@@ -48,12 +57,6 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
         "now": now,
     }
     return render(request, "agents/mysis.html", context)
-
-
-def _conversation(mysis: Mysis, place: int | None) -> list[conversation.Line]:
-    if place is None:
-        return conversation.newest(mysis.pk, mysis.name)
-    return conversation.around(mysis.pk, mysis.name, place)
 
 
 def _older(mysis_id: int, shown: list[conversation.Line]) -> int | None:
@@ -118,32 +121,14 @@ def new_mysis(request: PageRequest) -> HttpResponse:
     form = MysisForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            mysis = actions.create_mysis(**form.values(), by=actor(request))
+            mysis = actions.create_mysis(**form.cleaned_data, by=actor(request))
         except ActionError as error:
-            _blame(form, error)
+            blame(form, error)
         else:
             return redirect(mysis)
     status = 422 if form.errors else 200
     context = {"form": form, "cancel": reverse("fleet")}
     return render(request, "agents/new_mysis.html", context, status=status)
-
-
-def _blame(form: MysisForm, error: ActionError) -> None:
-    """Put an action's error at the field that it names, if it names one."""
-    field, colon, words = error.detail.partition(": ")
-    if colon and field in form.fields:
-        form.add_error(field, words)
-    else:
-        form.add_error(None, error.detail)
-
-
-# SECTION One turn: its calls, what each was sent, what it cost; live while it goes on.
-
-PAGE = 50
-# Lines of a turn that are drawn when all are asked for.
-WHOLE = 2_000
-# Lines that a running turn keeps on the page as it grows.
-KEEP = 1_000
 
 
 @require_safe
@@ -188,6 +173,7 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
         *live_turn_page.head(turn),
         live_turn_page.list_of(turn, calls, live_turn_page.parts_of(turn, calls.made)),
     ]
+    live = urlencode({"page": "turn", "turn": str(turn.pk)})
     context = {
         "turn": turn,
         "mysis": turn.mysis,
@@ -197,18 +183,11 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
         "lines": shown,
         "whole": whole,
         "keep": WHOLE if whole else KEEP,
-        "live_query": _live(turn) if before is None else "",
+        "live_query": live if turn.outcome is None and before is None else "",
         "now": timezone.now(),
         **_rest(turn, len(shown), limit),
     }
     return render(request, "agents/turn.html", context)
-
-
-def _live(turn: Turn) -> str:
-    """The address of its socket while it goes on; what is over needs none."""
-    if turn.outcome is not None:
-        return ""
-    return urlencode({"page": "turn", "turn": str(turn.pk)})
 
 
 def _rest(turn: Turn, shown: int, limit: int) -> dict[str, object]:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from agents import actions
 from agents.actions import ActionError
-from agents.forms import FirstMysisForm, PromptTextForm
+from agents.forms import FirstMysisForm, PromptTextForm, blame
 from agents.llm.provider_check import try_provider
 from agents.models import Mysis, Provider
 from agents.provider_forms import NEW, EndpointForm, Typed
@@ -39,7 +39,6 @@ class Step:
 
 
 def steps() -> list[Step]:
-    """All three, as far as they are done."""
     return [
         Step(
             PROVIDER,
@@ -74,10 +73,17 @@ def welcome(request: PageRequest, step: str = "") -> HttpResponse:
     here = step if step in names else next((s.name for s in known if not s.done), MYSIS)
     form = FORMS[here](request)
     if request.method == "POST" and form.is_valid():
-        saved = _saved(request, here, form)
-        if saved is not None:
-            return saved
-    _focus(form)
+        try:
+            saved = SAVES[here](request, form)
+        except ActionError as error:
+            blame(form, error)
+        else:
+            if saved is not None:
+                return saved
+    # Begin at the first field that is wrong.
+    wrong = next((name for name in form.fields if name in form.errors), None)
+    if wrong is not None:
+        form.fields[wrong].widget.attrs["autofocus"] = True
     after = names[names.index(here) + 1 :]
     context = {
         "steps": known,
@@ -88,26 +94,6 @@ def welcome(request: PageRequest, step: str = "") -> HttpResponse:
     }
     status = 422 if form.errors else 200
     return render(request, "agents/welcome.html", context, status=status)
-
-
-def _saved(
-    request: PageRequest, step: str, form: forms.BaseForm
-) -> HttpResponse | None:
-    """Where it goes on; None where the form says why not."""
-    try:
-        return SAVES[step](request, form)
-    except ActionError as error:
-        field, colon, words = error.detail.partition(": ")
-        at = field if colon and field in form.fields else None
-        form.add_error(at, words if at else error.detail)
-    return None
-
-
-def _focus(form: forms.BaseForm) -> None:
-    """Begin at the first field that is wrong."""
-    wrong = next((name for name in form.fields if name in form.errors), None)
-    if wrong is not None:
-        form.fields[wrong].widget.attrs["autofocus"] = True
 
 
 def _provider_form(request: PageRequest) -> forms.BaseForm:

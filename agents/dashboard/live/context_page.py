@@ -102,7 +102,6 @@ class ChangesSince:
 
     @property
     def full(self) -> bool:
-        """Whether there is so much that it is not counted further."""
         return self.read >= MOST
 
     @property

@@ -16,8 +16,9 @@ from agents import events
 from agents.dashboard import feed
 from agents.dashboard.feed import GROUPS, groups_of, tells
 from agents.dashboard.live import fragments
-from agents.dashboard.live.changes import Dirty, bucket, shared
+from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import Fragment, Sent
+from agents.dashboard.shared_results import bucket, shared
 from agents.events import Item, Kind, Position
 from agents.models import Event
 
@@ -89,7 +90,6 @@ class Chosen:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds to read; none for all."""
         return (self.kind,) if self.kind else ()
 
     @property

@@ -60,11 +60,9 @@ class Fragment:
 
     @property
     def at(self) -> SafeString:
-        """The attributes of its element."""
         return format_html('id="{}" data-v="{}"', self.id, self.version)
 
     def element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
-        """The whole element, as the page has it."""
         more = flatatt(dict(attributes))
         return format_html("<{0} {1}{2}>{3}</{0}>", tag, self.at, more, self.html)
 
@@ -86,8 +84,6 @@ def cells(row: FleetRow) -> tuple[Fragment, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A cell of a row; ``shown`` alone tells whether the same was drawn before."""
-
     cell: str
     shown: tuple[object, ...]
     row: FleetRow = field(compare=False)
@@ -174,7 +170,6 @@ def as_of(now: datetime) -> Fragment:
 
 
 def log_lines(lines: Sequence[Line], key: str, swap: bool = False) -> SafeString:
-    """Lines of a conversation, as items of its list; ``key`` names the Mysis."""
     return draw("conversation/lines", lines=lines, key=key, swap=swap)
 
 
@@ -197,7 +192,6 @@ def appended(target: str, where: str, html: SafeString) -> SafeString:
 
 
 def joined(parts: Iterable[SafeString]) -> str:
-    """Several swaps as one frame."""
     return format_html_join("\n", "{}", ((part,) for part in parts))
 
 

@@ -18,9 +18,10 @@ from agents.dashboard import conversation, feed, fleet, health, map, system_stat
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
 from agents.dashboard.live import events_page, fragments
-from agents.dashboard.live.changes import Dirty, bucket, shared
+from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import Fragment, Sent, draw
 from agents.dashboard.map import Chart
+from agents.dashboard.shared_results import bucket, shared
 from agents.models import Mysis
 
 # Lines since the viewer's newest above which the conversation is drawn anew.

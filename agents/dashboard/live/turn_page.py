@@ -44,7 +44,6 @@ class CallItem:
 
     @property
     def summary(self) -> bool:
-        """Whether it was made for a summary."""
         return self.call.kind == ModelCall.Kind.SUMMARY
 
     @property
@@ -96,8 +95,6 @@ def parts_of(turn: Turn, made: Iterable[CallItem]) -> list[Fragment]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An ended call; ``shown`` alone tells whether the same was drawn before."""
-
     shown: tuple[object, ...]
     turn: Turn = field(compare=False)
     made: CallItem = field(compare=False)
@@ -156,7 +153,6 @@ class CallList:
 
 
 def find(turn_id: int) -> Turn | None:
-    """A turn with its Mysis."""
     rows = Turn.objects.select_related("mysis", "mysis__account")
     return rows.filter(pk=min(turn_id, 2**63 - 1)).first()
 
@@ -181,7 +177,6 @@ def _fix(turn: Turn) -> Fix | None:
 
 
 def _around(turn: Turn) -> tuple[Turn | None, Turn | None]:
-    """The turns before and after."""
     rows = Turn.objects.filter(
         mysis=turn.mysis, number__in=(turn.number - 1, turn.number + 1)
     )
