@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Max, Q, QuerySet
 from django.urls import reverse
@@ -16,18 +16,6 @@ from agents.models import Event, Mysis
 from memory.gamestate.values import title
 from memory.models import Origin, Role
 
-# What an operator wants to read by default; the events page has the rest.
-NEWSWORTHY = frozenset(
-    {
-        Kind.MYSIS_STATE,
-        Kind.TOOL_CALLED,
-        Kind.SNAPSHOT_STALE,
-        Kind.CONTEXT_COMPACTED,
-        Kind.BROADCAST_SENT,
-        Kind.PROMPT_CHANGED,
-        Kind.ERROR,
-    }
-)
 # Looking at something is no news, unless it failed.
 LOOKS = ("get_", "view_", "list_", "find_", "search_", "zoea_")
 # Everything grows old while nobody looks: the badges of the rows tell that.
@@ -38,20 +26,6 @@ SHOWN = 40
 # How far back failures are looked for among what went well, in events.
 FAR = 20_000
 
-ICONS: Mapping[str, str] = {
-    Kind.MYSIS_STATE: "flag",
-    Kind.TURN_STARTED: "turn",
-    Kind.TURN_FINISHED: "turn",
-    Kind.MEMORY_ADDED: "message",
-    Kind.TOOL_CALLED: "tool",
-    Kind.SNAPSHOT_UPDATED: "refresh",
-    Kind.SNAPSHOT_STALE: "stale",
-    Kind.CONTEXT_COMPACTED: "fold",
-    Kind.BROADCAST_SENT: "broadcast",
-    Kind.PROMPT_CHANGED: "prompt",
-    Kind.ERROR: "alert",
-}
-
 BAD = "bad"
 # What the chips above the feed show, by the kind of a line.
 GROUPS: Mapping[str, str] = {
@@ -61,20 +35,6 @@ GROUPS: Mapping[str, str] = {
     "states": "States",
     BAD: "Errors",
 }
-GROUP_OF: Mapping[str, str] = {
-    Kind.MYSIS_STATE: "states",
-    Kind.TURN_STARTED: "states",
-    Kind.TURN_FINISHED: "states",
-    Kind.MEMORY_ADDED: "orders",
-    Kind.TOOL_CALLED: "acts",
-    Kind.SNAPSHOT_UPDATED: "stale",
-    Kind.SNAPSHOT_STALE: "stale",
-    Kind.CONTEXT_COMPACTED: "states",
-    Kind.BROADCAST_SENT: "orders",
-    Kind.PROMPT_CHANGED: "orders",
-    Kind.ERROR: BAD,
-}
-
 Data = Mapping[str, Any]
 TURNS = frozenset({Kind.TURN_STARTED, Kind.TURN_FINISHED})
 # What a Mysis does when a message of this origin goes into its memory.
@@ -111,7 +71,7 @@ class FeedLine:
     @property
     def groups(self) -> str:
         """The chips under which the line is shown, as class names."""
-        found = {GROUP_OF.get(self.kind, "states")}
+        found = {_style(self.kind).group}
         found |= {"stale"} if self.stale else set()
         found |= {BAD} if self.bad else set()
         return " ".join(f"group-{name}" for name in sorted(found))
@@ -138,7 +98,7 @@ def tells(kind: str, data: Data) -> bool:
         return not str(data.get("tool")).startswith(LOOKS)
     if kind == Kind.SNAPSHOT_STALE:
         return data.get("confidence") not in BY_AGE
-    return kind in NEWSWORTHY
+    return _style(kind).news
 
 
 def of_items(items: Iterable[Item]) -> list[FeedLine]:
@@ -192,11 +152,11 @@ def line(
     return FeedLine(
         id=number,
         kind=kind,
-        icon=ICONS.get(kind, "flag"),
+        icon=_style(kind).icon,
         at=at,
         name=mysis.name if mysis else str(data.get("name") or ""),
         key=key,
-        text=WORDS.get(kind, _plain)(data),
+        text=_style(kind).words(data),
         bad=_is_bad(kind, data),
         cause=_text(data, "reason" if is_stale else "tool"),
         stale=title(_text(data, "tool")) if is_stale else "",
@@ -216,8 +176,8 @@ def _link(kind: str, data: Data, key: str) -> str:
 
 def groups_of(kind: str, data: Data) -> set[str]:
     """The chips that count an event."""
-    own = GROUP_OF.get(kind, "states")
-    return {own, BAD} if _is_bad(kind, data) else {own}
+    own = {_style(kind).group}
+    return own | {BAD} if _is_bad(kind, data) else own
 
 
 def _is_bad(kind: str, data: Data) -> bool:
@@ -265,13 +225,17 @@ def _updated(data: Data) -> str:
     return f"{title(_text(data, 'tool'))} {done}"
 
 
-def _turn(data: Data, does: str) -> str:
+def _begun(data: Data, does: str = "begins") -> str:
     return " ".join(filter(None, ("turn", _text(data, "number"), does)))
 
 
 def _ended(data: Data) -> str:
     outcome = _text(data, "outcome").replace("_", " ")
-    return _colon(_turn(data, "ends"), outcome, _text(data, "error"))
+    return _colon(_begun(data, "ends"), outcome, _text(data, "error"))
+
+
+def _compacted(data: Data) -> str:
+    return _colon("context compacted", _text(data, "reason", "status"))
 
 
 def _memory(data: Data) -> str:
@@ -302,29 +266,43 @@ def _plain(data: Data) -> str:
     return _text(data, "text", "reason", "detail") or "event"
 
 
-WORDS: Mapping[str, Callable[[Data], str]] = {
-    Kind.MYSIS_STATE: _state,
-    Kind.TURN_STARTED: lambda data: _turn(data, "begins"),
-    Kind.TURN_FINISHED: _ended,
-    Kind.MEMORY_ADDED: _memory,
-    Kind.TOOL_CALLED: _tool,
-    Kind.SNAPSHOT_UPDATED: _updated,
-    Kind.SNAPSHOT_STALE: _stale,
-    Kind.CONTEXT_COMPACTED: lambda data: _colon(
-        "context compacted", _text(data, "reason", "status")
-    ),
-    Kind.BROADCAST_SENT: _broadcast,
-    Kind.PROMPT_CHANGED: _prompt,
-    Kind.ERROR: _error,
+class KindStyle(NamedTuple):
+    """How events of a kind are shown; ``news`` are those that the feed has at all."""
+
+    icon: str
+    group: str
+    news: bool
+    words: Callable[[Data], str]
+
+
+KINDS: Mapping[str, KindStyle] = {
+    Kind.MYSIS_STATE: KindStyle("flag", "states", True, _state),
+    Kind.TURN_STARTED: KindStyle("turn", "states", False, _begun),
+    Kind.TURN_FINISHED: KindStyle("turn", "states", False, _ended),
+    Kind.MEMORY_ADDED: KindStyle("message", "orders", False, _memory),
+    Kind.TOOL_CALLED: KindStyle("tool", "acts", True, _tool),
+    Kind.SNAPSHOT_UPDATED: KindStyle("refresh", "stale", False, _updated),
+    Kind.SNAPSHOT_STALE: KindStyle("stale", "stale", True, _stale),
+    Kind.CONTEXT_COMPACTED: KindStyle("fold", "states", True, _compacted),
+    Kind.BROADCAST_SENT: KindStyle("broadcast", "orders", True, _broadcast),
+    Kind.PROMPT_CHANGED: KindStyle("prompt", "orders", True, _prompt),
+    Kind.ERROR: KindStyle("alert", BAD, True, _error),
 }
+OTHER = KindStyle("flag", "states", False, _plain)
+
+
+def _style(kind: str) -> KindStyle:
+    """The style of a kind; one of a later version looks like any other."""
+    return KINDS.get(kind, OTHER)
 
 
 def newest(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest events that are news, newest first; those of one chip if named."""
     # Each kind has an index of its own; one scan of all would read much noise.
     found: list[Event] = []
-    for kind in NEWSWORTHY:
-        if group not in GROUPS or GROUP_OF[kind] == group or _may_fail(kind, group):
+    for kind, style in KINDS.items():
+        wanted = group not in GROUPS or style.group == group or _may_fail(kind, group)
+        if style.news and wanted:
             found += _rows(kind, group)[:limit]
     found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
     return told(found[:limit])

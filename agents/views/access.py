@@ -86,6 +86,14 @@ def find_mysis(key: str) -> Mysis:
     return get_object_or_404(rows, pk=number)
 
 
+def query_with(request: HttpRequest, **values: str) -> str:
+    """The parameters of the address, some of them with other values."""
+    query = request.GET.copy()
+    for name, value in values.items():
+        query[name] = value
+    return query.urlencode()
+
+
 def success(request: PageRequest, words: str, level: Level = "success") -> HttpResponse:
     """A command was done, with a warning not to all. The socket brings its effects."""
     if request.htmx:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponse
@@ -24,7 +25,7 @@ from agents.dashboard.context import tools_of
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
 from agents.models import Mysis
-from agents.views.access import PageRequest, find_mysis
+from agents.views.access import PageRequest, find_mysis, query_with
 from memory.assembly.prepare import PreparedRequest, Subject
 from memory.assembly.replay import Past, as_sent, guessed
 from memory.assembly.sent_view import canonical
@@ -88,17 +89,13 @@ class Basis:
 
 
 def on_next(mysis: Mysis) -> Basis:
-    def make(**values: Any) -> PreparedRequest:
-        return context_inputs.preview(mysis, **values)
-
+    make = partial(context_inputs.preview, mysis)
     return Basis(context_inputs.subject_of(mysis), make, make)
 
 
 def on_past(then: Past) -> Basis:
-    def make(**values: Any) -> PreparedRequest:
-        return context_inputs.again(then, **values)
-
-    return Basis(then.subject, lambda: as_sent(then), make, AS_SENT)
+    make = partial(context_inputs.again, then)
+    return Basis(then.subject, partial(as_sent, then), make, AS_SENT)
 
 
 def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
@@ -168,20 +165,15 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
         return _download(shown)
     folded = number_of(request.GET.get("folded", ""))
     # The address of the socket that tells when the context is outdated.
-    live = urlencode(
-        {
-            "page": "context",
-            "mysis": str(mysis.pk),
-            "event": str(as_of.event),
-            "settings": as_of.settings,
-        }
-    )
+    live: dict[str, str | int] = {"page": "context", "mysis": mysis.pk}
     values = {
         "summaries": context.summaries(mysis.pk, folded),
         "most_summaries": context.SUMMARIES,
         "as_of": as_of,
         "now": as_of.at,
-        "live_query": live,
+        "live_query": urlencode(
+            {**live, "event": as_of.event, "settings": as_of.settings}
+        ),
         **_tried(form, tried, shown),
         **_view(request, view, mysis, shown, None),
     }
@@ -218,9 +210,11 @@ def _view(
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
         "view": view,
-        "views": [(n, label, _query(request, view=n)) for n, label in VIEWS.items()],
-        "json_query": _query(request, format="json"),
-        "tools_query": _query(request, view="tools"),
+        "views": [
+            (n, label, query_with(request, view=n)) for n, label in VIEWS.items()
+        ],
+        "json_query": query_with(request, format="json"),
+        "tools_query": query_with(request, view="tools"),
         "recent": context.recent(mysis.pk),
     }
     if shown is None:
@@ -233,7 +227,7 @@ def _view(
     found["kept"] = _newest(shown.blocks[:prefix], most)
     found["fresh"] = _newest(shown.blocks[prefix:], most)
     found["ledger"] = _newest(shown.ledger, most)
-    found["whole_query"] = _query(request, whole="1")
+    found["whole_query"] = query_with(request, whole="1")
     if view == "raw":
         found["raw"] = _readable(shown)
         found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)
@@ -247,13 +241,6 @@ def _newest(rows: Sequence[object], most: int | None) -> dict[str, object]:
     """The last rows of a long list and how many stand before them; None for all."""
     cut = max(0, len(rows) - most) if most is not None else 0
     return {"rows": rows[cut:], "before": cut}
-
-
-def _query(request: PageRequest, **values: str) -> str:
-    query = request.GET.copy()
-    for name, value in values.items():
-        query[name] = value
-    return query.urlencode()
 
 
 def _readable(shown: context.Shown) -> str:

@@ -22,7 +22,7 @@ from agents.dashboard.search import Found, Result, find
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
-from agents.views.access import PageRequest
+from agents.views.access import PageRequest, query_with
 from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
 from memory.lookup import number_of
@@ -52,7 +52,8 @@ def events_page(request: PageRequest) -> HttpResponse:
     context = {
         "lines": lines,
         "kinds": [
-            (str(kind), feed.ICONS[kind], live_page.place_of(kind)) for kind in Kind
+            (str(kind), feed.KINDS[kind].icon, live_page.place_of(kind))
+            for kind in Kind
         ],
         "kind": chosen.kind,
         "mysis": owner,
@@ -120,7 +121,9 @@ def search_page(request: PageRequest) -> HttpResponse:
             "results": found.results[:PAGE],
             "where": form.cleaned_data["where"],
             "older": _older(request, found),
-            "newest": _with(request, before="") if request.GET.get("before") else "",
+            "newest": query_with(request, before="")
+            if request.GET.get("before")
+            else "",
             "facets": _facets(request, found.results),
             "counted": len(found.results),
             "full": found.reached is not None,
@@ -139,24 +142,17 @@ def _facets(
         {
             "label": name,
             "count": count,
-            "query": _with(request, mysis=str(owner), before=""),
+            "query": query_with(request, mysis=str(owner), before=""),
         }
         for (name, owner), count in counts.most_common(FACETS)
     ]
 
 
-def _with(request: PageRequest, **values: str) -> str:
-    query = request.GET.copy()
-    for name, value in values.items():
-        query[name] = value
-    return query.urlencode()
-
-
 def _older(request: PageRequest, found: Found) -> str:
     """The query of the next page: behind what is shown, or what was looked through."""
     if len(found.results) > PAGE:
-        return _with(request, before=str(found.results[PAGE - 1].id))
-    return _with(request, before=str(found.reached)) if found.reached else ""
+        return query_with(request, before=str(found.results[PAGE - 1].id))
+    return query_with(request, before=str(found.reached)) if found.reached else ""
 
 
 @require_safe
