@@ -98,7 +98,7 @@ def of_fleet() -> tuple[Limit, ...]:
 
 
 def limits_of(found: Iterable[BudgetStatus]) -> tuple[Limit, ...]:
-    """Budgets with what is spent of them."""
+    """Budgets as bars, with what is spent of them."""
     return tuple(map(_limit, found))
 
 

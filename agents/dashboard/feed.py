@@ -83,7 +83,7 @@ def names(ids: Iterable[int]) -> dict[int, Mysis]:
 
 
 def told(found: Iterable[Event]) -> list[FeedLine]:
-    """Event rows as lines."""
+    """Event rows as lines, in their order."""
     kept = list(found)
     known = names(e.mysis_id for e in kept if e.mysis_id is not None)
     return _joined(

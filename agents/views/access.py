@@ -95,7 +95,7 @@ def query_with(request: HttpRequest, **values: str) -> str:
 
 
 def success(request: PageRequest, words: str, level: Level = "success") -> HttpResponse:
-    """A command was done, with a warning not to all. The socket brings its effects."""
+    """Say that a command was done; its effects come by the socket."""
     if request.htmx:
         return _notice(request, words, level)
     messages.add_message(request, LEVELS[level], words)
@@ -103,7 +103,7 @@ def success(request: PageRequest, words: str, level: Level = "success") -> HttpR
 
 
 def error(request: PageRequest, words: str, status: int) -> HttpResponse:
-    """A command could not be done; ``words`` tell why and what to do."""
+    """Say that a command could not be done; ``words`` tell why and what to do."""
     if request.htmx:
         return _notice(request, words, "error", status)
     messages.error(request, words)
