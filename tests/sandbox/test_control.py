@@ -10,7 +10,7 @@ import pytest
 
 from sandbox.game.control import is_loopback
 from sandbox.game.testing import SandboxServer
-from tests.sandbox.test_faults import flying
+from tests.sandbox.remote import flying
 
 
 @pytest.fixture
