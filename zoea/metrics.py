@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.db import connection
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
@@ -73,6 +74,7 @@ class Metric:
 
 
 @csrf_exempt
+@login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """All metrics; 401 without a token or a session unless METRICS_PUBLIC is set."""
     if request.method not in METHODS:

@@ -7,9 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import MAXYEAR, MINYEAR, date
+from typing import Any
 
 import psycopg
 from django.conf import settings
+from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
@@ -18,6 +20,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
+from django_htmx.http import HttpResponseClientRedirect
 
 from memory.lookup import BUSY_SECONDS, busy_problem
 from zoea import rate_limits
@@ -67,10 +70,6 @@ def _numbers(texts: Iterable[str]) -> Iterable[int]:
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
-# These authenticate by themselves, or must answer before anybody signs in.
-OPEN_PREFIXES = ("/api/", "/sign-in/", "/static/", "/mcp")
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/favicon.ico"})
-
 
 class ContentSecurityPolicyMiddleware:
     """Sends ``settings.SECURE_CSP`` with every answer."""
@@ -103,22 +102,16 @@ class PartOrPageMiddleware:
         return response
 
 
-class SignInRequiredMiddleware:
-    """Nobody who is not signed in sees a page."""
+class SignInRequiredMiddleware(LoginRequiredMiddleware):
+    """Nobody who is not signed in sees a page, but for views marked as open."""
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> Any:
         """Send strangers to the sign-in page; tell htmx to go there whole."""
-        path = request.path_info
-        is_open = path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
-        if is_open or request.user.is_authenticated:
-            return self.get_response(request)
-        if request.headers.get("HX-Request") == "true":
-            answer = HttpResponse(status=204)
-            answer["HX-Redirect"] = resolve_url(settings.LOGIN_URL)
-            return answer
+        if request.htmx:  # type: ignore[attr-defined]
+            return HttpResponseClientRedirect(
+                resolve_url(settings.LOGIN_URL), status=204
+            )
+        # The admin's views name a sign-in page of their own, which is none here.
         return redirect_to_login(request.get_full_path())
 
 
@@ -166,7 +159,7 @@ class WriteLimitMiddleware:
 def too_fast(request: HttpRequest, wait: float) -> HttpResponse:
     """The 429 of a page: a notice with htmx, else a page of its own."""
     seconds = max(1, math.ceil(wait))
-    if request.headers.get("HX-Request") == "true":
+    if request.htmx:  # type: ignore[attr-defined]
         words = f"Too many changes at once: not done. Try again in {seconds} s."
         context = {"words": words, "level": "error"}
         answer = render(request, "agents/shared/notice.html", context, status=429)

@@ -107,9 +107,10 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    # Before the CSRF check, which a stranger without a cookie would fail.
     "zoea.middleware.SignInRequiredMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "zoea.middleware.AdminAddressMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

@@ -8,6 +8,7 @@ import unicodedata
 
 from django.conf import settings
 from django.contrib.auth import login, logout
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
@@ -39,6 +40,7 @@ NEW_LINK = (
 )
 
 
+@login_not_required
 @sensitive_post_parameters("password")
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -104,6 +106,7 @@ def refuse_for(request: HttpRequest, wait: float) -> HttpResponse:
     return answer
 
 
+@login_not_required
 @never_cache
 @require_http_methods(["GET", "HEAD"])
 def sign_in_link(request: HttpRequest, secret: str) -> HttpResponseBase:

@@ -49,6 +49,7 @@ ANEW = (
     "failures",
     "lost_turns",
     "last_error",
+    "last_error_code",
     "hold",
     "stuck",
     "trail",
@@ -80,7 +81,7 @@ def set_running(mysis: Mysis) -> None:
     mysis.epoch += 1
     mysis.nudges = 0
     mysis.failures = mysis.lost_turns = 0
-    mysis.last_error = ""
+    mysis.last_error = mysis.last_error_code = ""
     mysis.hold = mysis.stuck = mysis.trail = ""
     mysis.empty_turns = 0
 

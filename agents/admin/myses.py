@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -24,11 +23,12 @@ from django.urls import URLPattern, path
 from agents import actions, context_inputs
 from agents.actions import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
+from agents.dashboard import context
 from agents.models import Mysis, Pin, Prompt
 from memory.admin.read_only import NewestValuesFilter
 from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
-from memory.context.types import Budget, LedgerLine
+from memory.context.types import Budget
 
 SMALLEST_BUDGET = 100
 
@@ -69,18 +69,6 @@ class PreviewForm(forms.Form):
         if not isinstance(options, dict):
             raise forms.ValidationError("Give a JSON object, for example {}.")
         return options
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One message of the view, with where it came from and what it costs."""
-
-    number: int
-    role: str
-    source: str
-    text: str
-    reason: str
-    tokens: int | None
 
 
 def preview_view(
@@ -131,69 +119,27 @@ def _budget(tokens: int | None) -> Budget | None:
 
 
 def _shown(prepared: PreparedRequest) -> dict[str, Any]:
-    assembly = prepared.assembly
-    ledger = {line.id: line for line in assembly.ledger}
-    kinds = {item.position + 1: item.kind for item in assembly.synthetic}
-    lines = [
-        _line(number, message, source, kinds.get(number), ledger)
-        for number, (message, source) in enumerate(
-            zip(assembly.messages, assembly.sources, strict=True), 1
-        )
-    ]
-    system = assembly.stats["tokens_by_category"]["system"]
-    if assembly.system is not None:
-        # Anthropic's dialect carries the system text beside the messages.
-        why = "made for this call (prompt)"
-        lines.insert(0, Line(0, "system", "prompt", assembly.system, why, system))
-    elif lines and lines[0].role == "system":
-        lines[0] = replace(lines[0], tokens=system)
+    shown = context.of_preview(prepared)
+    raw: Any = shown.messages
+    if shown.system is not None:
+        raw = {"system": shown.system, "messages": raw}
     return {
         "prepared": prepared,
-        "assembly": assembly,
-        "lines": lines,
-        "left_out": [x for x in assembly.ledger if x.disposition != "kept"],
-        "categories": assembly.stats["tokens_by_category"].items(),
-        "raw": json.dumps(
-            _payload(assembly.system, assembly.messages), indent=2, ensure_ascii=False
-        ),
+        "assembly": prepared.assembly,
+        "lines": [(block, _text(block)) for block in shown.blocks],
+        "left_out": [x for x in shown.ledger if x.disposition != "kept"],
+        "categories": shown.stats["tokens_by_category"].items(),
+        "raw": json.dumps(raw, indent=2, ensure_ascii=False),
     }
 
 
-def _payload(system: str | None, messages: list[dict[str, Any]]) -> Any:
-    return messages if system is None else {"system": system, "messages": messages}
-
-
-def _line(
-    number: int,
-    message: dict[str, Any],
-    source: Any,
-    kind: str | None,
-    ledger: dict[int, LedgerLine],
-) -> Line:
-    ids = source if isinstance(source, list) else [source]
-    found = [ledger[i] for i in ids if i in ledger]
-    why = "; ".join(dict.fromkeys(f"{x.disposition}: {x.reason}" for x in found))
-    return Line(
-        number=number,
-        role=message["role"],
-        source=", ".join(
-            [*(f"#{i}" for i in ids if i is not None), *filter(None, [kind])]
-        ),
-        text=_text(message),
-        reason=why or f"made for this call ({kind})",
-        tokens=sum(x.tokens_out for x in found) if found else None,
-    )
-
-
-def _text(message: dict[str, Any]) -> str:
-    content = message.get("content")
-    if not isinstance(content, str):
-        content = json.dumps(content, indent=2, ensure_ascii=False) if content else ""
+def _text(block: context.Block) -> str:
+    """What a message says, and its calls with every argument."""
     calls = [
         f"{call['function']['name']}({call['function']['arguments']})"
-        for call in message.get("tool_calls", [])
+        for call in block.message.get("tool_calls", [])
     ]
-    return "\n".join(part for part in (content, *calls) if part)
+    return "\n".join(part for part in (block.content, *calls) if part)
 
 
 # SECTION Myses in the admin: edit, start, stop, and preview the next context.
@@ -278,6 +224,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     inlines = (PinInline,)
     actions = ("start_selected", "stop_selected")
     ordering = ("name",)
+    view_on_site = False
 
     @admin.display(description="cost", ordering="cost")
     def spent(self, row: Mysis) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.actions import ActionError
 from agents.context_inputs import known_tools, preview
+from agents.dashboard.context import preview_document
 from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.own_tool_answers import (
     Answer,
@@ -19,7 +20,6 @@ from agents.tools.own_tool_answers import (
 )
 from agents.tools.own_tools import ANSWERS, FOR_PROGRAMS, SENDING, tool
 from agents.tools.request import Tool
-from memory.context.documents import result_document
 from memory.gamestate.values import clean_text, storable
 
 
@@ -51,8 +51,7 @@ def _preview(arguments: Mapping[str, Any], reach: Scope) -> Answer:
         prepared = preview(mysis, strategy=arguments.get("strategy"))
     except ActionError as error:
         raise LocalRefusedError(error.detail) from error
-    document = result_document(prepared.assembly)
-    return json_answer(document | {"hash": prepared.digest, "sent": False})
+    return json_answer(preview_document(prepared))
 
 
 _PREVIEW = tool(

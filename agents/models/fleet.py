@@ -10,6 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
+from django.urls import reverse
 from django.utils import timezone
 
 from agents import encryption
@@ -18,6 +19,19 @@ from agents.validators import NAME, check_model_settings, check_visible
 from memory.models.vectors import plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
+# Names that stand for other pages, or vanish when a browser tidies up a path.
+RESERVED = frozenset({"new", ".", ".."})
+
+
+class ErrorCode(models.TextChoices):
+    """What an error comes from, so that a page knows where it is mended."""
+
+    MODEL = "model"
+    PROVIDER = "provider"
+    KEY = "key"
+    REQUEST = "request"
+    CONTEXT = "context"
+    GAME = "game"
 
 
 class Account(models.Model):
@@ -149,6 +163,10 @@ class Mysis(models.Model):
     tick = models.BigIntegerField(null=True, blank=True, editable=False)
     wake_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_error = models.TextField(blank=True, editable=False)
+    # Empty for one that its own settings mend, or whose cause is not known.
+    last_error_code = models.CharField(
+        max_length=20, blank=True, default="", db_default="", editable=False
+    )
     turn_count = models.PositiveIntegerField(default=0, editable=False)
     input_tokens = models.BigIntegerField(default=0, editable=False)
     output_tokens = models.BigIntegerField(default=0, editable=False)
@@ -178,6 +196,15 @@ class Mysis(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def get_absolute_url(self) -> str:
+        """The address of its page."""
+        return reverse("mysis", args=[self.page_key])
+
+    @property
+    def page_key(self) -> str:
+        """What names it in the addresses of its pages: its name, else its number."""
+        return str(self.pk) if self.name.lower() in RESERVED else self.name
 
     def narrowed_view(self) -> int:
         """The tokens that its views are held to for a while; 0 where they are not."""

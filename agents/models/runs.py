@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from django.db import models
 from django.db.models import Func, Q
+from django.urls import reverse
 
 from agents.models.fleet import Mysis
 
@@ -80,6 +81,10 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return f"turn {self.number} of {self.mysis}"
+
+    def get_absolute_url(self) -> str:
+        """The address of its page."""
+        return reverse("turn", args=[self.pk])
 
 
 class ModelCall(models.Model):
