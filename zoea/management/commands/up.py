@@ -58,7 +58,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run until Ctrl-C or SIGTERM; status 0 then, 2 for a bad start."""
+        """Run until Ctrl-C or SIGTERM (status 0); 2: it cannot start; 1: it gave up."""
         wishes = Wishes(
             myses=0 if options["no_demo"] else options["myses"],
             port=options["port"],
@@ -73,7 +73,7 @@ class Command(BaseCommand):
             refuse(str(error))
             sys.exit(1)
         except Interrupted:
-            # Before there was anything to end.
+            # Nothing had started yet.
             return
 
 
