@@ -21,8 +21,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from agents.mcp.server import answer
-from agents.mcp.tools import Guest
+from agents.mcp_server import Guest, answer
 from memory.lookup import Problem, busy_problem
 from zoea import rate_limits
 from zoea.auth import (

@@ -48,7 +48,7 @@ async def test_upkeep_goes_on_where_a_dead_process_left_off(
     monkeypatch.setattr(messages, "deliver", lambda pk: None)
     sent = actions.send_broadcast(text="All home.", by="x", sender=fleet[0])
     assert (got(), actions.recipients(sent)) == ({}, 4)
-    assert messages._next_batch(sent.pk, wait=True)
+    assert messages._deliver_batch(sent.pk, wait=True)
     assert got() == {fleet[1].pk: 1, fleet[2].pk: 1}
     assert (told(), actions.recipients(sent)) == ([], 4)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""`manage.py sandbox`: the local game server."""
+"""``manage.py sandbox``: run the local game server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Name the options; a bad value is refused with one line."""
+        """Add the options of the server and its world."""
         parser.add_argument(
             "--port",
             type=_port,
@@ -62,10 +62,10 @@ class Command(BaseCommand):
             metavar="FILE",
             help="keep the world in this file between runs (default: not kept)",
         )
-        self._add_levers(parser)
+        self._add_test_options(parser)
 
-    def _add_levers(self, parser: CommandParser) -> None:
-        """What makes the game a harder or a steered one."""
+    def _add_test_options(self, parser: CommandParser) -> None:
+        """Add the options that make the game harder or let a test steer it."""
         parser.add_argument(
             "--faults",
             type=_faults,
