@@ -112,11 +112,11 @@ class CallAdmin(ReadOnlyAdmin[ModelCall]):
 class NamedMysisAdmin(ReadOnlyAdmin[M]):
     """Rows that stay when their Mysis is deleted, with its name."""
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """The rows with the names, by a subquery: a join leaves deleted Myses out."""
         names = Mysis.objects.filter(pk=OuterRef("mysis_id")).values("name")
-        found: QuerySet[Any] = super().get_queryset(request)
-        found = found.annotate(name=Subquery(names[:1]))
+        rows = super().get_queryset(request)
+        found: QuerySet[Any] = rows.annotate(name=Subquery(names[:1]))
         return found
 
     @admin.display(description="Mysis", ordering="mysis_id")
