@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memory.context.tokens import estimate
 from tests.agents.llm.fake_provider import call
-from tests.agents.llm.views import (
+from tests.sandbox.pilot.views import (
     BELT,
     QUEUED,
     STATION,
