@@ -29,31 +29,21 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Refuse(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Denies the handshake (403)."""
+    """Denies the handshake (403), or accepts and closes with a code and a reason.
+
+    A client can read a close code, but not why a handshake failed.
+    """
+
+    def __init__(self, code: int | None = None, reason: str | None = None) -> None:
+        super().__init__()
+        self.code = code
+        self.reason = reason
 
     async def connect(self) -> None:
-        """Close before accepting."""
-        await self.close()
-
-
-class RefuseGuessing(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Closes with 4429: somebody tries one wrong token after another."""
-
-    async def connect(self) -> None:
-        """Accept first: clients can read a close code, but no failed handshake."""
-        await self.accept()
-        reason = "Too many wrong tokens: try again in a minute."
-        await self.close(code=CLOSE_TOO_MANY, reason=reason)
-
-
-class RefuseBusy(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Closes with 1013: the database is too busy to look up the caller."""
-
-    async def connect(self) -> None:
-        """Accept first: clients can read a close code, but no failed handshake."""
-        await self.accept()
-        reason = f"{NO_CONNECTION} Try again in {BUSY_SECONDS} s."
-        await self.close(code=CLOSE_TRY_AGAIN, reason=reason)
+        """Close at once."""
+        if self.code is not None:
+            await self.accept()
+        await self.close(code=self.code, reason=self.reason)
 
 
 def told_busy(app: App) -> App:
@@ -72,7 +62,8 @@ def told_busy(app: App) -> App:
         except Exception as error:
             if busy_problem(error) is None or sent:
                 raise
-            await RefuseBusy()(scope, receive, send)
+            reason = f"{NO_CONNECTION} Try again in {BUSY_SECONDS} s."
+            await Refuse(CLOSE_TRY_AGAIN, reason)(scope, receive, send)
 
     return wrapped
 
@@ -103,7 +94,8 @@ def with_caller(app: App) -> App:
             # Wrong tokens over HTTP count together with these.
             address = (scope.get("client") or ("",))[0]
             if rate_limits.wrong_tokens.take(address):
-                await RefuseGuessing()(scope, receive, send)
+                reason = "Too many wrong tokens: try again in a minute."
+                await Refuse(CLOSE_TOO_MANY, reason)(scope, receive, send)
                 return
         cookie_alone = token is None and header(scope, b"origin") is None
         if caller is not None and cookie_alone:
