@@ -180,7 +180,7 @@ def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
         listed = ", ".join(each.spec.name for each in _offered_tools(guest))
         raise RefusedError(f"There is no tool {name[:100]!r}. There are {listed}.")
     if name in SENDING:
-        _check_role(guest)
+        _check_may_send(guest)
     try:
         arguments = _clean_arguments(given, found)
         check_arguments(arguments, found)
@@ -191,7 +191,7 @@ def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
         raise RefusedError(str(error)) from error
 
 
-def _check_role(guest: Guest) -> None:
+def _check_may_send(guest: Guest) -> None:
     if not guest.may_send:
         raise RefusedError(f"This needs the role operator; yours is {guest.role}.")
     wait = guest.throttle()

@@ -83,22 +83,15 @@ def socket_directory(data: Path) -> Path:
     of one data folder find the same server.
     """
     own = data_directory(data)
-    if _is_usable(own):
+    name = str(own / f".s.PGSQL.{PORT}")
+    fits = len(os.fsencode(name)) <= _SOCKET_PATH_LIMIT
+    if fits and not set(name) & set(',"\\\n'):
         return own
     digest = hashlib.sha256(os.fsencode(own)).hexdigest()[:16]
-    return _temporary_folder() / f"zoea-{digest}"
-
-
-def _is_usable(folder: Path) -> bool:
-    name = str(folder / f".s.PGSQL.{PORT}")
-    fits = len(os.fsencode(name)) <= _SOCKET_PATH_LIMIT
-    return fits and not set(name) & set(',"\\\n')
-
-
-def _temporary_folder() -> Path:
     # Not TMPDIR first: it may differ between users of one data folder.
     common = Path("/tmp")  # noqa: S108 - private folders of its own are made in it
-    return common if common.is_dir() else Path(tempfile.gettempdir())
+    folder = common if common.is_dir() else Path(tempfile.gettempdir())
+    return folder / f"zoea-{digest}"
 
 
 @dataclass(frozen=True)
