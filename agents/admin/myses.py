@@ -1,7 +1,7 @@
-"""The context-assembly preview: every message of the next call, and why.
+"""Myses in the admin: edit, start, stop, and preview the next context.
 
-Parameters come by GET and nothing is written; it is assembled by the function
-that will make the call.
+The preview shows every message of the next call, and why. Its parameters come by GET,
+nothing is written, and it is assembled by the function that will make the call.
 """
 
 from __future__ import annotations
@@ -142,8 +142,6 @@ def _text(block: context.Block) -> str:
     return "\n".join(part for part in (block.content, *calls) if part)
 
 
-# SECTION Myses in the admin: edit, start, stop, and preview the next context.
-
 EDITABLE = (
     "name",
     "model",
@@ -161,14 +159,14 @@ AFTERWARDS = ("model_settings", "messaging", "group")
 def told_deletion(
     objs: Any, also: str
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """A deletion for the stock confirmation page, without collecting every row."""
+    """What Django's confirmation page of a deletion shows, without reading every row."""
     rows = list(objs)
     name = rows[0]._meta.verbose_name_plural if rows else "rows"
     return [f"{row}, with {also}" for row in rows], {str(name): len(rows)}, set(), []
 
 
 def asker(request: HttpRequest) -> str:
-    """Who asks, as actions and events name people."""
+    """The signed-in user, as actions and events name people."""
     assert isinstance(request.user, AbstractUser)  # noqa: S101 (for types)
     return f"operator:{request.user.get_username()}"
 
@@ -244,7 +242,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     def save_model(
         self, request: HttpRequest, obj: Mysis, form: Any, change: bool
     ) -> None:
-        """Create or change through the actions, so that events are written."""
+        """Create or change through the actions, which write the events."""
         values = {field: form.cleaned_data[field] for field in EDITABLE}
         by = asker(request)
         if change:
@@ -259,7 +257,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """What goes with it, by name; a long history is not listed row by row."""
+        """What is deleted with it; a long history is not listed row by row."""
         return told_deletion(objs, "its turns, messages and contexts")
 
     def delete_model(self, request: HttpRequest, obj: Mysis) -> None:
@@ -273,7 +271,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
 
     @admin.action(description="Start the selected Myses")
     def start_selected(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
-        """Start each; say which could not be."""
+        """Start each; name those that could not be started."""
         self._each(request, queryset, actions.start_mysis, "Started")
 
     @admin.action(description="Stop the selected Myses")

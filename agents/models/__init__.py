@@ -1,4 +1,4 @@
-"""The fleet as tables."""
+"""The tables of the fleet."""
 
 from __future__ import annotations
 
