@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from memory.context import registry
 from memory.context.budget import BudgetImpossible, Fitted, fit, fit_state
@@ -74,7 +74,7 @@ def _with_fallback(prepared: Prepared, options: CommonOptions) -> Assembly:
 
 
 def _fallback(prepared: Prepared, options: CommonOptions, failure: str) -> Assembly:
-    common = {"state_block": options.state_block, "result_cap": options.result_cap}
+    common = {each.name: getattr(options, each.name) for each in fields(CommonOptions)}
     safe = registry.validate_options(FALLBACK_STRATEGY, common)
     return _build_view(
         prepared, FALLBACK_STRATEGY, safe, prepared.sanitize(failure)[:300]

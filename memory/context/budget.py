@@ -18,8 +18,7 @@ from memory.context.units import Fate, History, Item, Unit
 
 _DROPPED = Fate("dropped_for_budget", "budget", "No room was left for it.")
 _TRUNCATED = Fate("truncated", "budget", "Cut to fit the budget; head and tail stay.")
-#: Below this many bytes a state block says nothing worth sending.
-_SMALLEST_STATE = 64
+_SMALLEST_STATE = 64  # below this many bytes a state block says nothing worth sending
 _STATE_TRIES = 6
 
 

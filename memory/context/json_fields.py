@@ -127,7 +127,6 @@ class Fields:
 
 
 def _name_type(value: object) -> str:
-    """The type of a JSON value in words."""
     words = {
         type(None): "null",
         bool: "true or false",

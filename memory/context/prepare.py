@@ -220,7 +220,7 @@ class _Repair:
     def _take_calls(self, message: Message, index: int) -> None:
         self.current = Draft(message, index)
         self.since.clear()
-        self.matcher.open(self.current)
+        self.matcher.add_calls(self.current)
         self.entries.append(self.current)
 
     def _take_single(self, message: Message, index: int) -> None:
@@ -241,7 +241,7 @@ class _Repair:
         if self.current is not None:
             self.since.append(message.id)
         reasoning, signature = (
-            self.rules.thinking(message) if assistant else (None, None)
+            self.rules.signed_reasoning(message) if assistant else (None, None)
         )
         item = Item(
             role="assistant" if assistant else "user",

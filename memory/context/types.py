@@ -76,10 +76,8 @@ INTENT_ORIGINS = frozenset({"human", "broadcast"})
 #: Rows that the program wrote itself; they never count toward a window.
 MADE_UP_ORIGINS = frozenset({"nudge", "filler", "state", "summary"})
 
-#: The strategy of a request that names none.
-DEFAULT_STRATEGY = "tiered"
-#: The strategy that replaces one that failed.
-FALLBACK_STRATEGY = "window"
+DEFAULT_STRATEGY = "tiered"  # the strategy of a request that names none
+FALLBACK_STRATEGY = "window"  # the strategy that replaces one that failed
 
 NUDGE_TEXT = "What's your next move?"
 FILLER_TEXT = "(Earlier messages are not shown. Continue from here.)"

@@ -1,4 +1,4 @@
-"""Facts, and the view of a snapshot that they are read from."""
+"""The facts that a section shows, and the view of a snapshot they are read from."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ MAX_ITEMS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One line: ``label: value``, with a list in the line or lines below it.
+    """One line: ``label: value``, read from the JSON ``paths``.
 
-    ``items`` stand in the line itself. ``children`` stand below it, as (what, how
-    much), with ``between`` in the middle. Both may be shortened at their borders,
-    the value never.
+    ``items`` stand in the line, ``children`` below it as (what, how much) with
+    ``between`` in the middle. Both lists may be shortened, the value never.
     """
 
     label: str
@@ -31,10 +30,10 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A snapshot's content with what is known around it.
+    """A snapshot's content, and what is known beside it.
 
-    ``ship_elsewhere`` and ``cargo_elsewhere`` say that a snapshot at least as new
-    tells of the ship, or of the items in its hold.
+    ``ship_elsewhere`` and ``cargo_elsewhere`` say that another snapshot, at least as
+    new, shows the ship's numbers, or the items in its hold.
     """
 
     content: Mapping[str, object]
@@ -57,10 +56,7 @@ class View:
 
 
 def items_of(value: object) -> list[object]:
-    """The entries of a list, of null, or of an object keyed by id.
-
-    The first thousand: nobody reads on, and a hostile answer may have millions.
-    """
+    """The first thousand entries of a list, or of an object keyed by id."""
     if isinstance(value, Mapping):
         return list(islice(value.values(), MAX_ITEMS))
     return value[:MAX_ITEMS] if isinstance(value, list) else []
@@ -77,7 +73,7 @@ def dicts_of(value: object) -> Iterator[Mapping[str, object]]:
 
 
 def fact(label: str, value: str, *paths: str) -> Iterator[Fact]:
-    """A fact with a value; nothing where the value is unknown."""
+    """A fact, or nothing where the value is unknown."""
     if value:
         yield Fact(label, value, paths)
 
@@ -91,11 +87,5 @@ def transit(view: View) -> Iterator[Fact]:
         view.get(*(f"{place}{k}" for k in ("to_poi", "to_system", "destination")))
     )
     ticks = line(view.get(f"{place}ticks_remaining"))
-    words = " ".join(
-        [
-            "Yes",
-            *([f"to {to}"] if to else []),
-            *([f"({ticks} ticks left)"] if ticks else []),
-        ]
-    )
-    yield Fact("In transit", words, (f"{place}in_transit",))
+    words = ("Yes", to and f"to {to}", ticks and f"({ticks} ticks left)")
+    yield Fact("In transit", " ".join(filter(None, words)), (f"{place}in_transit",))

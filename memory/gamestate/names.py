@@ -1,4 +1,4 @@
-"""Which id stands for which name, learnt from all snapshots of the account."""
+"""Names and sizes of things by id, learnt from what the game answered."""
 
 from __future__ import annotations
 
@@ -8,78 +8,58 @@ from collections.abc import Iterable, Iterator, Mapping
 from memory.gamestate.types import Snapshot
 from memory.gamestate.values import HUGE, is_number, line
 
-MAX_NODES = 40_000
-"""Objects looked at in one snapshot: a whole galaxy map has a few thousand."""
-
-# An object's own id stands with its name; some speak of another thing by pairs.
-_OWN = (
-    ("id", "name"),
-    ("system_id", "name"),
-    ("item_id", "name"),
-    ("resource_id", "name"),
-    ("skill_id", "name"),
-)
-_PAIRS = (
-    ("item_id", "item_name"),
-    ("resource_id", "resource_name"),
-    ("base_id", "base_name"),
-    ("poi_id", "poi_name"),
-    ("system_id", "system_name"),
-    ("class_id", "class_name"),
-)
-# How answers to actions, routes and events name places.
-_TOLD = (
-    ("destination_id", "destination"),
-    ("base_id", "base"),
-    ("poi_id", "poi"),
-    ("system_id", "system"),
-    ("item_id", "item"),
-)
-MOST_LEARNT = 2_000
-
 Names = Mapping[str, str]
+
+# Objects looked at in one snapshot: a whole galaxy map has a few thousand.
+_MAX_NODES = 40_000
+_MOST_LEARNT = 2_000
+# An object's own id stands beside its `name`, under the first of these keys.
+_OWN = ("id", "system_id", "item_id", "resource_id", "skill_id")
+# Other things are named by a pair: `item_id` and `item_name`.
+_OTHERS = ("item", "resource", "base", "poi", "system", "class")
+# Answers to actions, routes and events name places so: `poi_id` and `poi`.
+_PLACES = ("destination", "base", "poi", "system", "item")
 
 
 def known_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
-    """Names by id; what was captured later wins."""
+    """Names by id from snapshots, oldest first; later names win."""
     names: dict[str, str] = {}
     for snapshot in snapshots:
         for item in _objects(snapshot.current):
-            names.update(_of(item))
+            names.update(_pairs_of(item))
     return names
 
 
 def learnt(content: object) -> dict[str, str]:
-    """Names that one answer or event of the game tells of, by id."""
+    """Names by id from one answer or event of the game."""
     names: dict[str, str] = {}
     for item in _objects(content):
-        for key, named in _TOLD:
-            names.update(_pair(item, key, named))
-        names.update(_of(item))
-        if len(names) >= MOST_LEARNT:
+        for place in _PLACES:
+            names.update(_pair(item, f"{place}_id", place))
+        names.update(_pairs_of(item))
+        if len(names) >= _MOST_LEARNT:
             break
     return {key: name for key, name in names.items() if key != name}
 
 
 def sizes(content: object) -> dict[str, float]:
-    """The space that one of each item takes, as an answer tells it."""
+    """The hold space that one of each item takes, by id, from one answer."""
     found: dict[str, float] = {}
     for item in _objects(content):
         name, size = item.get("item_id"), item.get("size")
-        if not isinstance(name, str) or len(found) >= MOST_LEARNT:
+        if not isinstance(name, str) or len(found) >= _MOST_LEARNT:
             continue
         if isinstance(size, (int, float)) and is_number(size) and 0 < size < HUGE:
             found[name] = size
     return found
 
 
-def _of(item: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    for key, named in _OWN:
-        if key in item:
-            yield from _pair(item, key, named)
-            break
-    for key, named in _PAIRS:
-        yield from _pair(item, key, named)
+def _pairs_of(item: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    own = next((key for key in _OWN if key in item), None)
+    if own:
+        yield from _pair(item, own, "name")
+    for other in _OTHERS:
+        yield from _pair(item, f"{other}_id", f"{other}_name")
 
 
 def _pair(
@@ -94,7 +74,7 @@ def _pair(
 
 def _objects(content: object) -> Iterator[Mapping[str, object]]:
     queue: deque[object] = deque([content])
-    for _ in range(MAX_NODES):
+    for _ in range(_MAX_NODES):
         if not queue:
             return
         item = queue.popleft()
