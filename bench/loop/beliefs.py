@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.facts import Fact, View
-from memory.gamestate.names import Names
+from memory.gamestate.facts import Fact, Names, View
 from memory.gamestate.render import Scene
 from memory.gamestate.sections import CURATED, read
 from memory.gamestate.types import AccountState, Snapshot

@@ -44,9 +44,7 @@ def assemble(request: AssemblyRequest) -> Assembly:
     if prepared.is_empty():
         return report_unsent(prepared, None)
     try:
-        if failure:
-            return _fallback(prepared, options, failure)
-        return _with_fallback(prepared, options)
+        return _build_or_fall_back(prepared, options, failure)
     except BudgetImpossible as error:
         return report_unsent(prepared, error.impossible)
 
@@ -59,45 +57,38 @@ def _options(request: AssemblyRequest) -> tuple[CommonOptions, str]:
         return CommonOptions(), str(error)
 
 
-def _with_fallback(prepared: Prepared, options: CommonOptions) -> Assembly:
+def _build_or_fall_back(
+    prepared: Prepared, options: CommonOptions, failure: str
+) -> Assembly:
     """The strategy's view, or the window's where the strategy or its view fails."""
     name = prepared.request.strategy
-    try:
-        return _build_view(prepared, name, options)
-    except BudgetImpossible:
-        raise
-    except Exception as error:
-        if name == FALLBACK_STRATEGY:
+    if not failure:
+        try:
+            return _build_view(prepared, name, options)
+        except BudgetImpossible:
             raise
-        failure = f"{name} failed ({type(error).__name__}: {error})"
-    return _fallback(prepared, options, failure)
-
-
-def _fallback(prepared: Prepared, options: CommonOptions, failure: str) -> Assembly:
+        except Exception as error:
+            if name == FALLBACK_STRATEGY:
+                raise
+            failure = f"{name} failed ({type(error).__name__}: {error})"
     common = {each.name: getattr(options, each.name) for each in fields(CommonOptions)}
     safe = registry.validate_options(FALLBACK_STRATEGY, common)
-    return _build_view(
-        prepared, FALLBACK_STRATEGY, safe, prepared.sanitize(failure)[:300]
-    )
+    said = prepared.sanitize(failure)[:300]
+    return _build_view(prepared, FALLBACK_STRATEGY, safe, said)
 
 
 def _build_view(
     prepared: Prepared, name: str, options: CommonOptions, failure: str = ""
 ) -> Assembly:
-    plan = registry.resolve(name).run(prepared.history(), options)
-    anchored = _anchor(plan, prepared)
-    fitted = fit(
-        anchored.units,
-        anchored.newest,
-        anchored.intent,
-        prepared.frame,
-        prepared.history(),
-    )
+    history = prepared.history()
+    plan = registry.resolve(name).run(history, options)
+    kept = _anchor(plan, prepared)
+    fitted = fit(kept.units, kept.newest, kept.intent, prepared.frame, history)
     units = _add_filler_and_nudge(fitted.units, prepared)
     warnings = [*plan.warnings]
     if options.state_block:
         units = _add_state(units, plan, fitted, prepared, warnings)
-    fates = (prepared.capped, plan.fates, anchored.fates, fitted.fates)
+    fates = (prepared.capped, plan.fates, kept.fates, fitted.fates)
     return report_sent(
         prepared, Sent(plan, units, fates, fitted.over_budget, warnings, failure)
     )
@@ -119,7 +110,9 @@ def _anchor(plan: Plan, prepared: Prepared) -> _AnchoredPlan:
     order = None if plan.covers_intent else _newest_order(prepared)
     newest = prepared.units[-1] if prepared.units and not plan.exempt_newest else None
     for unit, fate in ((order, _ORDER), (newest, _NEWEST)):
-        if unit is not None and not _contains(out.units, unit):
+        if unit is None:
+            continue
+        if all(known.rows[:1] != unit.rows[:1] for known in reversed(out.units)):
             place = bisect_right(out.units, unit.start, key=lambda other: other.start)
             out.units.insert(place, unit)
             out.fates.update(dict.fromkeys(unit.rows, fate))
@@ -137,10 +130,6 @@ def _newest_order(prepared: Prepared) -> Unit | None:
     if intent is None or intent in prepared.repaired.pins:
         return None
     return next(unit for unit in reversed(prepared.units) if unit.rows == (intent,))
-
-
-def _contains(units: list[Unit], wanted: Unit) -> bool:
-    return any(unit.rows[:1] == wanted.rows[:1] for unit in reversed(units))
 
 
 def _add_filler_and_nudge(units: Sequence[Unit], prepared: Prepared) -> list[Unit]:

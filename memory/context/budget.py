@@ -103,7 +103,9 @@ def fit(
             continue
         fitted.units.append(sent)
         if sent is not unit:
-            fitted.fates.update(_truncated_rows(unit, sent))
+            pairs = zip(unit.items, sent.items, strict=True)
+            cut = [old.source for old, new in pairs if old is not new]
+            fitted.fates.update({row: _TRUNCATED for row in cut if row is not None})
     fitted.used = sum(unit.tokens for unit in fitted.units)
     if fitted.units:
         fitted.used += frame.around(fitted.units[0], fitted.units[-1])
@@ -165,14 +167,6 @@ def _find_oldest_fitting(
         if used + frame.around(units[first], units[last]) <= room:
             best = index
     return best
-
-
-def _truncated_rows(unit: Unit, sent: Unit) -> dict[int, Fate]:
-    return {
-        before.source: _TRUNCATED
-        for before, after in zip(unit.items, sent.items, strict=True)
-        if before is not after and before.source is not None
-    }
 
 
 def least(unit: Unit, history: History) -> int:

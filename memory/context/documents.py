@@ -28,6 +28,7 @@ from memory.context.types import (
     Assembly,
     AssemblyRequest,
     Budget,
+    LedgerLine,
     Message,
     Origin,
     Role,
@@ -38,41 +39,16 @@ from memory.context.types import (
 StateRenderer = Callable[[Mapping[str, Any]], Callable[[int], str]]
 
 _REQUEST_KEYS = frozenset(
-    {
-        "system",
-        "messages",
-        "pins",
-        "summary",
-        "state",
-        "tool_policy",
-        "strategy",
-        "options",
-        "budget",
-        "dialect",
-        "counter",
-        "mysis",
-        "previous",
-        "mission",
-        "turns_left",
-        "max_turns",
-        "data",
-        "tools",
-        "definitions",
-    }
+    {"system", "messages", "pins", "summary", "state", "tool_policy", "strategy"}
+    | {"options", "budget", "dialect", "counter", "mysis", "previous", "mission"}
+    | {"turns_left", "max_turns", "data", "tools", "definitions"}
 )
+_LEDGER_KEYS = tuple(LedgerLine.__annotations__)
 #: Keys of our own in a message.
-_OWN = {
-    "id",
-    "origin",
-    "reasoning",
-    "signature",
-    "signed",
-    "is_error",
-    "pending",
-    "created_at",
-    "tick",
-    "pinned",
-}
+_OWN = frozenset(
+    {"id", "origin", "reasoning", "signature", "signed", "is_error", "pending"}
+    | {"created_at", "tick", "pinned"}
+)
 #: Keys of the format that change nothing in a view.
 _IGNORED = {"name", "refusal", "audio", "annotations", "function_call"}
 _MESSAGE_KEYS = _OWN | _IGNORED | {"role", "content", "tool_calls", "tool_call_id"}
@@ -142,15 +118,7 @@ def result_document(assembly: Assembly) -> dict[str, Any]:
         "sources": assembly.sources,
         "synthetic": [asdict(entry) for entry in assembly.synthetic],
         "ledger": [
-            {
-                "id": line.id,
-                "disposition": line.disposition,
-                "by": line.by,
-                "reason": line.reason,
-                "tokens_in": line.tokens_in,
-                "tokens_out": line.tokens_out,
-                "handle": line.handle,
-            }
+            {key: getattr(line, key) for key in _LEDGER_KEYS}
             for line in assembly.ledger
         ],
         "stats": assembly.stats,

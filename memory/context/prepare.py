@@ -37,7 +37,6 @@ from memory.context.units import Fate, History, Item, Repaired, Unit
 _EMPTY = Fate("empty", "repair", "It holds nothing that can be sent.")
 _ORPHAN = Fate("orphan", "repair", "No call before it has this id.")
 _OLD_PROMPT = "A newer version of the system prompt is sent."
-
 HEADER = "## Standing orders"
 
 
@@ -136,12 +135,8 @@ def _base_text(
     request: AssemblyRequest, repaired: Repaired, rules: Rules
 ) -> str | None:
     """The current system prompt: the request's, else the newest stored one."""
-    if rules.system_given:
-        text = rules.sanitize(request.system or "")
-    elif repaired.prompt is not None:
-        text = rules.sanitize(repaired.prompt.content)
-    else:
-        return None
+    stored = repaired.prompt.content if repaired.prompt is not None else ""
+    text = rules.sanitize((request.system or "") if rules.system_given else stored)
     return None if rules.is_blank(text) else text
 
 

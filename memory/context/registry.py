@@ -7,13 +7,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from memory.context.strategy import (
-    CommonOptions,
-    OptionSpec,
-    Strategy,
-    build,
-    specs,
-)
+from memory.context.strategy import CommonOptions, OptionSpec, Strategy, build, specs
 from memory.context.types import DEFAULT_STRATEGY
 
 BUILT_IN: Mapping[str, str] = {

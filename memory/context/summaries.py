@@ -166,11 +166,6 @@ def _quote_order(order: Item, before: str, history: History) -> str:
     return SUFFIX + cut
 
 
-def threshold_of(options: SummaryOptions, history: History) -> int:
-    """The threshold that applies to a request; 0 where it never fires."""
-    return options.threshold_in(history.request.budget)
-
-
 def tokens_now(units: Sequence[Unit], history: History) -> int:
     """The tokens of the next call: the estimate, or the last report and what came since.
 

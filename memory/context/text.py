@@ -122,7 +122,10 @@ def _splits_grapheme(text: str, index: int) -> bool:
     if _JOINER in (before, after) or _extends(after):
         return True
     if _is_flag(before) and _is_flag(after):
-        return _flags_before(text, index) % 2 == 1
+        start = index  # flags are pairs, counted from the first one
+        while start > 0 and _is_flag(text[start - 1]):
+            start -= 1
+        return (index - start) % 2 == 1
     return _is_jamo(before, after)
 
 
@@ -137,13 +140,6 @@ def _extends(char: str) -> bool:
 
 def _is_flag(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
-
-
-def _flags_before(text: str, index: int) -> int:
-    start = index
-    while start > 0 and _is_flag(text[start - 1]):
-        start -= 1
-    return index - start
 
 
 def _is_jamo(before: str, after: str) -> bool:

@@ -91,9 +91,7 @@ def lookup(table: Mapping[str, str]) -> PolicyOf:
 def _policy_of(fact: ToolFacts) -> Policy:
     if fact.name in _DRAINS:
         return "drain"
-    mutates = fact.is_mutation
-    if fact.read_only is not None:
-        mutates = not fact.read_only
+    mutates = fact.is_mutation if fact.read_only is None else not fact.read_only
     by_name = policy_by_name(fact.name)
     if mutates is None:
         return by_name

@@ -182,9 +182,9 @@ def recency(
     if ticks <= 0:
         return Recency("just now", "just now", 0, seconds, skew=ticks < 0)
     short = f"{ticks} ticks ago"
-    return Recency(
-        f"{short} ({_plain(ticks * seconds_per_tick)} seconds)", short, ticks, seconds
-    )
+    passed = ticks * seconds_per_tick
+    shown = str(int(passed)) if passed == int(passed) else f"{passed:g}"
+    return Recency(f"{short} ({shown} seconds)", short, ticks, seconds)
 
 
 def _tick_age(tick: int | None, current: int | None) -> int | None:
@@ -202,10 +202,6 @@ def _wall_clock_words(seconds: float) -> str:
         return f"{minutes:.0f} minutes ago"
     hours, rest = divmod(int(minutes), 60)
     return f"{hours} h {rest} min ago"
-
-
-def _plain(number: float) -> str:
-    return str(int(number)) if number == int(number) else f"{number:g}"
 
 
 # --- The clock of the game

@@ -24,7 +24,7 @@ from memory.gamestate.types import (
     Snapshot,
     Thresholds,
 )
-from memory.gamestate.values import head, lookup, names_something, overlap, primary
+from memory.gamestate.values import lookup, names_something, overlap, primary
 
 LOGGED_OUT = "captured before logout"
 
@@ -210,7 +210,7 @@ def stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
     content = primary(snapshot.content)
     if not mark.fields or not isinstance(content, Mapping):
         return None
-    if not any(head(path) in content for path in mark.fields):
+    if not any(path.split(".")[0] in content for path in mark.fields):
         return None
     return tuple(p for p in mark.fields if names_something(content, p))
 

@@ -73,10 +73,7 @@ _HOLD: Effects = {
     "get_cargo": WHOLE,
     "list_ships": Effect(("ships.*.cargo_used",)),
 }
-_MISSIONS: Effects = {
-    "get_active_missions": PROGRESS,
-    "get_location": WHOLE,
-}
+_MISSIONS: Effects = {"get_active_missions": PROGRESS, "get_location": WHOLE}
 _SKILL_XP = {"get_skills": Effect(when="skill_gain")}
 
 TRAVEL: Effects = {
@@ -161,21 +158,9 @@ SWITCH: Effects = {
     **_status("ship", "player", *MODULES, *CARGO),
     **_wholly("get_ship", "get_cargo", "list_ships", "view_storage", "get_nearby"),
 }
-STORAGE: Effects = {
-    **_status(*CREDITS, *CARGO, *STATS),
-    **_HOLD,
-    "view_storage": WHOLE,
-}
-SELL_ORDER: Effects = {
-    **STORAGE,
-    **_MARKET,
-    **_wholly("view_orders", "get_trades"),
-}
-BUY_ORDER: Effects = {
-    **_status(*CREDITS, *STATS),
-    **_MARKET,
-    "view_orders": WHOLE,
-}
+STORAGE: Effects = {**_status(*CREDITS, *CARGO, *STATS), **_HOLD, "view_storage": WHOLE}
+SELL_ORDER: Effects = {**STORAGE, **_MARKET, **_wholly("view_orders", "get_trades")}
+BUY_ORDER: Effects = {**_status(*CREDITS, *STATS), **_MARKET, "view_orders": WHOLE}
 JETTISON: Effects = {**_status(*CARGO), **_HOLD, "get_wrecks": WHOLE}
 SALVAGE: Effects = {
     **_status("player", *CARGO),

@@ -166,12 +166,8 @@ def as_tick(value: object) -> int | None:
 
 
 def _first_number(values: list[object], key: str) -> int | None:
-    for value in values:
-        for place in _places(value):
-            found = as_tick(place.get(key))
-            if found is not None:
-                return found
-    return None
+    found = (as_tick(place.get(key)) for value in values for place in _places(value))
+    return next((number for number in found if number is not None), None)
 
 
 # --- Whose result it is
@@ -207,12 +203,9 @@ def belongs_to(result: Result, username: str) -> bool:
 
 
 def _find_error(values: list[object], *, flagged: bool) -> GameError | None:
-    for value in values:
-        error = error_of(value)
-        if error is not None:
-            return error
-    if not flagged:
-        return None
+    error = next(filter(None, map(error_of, values)), None)
+    if error is not None or not flagged:
+        return error
     first = values[0] if values else ""
     return GameError("", first if isinstance(first, str) else _brief(first))
 

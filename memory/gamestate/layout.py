@@ -202,26 +202,26 @@ def _join_lines(
 
 def happenings(state: AccountState) -> Section | None:
     """The newest recent events, the oldest of them first; None where there are none."""
-    found = [each for each in state.events if _is_recent(each, state)][-MOST:]
+    found = [
+        each
+        for each in state.events
+        if (_ticks_since(each, state) or 0) <= RECENT_TICKS
+    ][-MOST:]
     if not found:
         return None
-    heading = f"Events ({_EVENT_TOOL} - {_age(found[-1], state)}"
+    ticks, age = _ticks_since(found[-1], state), "of late"
+    if ticks is not None:
+        age = "just now" if ticks <= 0 else f"{ticks} ticks ago"
+    heading = f"Events ({_EVENT_TOOL} - {age}"
     return Section(
         heading, [Entry(_describe_event(each)) for each in found], recall=_EVENT_TOOL
     )
 
 
-def _is_recent(event: Happening, state: AccountState) -> bool:
+def _ticks_since(event: Happening, state: AccountState) -> int | None:
     if event.tick is None or state.current_tick is None:
-        return True
-    return state.current_tick - event.tick <= RECENT_TICKS
-
-
-def _age(event: Happening, state: AccountState) -> str:
-    if event.tick is None or state.current_tick is None:
-        return "of late"
-    ticks = state.current_tick - event.tick
-    return "just now" if ticks <= 0 else f"{ticks} ticks ago"
+        return None
+    return state.current_tick - event.tick
 
 
 def _describe_event(event: Happening) -> str:

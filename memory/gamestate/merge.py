@@ -17,7 +17,7 @@ from memory.gamestate import invalidation, values
 from memory.gamestate.clock import elapsed_seconds
 from memory.gamestate.draft import Draft
 from memory.gamestate.extract import find_tick
-from memory.gamestate.names import sizes as sizes_of
+from memory.gamestate.facts import sizes as sizes_of
 from memory.gamestate.notices import Notice
 from memory.gamestate.outcomes import Doubt, result_of
 from memory.gamestate.reactions import (

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 
 from memory.gamestate.clock import (
     FARTHEST,
@@ -108,20 +109,24 @@ def read_notices(
     sent. ``offset`` is what is known of the game's clock; without it the stamp of the
     answer tells, and one clock for both is assumed where that allows it.
     """
-    own = _current_tick(content)
+    named_tick = find_tick(content)
+    own = named_tick[0] if named_tick and named_tick[1] else None
     now = tick if own is None else own
     beyond = _MOST_BEYOND if own is None else 1
+    if offset is None:
+        seen = offset_seen(content, asked_at, received_at)
+        offset = None if seen is None else SAME.and_seen(seen)
     clock = _Clock(
         tick=now,
         server=_server_time(content, received_at),
         ours=received_at,
         pace=seconds_per_tick,
         newest=None if now is None else now + beyond,
-        offset=offset or _own_offset(content, asked_at, received_at),
+        offset=offset,
     )
     found: dict[str, Notice] = {}
     named: dict[str, int] = {}
-    for item in _items(content):
+    for item in islice(_items(content), MOST):
         notice = _notice(item, clock)
         if notice is None:
             continue
@@ -139,13 +144,6 @@ def offset_seen(
     return seen_in(stamp, asked_at or received_at, received_at)
 
 
-def _own_offset(
-    content: object, asked_at: datetime | None, received_at: datetime
-) -> Offset | None:
-    seen = offset_seen(content, asked_at, received_at)
-    return None if seen is None else SAME.and_seen(seen)
-
-
 def _numbered(identity: str, named: dict[str, int]) -> str:
     """Tell equal events of one answer apart, by the same numbers each time."""
     count = named[identity] = named.get(identity, 0) + 1
@@ -157,27 +155,26 @@ def is_incomplete(content: object) -> bool:
     if isinstance(content, str):
         said = content.strip().lower()
         return bool(said) and not said.startswith(_NO_EVENTS)
-    parts = content if isinstance(content, list) else [content]
-    for part in parts:
-        listed = _listed(part) if isinstance(part, Mapping) else None
-        left = as_tick(part.get("remaining")) if isinstance(part, Mapping) else None
-        if listed is not None and len(listed) + (left or 0) >= QUEUE_LENGTH:
+    for part in _parts(content):
+        listed = _listed(part)
+        left = as_tick(part.get("remaining")) or 0
+        if listed is not None and len(listed) + left >= QUEUE_LENGTH:
             return True
     return False
 
 
 def _items(content: object) -> Iterator[Mapping[str, object]]:
     """The items of an answer, of several content blocks, or of a bare list."""
-    parts = content if isinstance(content, list) else [content]
-    count = 0
-    for part in parts:
-        if not isinstance(part, Mapping):
-            continue
+    for part in _parts(content):
         listed = _listed(part)
         for item in [part] if listed is None else listed:
-            if isinstance(item, Mapping) and count < MOST:
-                count += 1
+            if isinstance(item, Mapping):
                 yield item
+
+
+def _parts(content: object) -> Iterator[Mapping[str, object]]:
+    parts = content if isinstance(content, list) else [content]
+    return (part for part in parts if isinstance(part, Mapping))
 
 
 def _listed(part: Mapping[str, object]) -> list[object] | None:
@@ -225,15 +222,9 @@ def _identity(item: Mapping[str, object]) -> str:
     return _MADE_UP + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _current_tick(content: object) -> int | None:
-    found = find_tick(content)
-    return found[0] if found and found[1] else None
-
-
 def _server_time(content: object, now: datetime) -> datetime | None:
-    parts = content if isinstance(content, list) else [content]
-    for part in parts:
-        if isinstance(part, Mapping) and "notifications" in part:
+    for part in _parts(content):
+        if "notifications" in part:
             return near(_moment(part.get("timestamp")), now)
     return None
 

@@ -22,26 +22,25 @@ from memory.gamestate.confidence import (
 )
 from memory.gamestate.effects import SETTLES, TELLS_TICK
 from memory.gamestate.extract import args_key
-from memory.gamestate.facts import Fact, View
+from memory.gamestate.facts import Fact, Names, View, known_names
 from memory.gamestate.invalidation import AND
 from memory.gamestate.layout import Entry, Line, Notes, Section, fit, happenings, size
-from memory.gamestate.names import Names, known_names
 from memory.gamestate.sections import CURATED, read
 from memory.gamestate.types import AccountState, Snapshot
 from memory.gamestate.values import empire, first, line, primary, title
 
 MAX_BYTES = 2048
-MAX_SECTIONS = 40
-MAX_FACTS = 25
+_MAX_SECTIONS = 40
+_MAX_FACTS = 25
 NOT_LOGGED_IN = "Not logged in. Use register or login."
-TITLE = "## Current Game State"
+_TITLE = "## Current Game State"
 NOTE = "**Note:** Call get_notifications to see events since last update."
 FETCHED = (
     "**Note:** Events are fetched for you at the start of each turn and merged above; "
     "call get_notifications for one that you miss."
 )
 #: Said of a shield that was not full and may have grown by itself.
-RECHARGING = "recharging since"
+_RECHARGING = "recharging since"
 OWNER = "account"  # the key of the account's name among the facts last shown
 
 _ORDER = {tool: place for place, tool in enumerate(CURATED)}
@@ -74,12 +73,11 @@ class Scene:
         same = state.last_shown.get(OWNER) == state.username
         newest_first = sorted(
             state.snapshots,
-            key=lambda s: (elapsed_seconds(s.captured_at, state.now), key_of(s)),
+            key=lambda s: (elapsed_seconds(s.captured_at, state.now), _snapshot_key(s)),
         )
         # Curated sections in their order, the call without arguments first.
         ordered = sorted(
-            newest_first,
-            key=lambda s: (_ORDER.get(s.tool, len(_ORDER)), bool(s.args)),
+            newest_first, key=lambda s: (_ORDER.get(s.tool, len(_ORDER)), bool(s.args))
         )
         return cls(
             state,
@@ -110,8 +108,8 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
         lines = [Line(NOT_LOGGED_IN)]
         return Rendered(NOT_LOGGED_IN if size(lines) <= max_bytes + 1 else "")
     scene = Scene.of(state)
-    unlisted = scene.ordered[MAX_SECTIONS:]
-    sections = [section(scene, each) for each in scene.ordered[:MAX_SECTIONS]]
+    unlisted = scene.ordered[_MAX_SECTIONS:]
+    sections = [_build_section(scene, each) for each in scene.ordered[:_MAX_SECTIONS]]
     untrue = [each.untrue for each in sections]
     untrue += [stale_paths(each) is None for each in unlisted]
     told = happenings(state)
@@ -134,14 +132,10 @@ def _header(scene: Scene) -> list[Line]:
     name = line(scene.state.username) or "unknown"
     suffix = f" ({ruler})" if ruler else ""
     ages = [scene.age(snapshot) for snapshot in scene.ordered]
-    newest = min(
-        ages,
-        key=lambda age: (age.ticks is None, age.ticks or 0, age.seconds),
-        default=None,
-    )
-    updated = newest.long if newest else "never; call get_status"
+    ages.sort(key=lambda age: (age.ticks is None, age.ticks or 0, age.seconds))
+    updated = ages[0].long if ages else "never; call get_status"
     return [
-        Line(TITLE),
+        Line(_TITLE),
         Line(""),
         Line(f"**Account:** {name}{suffix}"),
         Line(f"**Last Updated:** {updated}"),
@@ -152,17 +146,19 @@ def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, str]]:
     """(call, line) for every snapshot that shows something untrue or old."""
     lines = zip(scene.ordered, untrue, strict=True)
     found = [(each, _stale_line(scene, each, changed)) for each, changed in lines]
-    return [(call_of(each), f"**Stale data:** {text}") for each, text in found if text]
+    return [
+        (_format_call(each), f"**Stale data:** {text}") for each, text in found if text
+    ]
 
 
 def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> str:
-    call, tool = call_of(snapshot), line(snapshot.tool, 40)
+    call, tool = _format_call(snapshot), line(snapshot.tool, 40)
     if snapshot.logged_out:
         return f"{call} was {LOGGED_OUT} - call {tool}."
     if untrue:
         whole = stale_paths(snapshot) is None
         what = f"{call} is" if whole else f"parts of {call} are"
-        return f"{what} from {before(snapshot)} - {remedy(scene, snapshot)}."
+        return f"{what} from {_describe_cause(snapshot)} - {_describe_remedy(scene, snapshot)}."
     if grade(snapshot, scene.moment) is not Confidence.STALE:
         return ""
     age = scene.age(snapshot)
@@ -174,13 +170,13 @@ def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> str:
 
 def _facts(scene: Scene, lines: list[Line]) -> dict[str, str]:
     """The values shown now, and the last ones of snapshots that had no room now."""
-    alive = {key_of(snapshot) for snapshot in scene.state.snapshots}
+    alive = {_snapshot_key(snapshot) for snapshot in scene.state.snapshots}
     shown = {key: value for each in lines for key, value in each.facts}
     sections = {key.split("/", 1)[0] for key in shown}
     kept = {
         key: value
         for key, value in scene.was.items()
-        if (section := key.split("/", 1)[0]) in alive and section not in sections
+        if (start := key.split("/", 1)[0]) in alive and start not in sections
     }
     return {**kept, **shown, OWNER: scene.state.username or ""}
 
@@ -188,7 +184,7 @@ def _facts(scene: Scene, lines: list[Line]) -> dict[str, str]:
 # --- One snapshot as a section
 
 
-def section(scene: Scene, snapshot: Snapshot) -> Section:
+def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
     """A snapshot's heading and facts, each with what makes it doubtful."""
     content = primary(snapshot.current)
     view = View(
@@ -197,7 +193,7 @@ def section(scene: Scene, snapshot: Snapshot) -> Section:
         ship_elsewhere=_ship_elsewhere(scene, snapshot),
         cargo_elsewhere=_at_least_as_good(scene, scene.plain("get_cargo"), snapshot),
     )
-    facts = read(snapshot.tool, view, content)[:MAX_FACTS]
+    facts = read(snapshot.tool, view, content)[:_MAX_FACTS]
     curated = CURATED.get(snapshot.tool)
     heading = curated[0] if curated else title(snapshot.tool)
     notes = [scene.age(snapshot).short]
@@ -206,7 +202,7 @@ def section(scene: Scene, snapshot: Snapshot) -> Section:
     entries = [_entry(scene, snapshot, fact) for fact in facts]
     whole = stale_paths(snapshot) is None
     return Section(
-        heading=f"{heading} ({call_of(snapshot)} - {', '.join(notes)}",
+        heading=f"{heading} ({_format_call(snapshot)} - {', '.join(notes)}",
         entries=entries,
         recall=f'zoea_recall("state://{line(snapshot.tool, 40)}")',
         whole=_describe_mark(scene, snapshot) if whole else "",
@@ -246,15 +242,11 @@ def _at_least_as_good(
 
 
 def _entry(scene: Scene, snapshot: Snapshot, fact: Fact) -> Entry:
-    key = f"{key_of(snapshot)}/{fact.label}"
+    key = f"{_snapshot_key(snapshot)}/{fact.label}"
     start = f"{fact.label}: {fact.value}" if fact.label else fact.value
     if fact.items:
         start = f"{start} (" if fact.value else start
-    was = (
-        _describe_last_shown(scene, key, fact.value)
-        if fact.label and fact.value
-        else ""
-    )
+    was = _format_was(scene, key, fact.value)
     children = tuple(_child(scene, key, fact.between, *c) for c in fact.children)
     return Entry(
         start=start.rstrip() if not fact.items else start,
@@ -271,7 +263,7 @@ def _child(scene: Scene, parent: str, between: str, what: str, amount: str) -> L
         return Line(f"  - {what}")
     key = f"{parent}/{what}"
     return Line(
-        f"  - {what}{between}{amount}{_describe_last_shown(scene, key, amount)}",
+        f"  - {what}{between}{amount}{_format_was(scene, key, amount)}",
         ((key, amount),),
     )
 
@@ -280,14 +272,11 @@ def _describe_doubt(scene: Scene, snapshot: Snapshot, fact: Fact) -> str:
     """What stands behind a fact that is not simply as old as its section."""
     if _is_untrue(scene, snapshot, fact):
         return f" ({_describe_mark(scene, snapshot)})"
-    merged = [
-        snapshot.field_ticks[path]
-        for path in fact.paths
-        if path in snapshot.field_ticks
-    ]
+    ticks = snapshot.field_ticks
+    merged = [ticks[path] for path in fact.paths if path in ticks]
     said = [f"from an event at tick {max(merged)}"] if merged else []
     if any(recharges(snapshot, scene.moment, path) for path in fact.paths):
-        said.append(RECHARGING)
+        said.append(_RECHARGING)
     return f" ({', '.join(said)})" if said else ""
 
 
@@ -299,10 +288,10 @@ def _is_untrue(scene: Scene, snapshot: Snapshot, fact: Fact) -> bool:
 
 
 def _describe_mark(scene: Scene, snapshot: Snapshot) -> str:
-    return f"{before(snapshot)}; {remedy(scene, snapshot)}"
+    return f"{_describe_cause(snapshot)}; {_describe_remedy(scene, snapshot)}"
 
 
-def remedy(scene: Scene, snapshot: Snapshot) -> str:
+def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
     """Which tool to call for the truth, such as ``call get_status``, and when.
 
     While it is unknown whether a flight is over, another tool must settle that first.
@@ -331,7 +320,7 @@ def _awaits_game_tick(scene: Scene, snapshot: Snapshot) -> bool:
     )
 
 
-def _describe_last_shown(scene: Scene, key: str, value: str) -> str:
+def _format_was(scene: Scene, key: str, value: str) -> str:
     """`` (was 72)`` where the value differs from the one last shown."""
     shown = scene.was.get(key)
     if shown is None or shown == value or not value:
@@ -341,7 +330,7 @@ def _describe_last_shown(scene: Scene, key: str, value: str) -> str:
     return f" (was {line(number if same_limit else shown)})"
 
 
-def before(snapshot: Snapshot) -> str:
+def _describe_cause(snapshot: Snapshot) -> str:
     """What made a snapshot untrue: ``before buy at tick 104``."""
     mark = snapshot.stale
     if mark is None:
@@ -350,7 +339,7 @@ def before(snapshot: Snapshot) -> str:
     return f"before {line(mark.reason, 40) or 'an action'}{at}"
 
 
-def call_of(snapshot: Snapshot) -> str:
+def _format_call(snapshot: Snapshot) -> str:
     """A snapshot's call with its arguments, as headings name it."""
     tool = line(snapshot.tool, 40)
     if not snapshot.args:
@@ -363,5 +352,5 @@ def call_of(snapshot: Snapshot) -> str:
     return f"{tool} {line(values, 60)}"
 
 
-def key_of(snapshot: Snapshot) -> str:
+def _snapshot_key(snapshot: Snapshot) -> str:
     return f"{snapshot.tool}{args_key(snapshot.args)}"

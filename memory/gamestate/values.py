@@ -157,11 +157,6 @@ def overlap(one: str, other: str) -> bool:
     )
 
 
-def head(path: str) -> str:
-    """The first key of a path."""
-    return path.split(".", 1)[0]
-
-
 # --- Words
 
 MAX_VALUE = 60

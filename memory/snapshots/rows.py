@@ -20,7 +20,7 @@ from django.utils import timezone
 from memory.gamestate import clock
 from memory.gamestate.clock import SAME, Offset, Sighting
 from memory.gamestate.extract import Result
-from memory.gamestate.names import learnt, sizes
+from memory.gamestate.facts import learnt, sizes
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Snapshot, Stale
 from memory.gamestate.values import parse_text

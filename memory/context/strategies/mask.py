@@ -15,7 +15,7 @@ from memory.context.units import Fate, History, Item, Plan, Unit, loop_start
 
 _START = "[masked "
 _LOOP_OVER = "The tool loop that fetched it is over; a note with its handle is sent."
-_Place = tuple[int, int]
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True)  # with slots it could not be joined with others
@@ -55,20 +55,25 @@ def mask_results(
     for at in range(min(loop_start(units), len(units) - 1)):
         masked[at] = mask_snapshots(masked[at], history, fates)
     why = f"Older than the {options.keep_results} newest results; a note is sent."
-    for at, place in _find_batches(units, history, options):
-        unit = masked[at]
-        items = list(unit.items)
-        source = items[place].source
-        items[place] = masked_item(unit, items[place], history)
-        masked[at] = unit.with_items(tuple(items))
-        if source is not None:
-            fates[source] = Fate("masked", "mask", why)
+    for place in _find_batches(units, history, options):
+        mask_result(masked, place, history, fates, why)
     return masked, fates
 
 
-def mask_snapshots(
-    unit: Unit, history: History, fates: dict[int, Fate] | None = None
-) -> Unit:
+def mask_result(
+    units: list[Unit], place: Place, history: History, fates: dict[int, Fate], why: str
+) -> None:
+    """Put a note in place of one result."""
+    at, index = place
+    items = list(units[at].items)
+    source = items[index].source
+    items[index] = masked_item(units[at], items[index], history)
+    units[at] = units[at].with_items(tuple(items))
+    if source is not None:
+        fates[source] = Fate("masked", "mask", why)
+
+
+def mask_snapshots(unit: Unit, history: History, fates: dict[int, Fate]) -> Unit:
     """The unit as it is sent once its tool loop is over (A25)."""
     if unit.pending or not unit.items[0].calls:
         return unit
@@ -80,8 +85,7 @@ def mask_snapshots(
         masked = masked_item(unit, item, history)
         if masked is not item and item.source is not None:
             items[place], changed = masked, True
-            if fates is not None:
-                fates[item.source] = Fate("masked", "mask", _LOOP_OVER)
+            fates[item.source] = Fate("masked", "mask", _LOOP_OVER)
     return unit.with_items(tuple(items)) if changed else unit
 
 
@@ -96,13 +100,13 @@ def masked_item(unit: Unit, item: Item, history: History) -> Item:
 
 def _find_batches(
     units: Sequence[Unit], history: History, options: MaskOptions
-) -> list[_Place]:
+) -> list[Place]:
     """The results of every closed batch; the newest `keep_results` are in none."""
     wanted = max(1.0, options.batch_fraction * history.window)
     old = results_of(units)
     old = old[: max(0, len(old) - options.keep_results)]
-    found: list[_Place] = []
-    batch: list[_Place] = []
+    found: list[Place] = []
+    batch: list[Place] = []
     freed = 0
     for at, place in old:
         unit = units[at]
@@ -123,7 +127,7 @@ def _find_batches(
     return found
 
 
-def results_of(units: Sequence[Unit]) -> list[_Place]:
+def results_of(units: Sequence[Unit]) -> list[Place]:
     """The unit and item index of every result that came, in order."""
     return [
         (at, place)

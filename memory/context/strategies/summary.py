@@ -9,7 +9,6 @@ from memory.context.summaries import (
     Verdict,
     decide,
     show_summary,
-    threshold_of,
     tokens_now,
 )
 from memory.context.units import History, Plan
@@ -34,7 +33,7 @@ def summary(history: History, options: SummaryOptions) -> Plan:
 
 
 def _decide_summary(shown: Shown, history: History, options: SummaryOptions) -> Verdict:
-    threshold = threshold_of(options, history)
+    threshold = options.threshold_in(history.request.budget)
     if not threshold:
         return Verdict("disabled", "A threshold of 0 makes no summaries.")
     if tokens_now((*shown.head, *shown.units), history) < threshold:

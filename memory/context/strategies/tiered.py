@@ -15,6 +15,7 @@ from typing import cast
 
 from memory.context.strategies.mask import (
     MaskOptions,
+    mask_result,
     mask_snapshots,
     masked_item,
     results_of,
@@ -29,7 +30,6 @@ from memory.context.summaries import (
     decide,
     limit_of,
     show_summary,
-    threshold_of,
     tokens_now,
 )
 from memory.context.types import Budget
@@ -103,7 +103,7 @@ def _decide_summary(
     left: Shown, tiers: Tiers, history: History, options: TieredOptions
 ) -> Verdict:
     """The last tier, a summary: with what the provider reported (A13)."""
-    threshold = threshold_of(options, history)
+    threshold = options.threshold_in(history.request.budget)
     if not threshold:
         return Verdict()
     mark = min(threshold, options.hi * history.window)
@@ -197,14 +197,8 @@ class Tiers:
                 freed += saved
         if freed < self._share(self.options.batch_fraction):
             return
-        for at, place in chosen:
-            unit = self.units[at]
-            items = list(unit.items)
-            source = items[place].source
-            items[place] = masked_item(unit, items[place], self.history)
-            self.units[at] = unit.with_items(tuple(items))
-            if source is not None:
-                self.fates[source] = Fate("masked", "mask", _WHY)
+        for each in chosen:
+            mask_result(self.units, each, self.history, self.fates, _WHY)
         self.size -= freed
 
 
