@@ -21,7 +21,7 @@ help: ## list the targets
 up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --myses 12")
 	@exec $(PYTHON) manage.py up $(ARGS)
 
-test: lint $(AXE) ## lint, then all tests (ARGS="-k search")
+test: $(if $(ARGS),$(DEV),lint) $(AXE) ## lint, then all tests; with ARGS="tests/memory -k search" those alone
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(DEV) ## style, templates, types, layers, migrations and deployment checks

@@ -94,7 +94,7 @@ def _lines(wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
         finally:
             # It lets go of its database when it is asked to end.
             process.terminate()
-            process.wait(timeout=60)
+            process.communicate(timeout=60)
 
 
 def table_of(found: dict[str, dict[str, Any]]) -> Table:

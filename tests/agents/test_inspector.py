@@ -6,7 +6,6 @@ import hashlib
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from agents import context_inputs
@@ -17,14 +16,6 @@ from memory.assembly.sent_view import view_of
 from memory.models import HistorySummary, SentContext
 from tests.browser import scenes
 from tests.factories import make_memory, make_mysis, make_turn
-
-
-@pytest.fixture
-def admin(db: None) -> Client:
-    """Somebody who may see everything."""
-    client = Client()
-    client.force_login(User.objects.create_superuser("ann"))
-    return client
 
 
 def call(mysis: Mysis) -> SentContext:

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -27,14 +26,6 @@ from agents.usage import today
 from memory.models import GameSnapshot, Lexicon
 from tests.browser import scenes
 from tests.factories import make_account, make_memory, make_mysis, make_turn
-
-
-@pytest.fixture
-def admin(db: None) -> Client:
-    """Somebody who may see everything."""
-    client = Client()
-    client.force_login(User.objects.create_superuser("ann"))
-    return client
 
 
 def system(number: int, **values: Any) -> dict[str, Any]:
@@ -356,7 +347,7 @@ def test_what_is_left_is_told_of_the_limit_that_ends_first(
     )
     [found] = budget_bars.of_fleet()
     assert (found.percent, found.level) == (90, "near")
-    assert said in fragments.draw("limit", one=found)
+    assert said in fragments.draw("shared/limit", one=found)
 
 
 def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
@@ -382,7 +373,7 @@ def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
         Amount(900, Decimal(1)),
     )
     assert total.spent.tokens == 3_000
-    drawn = fragments.draw("fleet_limits", limits=[nearest])
+    drawn = fragments.draw("fleet/limits", limits=[nearest])
     assert "nearest its end: <bdi>Ada</bdi>" in drawn
     actions.delete_mysis(mysis=myses["Ada"], by="system")
     nearest, total = budget_bars.of_fleet()

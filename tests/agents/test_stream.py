@@ -36,13 +36,6 @@ SOON = 20.0
 
 
 @pytest.fixture(scope="module")
-def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
-    with django_db_blocker.unblock(), running() as found:
-        yield found
-        events.close()
-
-
-@pytest.fixture(scope="module")
 def hasty(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
     """A server that asks every second whether a client is there and reads."""
     impatient = "tests.impatient:application"

@@ -26,7 +26,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.server import Server, running
+from tests.server import Server
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -86,13 +86,6 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         yield started
         started.close()
-
-
-@pytest.fixture(scope="session")
-def server(django_db_setup: None) -> Iterator[Server]:
-    """One Daphne for all tests."""
-    with running() as started:
-        yield started
 
 
 @pytest.fixture
