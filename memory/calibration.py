@@ -53,7 +53,7 @@ def learn(model: str, *, estimated: int, reported: int) -> None:
     # Calls of many workers meet here: each builds on the one before.
     row = TokenCalibration.objects.select_for_update().get(pk=model)
     before = Calibration(row.factor, row.error, row.samples)
-    after = before.after(
+    after = before.learn(
         estimated=max(1, round(estimated * row.factor / row.used)), reported=reported
     )
     row.factor, row.error, row.samples = after.factor, after.error, after.samples

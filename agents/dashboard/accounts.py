@@ -12,7 +12,7 @@ from agents.dashboard import game_state
 from agents.dashboard.game_state import Held, ShownFact, facts_of, level_of, reason_of
 from agents.models import Account
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
-from memory.gamestate.names import Names, known_names
+from memory.gamestate.facts import Names, known_names
 from memory.gamestate.types import Snapshot
 from memory.gamestate.values import first, primary, title
 

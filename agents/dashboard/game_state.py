@@ -30,7 +30,7 @@ from memory.gamestate.confidence import (
     stale_paths,
     worst,
 )
-from memory.gamestate.names import Names, known_names
+from memory.gamestate.facts import Names, known_names
 from memory.gamestate.types import Snapshot
 from memory.gamestate.values import first, primary, title
 from memory.models import AccountClock, GameSnapshot

@@ -28,10 +28,9 @@ from bench.loop.arms import ARMS, WIDE, Arm, ArmResult, SentCall
 from bench.processes import migrated_database
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import view_of
-from memory.gamestate.blocks import Scene
 from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.facts import Fact, View
-from memory.gamestate.names import Names
+from memory.gamestate.facts import Fact, Names, View
+from memory.gamestate.render import Scene
 from memory.gamestate.sections import CURATED, read
 from memory.gamestate.types import AccountState, Snapshot
 from memory.gamestate.values import primary

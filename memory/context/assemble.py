@@ -1,10 +1,14 @@
-"""What no strategy may lose: the newest order and the newest unit (I17, I18)."""
+"""The pipeline around every strategy: from a stored log to a view ready to send.
+
+Repair and units, strategy, newest order and newest unit, hard budget, state block,
+messages, statistics and ledger. Nothing here calls a model, a clock or a store.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from memory.context import registry
 from memory.context.budget import BudgetImpossible, Fitted, fit, fit_state
@@ -25,59 +29,13 @@ _ORDER = Fate("kept", None, "The newest order; kept beyond what the strategy kee
 _NEWEST = Fate("kept", None, "The newest unit; kept beyond what the strategy keeps.")
 
 
-@dataclass(slots=True)
-class Anchored:
-    """A plan's units with the two that must stay, and where these are."""
-
-    units: list[Unit]
-    newest: int | None = None
-    intent: int | None = None
-    fates: dict[int, Fate] = field(default_factory=dict)
-
-
-def ensure(plan: Plan, prepared: Prepared) -> Anchored:
-    """Put the newest order and the newest unit back in stored order if they are gone."""
-    out = Anchored(list(plan.units))
-    order = None if plan.covers_intent else _order(prepared)
-    newest = prepared.units[-1] if prepared.units and not plan.exempt_newest else None
-    for unit, fate in ((order, _ORDER), (newest, _NEWEST)):
-        if unit is not None and not _has(out.units, unit):
-            place = bisect_right(out.units, unit.start, key=lambda other: other.start)
-            out.units.insert(place, unit)
-            out.fates.update(dict.fromkeys(unit.rows, fate))
-    for index, unit in enumerate(out.units):
-        if newest is not None and unit.rows[:1] == newest.rows[:1]:
-            out.newest = index
-        if order is not None and unit.rows == order.rows:
-            out.intent = index
-    return out
-
-
-def _order(prepared: Prepared) -> Unit | None:
-    """The unit of the newest order; None if there is none or it is a pin."""
-    intent = prepared.repaired.intent
-    if intent is None or intent in prepared.repaired.pins:
-        return None
-    return next(unit for unit in reversed(prepared.units) if unit.rows == (intent,))
-
-
-def _has(units: list[Unit], wanted: Unit) -> bool:
-    return any(unit.rows[:1] == wanted.rows[:1] for unit in reversed(units))
-
-
-# SECTION One pipeline around every strategy: from a stored log to a view ready to send.
-#
-# Units and repair, strategy, pins and anchor, hard budget, state block, validation,
-# egress, statistics and ledger. Nothing here calls a model, a clock or a store.
-
-
 def assemble(request: AssemblyRequest) -> Assembly:
     """The view of one call of one Mysis, with ledger, statistics and reasons.
 
-    Whatever the log holds gives a result, `budget_impossible` among them. A strategy
-    that is gone, misconfigured or failing is replaced by the window and the result
-    says so; whoever takes strategy and options from somebody checks them first by
-    registry.validate_options. Another bad field raises ValueError naming it.
+    Every log gives a result, `budget_impossible` among them. A strategy that is gone,
+    misconfigured or failing is replaced by the window, and the result says so: check
+    what a user gave with `registry.validate_options` first. Another bad field raises
+    ValueError naming it.
     """
     if request.dialect not in DIALECTS:
         raise ValueError(f'dialect: "{request.dialect}" is not one of {DIALECTS}')
@@ -86,9 +44,7 @@ def assemble(request: AssemblyRequest) -> Assembly:
     if prepared.is_empty():
         return report_unsent(prepared, None)
     try:
-        if failure:
-            return _fallback(prepared, options, failure)
-        return _with_fallback(prepared, options)
+        return _build_or_fall_back(prepared, options, failure)
     except BudgetImpossible as error:
         return report_unsent(prepared, error.impossible)
 
@@ -101,66 +57,99 @@ def _options(request: AssemblyRequest) -> tuple[CommonOptions, str]:
         return CommonOptions(), str(error)
 
 
-def _with_fallback(prepared: Prepared, options: CommonOptions) -> Assembly:
+def _build_or_fall_back(
+    prepared: Prepared, options: CommonOptions, failure: str
+) -> Assembly:
     """The strategy's view, or the window's where the strategy or its view fails."""
     name = prepared.request.strategy
-    try:
-        return _view(prepared, name, options)
-    except BudgetImpossible:
-        raise
-    except Exception as error:
-        if name == FALLBACK_STRATEGY:
+    if not failure:
+        try:
+            return _build_view(prepared, name, options)
+        except BudgetImpossible:
             raise
-        failure = f"{name} failed ({type(error).__name__}: {error})"
-    return _fallback(prepared, options, failure)
-
-
-def _fallback(prepared: Prepared, options: CommonOptions, failure: str) -> Assembly:
-    common = {"state_block": options.state_block, "result_cap": options.result_cap}
+        except Exception as error:
+            if name == FALLBACK_STRATEGY:
+                raise
+            failure = f"{name} failed ({type(error).__name__}: {error})"
+    common = {each.name: getattr(options, each.name) for each in fields(CommonOptions)}
     safe = registry.validate_options(FALLBACK_STRATEGY, common)
-    return _view(prepared, FALLBACK_STRATEGY, safe, prepared.sanitize(failure)[:300])
+    said = prepared.sanitize(failure)[:300]
+    return _build_view(prepared, FALLBACK_STRATEGY, safe, said)
 
 
-def _view(
+def _build_view(
     prepared: Prepared, name: str, options: CommonOptions, failure: str = ""
 ) -> Assembly:
-    plan = registry.resolve(name).run(prepared.history(), options)
-    anchored = ensure(plan, prepared)
-    fitted = fit(
-        anchored.units,
-        anchored.newest,
-        anchored.intent,
-        prepared.frame,
-        prepared.history(),
-    )
-    units = _between_filler_and_nudge(fitted.units, prepared)
+    history = prepared.history()
+    plan = registry.resolve(name).run(history, options)
+    kept = _anchor(plan, prepared)
+    fitted = fit(kept.units, kept.newest, kept.intent, prepared.frame, history)
+    units = _add_filler_and_nudge(fitted.units, prepared)
     warnings = [*plan.warnings]
     if options.state_block:
-        units = _with_state(units, plan, fitted, prepared, warnings)
-    fates = (prepared.capped, plan.fates, anchored.fates, fitted.fates)
+        units = _add_state(units, plan, fitted, prepared, warnings)
+    fates = (prepared.capped, plan.fates, kept.fates, fitted.fates)
     return report_sent(
         prepared, Sent(plan, units, fates, fitted.over_budget, warnings, failure)
     )
 
 
-def _between_filler_and_nudge(units: Sequence[Unit], prepared: Prepared) -> list[Unit]:
-    """The units with a user message before the first and after the last assistant."""
+@dataclass(slots=True)
+class _AnchoredPlan:
+    """A plan's units with those that no strategy may lose, and their indexes."""
+
+    units: list[Unit]
+    newest: int | None = None
+    intent: int | None = None
+    fates: dict[int, Fate] = field(default_factory=dict)
+
+
+def _anchor(plan: Plan, prepared: Prepared) -> _AnchoredPlan:
+    """Put the newest order and unit back in stored order if they are gone (I17, I18)."""
+    out = _AnchoredPlan(list(plan.units))
+    order = None if plan.covers_intent else _newest_order(prepared)
+    newest = prepared.units[-1] if prepared.units and not plan.exempt_newest else None
+    for unit, fate in ((order, _ORDER), (newest, _NEWEST)):
+        if unit is None:
+            continue
+        if all(known.rows[:1] != unit.rows[:1] for known in reversed(out.units)):
+            place = bisect_right(out.units, unit.start, key=lambda other: other.start)
+            out.units.insert(place, unit)
+            out.fates.update(dict.fromkeys(unit.rows, fate))
+    for index, unit in enumerate(out.units):
+        if newest is not None and unit.rows[:1] == newest.rows[:1]:
+            out.newest = index
+        if order is not None and unit.rows == order.rows:
+            out.intent = index
+    return out
+
+
+def _newest_order(prepared: Prepared) -> Unit | None:
+    """The unit of the newest order; None if there is none or it is a pin."""
+    intent = prepared.repaired.intent
+    if intent is None or intent in prepared.repaired.pins:
+        return None
+    return next(unit for unit in reversed(prepared.units) if unit.rows == (intent,))
+
+
+def _add_filler_and_nudge(units: Sequence[Unit], prepared: Prepared) -> list[Unit]:
+    """The units, beginning and ending with what dialects demand: the user's side."""
     framed = list(units)
     if framed and framed[0].role == "assistant":
-        framed.insert(0, _made_up(FILLER_TEXT, prepared.frame.filler, "filler"))
+        framed.insert(0, _program_unit(FILLER_TEXT, prepared.frame.filler, "filler"))
     if not framed or framed[-1].items[-1].role == "assistant":
-        framed.append(_made_up(prepared.nudge, prepared.frame.nudge, "nudge"))
+        framed.append(_program_unit(prepared.nudge, prepared.frame.nudge, "nudge"))
     return framed
 
 
-def _with_state(
+def _add_state(
     units: list[Unit],
     plan: Plan,
     fitted: Fitted,
     prepared: Prepared,
     warnings: list[str],
 ) -> list[Unit]:
-    """The state block as the last user-side block, if there is one and room for it."""
+    """The units with the state block where the plan puts it, if there is room."""
     render = prepared.request.render_state
     if render is None:
         return units
@@ -169,7 +158,7 @@ def _with_state(
     attach = None if fitted.over_budget else plan.attach_state
 
     def cost(block: str) -> int:
-        """What the view grows by; inside another message also by what joins them."""
+        """What the view grows by, with what joins the block to another message."""
         if attach is None:
             return prepared.count(block)
         return sum(unit.tokens for unit in attach(block)) - fitted.used
@@ -184,8 +173,8 @@ def _with_state(
         return units
     if attach is not None:
         return list(attach(text))
-    return [*units, _made_up(text, prepared.count(text), "state")]
+    return [*units, _program_unit(text, prepared.count(text), "state")]
 
 
-def _made_up(text: str, tokens: int, kind: Kind) -> Unit:
+def _program_unit(text: str, tokens: int, kind: Kind) -> Unit:
     return Unit((Item("user", text, tokens, kind=kind),), start=-1)

@@ -1,8 +1,9 @@
-"""The hard budget: what must be sent is solved first, then units from the newest (I13).
+"""Fit a view into the hard budget: what must be sent first, then the newest (I13).
 
 Tools, system, pins, required units, the newest unit and the newest order come first,
 the last two shortened where they must be. Older units follow as one unbroken run, so
-that a larger budget never keeps fewer of them (I15).
+that a larger budget never keeps fewer of them (I15). The state block takes what is
+left.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from memory.context.units import Fate, History, Item, Unit
 
 _DROPPED = Fate("dropped_for_budget", "budget", "No room was left for it.")
 _TRUNCATED = Fate("truncated", "budget", "Cut to fit the budget; head and tail stay.")
+_SMALLEST_STATE = 64  # below this many bytes a state block says nothing worth sending
+_STATE_TRIES = 6
 
 
 class BudgetImpossible(Exception):
@@ -31,7 +34,7 @@ class BudgetImpossible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What surrounds the units, in tokens. `filler` and `nudge` only where needed."""
+    """What surrounds the units, in tokens; a view has `filler` and `nudge` if needed."""
 
     tokens: int
     reserve: int
@@ -54,7 +57,7 @@ class Frame:
         return left
 
     def around(self, first: Unit, last: Unit) -> int:
-        """What filler and nudge cost for a view from `first` to `last`."""
+        """The tokens of filler and nudge for a view from `first` to `last`."""
         cost = self.filler if first.role == "assistant" else 0
         if last.items[-1].role == "assistant":
             cost += self.nudge
@@ -63,7 +66,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Fitted:
-    """The units that fit, what became of the others, and the tokens in use."""
+    """The units that fit, the tokens they use, and what became of the other rows."""
 
     units: list[Unit]
     used: int
@@ -78,7 +81,10 @@ def fit(
     frame: Frame,
     history: History,
 ) -> Fitted:
-    """Admit units within the frame's room. `newest`, `intent`: indexes that must stay."""
+    """Choose what fits the frame's room; `newest` and `intent` are kept by index.
+
+    Raises BudgetImpossible where what must be sent does not fit.
+    """
     room = frame.room()
     if not units:
         if frame.nudge > room:
@@ -87,8 +93,8 @@ def fit(
     used = sum(unit.tokens for unit in units) + frame.around(units[0], units[-1])
     if used <= room:
         return Fitted(list(units), used)
-    kept = _must(units, newest, intent, frame, history)
-    best = _admit(units, kept, frame, room)
+    kept = _keep_required(units, newest, intent, frame, history)
+    best = _find_oldest_fitting(units, kept, frame, room)
     fitted = Fitted([], 0, over_budget=True)
     for index, unit in enumerate(units):
         sent = kept.get(index, unit if index >= best else None)
@@ -97,21 +103,23 @@ def fit(
             continue
         fitted.units.append(sent)
         if sent is not unit:
-            fitted.fates.update(_truncated(unit, sent))
+            pairs = zip(unit.items, sent.items, strict=True)
+            cut = [old.source for old, new in pairs if old is not new]
+            fitted.fates.update({row: _TRUNCATED for row in cut if row is not None})
     fitted.used = sum(unit.tokens for unit in fitted.units)
     if fitted.units:
         fitted.used += frame.around(fitted.units[0], fitted.units[-1])
     return fitted
 
 
-def _must(
+def _keep_required(
     units: Sequence[Unit],
     newest: int | None,
     intent: int | None,
     frame: Frame,
     history: History,
 ) -> dict[int, Unit]:
-    """The units that stay whatever the budget, shortened to fit, by index."""
+    """The units that stay whatever the budget, by index, shortened to fit."""
     kept = {index: unit for index, unit in enumerate(units) if unit.required}
     left = frame.room()
     for unit in kept.values():
@@ -125,24 +133,26 @@ def _must(
     order = intent if intent != newest and intent not in kept else None
     floor = least(units[order], history) if order is not None else 0
     if newest is not None and newest not in kept:
-        kept[newest] = _fitting("newest_unit", units[newest], left - floor, history)
+        kept[newest] = _shrink_or_fail(
+            "newest_unit", units[newest], left - floor, history
+        )
         left -= kept[newest].tokens
     if order is not None:
-        kept[order] = _fitting("intent", units[order], left, history)
+        kept[order] = _shrink_or_fail("intent", units[order], left, history)
     return kept
 
 
-def _fitting(component: str, unit: Unit, limit: int, history: History) -> Unit:
+def _shrink_or_fail(component: str, unit: Unit, limit: int, history: History) -> Unit:
     shrunk = shrink(unit, limit, history)
     if shrunk is None:
         raise BudgetImpossible(component, least(unit, history), limit)
     return shrunk
 
 
-def _admit(
+def _find_oldest_fitting(
     units: Sequence[Unit], kept: dict[int, Unit], frame: Frame, room: int
 ) -> int:
-    """The lowest index from which on every unit fits beside those that must stay."""
+    """The lowest index from which on all units fit beside those that must stay."""
     used = sum(unit.tokens for unit in kept.values())
     best = len(units)
     lowest = min(kept, default=len(units))
@@ -159,20 +169,12 @@ def _admit(
     return best
 
 
-def _truncated(unit: Unit, sent: Unit) -> dict[int, Fate]:
-    return {
-        before.source: _TRUNCATED
-        for before, after in zip(unit.items, sent.items, strict=True)
-        if before is not after and before.source is not None
-    }
-
-
 def least(unit: Unit, history: History) -> int:
-    """The fewest tokens that a unit can be brought down to."""
-    return sum(_floor(item, history) for item in unit.items)
+    """The fewest tokens that `shrink` can bring a unit down to."""
+    return sum(_least_item_tokens(item, history) for item in unit.items)
 
 
-def _floor(item: Item, history: History) -> int:
+def _least_item_tokens(item: Item, history: History) -> int:
     if item.source is None:
         return item.tokens
     calls = item.tokens - history.count(item.content)
@@ -187,27 +189,27 @@ def shrink(unit: Unit, limit: int, history: History) -> Unit | None:
     """
     if unit.tokens <= limit:
         return unit
-    floors = [_floor(item, history) for item in unit.items]
+    floors = [_least_item_tokens(item, history) for item in unit.items]
     if sum(floors) > limit:
         return None
     results = {i for i, item in enumerate(unit.items) if item.role == "tool"}
     whole = [item.tokens for item in unit.items]
     others = sum(whole[i] for i in range(len(whole)) if i not in results)
     if results and others + sum(floors[i] for i in results) <= limit:
-        shares = _shares(whole, floors, results, limit - others)
+        shares = _share_out(whole, floors, results, limit - others)
     else:
         texts = set(range(len(whole))) - results
         taken = sum(floors[i] for i in results)
-        shares = _shares(whole, floors, texts, limit - taken)
+        shares = _share_out(whole, floors, texts, limit - taken)
         shares.update({i: floors[i] for i in results})
     items = [
-        _cut(item, shares.get(i, item.tokens), history)
+        _cut_item(item, shares.get(i, item.tokens), history)
         for i, item in enumerate(unit.items)
     ]
     return unit.with_items(tuple(items))
 
 
-def _shares(
+def _share_out(
     whole: list[int], floors: list[int], indexes: set[int], limit: int
 ) -> dict[int, int]:
     """Tokens for each item: small ones whole, the large ones the same amount."""
@@ -222,7 +224,7 @@ def _shares(
     return shares
 
 
-def _cut(item: Item, limit: int, history: History) -> Item:
+def _cut_item(item: Item, limit: int, history: History) -> Item:
     if item.tokens <= limit or item.source is None:
         return item
     calls = item.tokens - history.count(item.content)
@@ -233,19 +235,13 @@ def _cut(item: Item, limit: int, history: History) -> Item:
     return item.with_text(text, calls + history.count(text))
 
 
-# SECTION The game-state block: shortened first, then left out, when room is scarce.
-
-#: Below this many bytes a state block says nothing worth sending.
-SMALLEST = 64
-_TRIES = 6
-
-
 def fit_state(
     render: Callable[[int], str], size: int, room: int, count: Counter
 ) -> tuple[str, bool]:
-    """The block within `size` bytes and `room` tokens, and whether it was cut for it.
+    """The state block within `size` bytes and `room` tokens, and whether it was cut.
 
-    The text is empty where there is no state or no room for one.
+    When room is scarce it is shortened, then left out: the text is empty then, and
+    where there is no state.
     """
     text = render(size).strip()
     if not text:
@@ -254,9 +250,9 @@ def fit_state(
     if tokens <= room:
         return text, False
     size = min(size, len(text.encode()))
-    for _ in range(_TRIES):
+    for _ in range(_STATE_TRIES):
         size = min(size - 1, size * max(0, room) // tokens)
-        if size < SMALLEST:
+        if size < _SMALLEST_STATE:
             break
         text = render(size).strip()
         tokens = count(text)

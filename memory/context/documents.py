@@ -1,4 +1,8 @@
-"""Stored messages as JSON: the chat-completions format with our own keys beside it."""
+"""The JSON form of a request and of its result.
+
+Messages are in the chat-completions format with keys of our own beside it. A request
+is read strictly: every error names the key and the remedy.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from memory.context.tool_calls import check_policy
 from memory.context.types import (
     COUNTERS,
     DEFAULT_ORIGINS,
+    DEFAULT_STRATEGY,
     DIALECTS,
     FILLER_TEXT,
     NO_RESPONSE_TEXT,
@@ -23,6 +28,7 @@ from memory.context.types import (
     Assembly,
     AssemblyRequest,
     Budget,
+    LedgerLine,
     Message,
     Origin,
     Role,
@@ -30,23 +36,24 @@ from memory.context.types import (
     ToolCall,
 )
 
-_OWN = {
-    "id",
-    "origin",
-    "reasoning",
-    "signature",
-    "signed",
-    "is_error",
-    "pending",
-    "created_at",
-    "tick",
-    "pinned",
-}
-#: What the format allows beside what is read; it changes nothing in a view.
+StateRenderer = Callable[[Mapping[str, Any]], Callable[[int], str]]
+
+_REQUEST_KEYS = frozenset(
+    {"system", "messages", "pins", "summary", "state", "tool_policy", "strategy"}
+    | {"options", "budget", "dialect", "counter", "mysis", "previous", "mission"}
+    | {"turns_left", "max_turns", "data", "tools", "definitions"}
+)
+_LEDGER_KEYS = tuple(LedgerLine.__annotations__)
+#: Keys of our own in a message.
+_OWN = frozenset(
+    {"id", "origin", "reasoning", "signature", "signed", "is_error", "pending"}
+    | {"created_at", "tick", "pinned"}
+)
+#: Keys of the format that change nothing in a view.
 _IGNORED = {"name", "refusal", "audio", "annotations", "function_call"}
 _MESSAGE_KEYS = _OWN | _IGNORED | {"role", "content", "tool_calls", "tool_call_id"}
 _CALL_KEYS = {"id", "type", "function", "index"}
-#: Texts of our own that come back when a view is fed in as a log.
+#: Texts of our own, which come back when a view is fed in as a log.
 _RECOGNISED: dict[tuple[Role, str], Origin] = {
     ("user", NUDGE_TEXT): "nudge",
     ("user", FILLER_TEXT): "filler",
@@ -54,170 +61,19 @@ _RECOGNISED: dict[tuple[Role, str], Origin] = {
 }
 
 
-def parse_messages(value: object) -> tuple[Message, ...]:
-    """The log of a document; ids are numbered from 1 where no message has one."""
-    if not isinstance(value, list):
-        raise DocumentError("messages: must be a list")
-    found: list[Fields] = []
-    for index, entry in enumerate(value):
-        where = f"messages[{index}]"
-        found.append(Fields(checked_object(entry, where), where, _MESSAGE_KEYS))
-    with_id = sum("id" in fields.values for fields in found)
-    if with_id not in (0, len(found)):
-        raise DocumentError("messages: either all carry an id or none does")
-    messages = tuple(
-        _message(fields, index + 1, bool(with_id)) for index, fields in enumerate(found)
-    )
-    for before, after in pairwise(messages):
-        if after.id <= before.id:
-            raise DocumentError(
-                f"messages: ids must rise, but {after.id} follows {before.id}"
-            )
-    return messages
-
-
-def _message(fields: Fields, number: int, numbered: bool) -> Message:
-    role: Role = _required_choice(fields, "role", ROLES)
-    content = _content(fields, role)
-    if fields.values.get("function_call") is not None:
-        raise fields.wrong("function_call", "null; give the call in tool_calls")
-    calls = _calls(fields, role)
-    call_id = fields.optional_text("tool_call_id")
-    if role == "tool" and "tool_call_id" not in fields.values:
-        raise fields.wrong("tool_call_id", "the id of the call it answers")
-    if role != "tool" and call_id is not None:
-        raise DocumentError(
-            f"{fields.at('tool_call_id')}: only a tool message answers a call"
-        )
-    return Message(
-        id=fields.required_whole("id") if numbered else number,
-        role=role,
-        origin=_origin(fields, role, content),
-        content=content,
-        reasoning=fields.optional_text("reasoning"),
-        signature=fields.optional_text("signature"),
-        signed=fields.flag("signed"),
-        tool_calls=calls,
-        tool_call_id=call_id,
-        is_error=fields.flag("is_error"),
-        pending=fields.flag("pending"),
-        created_at=fields.optional_text("created_at"),
-        tick=fields.optional_whole("tick"),
-        pinned=fields.flag("pinned"),
-    )
-
-
-def _required_choice(fields: Fields, key: str, known: tuple[Role, ...]) -> Role:
-    value = fields.values.get(key)
-    for choice in known:
-        if value == choice:
-            return choice
-    raise fields.wrong(key, f"one of {', '.join(known)}")
-
-
-def _origin(fields: Fields, role: Role, content: str) -> Origin:
-    if fields.values.get("origin") is not None:
-        return fields.choice("origin", ORIGINS, DEFAULT_ORIGINS[role])
-    return _RECOGNISED.get((role, content), DEFAULT_ORIGINS[role])
-
-
-def _content(fields: Fields, role: Role) -> str:
-    """A text, null, or a list of text parts, which are joined as they are."""
-    value = fields.values.get("content")
-    if isinstance(value, str):
-        return value
-    if value is None:
-        if "content" not in fields.values and role != "assistant":
-            raise fields.wrong("content", "a text, a list of text parts, or null")
-        return ""
-    if not isinstance(value, list):
-        raise fields.wrong("content", "a text, a list of text parts, or null")
-    return "".join(
-        _part(part, f"{fields.at('content')}[{index}]")
-        for index, part in enumerate(value)
-    )
-
-
-def _part(value: object, where: str) -> str:
-    part = checked_object(value, where)
-    for kind, key in (("text", "text"), ("refusal", "refusal")):
-        if part.get("type") == kind and isinstance(part.get(key), str):
-            return str(part[key])
-    raise DocumentError(f"{where}: must be a text part, as {{type: text, text: ...}}")
-
-
-def _calls(fields: Fields, role: Role) -> tuple[ToolCall, ...]:
-    value = fields.values.get("tool_calls")
-    if value is None or value == []:
-        return ()
-    if role != "assistant":
-        raise DocumentError(
-            f"{fields.at('tool_calls')}: only an assistant message calls tools"
-        )
-    if not isinstance(value, list):
-        raise fields.wrong("tool_calls", "a list of calls")
-    return tuple(
-        _call(entry, f"{fields.at('tool_calls')}[{index}]")
-        for index, entry in enumerate(value)
-    )
-
-
-def _call(value: Any, where: str) -> ToolCall:
-    fields = Fields(checked_object(value, where), where, _CALL_KEYS)
-    if fields.values.get("type", "function") != "function":
-        raise fields.wrong("type", "function")
-    function = fields.optional_object("function", {"name", "arguments"})
-    if function is None:
-        raise fields.wrong("function", "an object with name and arguments")
-    return ToolCall(
-        fields.required_text("id"),
-        function.required_text("name"),
-        function.required_text("arguments"),
-    )
-
-
-# SECTION The JSON form of a request and of a result: strict, with errors that name the key.
-
-StateRenderer = Callable[[Mapping[str, Any]], Callable[[int], str]]
-
-_REQUEST_KEYS = frozenset(
-    {
-        "system",
-        "messages",
-        "pins",
-        "summary",
-        "state",
-        "tool_policy",
-        "strategy",
-        "options",
-        "budget",
-        "dialect",
-        "counter",
-        "mysis",
-        "previous",
-        "mission",
-        "turns_left",
-        "max_turns",
-        "data",
-        "tools",
-        "definitions",
-    }
-)
-
-
 def parse_request(
     document: object, state_renderer: StateRenderer | None = None
 ) -> AssemblyRequest:
     """The request of a document; DocumentError names the key and the remedy.
 
-    `state_renderer` turns the "state" object into the function that renders the block
-    within a number of bytes; its ValueErrors become errors of the document. Where the
-    function has an attribute `tick_skew`, that goes into the statistics.
+    `state_renderer` turns the "state" object into a function that renders the block
+    within a number of bytes; its ValueErrors become errors of the document. The
+    function's attribute `tick_skew`, if it has one, goes into the statistics.
     """
     fields = Fields(checked_object(document, "the document"), "", _REQUEST_KEYS)
     if "messages" not in fields.values:
         raise DocumentError("messages: missing; it is the list of stored messages")
-    strategy = fields.text("strategy", registry.DEFAULT)
+    strategy = fields.text("strategy", DEFAULT_STRATEGY)
     options = fields.mapping("options")
     try:
         registry.validate_options(strategy, options)
@@ -262,15 +118,7 @@ def result_document(assembly: Assembly) -> dict[str, Any]:
         "sources": assembly.sources,
         "synthetic": [asdict(entry) for entry in assembly.synthetic],
         "ledger": [
-            {
-                "id": line.id,
-                "disposition": line.disposition,
-                "by": line.by,
-                "reason": line.reason,
-                "tokens_in": line.tokens_in,
-                "tokens_out": line.tokens_out,
-                "handle": line.handle,
-            }
+            {key: getattr(line, key) for key in _LEDGER_KEYS}
             for line in assembly.ledger
         ],
         "stats": assembly.stats,
@@ -289,6 +137,9 @@ def result_document(assembly: Assembly) -> dict[str, Any]:
     return document
 
 
+# --- A request
+
+
 def _summary(fields: Fields) -> Summary | None:
     given = fields.optional_object("summary", {"through_id", "text", "generation"})
     if given is None:
@@ -301,10 +152,10 @@ def _summary(fields: Fields) -> Summary | None:
 
 
 def _budget(fields: Fields) -> Budget:
+    default = Budget()
     given = fields.optional_object("budget", {"tokens", "reserve"})
     if given is None:
-        return Budget()
-    default = Budget()
+        return default
     return Budget(
         given.whole("tokens", default.tokens), given.whole("reserve", default.reserve)
     )
@@ -338,3 +189,124 @@ def _state(
             text if text.startswith("state") else f"state: {text}"
         ) from None
     return render, int(getattr(render, "tick_skew", 0))
+
+
+# --- Its messages
+
+
+def parse_messages(value: object) -> tuple[Message, ...]:
+    """The log of a document; ids are numbered from 1 where no message has one."""
+    if not isinstance(value, list):
+        raise DocumentError("messages: must be a list")
+    found: list[Fields] = []
+    for index, entry in enumerate(value):
+        where = f"messages[{index}]"
+        found.append(Fields(checked_object(entry, where), where, _MESSAGE_KEYS))
+    with_id = sum("id" in fields.values for fields in found)
+    if with_id not in (0, len(found)):
+        raise DocumentError("messages: either all carry an id or none does")
+    messages = tuple(
+        _message(fields, index + 1, bool(with_id)) for index, fields in enumerate(found)
+    )
+    for before, after in pairwise(messages):
+        if after.id <= before.id:
+            raise DocumentError(
+                f"messages: ids must rise, but {after.id} follows {before.id}"
+            )
+    return messages
+
+
+def _message(fields: Fields, number: int, numbered: bool) -> Message:
+    role = _role(fields)
+    content = _content(fields, role)
+    if fields.values.get("function_call") is not None:
+        raise fields.wrong("function_call", "null; give the call in tool_calls")
+    calls = _calls(fields, role)
+    call_id = fields.optional_text("tool_call_id")
+    if role == "tool" and "tool_call_id" not in fields.values:
+        raise fields.wrong("tool_call_id", "the id of the call it answers")
+    if role != "tool" and call_id is not None:
+        raise DocumentError(
+            f"{fields.at('tool_call_id')}: only a tool message answers a call"
+        )
+    return Message(
+        id=fields.required_whole("id") if numbered else number,
+        role=role,
+        origin=_origin(fields, role, content),
+        content=content,
+        reasoning=fields.optional_text("reasoning"),
+        signature=fields.optional_text("signature"),
+        signed=fields.flag("signed"),
+        tool_calls=calls,
+        tool_call_id=call_id,
+        is_error=fields.flag("is_error"),
+        pending=fields.flag("pending"),
+        created_at=fields.optional_text("created_at"),
+        tick=fields.optional_whole("tick"),
+        pinned=fields.flag("pinned"),
+    )
+
+
+def _role(fields: Fields) -> Role:
+    if "role" not in fields.values:
+        raise fields.wrong("role", f"one of {', '.join(ROLES)}")
+    return fields.choice("role", ROLES, "user")
+
+
+def _origin(fields: Fields, role: Role, content: str) -> Origin:
+    if fields.values.get("origin") is not None:
+        return fields.choice("origin", ORIGINS, DEFAULT_ORIGINS[role])
+    return _RECOGNISED.get((role, content), DEFAULT_ORIGINS[role])
+
+
+def _content(fields: Fields, role: Role) -> str:
+    """A text, null, or a list of text parts, which are joined as they are."""
+    value = fields.values.get("content")
+    if isinstance(value, str):
+        return value
+    if value is None and ("content" in fields.values or role == "assistant"):
+        return ""
+    if not isinstance(value, list):
+        raise fields.wrong("content", "a text, a list of text parts, or null")
+    return "".join(
+        _part(part, f"{fields.at('content')}[{index}]")
+        for index, part in enumerate(value)
+    )
+
+
+def _part(value: object, where: str) -> str:
+    part = checked_object(value, where)
+    for kind in ("text", "refusal"):
+        if part.get("type") == kind and isinstance(part.get(kind), str):
+            return str(part[kind])
+    raise DocumentError(f"{where}: must be a text part, as {{type: text, text: ...}}")
+
+
+def _calls(fields: Fields, role: Role) -> tuple[ToolCall, ...]:
+    value = fields.values.get("tool_calls")
+    if value is None or value == []:
+        return ()
+    if role != "assistant":
+        raise DocumentError(
+            f"{fields.at('tool_calls')}: only an assistant message calls tools"
+        )
+    if not isinstance(value, list):
+        raise fields.wrong("tool_calls", "a list of calls")
+    return tuple(
+        _call(entry, f"{fields.at('tool_calls')}[{index}]")
+        for index, entry in enumerate(value)
+    )
+
+
+def _call(value: Any, where: str) -> ToolCall:
+    fields = Fields(checked_object(value, where), where, _CALL_KEYS)
+    if fields.values.get("type", "function") != "function":
+        raise fields.wrong("type", "function")
+    function = fields.optional_object("function", {"name", "arguments"})
+    if function is None:
+        raise fields.wrong("function", "an object with name and arguments")
+    return ToolCall(
+        fields.required_text("id"),
+        function.required_text("name"),
+        function.required_text("arguments"),
+    )

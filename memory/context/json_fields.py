@@ -1,4 +1,4 @@
-"""Reading a JSON object with strict types; every error names its key."""
+"""Read the fields of a JSON object with strict types; each error names its key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 600
 
 
 class DocumentError(ValueError):
-    """A document that is not of the form; one printable line that names the key."""
+    """A document of the wrong form; one printable line names the key and the remedy."""
 
     def __init__(self, text: str) -> None:
         super().__init__(" ".join(clean(text)[:_LONGEST].split()))
@@ -21,29 +21,12 @@ class DocumentError(ValueError):
 def checked_object(value: object, where: str) -> dict[str, Any]:
     """The value, if it is a JSON object."""
     if not isinstance(value, dict):
-        raise DocumentError(f"{where}: must be an object, not {kind_of(value)}")
+        raise DocumentError(f"{where}: must be an object, not {_name_type(value)}")
     return value
 
 
-def kind_of(value: object) -> str:
-    """What a JSON value is, in words."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    for kind, words in (
-        (str, "a text"),
-        ((int, float), "a number"),
-        (list, "a list"),
-        (dict, "an object"),
-    ):
-        if isinstance(value, kind):
-            return words
-    return type(value).__name__
-
-
 class Fields:
-    """One object of a document; unknown keys are refused when it is opened."""
+    """One object of a document; `known` are the keys that it may have."""
 
     def __init__(
         self, values: dict[str, Any], where: str, known: Collection[str]
@@ -101,17 +84,12 @@ class Fields:
 
     def optional_whole(self, key: str) -> int | None:
         """A whole number from 0, or None where it is missing or null."""
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.wrong(key, "a whole number from 0")
-        return value
+        return None if self.values.get(key) is None else self.required_whole(key)
 
     def required_whole(self, key: str) -> int:
         """A whole number from 0 that must be there."""
-        value = self.optional_whole(key)
-        if value is None:
+        value = self.values.get(key)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise self.wrong(key, "a whole number from 0")
         return value
 
@@ -144,5 +122,18 @@ class Fields:
         """The error for a value of the wrong kind."""
         if key not in self.values:
             return DocumentError(f"{self.at(key)}: missing; it must be {wanted}")
-        found = kind_of(self.values[key])
+        found = _name_type(self.values[key])
         return DocumentError(f"{self.at(key)}: must be {wanted}, not {found}")
+
+
+def _name_type(value: object) -> str:
+    words = {
+        type(None): "null",
+        bool: "true or false",
+        str: "a text",
+        int: "a number",
+        float: "a number",
+        list: "a list",
+        dict: "an object",
+    }
+    return words.get(type(value), type(value).__name__)

@@ -1,72 +1,112 @@
-"""One line for every stored message: what became of it and why (I20, I21)."""
+"""The ledger of a view: what became of each stored message and why (I20, I21).
+
+The statistics that follow from it are counted here as well.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from memory.context.types import Disposition, LedgerLine, Message, handle_of
+from memory.context.prepare import Prepared
+from memory.context.types import (
+    DISPOSITIONS,
+    Disposition,
+    LedgerLine,
+    Message,
+    handle_of,
+)
 from memory.context.units import Fate, Unit
 
-#: What a row that is in the view may be called, and what one that is not.
+Messages = Sequence[Mapping[str, Any]]
+
+#: The dispositions that a row of the view may have, and those of one that is not in it.
 _PRESENT: frozenset[Disposition] = frozenset(
     {"kept", "pinned", "superseded", "masked", "truncated", "displaced"}
 )
-_ABSENT: frozenset[Disposition] = frozenset(
-    {
-        "pinned",
-        "superseded",
-        "masked",
-        "summarized",
-        "out_of_window",
-        "orphan",
-        "coalesced",
-        "dropped_for_budget",
-        "empty",
-    }
-)
-_IN_FULL: frozenset[Disposition] = frozenset({"kept", "pinned", "displaced"})
+_ABSENT = frozenset(DISPOSITIONS) - {"kept", "truncated", "displaced"}
+#: Whose text is sent as it was stored.
+SENT_WHOLE: frozenset[Disposition] = frozenset({"kept", "pinned", "displaced"})
+_WORDS: Mapping[Disposition, str] = {
+    "out_of_window": "outside the window",
+    "superseded": "superseded",
+    "masked": "masked",
+    "truncated": "shortened",
+    "summarized": "in the summary",
+    "coalesced": "coalesced",
+    "dropped_for_budget": "dropped for the budget",
+    "orphan": "without a call",
+    "empty": "empty",
+}
 _KEPT = Fate("kept", None, "Sent as stored.")
+# One for all messages of a view: making an encoder takes longer than a short message.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What the ledger is drawn from; `fates` in the order in which they applied."""
+def write(
+    prepared: Prepared, fates: Sequence[Mapping[int, Fate]], view: Mapping[int, int]
+) -> list[LedgerLine]:
+    """The ledger of a view, which holds so many tokens of each stored row in it.
 
-    messages: Sequence[Message]
-    tokens_in: Mapping[int, int]
-    fates: Sequence[Mapping[int, Fate]]
-    pins: Mapping[int, int]
-    mysis: str
-    strategy: str
-
-
-def write(account: Account, view: Mapping[int, int]) -> list[LedgerLine]:
-    """The ledger of a view; `view` holds the tokens sent of each stored row in it."""
-    left_out = Fate("out_of_window", account.strategy, "Older than what is sent.")
+    `fates` stand in the order in which they applied, after those of the repair.
+    """
+    repaired = prepared.repaired
+    left_out = Fate(
+        "out_of_window", prepared.request.strategy, "Older than what is sent."
+    )
+    newest_first = [*(each for each in reversed(fates) if each), repaired.fates]
     lines = []
-    for message in account.messages:
-        fate = _fate_of(message.id, account, message.id in view, left_out)
-        tokens_out = view.get(message.id, 0)
-        if fate.disposition == "pinned":
-            tokens_out += account.pins.get(message.id, 0)
-        lines.append(_line(message.id, fate, account, tokens_out))
+    for message in prepared.messages:
+        row = message.id
+        if row in repaired.pins:
+            fate = repaired.fates[row]
+        elif row in view:
+            fate = _find_fate(row, newest_first, _PRESENT) or _KEPT
+        else:
+            fate = _find_fate(row, newest_first, _ABSENT) or left_out
+        tokens_out = view.get(row, 0)
+        if fate.disposition == "pinned" and row in repaired.pins:
+            tokens_out += prepared.count(repaired.pins[row])
+        lines.append(_line(row, fate, prepared, tokens_out))
     return lines
 
 
-def write_unsent(account: Account, fate: Fate) -> list[LedgerLine]:
-    """The ledger where nothing is sent: what repair found, else the given fate."""
-    repaired = account.fates[0]
+def write_unsent(prepared: Prepared, fate: Fate) -> list[LedgerLine]:
+    """The ledger where nothing is sent: what the repair found, else the given fate."""
     lines = []
-    for message in account.messages:
-        found = repaired.get(message.id, fate)
+    for message in prepared.messages:
+        found = prepared.repaired.fates.get(message.id, fate)
         if found.disposition not in ("orphan", "empty", "superseded"):
             found = fate
-        lines.append(_line(message.id, found, account, 0))
+        lines.append(_line(message.id, found, prepared, 0))
     return lines
+
+
+def _find_fate(
+    row: int,
+    newest_first: Iterable[Mapping[int, Fate]],
+    allowed: frozenset[Disposition],
+) -> Fate | None:
+    for fates in newest_first:
+        fate = fates.get(row)
+        if fate is not None and fate.disposition in allowed:
+            return fate
+    return None
+
+
+def _line(row: int, fate: Fate, prepared: Prepared, tokens_out: int) -> LedgerLine:
+    whole = fate.disposition in SENT_WHOLE
+    return LedgerLine(
+        id=row,
+        disposition=fate.disposition,
+        by=fate.by,
+        reason=fate.reason,
+        tokens_in=prepared.repaired.tokens_in[row],
+        tokens_out=tokens_out,
+        handle=None if whole else handle_of(prepared.request.mysis, row),
+    )
 
 
 def sent_tokens(units: Iterable[Unit]) -> dict[int, int]:
@@ -79,71 +119,16 @@ def sent_tokens(units: Iterable[Unit]) -> dict[int, int]:
     }
 
 
-def _fate_of(message_id: int, account: Account, present: bool, left_out: Fate) -> Fate:
-    if message_id in account.pins:
-        return account.fates[0][message_id]
-    allowed = _PRESENT if present else _ABSENT
-    for fates in reversed(account.fates):
-        fate = fates.get(message_id)
-        if fate is not None and fate.disposition in allowed:
-            return fate
-    return _KEPT if present else left_out
-
-
-def _line(message_id: int, fate: Fate, account: Account, tokens_out: int) -> LedgerLine:
-    in_full = fate.disposition in _IN_FULL
-    return LedgerLine(
-        id=message_id,
-        disposition=fate.disposition,
-        by=fate.by,
-        reason=fate.reason,
-        tokens_in=account.tokens_in[message_id],
-        tokens_out=tokens_out,
-        handle=None if in_full else handle_of(account.mysis, message_id),
-    )
-
-
-# SECTION The figures of a view: every key every time, whatever happened (I28).
-
-Messages = Sequence[Mapping[str, Any]]
-
-#: The dictionary of seed 004 where nothing was coalesced.
-NO_COMPRESSION: Mapping[str, object] = {
-    "enabled": False,
-    "strategy": "none",
-    "turns_compressed": 0,
-    "tool_calls_total": 0,
-    "tool_calls_shown": 0,
-    "tool_calls_dropped": 0,
-    "printlns_total": 0,
-    "printlns_shown": 0,
-    "printlns_dropped": 0,
-    "error_turns_collapsed": 0,
-}
-CATEGORIES = (
-    "system",
-    "tools",
-    "pins",
-    "summary",
-    "state",
-    "user",
-    "assistant",
-    "tool",
-)
-
-
 def from_ledger(
     ledger: Sequence[LedgerLine], messages: Sequence[Message]
 ) -> dict[str, int]:
-    """The counts that follow from the dispositions. `superseded` counts results."""
+    """The statistics that count dispositions; of superseded rows only results count."""
     tally = Tally(line.disposition for line in ledger)
     superseded = sum(
         line.disposition == "superseded" and message.role == "tool"
         for line, message in zip(ledger, messages, strict=True)
     )
     return {
-        "messages_in": len(ledger),
-        "tokens_in": sum(line.tokens_in for line in ledger),
         "superseded": superseded,
         "masked": tally["masked"],
         "truncated": tally["truncated"],
@@ -154,7 +139,7 @@ def from_ledger(
 
 
 def reason_of(ledger: Sequence[LedgerLine]) -> str:
-    """One sentence that tells what was not sent in full."""
+    """One sentence that says how many messages were not sent in full, and why."""
     tally = Tally(line.disposition for line in ledger)
     parts = [
         f"{tally[disposition]} {words}"
@@ -170,35 +155,17 @@ def shared_bytes(previous: Messages | None, view: Messages) -> int:
     """How many leading bytes of the view the previous one had too (I25)."""
     total = 0
     for before, now in zip(previous or (), view, strict=False):
-        one, other = _bytes(before), _bytes(now)
+        one, other = (
+            _encode(message).encode("utf-8", "surrogatepass")
+            for message in (before, now)
+        )
         if one != other:
-            return total + _common(one, other)
+            return total + _count_common_bytes(one, other)
         total += len(one)
     return total
 
 
-_WORDS: Mapping[Disposition, str] = {
-    "out_of_window": "outside the window",
-    "superseded": "superseded",
-    "masked": "masked",
-    "truncated": "shortened",
-    "summarized": "in the summary",
-    "coalesced": "coalesced",
-    "dropped_for_budget": "dropped for the budget",
-    "orphan": "without a call",
-    "empty": "empty",
-}
-
-
-# One for all messages of a view: making an encoder takes longer than a short message.
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def _bytes(message: Mapping[str, Any]) -> bytes:
-    return _encode(message).encode("utf-8", "surrogatepass")
-
-
-def _common(one: bytes, other: bytes) -> int:
+def _count_common_bytes(one: bytes, other: bytes) -> int:
     for index, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return index

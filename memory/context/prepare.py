@@ -1,7 +1,8 @@
-"""From the stored log to units that a provider accepts (A3, A17, A31).
+"""Read a request once: repair its log into units and render its system message.
 
 Repair reorders, fills or removes only what cannot be sent as it is; a valid log comes
-out as it went in.
+out as it went in (A3, A17, A31). Results are capped and standing orders (pins) put
+into the system message, whatever the strategy.
 """
 
 from __future__ import annotations
@@ -36,16 +37,132 @@ from memory.context.units import Fate, History, Item, Repaired, Unit
 _EMPTY = Fate("empty", "repair", "It holds nothing that can be sent.")
 _ORPHAN = Fate("orphan", "repair", "No call before it has this id.")
 _OLD_PROMPT = "A newer version of the system prompt is sent."
+HEADER = "## Standing orders"
 
 
-def repair(messages: Sequence[Message], rules: Rules) -> Repaired:
-    """Read the log once, in stored order, in linear time."""
-    return _Reader(rules).read(messages)
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request as every strategy, also the fallback, works on it."""
+
+    request: AssemblyRequest
+    messages: tuple[Message, ...]
+    repaired: Repaired
+    units: tuple[Unit, ...]
+    capped: dict[int, Fate]
+    system: Item | None
+    frame: Frame
+    count: Counter
+    policy_of: PolicyOf
+    sanitize: Sanitizer
+    nudge: str
+
+    def history(self) -> History:
+        """What a strategy sees; BudgetImpossible where nothing is left for units."""
+        return History(
+            units=self.units,
+            counted=tuple(self.repaired.counted),
+            window=self.request.budget.tokens - self.request.budget.reserve,
+            room=self.frame.room(),
+            count=self.count,
+            policy_of=self.policy_of,
+            sanitize=self.sanitize,
+            system=self.system,
+            request=self.request,
+        )
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing that a model could be asked to answer.
+
+        A coalesced view begins with the mission, so there that is enough.
+        """
+        request = self.request
+        if request.strategy == "coalesced" and (request.mission or "").strip():
+            return False
+        return not self.units and not self.repaired.pins and request.nudge is None
 
 
-class _Reader:
-    """`current` is the tool block that further results may still belong to, `since`
-    the rows that came after it and that such a result moves behind it."""
+def prepare(request: AssemblyRequest, options: CommonOptions) -> Prepared:
+    """Repair the log, cap its results and render the system message."""
+    count = counter_for(request.counter, request.calibration)
+    policy_of = lookup(request.tool_policy)
+    messages = _sort_by_id(request.messages)
+    sanitize = sanitizer(messages, policy_of)
+    given = bool(sanitize(request.system or "").strip())
+    rules = Rules(count, policy_of, request.dialect, given, sanitize)
+    repaired = _Repair(rules).read(messages)
+    units, capped = repaired.units, dict[int, Fate]()
+    if options.result_cap:
+        units, capped = _cap_results(units, options.result_cap, count, request.mysis)
+    base = _base_text(request, repaired, rules)
+    system = _system_item(base, request, repaired, rules)
+    nudge = sanitize(request.nudge or "").strip() or NUDGE_TEXT
+    base_tokens = count(base) if base else 0
+    frame = Frame(
+        tokens=request.budget.tokens,
+        reserve=request.budget.reserve,
+        tools=request.tools_tokens,
+        system=base_tokens,
+        pins=system.tokens - base_tokens if system else 0,
+        filler=count(FILLER_TEXT),
+        nudge=count(nudge),
+    )
+    return Prepared(
+        request=request,
+        messages=messages,
+        repaired=repaired,
+        units=tuple(units),
+        capped=capped,
+        system=system,
+        frame=frame,
+        count=count,
+        policy_of=policy_of,
+        sanitize=sanitize,
+        nudge=nudge,
+    )
+
+
+def _sort_by_id(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages by id (I30); a log in order is not copied."""
+    last = -1
+    for message in messages:
+        if message.id < last:
+            return tuple(sorted(messages, key=lambda message: message.id))
+        last = message.id
+    return messages
+
+
+def _base_text(
+    request: AssemblyRequest, repaired: Repaired, rules: Rules
+) -> str | None:
+    """The current system prompt: the request's, else the newest stored one."""
+    stored = repaired.prompt.content if repaired.prompt is not None else ""
+    text = rules.sanitize((request.system or "") if rules.system_given else stored)
+    return None if rules.is_blank(text) else text
+
+
+def _system_item(
+    base: str | None, request: AssemblyRequest, repaired: Repaired, rules: Rules
+) -> Item | None:
+    """The one system message: the prompt, then the pins; made up unless stored."""
+    pinned = (text for _, text in sorted(repaired.pins.items()))
+    text = _add_pins(base, (*map(rules.sanitize, request.pins), *pinned))
+    if text is None:
+        return None
+    tokens = rules.count(text)
+    if repaired.prompt is not None and base:
+        return Item("system", text, tokens, repaired.prompt.id)
+    return Item("system", text, tokens, kind="prompt")
+
+
+# --- The log as units
+
+
+class _Repair:
+    """Reads the log once, in stored order, in linear time.
+
+    `current` is the tool block to which further results may still belong, `since` the
+    rows after it: they move behind the block when one more of its results comes.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -98,7 +215,7 @@ class _Reader:
     def _take_calls(self, message: Message, index: int) -> None:
         self.current = Draft(message, index)
         self.since.clear()
-        self.matcher.open(self.current)
+        self.matcher.add_calls(self.current)
         self.entries.append(self.current)
 
     def _take_single(self, message: Message, index: int) -> None:
@@ -119,7 +236,7 @@ class _Reader:
         if self.current is not None:
             self.since.append(message.id)
         reasoning, signature = (
-            self.rules.thinking(message) if assistant else (None, None)
+            self.rules.signed_reasoning(message) if assistant else (None, None)
         )
         item = Item(
             role="assistant" if assistant else "user",
@@ -129,16 +246,9 @@ class _Reader:
             reasoning=reasoning,
             signature=signature,
         )
-        rows = (message.id,)
+        signed, rows = is_signed(message), (message.id,)
         self.entries.append(
-            Unit(
-                (item,),
-                index,
-                rows,
-                signed=is_signed(message),
-                intent=intent,
-                turn=message.turn,
-            )
+            Unit((item,), index, rows, signed, intent=intent, turn=message.turn)
         )
 
     def _choose_prompt(self) -> None:
@@ -163,13 +273,10 @@ class _Reader:
         self.out.prompt = newest
 
 
-# SECTION No single tool result may fill a view, whatever the strategy.
-
-
-def cap_results(
+def _cap_results(
     units: Iterable[Unit], cap: int, count: Counter, mysis: str
 ) -> tuple[list[Unit], dict[int, Fate]]:
-    """Every result over `cap` tokens cut to its head and tail, with a handle."""
+    """Cut every result over `cap` tokens to its head and tail, with a handle."""
     fates: dict[int, Fate] = {}
     reason = f"A tool result may take {cap} tokens; head and tail are sent."
 
@@ -190,19 +297,17 @@ def cap_results(
     ], fates
 
 
-# SECTION Standing orders that no strategy may lose: rendered by code, verbatim, once (I16).
-
-HEADER = "## Standing orders"
+# --- Standing orders: verbatim, each once (I16)
 
 
-def with_pins(system: str | None, pins: Iterable[str]) -> str | None:
+def _add_pins(system: str | None, pins: Iterable[str]) -> str | None:
     """The system message with the pins at its end; None where there is neither.
 
     A text that ends with such a section already, as in a view that is fed back, only
     gets the pins that this section lacks.
     """
     unique = dict.fromkeys(text for text in pins if text.strip())
-    base, section = _split(system or "")
+    base, section = _split_section(system or "")
     lines = [f"\n- {text}" for text in unique if f"\n- {text}\n" not in f"{section}\n"]
     if not lines:
         return system
@@ -213,136 +318,15 @@ def with_pins(system: str | None, pins: Iterable[str]) -> str | None:
 
 
 def apart(system: str) -> tuple[str, tuple[str, ...]]:
-    """A system message as its text and its pins; `with_pins` puts it together again."""
-    base, section = _split(system)
+    """A system message as its text and its pins; `_add_pins` joins them again."""
+    base, section = _split_section(system)
     pins = tuple(section.split("\n- ")[1:])
     return (base.removesuffix("\n\n") if pins else base), pins
 
 
-def _split(system: str) -> tuple[str, str]:
+def _split_section(system: str) -> tuple[str, str]:
     """What stands before the standing orders at the end of a text, and these."""
     base, header, section = system.rpartition(HEADER)
     if header and section.startswith("\n- ") and (not base or base.endswith("\n\n")):
         return base, section
     return system, ""
-
-
-# SECTION A request read once: what every strategy, also the fallback, works on.
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The repaired log with its system message and what surrounds the units."""
-
-    request: AssemblyRequest
-    messages: tuple[Message, ...]
-    repaired: Repaired
-    units: tuple[Unit, ...]
-    capped: dict[int, Fate]
-    system: Item | None
-    frame: Frame
-    count: Counter
-    policy_of: PolicyOf
-    sanitize: Sanitizer
-    nudge: str
-
-    def history(self) -> History:
-        """What a strategy sees; BudgetImpossible where it could not have a thing."""
-        return History(
-            units=self.units,
-            counted=tuple(self.repaired.counted),
-            window=self.request.budget.tokens - self.request.budget.reserve,
-            room=self.frame.room(),
-            count=self.count,
-            policy_of=self.policy_of,
-            sanitize=self.sanitize,
-            system=self.system,
-            request=self.request,
-        )
-
-    def is_empty(self) -> bool:
-        """Whether there is nothing that a model could be asked to answer.
-
-        A mission is something, where it is read: a coalesced run begins with it.
-        """
-        request = self.request
-        if request.strategy == "coalesced" and (request.mission or "").strip():
-            return False
-        return not self.units and not self.repaired.pins and request.nudge is None
-
-
-def prepare(request: AssemblyRequest, options: CommonOptions) -> Prepared:
-    """Repair the log, cap its results and render the system message."""
-    count = counter_for(request.counter, request.calibration)
-    policy_of = lookup(request.tool_policy)
-    messages = _in_order(request.messages)
-    sanitize = sanitizer(messages, policy_of)
-    given = bool(sanitize(request.system or "").strip())
-    rules = Rules(count, policy_of, request.dialect, given, sanitize)
-    repaired = repair(messages, rules)
-    units, capped = repaired.units, dict[int, Fate]()
-    if options.result_cap:
-        units, capped = cap_results(units, options.result_cap, count, request.mysis)
-    base = _base_text(request, repaired, rules)
-    system = _system_item(base, request, repaired, rules)
-    nudge = sanitize(request.nudge or "").strip() or NUDGE_TEXT
-    base_tokens = count(base) if base else 0
-    frame = Frame(
-        tokens=request.budget.tokens,
-        reserve=request.budget.reserve,
-        tools=request.tools_tokens,
-        system=base_tokens,
-        pins=system.tokens - base_tokens if system else 0,
-        filler=count(FILLER_TEXT),
-        nudge=count(nudge),
-    )
-    return Prepared(
-        request=request,
-        messages=messages,
-        repaired=repaired,
-        units=tuple(units),
-        capped=capped,
-        system=system,
-        frame=frame,
-        count=count,
-        policy_of=policy_of,
-        sanitize=sanitize,
-        nudge=nudge,
-    )
-
-
-def _in_order(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """By id, however the rows came (I30); a log in order is not copied."""
-    last = -1
-    for message in messages:
-        if message.id < last:
-            return tuple(sorted(messages, key=lambda message: message.id))
-        last = message.id
-    return messages
-
-
-def _base_text(
-    request: AssemblyRequest, repaired: Repaired, rules: Rules
-) -> str | None:
-    """The current system prompt: the request's, else the newest stored one."""
-    if rules.system_given:
-        text = rules.sanitize(request.system or "")
-    elif repaired.prompt is not None:
-        text = rules.sanitize(repaired.prompt.content)
-    else:
-        return None
-    return None if rules.is_blank(text) else text
-
-
-def _system_item(
-    base: str | None, request: AssemblyRequest, repaired: Repaired, rules: Rules
-) -> Item | None:
-    """The one system message: the prompt, then the pins; made up unless stored."""
-    pinned = (text for _, text in sorted(repaired.pins.items()))
-    text = with_pins(base, (*map(rules.sanitize, request.pins), *pinned))
-    if text is None:
-        return None
-    tokens = rules.count(text)
-    if repaired.prompt is not None and base:
-        return Item("system", text, tokens, repaired.prompt.id)
-    return Item("system", text, tokens, kind="prompt")

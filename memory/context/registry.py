@@ -1,4 +1,4 @@
-"""The one table of strategies: ours by dotted path, others by entry point."""
+"""The strategies by name: our own from this table, others by entry point."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from memory.context.strategy import (
-    CommonOptions,
-    OptionError,
-    OptionSpec,
-    Strategy,
-    build,
-    specs,
-)
+from memory.context.strategy import CommonOptions, OptionSpec, Strategy, build, specs
 from memory.context.types import DEFAULT_STRATEGY
 
 BUILT_IN: Mapping[str, str] = {
@@ -36,23 +29,23 @@ class UnknownStrategy(ValueError):
 
 def names() -> tuple[str, ...]:
     """Every registered name, our own first."""
-    return (*BUILT_IN, *sorted(set(_plugins()) - set(BUILT_IN)))
+    return (*BUILT_IN, *sorted(set(_plugin_names()) - set(BUILT_IN)))
 
 
 @cache
 def resolve(name: str) -> Strategy:
-    """The strategy of that name; UnknownStrategy where there is none that works."""
+    """The strategy of that name; UnknownStrategy where none works under it."""
     if name in BUILT_IN:
         built_in: Strategy = import_module(BUILT_IN[name]).STRATEGY
         return built_in
-    if name not in _plugins():
+    if name not in _plugin_names():
         known = ", ".join(names())
         raise UnknownStrategy(f'strategy: "{name}" is unknown; use one of {known}')
-    return _load(name)
+    return _load_plugin(name)
 
 
 def validate_options(strategy: str, options: Mapping[str, object]) -> CommonOptions:
-    """The checked options of a strategy; UnknownStrategy or OptionError else."""
+    """The options of a strategy, checked; raises UnknownStrategy or OptionError."""
     return build(strategy, resolve(strategy).params, options)
 
 
@@ -64,15 +57,15 @@ def option_specs(strategy: str) -> tuple[OptionSpec, ...]:
 def reset() -> None:
     """Forget what was resolved; for tests that add strategies."""
     resolve.cache_clear()
-    _plugins.cache_clear()
+    _plugin_names.cache_clear()
 
 
 @cache
-def _plugins() -> tuple[str, ...]:
+def _plugin_names() -> tuple[str, ...]:
     return tuple(point.name for point in entry_points(group=ENTRY_POINTS))
 
 
-def _load(name: str) -> Strategy:
+def _load_plugin(name: str) -> Strategy:
     point = next(iter(entry_points(group=ENTRY_POINTS, name=name)))
     try:
         found = point.load()
@@ -87,16 +80,3 @@ def _load(name: str) -> Strategy:
             "with options derived from CommonOptions"
         )
     return found
-
-
-__all__ = [
-    "BUILT_IN",
-    "DEFAULT",
-    "OptionError",
-    "UnknownStrategy",
-    "names",
-    "option_specs",
-    "reset",
-    "resolve",
-    "validate_options",
-]

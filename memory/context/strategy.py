@@ -1,4 +1,7 @@
-"""Options of strategies: a frozen dataclass each, checked when a policy is saved."""
+"""What a strategy is, and its options: a frozen dataclass, checked before use.
+
+To write one, copy a file of `memory.context.strategies` and name it in `registry`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from typing import Any, Literal
 
 from memory.context.types import Budget
 from memory.context.units import History, Plan
+
+#: What a strategy needs of a stored log: the newest rows, a few times its option
+#: `window`; the log from a place that seldom moves; or what no summary covers.
+Reads = Literal["newest", "log", "unsummarized"]
 
 
 class OptionError(ValueError):
@@ -23,7 +30,7 @@ def option(
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """A field of an options dataclass with what a form needs to know of it."""
+    """A field of an options dataclass, with the help text and bounds that a form shows."""
     return field(
         default=default,
         metadata={
@@ -45,8 +52,21 @@ class CommonOptions:
     )
 
     def trigger(self, budget: Budget) -> int:
-        """Tokens of a view from which on it is compacted; 0 where it never is."""
+        """The tokens of a view at which it is compacted; 0 where it never is."""
         return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A named strategy: `run` gets the history and a checked instance of `params`.
+
+    `reads` says which rows of a stored log it needs.
+    """
+
+    name: str
+    run: Callable[[History, Any], Plan]
+    params: type[CommonOptions] = CommonOptions
+    reads: Reads = "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +99,7 @@ def specs(params: type[CommonOptions]) -> tuple[OptionSpec, ...]:
 def build(
     strategy: str, params: type[CommonOptions], given: Mapping[str, object]
 ) -> CommonOptions:
-    """The checked options; OptionError names the first that is wrong and the remedy."""
+    """The options, checked; OptionError names the first wrong one and the remedy."""
     known = {spec.name: spec for spec in specs(params)}
     values: dict[str, Any] = {}
     for name, value in given.items():
@@ -89,11 +109,11 @@ def build(
             raise OptionError(
                 f'options.{name}: unknown for strategy "{strategy}"; it takes {names}'
             )
-        values[name] = _checked(spec, value)
+        values[name] = _check_value(spec, value)
     return params(**values)
 
 
-def _checked(spec: OptionSpec, value: object) -> object:
+def _check_value(spec: OptionSpec, value: object) -> object:
     where = f"options.{spec.name}"
     if isinstance(spec.default, bool):
         if not isinstance(value, bool):
@@ -105,10 +125,10 @@ def _checked(spec: OptionSpec, value: object) -> object:
         if not isinstance(value, str):
             raise OptionError(f"{where}: must be a text")
         return value
-    return _number(spec, where, value)
+    return _check_number(spec, where, value)
 
 
-def _number(spec: OptionSpec, where: str, value: object) -> float:
+def _check_number(spec: OptionSpec, where: str, value: object) -> float:
     whole = isinstance(spec.default, int)
     allowed: type | tuple[type, ...] = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, allowed):
@@ -121,23 +141,3 @@ def _number(spec: OptionSpec, where: str, value: object) -> float:
     if spec.maximum is not None and value > spec.maximum:
         raise OptionError(f"{where}: must be at most {spec.maximum:g}")
     return value
-
-
-# SECTION What a strategy is: a callable from a history and its options to a plan.
-
-#: What a strategy has to be given of a stored log: the newest rows, some times its
-#: option `window`; the log from a place that seldom moves; or what no summary tells.
-Reads = Literal["newest", "log", "unsummarized"]
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """A named strategy. `run(history, options)` gets a checked `params` instance.
-
-    `reads` tells who feeds it from a store which rows it cannot do without.
-    """
-
-    name: str
-    run: Callable[[History, Any], Plan]
-    params: type[CommonOptions] = CommonOptions
-    reads: Reads = "log"

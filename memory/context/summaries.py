@@ -1,4 +1,10 @@
-"""The stored summary in the place of what it covers (L5, L6, A14, A15, I22)."""
+"""Put the stored summary in place of what it covers, and decide on the next one.
+
+The core calls no model: it says what should be summarised and with which request
+(L3-L6, A13-A18, I22). The request begins as the view does, so that what the provider
+cached of that is used again; only our own tags in it are written otherwise, so that a
+record cannot close the summary of itself.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +27,8 @@ from memory.context.types import (
 from memory.context.units import Fate, History, Item, Unit, turn_start
 from memory.context.wire import to_anthropic, to_openai
 
+#: A18: no threshold is above this share of the window, less the reserve.
+WINDOW_SHARE = 0.8
 SUFFIX = "\n\nLast request from user was: "
 _LABEL = "[Summary {generation} of the messages up to {through}. Prior context, no request.{status}]"
 _DONE = " The request quoted at its end was answered: done unless the summary says otherwise."
@@ -29,110 +37,8 @@ _BLOCK = re.compile(r"\[Summary \d+ of the messages up to \d+\. Prior context")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A log with its summary. `head` is the summary block, `units` what it leaves.
-
-    `covers_intent` and `covers_newest` tell whether the newest order and the newest
-    unit are told by the head alone.
-    """
-
-    head: tuple[Unit, ...]
-    units: tuple[Unit, ...]
-    fates: dict[int, Fate] = field(default_factory=dict)
-    covers_intent: bool = False
-    covers_newest: bool = False
-
-
-def is_block(text: str) -> bool:
-    """Whether a text of a view is the summary block, which is nobody's request."""
-    return _BLOCK.match(text) is not None
-
-
-def order_in(block: str) -> tuple[str, bool]:
-    """The order quoted at the end of a summary block, and whether it was answered."""
-    label, _, rest = block.partition("\n")
-    _, found, order = rest.rpartition(SUFFIX)
-    return (order if found else "", _DONE.strip() in label)
-
-
-def show_summary(history: History) -> Shown:
-    """The log with the given summary, which is used always once it exists.
-
-    A unit is covered where all its rows are; one with an interim result never is
-    (A31). What follows the covered span does not change the block (I25).
-    """
-    summary = history.summary
-    text = history.sanitize(summary.text).strip() if summary else ""
-    if summary is None or not text:
-        return Shown((), history.units)
-    covered: list[Unit] = []
-    left: list[Unit] = []
-    for unit in history.units:
-        inside = max(unit.rows) <= summary.through_id and not unit.pending
-        (covered if inside else left).append(unit)
-    why = f"Told in the summary of the messages up to {summary.through_id}."
-    fate = Fate("summarized", "summary", why)
-    fates = {row: fate for unit in covered for row in unit.sources}
-    orders = [unit for unit in history.units if unit.intent]
-    return Shown(
-        (_block(summary, text, covered, history),),
-        tuple(left),
-        fates,
-        covers_intent=bool(orders) and orders[-1].rows[0] in fates,
-        covers_newest=bool(history.units) and history.units[-1].rows[0] in fates,
-    )
-
-
-def _block(
-    summary: Summary, text: str, covered: Sequence[Unit], history: History
-) -> Unit:
-    """Label, summary and the newest order in it, which stands verbatim at the end."""
-    place = max((i for i, unit in enumerate(covered) if unit.intent), default=None)
-    status = ""
-    if place is not None:
-        status = _DONE if _answered(covered[place + 1 :]) else _PENDING
-    label = _LABEL.format(
-        generation=summary.generation, through=summary.through_id, status=status
-    )
-    content = f"{label}\n\n{text}"
-    if place is not None:
-        content += _suffix(covered[place].items[0], content, history)
-    item = Item("user", content, history.count(content), kind="summary")
-    return Unit((item,), start=-1, required=True)
-
-
-def _answered(after: Sequence[Unit]) -> bool:
-    """Whether the agent finished with words of its own after the order."""
-    return any(unit.role == "assistant" and not unit.items[0].calls for unit in after)
-
-
-def _suffix(order: Item, before: str, history: History) -> str:
-    """The newest order, in the middle shortened where it would fill the view (A15)."""
-    limit = history.room // 2
-    whole = SUFFIX + order.content
-    if order.source is None or history.count(before + whole) <= limit:
-        return whole
-    room = max(1, limit - history.count(before + SUFFIX))
-    handle = history.handle(order.source)
-    cut = shorten(order.content, room, history.count, handle)
-    if cut is None:  # not even the note fits half of it; the budget has the last word
-        cut = shorten(order.content, 64, history.count, handle) or order.content
-    return SUFFIX + cut
-
-
-# SECTION What is to be summarised next, and the exact request for it (L3, L4, A13, A16, A18).
-#
-# The core calls no model: it says what it would have summarised. The request begins as
-# the view does, so that what the provider cached of it is used again; only our own tags
-# in it are written otherwise, lest a record closes the summary of itself.
-
-#: A18: beyond this share of the window, less the reserve, no threshold waits.
-WINDOW_SHARE = 0.8
-
-
-@dataclass(frozen=True, slots=True)
 class SummaryOptions(CommonOptions):
-    """When to summarise and what to leave out of it."""
+    """When to summarise, and what to leave out of the summary."""
 
     threshold: int = option(
         200_000, "Tokens from which on a summary is made; 0 for never.", minimum=0
@@ -155,26 +61,113 @@ class SummaryOptions(CommonOptions):
         return max(1, min(self.threshold, most))
 
     def trigger(self, budget: Budget) -> int:
-        """Where a summary is asked for."""
+        """The tokens of a view at which a summary is asked for."""
         return self.threshold_in(budget)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a summary is asked for, and why not where it is not."""
+    """The summary that is asked for, or why none is."""
 
     status: Status | None = None
     reason: str = ""
     wanted: SummaryWanted | None = None
 
 
-def threshold_of(options: SummaryOptions, history: History) -> int:
-    """The threshold that applies to a request; 0 where it never fires."""
-    return options.threshold_in(history.request.budget)
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A log with its summary: `head` is the summary block, `units` what it leaves.
+
+    `covers_intent` and `covers_newest` say whether the block stands for the newest
+    order and for the newest unit.
+    """
+
+    head: tuple[Unit, ...]
+    units: tuple[Unit, ...]
+    fates: dict[int, Fate] = field(default_factory=dict)
+    covers_intent: bool = False
+    covers_newest: bool = False
+
+
+def is_block(text: str) -> bool:
+    """Whether a text of a view is a summary block, so that it is nobody's order."""
+    return _BLOCK.match(text) is not None
+
+
+def order_in(block: str) -> tuple[str, bool]:
+    """The order quoted at the end of a summary block, and whether it was answered."""
+    label, _, rest = block.partition("\n")
+    _, found, order = rest.rpartition(SUFFIX)
+    return (order if found else "", _DONE.strip() in label)
+
+
+def show_summary(history: History) -> Shown:
+    """The log with the request's summary, which is always used once it exists.
+
+    A unit is covered when all its rows are, and never with an interim result (A31).
+    What follows the covered span does not change the block (I25).
+    """
+    summary = history.summary
+    text = history.sanitize(summary.text).strip() if summary else ""
+    if summary is None or not text:
+        return Shown((), history.units)
+    covered: list[Unit] = []
+    left: list[Unit] = []
+    for unit in history.units:
+        inside = max(unit.rows) <= summary.through_id and not unit.pending
+        (covered if inside else left).append(unit)
+    why = f"Told in the summary of the messages up to {summary.through_id}."
+    fate = Fate("summarized", "summary", why)
+    fates = {row: fate for unit in covered for row in unit.sources}
+    orders = [unit for unit in history.units if unit.intent]
+    return Shown(
+        (_summary_unit(summary, text, covered, history),),
+        tuple(left),
+        fates,
+        covers_intent=bool(orders) and orders[-1].rows[0] in fates,
+        covers_newest=bool(history.units) and history.units[-1].rows[0] in fates,
+    )
+
+
+def _summary_unit(
+    summary: Summary, text: str, covered: Sequence[Unit], history: History
+) -> Unit:
+    """Label and summary, with the newest order that it covers verbatim at the end."""
+    place = max((i for i, unit in enumerate(covered) if unit.intent), default=None)
+    status = ""
+    if place is not None:
+        # Done once the agent finished with words of its own after the order.
+        answered = any(
+            unit.role == "assistant" and not unit.items[0].calls
+            for unit in covered[place + 1 :]
+        )
+        status = _DONE if answered else _PENDING
+    label = _LABEL.format(
+        generation=summary.generation, through=summary.through_id, status=status
+    )
+    content = f"{label}\n\n{text}"
+    if place is not None:
+        content += _quote_order(covered[place].items[0], content, history)
+    item = Item("user", content, history.count(content), kind="summary")
+    return Unit((item,), start=-1, required=True)
+
+
+def _quote_order(order: Item, before: str, history: History) -> str:
+    """The newest order, shortened in its middle where it would fill the view (A15)."""
+    limit = history.room // 2
+    whole = SUFFIX + order.content
+    if order.source is None or history.count(before + whole) <= limit:
+        return whole
+    room = max(1, limit - history.count(before + SUFFIX))
+    handle = history.handle(order.source)
+    cut = shorten(order.content, room, history.count, handle)
+    if cut is None:  # not even the note fits half of it; the budget has the last word
+        cut = shorten(order.content, 64, history.count, handle) or order.content
+    return SUFFIX + cut
 
 
 def tokens_now(units: Sequence[Unit], history: History) -> int:
-    """What the next call costs: the estimate, or the last report and what came since.
+    """The tokens of the next call: the estimate, or the last report and what came since.
 
     The larger of both counts (A13), so that neither a new session nor a result that
     came after the report hides how full the context is.
@@ -193,19 +186,24 @@ def tokens_now(units: Sequence[Unit], history: History) -> int:
 def decide(
     shown: Shown, history: History, options: SummaryOptions, keep: float = 0
 ) -> Verdict:
-    """Ask for a summary of what may be folded, or tell why none is asked for.
+    """Ask for a summary of the oldest units, or say why none is asked for.
 
-    No more is folded than brings what is left down to `keep` tokens, if it is given.
+    With `keep` only so many units are folded that the others have that many tokens.
     """
-    first = _first(shown, history)
+    # Rows before this were read with gaps between them, so no span may reach there.
+    since = history.request.unbroken_from
+    first = next(
+        (at for at, unit in enumerate(shown.units) if max(unit.rows) >= since),
+        len(shown.units),
+    )
     limit = limit_of(options, history)
-    old = shown.units[first : _cut(shown, options, keep)]
-    fitting = _within_room(shown, old, history, limit)
+    old = shown.units[first : _find_cut(shown, options, keep)]
+    fitting = _select_fitting(shown, old, history, limit)
     if old and not fitting:
-        need = _beside(shown, history, limit) + least(old[0], history)
+        need = _count_beside(shown, history, limit) + least(old[0], history)
         why = f"A request for a summary needs {need} tokens; {history.room} are left."
         return Verdict("nothing_to_fold", why)
-    folded = _whole(fitting, shown.units[first + len(fitting) :])
+    folded = _select_foldable(fitting, shown.units[first + len(fitting) :])
     if not folded:
         if shown.head:
             return Verdict("already_compacted", "Nothing new may be folded yet.")
@@ -223,45 +221,32 @@ def decide(
     if known.failure:
         failure = history.sanitize(known.failure)
         return Verdict("summary_failed", f"The summary failed: {failure}"[:300])
-    return _asked(shown, folded, history, limit)
+    return _ask(shown, folded, history, limit)
 
 
 def limit_of(options: SummaryOptions, history: History) -> int:
-    """The most tokens of a summary: never more than a quarter of what units may use.
+    """The most tokens of a summary: at most a quarter of what units may use.
 
-    In a small window, a summary of the usual size would leave nothing to fold.
+    In a small window a larger one would leave nothing to fold.
     """
     return max(1, min(options.max_summary_tokens, history.room // 4))
 
 
-def _first(shown: Shown, history: History) -> int:
-    """How many units at the beginning were read singly, and must not be folded (I22).
-
-    What lies between them and the others is not known, so no span may reach there.
-    """
-    since = history.request.unbroken_from
-    return next(
-        (at for at, unit in enumerate(shown.units) if max(unit.rows) >= since),
-        len(shown.units),
-    )
-
-
-def _asked(shown: Shown, folded: list[Unit], history: History, limit: int) -> Verdict:
-    # A unit with a late result may begin in the span before, which it is no part of.
+def _ask(shown: Shown, folded: list[Unit], history: History, limit: int) -> Verdict:
+    # A unit with a late result may begin in the span of the previous summary.
     before = history.summary.through_id if shown.head and history.summary else -1
     rows = [row for unit in folded for row in unit.rows if row > before]
     tokens = sum(unit.tokens for unit in folded)
     replaced = tokens + sum(unit.tokens for unit in shown.head)
-    # One that frees less than half is no progress, and would soon be asked for again.
+    # One that frees less than half would soon be asked for again.
     limit = max(1, min(limit, replaced // 2))
-    request = _request(shown, folded, history, limit)
+    request = _build_request(shown, folded, history, limit)
     wanted = SummaryWanted(min(rows), max(rows), request, tokens, replaced, limit)
     why = f"A summary of the messages {wanted.first_id} to {wanted.last_id} is wanted."
     return Verdict(None, why, wanted)
 
 
-def _cut(shown: Shown, options: SummaryOptions, keep: float) -> int:
-    """The index of the first unit that is to stay."""
+def _find_cut(shown: Shown, options: SummaryOptions, keep: float) -> int:
     units = shown.units
     cut = max(0, len(units) - options.keep_recent)
     if options.keep_current_turn and options.keep_recent:
@@ -274,17 +259,17 @@ def _cut(shown: Shown, options: SummaryOptions, keep: float) -> int:
     return cut
 
 
-def _beside(shown: Shown, history: History, limit: int) -> int:
-    """What a request holds beside what it folds."""
-    made_up = (_prompt(history, limit), UNDERSTOOD, FILLER_TEXT)
+def _count_beside(shown: Shown, history: History, limit: int) -> int:
+    """The tokens of a request beside those of the units it folds."""
+    made_up = (_build_prompt(history, limit), UNDERSTOOD, FILLER_TEXT)
     return sum(map(history.count, made_up)) + sum(unit.tokens for unit in shown.head)
 
 
-def _within_room(
+def _select_fitting(
     shown: Shown, units: Sequence[Unit], history: History, limit: int
 ) -> list[Unit]:
-    """As many of the oldest units as one request takes, the first one cut if need be."""
-    left = history.room - _beside(shown, history, limit)
+    """As many of the oldest units as one request takes; the first is cut if need be."""
+    left = history.room - _count_beside(shown, history, limit)
     if history.request.compaction.fold_tokens:
         left = min(left, history.request.compaction.fold_tokens)
     fitting: list[Unit] = []
@@ -297,11 +282,11 @@ def _within_room(
     return fitting
 
 
-def _whole(old: Sequence[Unit], others: Sequence[Unit]) -> list[Unit]:
-    """What of the old units may go.
+def _select_foldable(old: Sequence[Unit], others: Sequence[Unit]) -> list[Unit]:
+    """Those of the old units that a summary may cover.
 
-    Units with an interim result stay (A31). A unit stays as well where one of its
-    rows is newer than a row that stays, since a summary covers all up to an id.
+    Units with an interim result stay (A31). So does a unit with a row newer than one
+    that stays, since a summary covers everything up to an id.
     """
     staying = [unit.rows[0] for unit in others if not unit.pending]
     end = min(staying, default=None)
@@ -312,25 +297,26 @@ def _whole(old: Sequence[Unit], others: Sequence[Unit]) -> list[Unit]:
     ]
 
 
-def _request(
+def _build_request(
     shown: Shown, folded: Sequence[Unit], history: History, limit: int
 ) -> list[dict[str, object]]:
-    """The live prefix, then the prompt; it ends as a request must (L3, A17)."""
+    """The beginning of the view, then the prompt; it ends as a request must (L3, A17)."""
     units = [as_record(unit) for unit in (*shown.head, *folded)]
     if units[0].role == "assistant":
-        units.insert(0, _said("user", FILLER_TEXT, history, "filler"))
+        units.insert(0, _program_unit("user", FILLER_TEXT, history, "filler"))
     if units[-1].items[-1].role == "tool":
-        units.append(_said("assistant", UNDERSTOOD, history, "filler"))
-    units.append(_said("user", _prompt(history, limit), history, "prompt"))
-    if history.request.dialect == "anthropic":
-        return to_anthropic(history.system, units).messages
-    return to_openai(history.system, units).messages
+        units.append(_program_unit("assistant", UNDERSTOOD, history, "filler"))
+    units.append(
+        _program_unit("user", _build_prompt(history, limit), history, "prompt")
+    )
+    to_dialect = to_anthropic if history.request.dialect == "anthropic" else to_openai
+    return to_dialect(history.system, units).messages
 
 
-def _prompt(history: History, limit: int) -> str:
+def _build_prompt(history: History, limit: int) -> str:
     given = history.sanitize(history.request.compaction.prompt).strip()
     return prompt_with(given, limit)
 
 
-def _said(role: str, text: str, history: History, kind: Kind) -> Unit:
+def _program_unit(role: str, text: str, history: History, kind: Kind) -> Unit:
     return Unit((Item(role, text, history.count(text), kind=kind),), start=-1)

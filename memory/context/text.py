@@ -1,4 +1,4 @@
-"""Text that can be sent, and cuts that never split what belongs together (I29)."""
+"""Make text sendable, and cut it only between graphemes and escapes (I29)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memory.context.tokens import Counter
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JOINER = "\u200d"
-#: A cut may move back by this share of the text to end at a line or a value.
+#: A cut may move by one part in so many of the text to end at a line or a value.
 _BOUNDARY_SHARE = 3
 _BOUNDARIES = ("\n", "},", "],", ",", " ")
 
@@ -31,17 +31,17 @@ def safe_cut(text: str, index: int) -> int:
     """The nearest place at or before `index` that splits no grapheme or escape."""
     if index <= 0 or index >= len(text):
         return max(0, min(index, len(text)))
-    index = _before_escape(text, index)
-    while index > 0 and _sticks(text, index):
+    index = _step_before_escape(text, index)
+    while index > 0 and _splits_grapheme(text, index):
         index -= 1
     return index
 
 
 def shorten(text: str, limit: int, count: Counter, handle: str) -> str | None:
-    """The head and the tail of a text within `limit` tokens, or None.
+    """The head and the tail of a text within `limit` tokens, with a note between.
 
-    Between them stands how much is missing and the handle that gets it back. None
-    means that not even that note fits, or that nothing would be saved.
+    The note says how much is missing and by which handle to read it. None where not
+    even the note fits, or nothing would be saved.
     """
     total = count(text)
     if total <= limit:
@@ -64,21 +64,17 @@ def minimal(text: str, count: Counter, handle: str) -> int:
 
 
 def _head_and_tail(text: str, keep: int, handle: str) -> str:
-    if keep <= 0:
-        return _note(len(text), handle)
-    head_end = _structural(text, keep * 2 // 3)
-    tail_start = _after_boundary(text, len(text) - (keep - keep * 2 // 3))
-    tail_start = max(tail_start, head_end)
-    note = _note(tail_start - head_end, handle)
-    parts = (text[:head_end], note, text[tail_start:])
-    return "\n".join(part for part in parts if part)
+    """About `keep` characters, two thirds of them from the head."""
+    head_end, tail_start = 0, len(text)
+    if keep > 0:
+        head_end = _find_head_end(text, keep * 2 // 3)
+        tail_start = _find_tail_start(text, len(text) - (keep - keep * 2 // 3))
+        tail_start = max(tail_start, head_end)
+    note = f"[... {tail_start - head_end} characters omitted, see {handle}]"
+    return "\n".join(filter(None, (text[:head_end], note, text[tail_start:])))
 
 
-def _note(omitted: int, handle: str) -> str:
-    return f"[... {omitted} characters omitted, see {handle}]"
-
-
-def _structural(text: str, index: int) -> int:
+def _find_head_end(text: str, index: int) -> int:
     """A cut at the end of a line, a value or a word shortly before `index`."""
     floor = index - index // _BOUNDARY_SHARE
     for mark in _BOUNDARIES:
@@ -88,7 +84,7 @@ def _structural(text: str, index: int) -> int:
     return safe_cut(text, index)
 
 
-def _after_boundary(text: str, index: int) -> int:
+def _find_tail_start(text: str, index: int) -> int:
     """A cut at the start of a line, a value or a word shortly after `index`."""
     ceiling = index + (len(text) - index) // _BOUNDARY_SHARE
     for mark in _BOUNDARIES:
@@ -96,17 +92,16 @@ def _after_boundary(text: str, index: int) -> int:
         if found >= 0:
             index = found + len(mark)
             break
-    while 0 < index < len(text) and not _is_boundary(text, index):
+    # Each step looks at its own place only: `safe_cut` would go back every time.
+    while 0 < index < len(text) and (
+        _splits_grapheme(text, index) or _step_before_escape(text, index) != index
+    ):
         index += 1
     return index
 
 
-def _is_boundary(text: str, index: int) -> bool:
-    return _before_escape(text, index) == index and not _sticks(text, index)
-
-
-def _before_escape(text: str, index: int) -> int:
-    """Before a backslash escape such as a newline or a code point that is cut."""
+def _step_before_escape(text: str, index: int) -> int:
+    """The index, moved before a backslash escape that it would cut (\\n, \\u0041)."""
     start = text.rfind("\\", max(0, index - 6), index)
     if start < 0:
         return index
@@ -119,7 +114,7 @@ def _before_escape(text: str, index: int) -> int:
     return start if index < start + width else index
 
 
-def _sticks(text: str, index: int) -> bool:
+def _splits_grapheme(text: str, index: int) -> bool:
     """Whether the characters around `index` are parts of one grapheme."""
     before, after = text[index - 1], text[index]
     if before.isascii() and after.isascii():
@@ -127,7 +122,10 @@ def _sticks(text: str, index: int) -> bool:
     if _JOINER in (before, after) or _extends(after):
         return True
     if _is_flag(before) and _is_flag(after):
-        return _flags_before(text, index) % 2 == 1
+        start = index  # flags are pairs, counted from the first one
+        while start > 0 and _is_flag(text[start - 1]):
+            start -= 1
+        return (index - start) % 2 == 1
     return _is_jamo(before, after)
 
 
@@ -142,13 +140,6 @@ def _extends(char: str) -> bool:
 
 def _is_flag(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
-
-
-def _flags_before(text: str, index: int) -> int:
-    start = index
-    while start > 0 and _is_flag(text[start - 1]):
-        start -= 1
-    return index - start
 
 
 def _is_jamo(before: str, after: str) -> bool:

@@ -1,8 +1,7 @@
-"""Counting tokens without a tokenizer (A30).
+"""Estimate the tokens of a text without a tokenizer (A30).
 
-The estimate knows three classes of text: JSON and other dense text, of which game
-payloads are made, prose, and what is outside ASCII. It is calibrated per model by
-what the provider reported for the calls before.
+The estimate knows JSON, other dense text, prose and what is outside ASCII. It is
+calibrated for each model by what the provider reported for earlier calls.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ WIDE_BYTE_COST = 0.4
 ERROR_BOUND = 0.25
 
 _FACTOR_RANGE = (0.5, 2.0)
-#: The error moves by one part in so many at last.
+#: No call weighs less than one part in so many, however many were seen before.
 _SLOWNESS = 64
 _JSON_MARKS = ('"', ":", ",", "{", "[")
 
 
 def count_chars(text: str) -> int:
-    """The length of the text, for tests that reckon by hand."""
+    """The length of the text: a counter for tests with figures worked out by hand."""
     return len(text)
 
 
 def estimate(text: str) -> int:
-    """Tokens of a text, never less than 1 for text that is not empty."""
+    """The estimated tokens of a text: 0 only for an empty one."""
     length = len(text)
     if not length:
         return 0
@@ -76,25 +75,24 @@ def counter_for(name: str, calibration: float = 1.0) -> Counter:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What the calls before taught about one model's tokens (A30).
+    """What earlier calls taught about the tokens of one model (A30).
 
-    `factor` multiplies the estimate, `error` is the fraction by which a calibrated
-    estimate is believed to be off, `samples` how many calls were seen.
+    `factor` multiplies the estimate, `error` is the fraction by which the calibrated
+    estimate is expected to be off, `samples` counts the calls.
     """
 
     factor: float = 1.0
     error: float = ERROR_BOUND
     samples: int = 0
 
-    def after(self, *, estimated: int, reported: int) -> Calibration:
-        """What is believed after one more call.
+    def learn(self, *, estimated: int, reported: int) -> Calibration:
+        """The calibration after one more call.
 
         `estimated` are its tokens as counted with this factor, `reported` those of
-        the provider; a call without either teaches nothing. The factor is the mean of
-        what this call and those before say, and of 1 at first, within 0.5 to 2.0; so
-        one odd report does not upset the budget. The error is the mean of |reported -
-        estimated| / reported, at most 1 each, over the same calls and the bound that
-        is believed at first. Both move by 1/64 at last.
+        the provider; a call without either teaches nothing. The factor is the mean
+        over all calls, starting at 1, within 0.5 to 2.0: one odd report does not
+        upset the budget. The error is the mean of |reported - estimated| / reported,
+        at most 1 each, starting at `ERROR_BOUND`.
         """
         if estimated <= 0 or reported <= 0:
             return self
@@ -110,10 +108,9 @@ class Calibration:
 
 
 def error_of(name: str, measured: float | None) -> float:
-    """The fraction within which a counter is believed; `measured` if it is known.
+    """The fraction by which a counter may be off: `measured`, where it is known.
 
-    `chars` counts what it says, so it is never off. Raises ValueError for an error
-    that is none.
+    `chars` is exact. Raises ValueError for a measured error below 0.
     """
     if measured is not None and not (math.isfinite(measured) and measured >= 0):
         raise ValueError("estimate_error: must be a number from 0")

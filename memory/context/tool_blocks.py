@@ -1,8 +1,9 @@
-"""Which result answers which call, when ids repeat, come late or twice (A17, A31).
+"""Tool blocks: an assistant message with its calls, and one result for each (A17, A31).
 
-A result goes to the newest assistant message that still waits for its id. Within one
-message equal ids are answered in order. A call may get an interim result first; the
-last final one wins and the others are superseded by it.
+Provider ids repeat, and results come late or twice. A result goes to the newest
+assistant message that still waits for its id. Within one message equal ids are
+answered in order. A call may get an interim result first; the last final one wins and
+the others are superseded by it.
 """
 
 from __future__ import annotations
@@ -23,34 +24,26 @@ from memory.context.tool_calls import (
 from memory.context.types import NO_RESPONSE_TEXT, Dialect, Message, ToolCall
 from memory.context.units import Fate, Item, Repaired, Unit, item_tokens
 
+PINNED = Fate("pinned", "pins", "Shown with the standing orders instead of in place.")
+_PINNED_STUB = "[pinned: see the standing orders]"
+_BAD_ARGUMENTS = Fate(
+    "truncated", "repair", "Arguments that are no JSON object were sent as {}."
+)
+_LATER_RESULT = "A later result came for the same call."
 _FINAL = 2
 
 
 @dataclass(slots=True)
-class Slot:
-    """One call of one assistant message, with every result that came for it."""
-
-    results: list[Message] = field(default_factory=list)
-
-    def winner(self) -> Message | None:
-        """The result to show: the last of the most final ones, None without any."""
-        best: Message | None = None
-        for result in self.results:
-            if best is None or _rank(result) >= _rank(best):
-                best = result
-        return best
-
-
-@dataclass(slots=True)
 class Draft:
-    """A unit in the making: the assistant row, its index in the log, its slots.
+    """A unit in the making: the assistant row and its index in the log.
 
-    `results` are its result rows in stored order, each with the index of its call.
+    `results` are its result rows in stored order, each with the index of its call;
+    `answers` are the same for each call.
     """
 
     message: Message
     start: int
-    slots: list[Slot] = field(default_factory=list)
+    answers: list[list[Message]] = field(default_factory=list)
     results: list[tuple[Message, int]] = field(default_factory=list)
 
 
@@ -66,10 +59,7 @@ class _Group:
     def is_unanswered(self) -> bool:
         return self.answered < len(self.indexes)
 
-    def is_waiting(self) -> bool:
-        return bool(self.interim)
-
-    def take(self, final: bool) -> int:
+    def answer(self, final: bool) -> int:
         """The index of the call that the next result answers."""
         if self.is_unanswered():
             index = self.indexes[self.answered]
@@ -90,8 +80,8 @@ class Matcher:
         self._unanswered: dict[str, list[_Group]] = {}
         self._waiting: dict[str, list[_Group]] = {}
 
-    def open(self, draft: Draft) -> None:
-        """Take note of the calls of an assistant message."""
+    def add_calls(self, draft: Draft) -> None:
+        """Expect results for the calls of an assistant message."""
         groups: dict[str, _Group] = {}
         for index, call in enumerate(draft.message.tool_calls):
             group = groups.get(call.id)
@@ -100,31 +90,31 @@ class Matcher:
                 self._latest[call.id] = group
                 self._unanswered.setdefault(call.id, []).append(group)
             group.indexes.append(index)
-            draft.slots.append(Slot())
+            draft.answers.append([])
 
     def place(self, result: Message, current: Draft | None) -> Draft | None:
-        """Put a result to its call; the message it belongs to, None for an orphan."""
-        group = self._find(result.tool_call_id, current)
+        """Put a result to its call: the block that it belongs to, None for an orphan."""
+        group = self._find_group(result.tool_call_id, current)
         if group is None:
             return None
         final = _rank(result) == _FINAL
-        was_waiting = group.is_waiting()
-        index = group.take(final)
-        if group.is_waiting() and not was_waiting:
+        was_waiting = bool(group.interim)
+        index = group.answer(final)
+        if group.interim and not was_waiting:
             self._waiting.setdefault(result.tool_call_id or "", []).append(group)
-        group.draft.slots[index].results.append(result)
+        group.draft.answers[index].append(result)
         group.draft.results.append((result, index))
         return group.draft
 
-    def _find(self, call_id: str | None, current: Draft | None) -> _Group | None:
+    def _find_group(self, call_id: str | None, current: Draft | None) -> _Group | None:
         if call_id is None:
             return None
         latest = self._latest.get(call_id)
         is_current = latest is not None and latest.draft is current
-        if latest and is_current and (latest.is_unanswered() or latest.is_waiting()):
+        if latest and is_current and (latest.is_unanswered() or latest.interim):
             return latest
         waiting = self._waiting.get(call_id, [])
-        while waiting and not waiting[-1].is_waiting():
+        while waiting and not waiting[-1].interim:
             waiting.pop()
         if waiting:
             return waiting[-1]
@@ -142,14 +132,7 @@ def _rank(result: Message) -> int:
     return 1 if result.pending else _FINAL
 
 
-# SECTION A tool block: one assistant message with its calls, and one result for each.
-
-PINNED_STUB = "[pinned: see the standing orders]"
-
-PINNED = Fate("pinned", "pins", "Shown with the standing orders instead of in place.")
-_BAD_ARGUMENTS = Fate(
-    "truncated", "repair", "Arguments that are no JSON object were sent as {}."
-)
+# --- The block
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +149,8 @@ class Rules:
         """Whether the dialect refuses this as the text of a message."""
         return not text or (self.dialect == "anthropic" and not text.strip())
 
-    def thinking(self, message: Message) -> tuple[str | None, str | None]:
-        """Signed reasoning as it was, or none of it: an edited one is refused (I12)."""
+    def signed_reasoning(self, message: Message) -> tuple[str | None, str | None]:
+        """Signed reasoning and its signature as they were, or none of both (I12)."""
         text, signature = message.reasoning, message.signature
         if not (text and text.strip() and signature):
             return None, None
@@ -176,7 +159,7 @@ class Rules:
         return text, signature
 
     def measure(self, message: Message, out: Repaired) -> tuple[str, int]:
-        """The text to send and its tokens; the stored row's tokens are noted."""
+        """The text to send and its tokens; the tokens of the stored row go into `out`."""
         text = self.sanitize(message.content)
         stored = self.count(message.content)
         out.tokens_in[message.id] = stored
@@ -186,7 +169,8 @@ class Rules:
 def block_of(draft: Draft, rules: Rules, out: Repaired) -> Unit:
     """The whole block: the calls, their results as stored, fillers at the end (A17)."""
     message = draft.message
-    winners = [slot.winner() for slot in draft.slots]
+    # The last of the most final results of each call.
+    winners = [max(reversed(a), key=_rank, default=None) for a in draft.answers]
     items = [_call_item(message, rules, out)]
     pending = False
     for result, index in draft.results:
@@ -196,8 +180,9 @@ def block_of(draft: Draft, rules: Rules, out: Repaired) -> Unit:
             name = message.tool_calls[index].name
             items.append(_result_item(result, index, name, rules, out))
         elif winner is not None:
-            _supersede(result, winner, rules, out)
-    items.extend(_fillers(draft.slots, rules))
+            out.tokens_in[result.id] = rules.count(result.content)
+            out.fates[result.id] = Fate("superseded", winner.id, _LATER_RESULT)
+    items.extend(_fillers(winners, rules))
     rows = (message.id, *(result.id for result, _ in draft.results))
     signed = is_signed(message)
     return Unit(tuple(items), draft.start, rows, signed, pending, turn=message.turn)
@@ -206,13 +191,6 @@ def block_of(draft: Draft, rules: Rules, out: Repaired) -> Unit:
 def is_signed(message: Message) -> bool:
     """Whether the row may not be edited (I12)."""
     return message.signed or message.signature is not None
-
-
-def _supersede(result: Message, winner: Message, rules: Rules, out: Repaired) -> None:
-    out.tokens_in[result.id] = rules.count(result.content)
-    out.fates[result.id] = Fate(
-        "superseded", winner.id, "A later result came for the same call."
-    )
 
 
 def _call_item(message: Message, rules: Rules, out: Repaired) -> Item:
@@ -227,7 +205,7 @@ def _call_item(message: Message, rules: Rules, out: Repaired) -> Item:
             cost = count(sent.name) + count(sent.arguments)
         tokens += cost
         calls.append(sent)
-    reasoning, signature = rules.thinking(message)
+    reasoning, signature = rules.signed_reasoning(message)
     item = Item(
         role="assistant",
         content=text,
@@ -275,7 +253,7 @@ def _result_item(
     elif result.pinned and text.strip():
         out.pins[result.id] = text
         out.fates[result.id] = PINNED
-        replaced = PINNED_STUB
+        replaced = _PINNED_STUB
     if replaced is not None:
         text, tokens = replaced, rules.count(replaced)
     return Item(
@@ -289,7 +267,7 @@ def _result_item(
     )
 
 
-def _fillers(slots: list[Slot], rules: Rules) -> list[Item]:
+def _fillers(winners: list[Message | None], rules: Rules) -> list[Item]:
     return [
         Item(
             role="tool",
@@ -299,6 +277,6 @@ def _fillers(slots: list[Slot], rules: Rules) -> list[Item]:
             call=index,
             is_error=True,
         )
-        for index, slot in enumerate(slots)
-        if not slot.results
+        for index, winner in enumerate(winners)
+        if winner is None
     ]

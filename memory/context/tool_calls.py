@@ -1,4 +1,8 @@
-"""Which kind of tool a tool is (A1): a table per tool, never one list of names."""
+"""Tool calls: the policy of a tool (A1), sendable arguments, and hidden secrets.
+
+Arguments and results of `secret` tools are hidden whole. The passwords, tokens and
+keys among them are hidden wherever else they stand as well (A11, I27).
+"""
 
 from __future__ import annotations
 
@@ -14,22 +18,24 @@ from memory.context.text import clean
 from memory.context.types import POLICIES, Message, Policy
 
 PolicyOf = Callable[[str], Policy]
+Sanitizer = Callable[[str], str]
 
-#: Reads that empty what they read.
-DRAINS = frozenset({"get_notifications"})
-#: Reads of our own tools that show a state.
-OWN_SNAPSHOTS = frozenset({"zoea_swarm_status", "zoea_list_myses"})
-SNAPSHOT_PREFIXES = ("get_", "view_", "list_")
+REDACTED = "[redacted]"
+
+_DRAINS = frozenset({"get_notifications"})  # reads that empty what they read
 #: Actions that are named like a read.
-ACTION_NAMES = frozenset({"list_item", "list_ship_for_sale"})
-SNAPSHOT_NAMES = frozenset({"captains_log_list"})
-QUERY_PREFIXES = ("find_", "search_", "zoea_search_")
-QUERY_NAMES = frozenset({"captains_log_get", "zoea_recall"})
+_ACTION_NAMES = frozenset({"list_item", "list_ship_for_sale"})
+_SNAPSHOT_NAMES = frozenset(
+    {"captains_log_list", "zoea_swarm_status", "zoea_list_myses"}
+)
+_SNAPSHOT_PREFIXES = ("get_", "view_", "list_")
+_QUERY_NAMES = frozenset({"captains_log_get", "zoea_recall"})
+_QUERY_PREFIXES = ("find_", "search_", "zoea_search_")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """What a server says of a tool: its annotation and its `is_mutation` mark."""
+    """What a server says of a tool: its read-only annotation and its mutation mark."""
 
     name: str
     read_only: bool | None = None
@@ -39,15 +45,13 @@ class ToolFacts:
 @cache
 def policy_by_name(name: str) -> Policy:
     """The policy that a tool's name suggests when nothing else is known."""
-    if name in DRAINS:
+    if name in _DRAINS:
         return "drain"
-    if name in ACTION_NAMES:
+    if name in _ACTION_NAMES:
         return "mutation"
-    if name in OWN_SNAPSHOTS or name in SNAPSHOT_NAMES:
+    if name in _SNAPSHOT_NAMES or name.startswith(_SNAPSHOT_PREFIXES):
         return "snapshot"
-    if name.startswith(SNAPSHOT_PREFIXES):
-        return "snapshot"
-    if name in QUERY_NAMES or name.startswith(QUERY_PREFIXES):
+    if name in _QUERY_NAMES or name.startswith(_QUERY_PREFIXES):
         return "query"
     return "mutation"
 
@@ -55,7 +59,7 @@ def policy_by_name(name: str) -> Policy:
 def build_policy(
     tools: Iterable[ToolFacts], overrides: Mapping[str, str] | None = None
 ) -> dict[str, Policy]:
-    """The table for a server's tools: overrides, annotations, marks, then names.
+    """The policies of a server's tools: by override, annotation, mark, then name.
 
     Raises ValueError for an override that is no policy.
     """
@@ -75,7 +79,7 @@ def check_policy(name: str, policy: object) -> Policy:
 
 
 def lookup(table: Mapping[str, str]) -> PolicyOf:
-    """A function from tool name to policy: the table first, then the name."""
+    """A function from tool name to policy: by the table, else by the name."""
     checked = {name: check_policy(name, policy) for name, policy in table.items()}
 
     def policy_of(name: str) -> Policy:
@@ -85,11 +89,9 @@ def lookup(table: Mapping[str, str]) -> PolicyOf:
 
 
 def _policy_of(fact: ToolFacts) -> Policy:
-    if fact.name in DRAINS:
+    if fact.name in _DRAINS:
         return "drain"
-    mutates = fact.is_mutation
-    if fact.read_only is not None:
-        mutates = not fact.read_only
+    mutates = fact.is_mutation if fact.read_only is None else not fact.read_only
     by_name = policy_by_name(fact.name)
     if mutates is None:
         return by_name
@@ -98,28 +100,28 @@ def _policy_of(fact: ToolFacts) -> Policy:
     return by_name if by_name == "snapshot" else "query"
 
 
-# SECTION Arguments of tool calls: JSON text that must be an object when it is sent.
-
-REDACTED = "[redacted]"
+# --- Arguments: JSON text that must be an object when it is sent (I8)
 
 _ODD_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
-_SHORT = 256
+_CACHED_LENGTH = 256
 _ODD_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 
 
-def _refuse(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _finite(text: str) -> float | str:
+def _parse_float(text: str) -> float | str:
     number = float(text)
     return number if math.isfinite(number) else str(number)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 #: For values that are written again: 1e999 is JSON, but infinity is not.
-_FINITE_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_FINITE_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_parse_float
+)
 _INVALID = object()
 
 
@@ -130,10 +132,10 @@ def wire_name(name: str) -> str:
 
 
 def as_object(text: str) -> tuple[str, bool]:
-    """The text of a JSON object to send, and whether it still says the same.
+    """The text of a JSON object to send, and whether it means the same.
 
-    Nothing at all and `null` mean no arguments. What is no object becomes `{}`,
-    since a provider refuses the whole request for it (I8).
+    An empty text and `null` mean no arguments. What is no object becomes `{}`, since
+    a provider refuses the whole request for it (I8).
     """
     if text == "{}":
         return text, True
@@ -147,8 +149,8 @@ def as_object(text: str) -> tuple[str, bool]:
 
 
 def is_object(text: str) -> bool:
-    """Whether this is the text of a JSON object; what is short is remembered."""
-    if len(text) <= _SHORT:
+    """Whether this is the text of a JSON object; answers on short texts are cached."""
+    if len(text) <= _CACHED_LENGTH:
         return _is_short_object(text)
     return isinstance(load(text), dict)
 
@@ -159,7 +161,7 @@ def _is_short_object(text: str) -> bool:
 
 
 def load(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
-    """The value of a JSON text; a private mark, never equal to a value, if invalid."""
+    """The value of a JSON text; if it is invalid, an object that equals no value."""
     try:
         return decoder.decode(text)
     except (ValueError, RecursionError):
@@ -167,10 +169,7 @@ def load(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
 
 
 def load_object(text: str) -> dict[str, Any]:
-    """The object of arguments as `as_object` leaves them, which can be sent as it is.
-
-    `{}` where it is none.
-    """
+    """The object of a text that `as_object` made sendable; `{}` where it is none."""
     value = load(text, _FINITE_DECODER)
     return value if isinstance(value, dict) else {}
 
@@ -188,7 +187,7 @@ def canonical(text: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """The same argument names with every value hidden (A11)."""
+    """The arguments as JSON with every value hidden (A11)."""
     hidden = dict.fromkeys(map(clean, load_object(text)), REDACTED)
     return json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
 
@@ -219,22 +218,17 @@ def _without_odd_escapes(text: str) -> str:
     return json.dumps(cleaned, ensure_ascii=False, separators=(",", ":"))
 
 
-# SECTION Secrets stay out of every view, also where somebody repeats them (A11, I27).
-#
-# Arguments and results of `secret` tools are hidden whole. The passwords, tokens and
-# keys among them are hidden wherever else they stand as well.
-
-Sanitizer = Callable[[str], str]
+# --- Secrets
 
 _SENSITIVE = re.compile(
     r"pass(word|wd|phrase)?$|secret|token|api_?key|session_id", re.IGNORECASE
 )
-_SHORTEST = 6
+_SHORTEST_SECRET = 6
 
 
 def sanitizer(messages: Iterable[Message], policy_of: PolicyOf) -> Sanitizer:
-    """The function that makes a text of this log sendable: clean, without secrets."""
-    values = _values(messages, policy_of)
+    """A function that makes a text sendable: clean, and without this log's secrets."""
+    values = _find_secrets(messages, policy_of)
     if not values:
         return clean
     longest_first = sorted(values, key=lambda value: (-len(value), value))
@@ -249,23 +243,22 @@ def sanitizer(messages: Iterable[Message], policy_of: PolicyOf) -> Sanitizer:
     return sanitize
 
 
-def _values(messages: Iterable[Message], policy_of: PolicyOf) -> set[str]:
-    """What the secret calls of the log and their results hold under telling names."""
+def _find_secrets(messages: Iterable[Message], policy_of: PolicyOf) -> set[str]:
+    """What secret calls and their results hold under names such as `password`."""
     values: set[str] = set()
     ids: set[str] = set()
     for message in messages:
         for call in message.tool_calls:
             if policy_of(call.name) == "secret":
                 ids.add(call.id)
-                _collect(load(call.arguments), values)
+                _collect_secrets(load(call.arguments), values)
         if message.tool_call_id in ids:
-            _collect(load(message.content), values)
+            _collect_secrets(load(message.content), values)
     return values
 
 
-def _collect(value: Any, found: set[str]) -> None:
-    """Iterative, since a result may be nested deeply."""
-    rest = [value]
+def _collect_secrets(value: Any, found: set[str]) -> None:
+    rest = [value]  # no recursion: a result may be nested deeply
     while rest:
         value = rest.pop()
         if isinstance(value, list):
@@ -274,11 +267,11 @@ def _collect(value: Any, found: set[str]) -> None:
             for key, item in value.items():
                 if not isinstance(item, str):
                     rest.append(item)
-                elif len(item) >= _SHORTEST and _SENSITIVE.search(key):
-                    found.update(_spellings(clean(item)))
+                elif len(item) >= _SHORTEST_SECRET and _SENSITIVE.search(key):
+                    found.update(_spell_in_json(clean(item)))
 
 
-def _spellings(secret: str) -> set[str]:
-    """The secret as it is, and as JSON writes it inside of other calls and results."""
+def _spell_in_json(secret: str) -> set[str]:
+    """The secret as it is, and as JSON writes it inside other texts."""
     plain = json.dumps(secret, ensure_ascii=False)[1:-1]
     return {secret, plain, json.dumps(secret)[1:-1]}

@@ -1,6 +1,5 @@
-"""The values that go into and come out of the context core.
+"""The frozen values that go into and come out of the context core.
 
-Everything here is frozen: the stored log is never changed, only a view is derived.
 Token counts are those of the request's counter, ids are those of the stored rows.
 """
 
@@ -72,15 +71,13 @@ DEFAULT_ORIGINS: Mapping[Role, Origin] = {
     "assistant": "agent",
     "tool": "tool",
 }
-#: Only these origins are somebody's intent (A14).
+#: Orders: only these rows state what somebody wants (A14).
 INTENT_ORIGINS = frozenset({"human", "broadcast"})
-#: Origins of rows that a program made up; they never count toward a window.
+#: Rows that the program wrote itself; they never count toward a window.
 MADE_UP_ORIGINS = frozenset({"nudge", "filler", "state", "summary"})
 
-#: The strategy of a request that names none. The one place to change it.
-DEFAULT_STRATEGY = "tiered"
-#: The strategy that stands in for one that failed.
-FALLBACK_STRATEGY = "window"
+DEFAULT_STRATEGY = "tiered"  # the strategy of a request that names none
+FALLBACK_STRATEGY = "window"  # the strategy that replaces one that failed
 
 NUDGE_TEXT = "What's your next move?"
 FILLER_TEXT = "(Earlier messages are not shown. Continue from here.)"
@@ -101,7 +98,7 @@ NUDGES = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of an assistant message; `id` is the provider's own, not unique."""
+    """A tool call of an assistant message; `id` is the provider's and may repeat."""
 
     id: str
     name: str
@@ -112,8 +109,7 @@ class ToolCall:
 class Message:
     """One stored row. `signed` or a `signature` forbids edits of the row (I12).
 
-    `turn` is the turn that it belongs to, where the store knows: turns of tool calls
-    alone are told apart by it.
+    `turn` is the turn that it belongs to, None where that is not known.
     """
 
     id: int
@@ -135,7 +131,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The model's window and what of it is kept free for the answer, in tokens."""
+    """The model's window, and what of it is reserved for the answer, in tokens."""
 
     tokens: int = 128_000
     reserve: int = 8_000
@@ -152,12 +148,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SummaryWanted:
-    """What the runtime is asked to have summarised; the core calls no model.
+    """A summary that the runtime should have a model write; the core calls no model.
 
     `request` holds the messages to send, in the dialect; in the anthropic dialect the
-    system text is that of the view. `folded` are the tokens of the messages to cover,
-    `replaced` those together with the summary before, and `limit` is the most that
-    the summary may have.
+    system text is that of the view. In tokens: `folded` of the messages to cover,
+    `replaced` of these and the previous summary, `limit` the most for the new one.
     """
 
     first_id: int
@@ -170,16 +165,16 @@ class SummaryWanted:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What the runtime knows of the summaries that it makes and of the last call.
+    """What the runtime knows of its summaries and of the last call.
 
     `reported_tokens` is what the provider counted for the last call, prompt and
     answer together (L2), and `reported_through` the newest stored id in it (A13).
-    Who knows what that call cost by the estimate gives `reported_estimate` as well,
-    and the report of its prompt alone: the difference is what the estimate misses.
-    `breaker_open`, `cooling_turns` and `failure` say why no summary is to be asked
-    for now. `prompt` replaces the default headings of the summarisation prompt, and
-    `fold_tokens` bounds what one summary may be asked to cover; 0 for no bound.
-    `summary_calls` are the requests that were made for this assembly already.
+    With `reported_estimate`, our estimate of that call's prompt, `reported_tokens`
+    is the prompt alone: the difference is what the estimate misses.
+    `breaker_open`, `cooling_turns` and `failure` say why no summary may be asked for
+    now. `prompt` replaces the default headings of the summarisation prompt, and
+    `fold_tokens` bounds what one summary may cover; 0 for no bound.
+    `summary_calls` counts the requests already made for this assembly.
     """
 
     reported_tokens: int = 0
@@ -199,12 +194,12 @@ class AssemblyRequest:
 
     `render_state(max_bytes)` returns the game-state block within that many bytes, or
     an empty string. `calibration` multiplies the estimate (A30) and `estimate_error`
-    is the measured fraction by which it is off, None where none was measured; both go
-    into the statistics. `tools_tokens` is what the tool schemas cost beside the
-    messages. `nudge` replaces the default text
-    used where a view would end with an assistant message; giving one also allows a
-    view without any stored message. `previous` is the view of the call before. Rows
-    before `unbroken_from` were read singly, so no summary may claim what lies between.
+    is the measured fraction by which it is off, None if not measured; both go into
+    the statistics. `tools_tokens` is what the tool schemas cost beside the messages.
+    `nudge` replaces the default text after a view that would end with an assistant
+    message; with one, a view may hold no stored message. `previous` is the view of
+    the previous call. Rows before `unbroken_from` were read one by one, with gaps
+    between them, so no summary may cover them.
     """
 
     messages: tuple[Message, ...]
@@ -238,7 +233,7 @@ class AssemblyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Synthetic:
-    """A message of the view that stands for no stored row."""
+    """The position and kind of a message of the view that is no stored row."""
 
     position: int
     kind: Kind
@@ -259,7 +254,7 @@ class LedgerLine:
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """The component that cannot fit, what it needs and what is left, in tokens."""
+    """The component that does not fit; what it needs and what is left, in tokens."""
 
     component: str
     need: int
@@ -271,10 +266,10 @@ Source = int | list[int] | None
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """One derived view, ready to send, with the account of how it came about.
+    """One view ready to send, with ledger, statistics and warnings.
 
-    `system` is set in the anthropic dialect only, where the system text is no
-    message. `impossible` is set with status `budget_impossible` only.
+    `system` is set only in the anthropic dialect, where the system text is no
+    message. `impossible` is set only with status `budget_impossible`.
     """
 
     status: Status
@@ -292,10 +287,10 @@ class Assembly:
 
 
 def handle_of(mysis: str, message_id: int) -> str:
-    """The handle that gets the stored bytes of a message back (I21)."""
+    """The handle by which a stored message can be read in full (I21)."""
     return f"ctx://{mysis}/{message_id}"
 
 
 def is_nudge(text: str) -> bool:
-    """Whether a text was made up by the program, and is nobody's order."""
+    """Whether a text was written by the program, so that it is nobody's order."""
     return text.startswith((*NUDGES, CRITICAL_REMINDERS, FILLER_TEXT))

@@ -1,8 +1,9 @@
-"""Units: what a strategy may keep or leave, but never tear apart.
+"""What a strategy works with: units, the history made of them, and its plan.
 
 A unit is one user message, one plain assistant message, or one assistant message
-with tool calls and all its results. A call is known by its place (assistant message,
-index), never by the provider's id, which repeats.
+with its tool calls and all their results; it is kept or left out whole. A call is
+known by its place (assistant message, index), never by the provider's id, which
+repeats.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from memory.context.types import (
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One message of a view. `source` is the stored id; `kind` marks made-up ones.
+    """One message of a view: `source` is its stored id, or `kind` says what it is.
 
-    `call` is, for a tool result, the index of its call in the unit's assistant item.
+    `call` is, for a tool result, the index of its call in the unit's first item.
     """
 
     role: str
@@ -47,12 +48,12 @@ class Item:
 
     @property
     def filled(self) -> bool:
-        """Whether this stands for a result that never came, also as a stored row."""
+        """Whether this replaces a result that never came, also as a stored row."""
         return self.role == "tool" and self.content == NO_RESPONSE_TEXT
 
     def with_text(self, content: str, tokens: int) -> Item:
-        """The same item with another text. Spelled out, as `replace` takes ten times
-        as long and this is done to every other row of a long log."""
+        """The same item with another text and its tokens."""
+        # Spelled out: `replace` takes ten times as long, and long logs need it often.
         return Item(
             self.role,
             content,
@@ -70,11 +71,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Items that stay together. `start` is the row index at which the unit begins.
+    """Items that stay together; `start` is the row index at which the unit begins.
 
-    `rows` are the stored ids that belong to it, also those of interim results that
-    are not shown. `required` units are sent or the budget is impossible. `turn` is
-    that of its first row, where it is known.
+    `rows` are all stored ids that belong to it, also of superseded results. A view
+    without its `required` units is impossible. `turn` is that of its first row.
     """
 
     items: tuple[Item, ...]
@@ -88,21 +88,18 @@ class Unit:
 
     @property
     def tokens(self) -> int:
-        """The tokens of all items together."""
         return sum([item.tokens for item in self.items])
 
     @property
     def role(self) -> str:
-        """The role of the first item: user or assistant."""
         return self.items[0].role
 
     @property
     def sources(self) -> list[int]:
-        """The stored ids behind its items: its rows without superseded results."""
+        """The stored ids of its items: its rows without superseded results."""
         return [item.source for item in self.items if item.source is not None]
 
     def with_items(self, items: tuple[Item, ...]) -> Unit:
-        """The same unit with other items."""
         return Unit(
             items,
             self.start,
@@ -126,7 +123,7 @@ class Fate:
 
 @dataclass(slots=True)
 class Repaired:
-    """The log as units, and what is known of every row.
+    """The log as units that a provider accepts, and what is known of every row.
 
     `counted` holds the row indexes that count toward a window, `prompt` the stored
     system prompt to send, `pins` the texts of pinned rows by id, `intent` the id of
@@ -163,11 +160,10 @@ class History:
 
     @property
     def summary(self) -> Summary | None:
-        """The newest stored summary, if there is one."""
         return self.request.summary
 
     def handle(self, message_id: int) -> str:
-        """The handle of a stored message of this Mysis."""
+        """The handle by which a stored message can be read in full (I21)."""
         return handle_of(self.request.mysis, message_id)
 
 
@@ -175,11 +171,11 @@ class History:
 class Plan:
     """A strategy's answer: the units of the view in order, and why others are gone.
 
-    A stored row that is neither in `units` nor in `fates` is taken as left out by
-    the strategy. `covers_intent` and `exempt_newest` say that the newest order or
-    the newest unit is represented by the plan's own units. `attach_state` takes the
-    state block's text and returns the units with it, where it is to stand inside
-    one of them instead of behind all.
+    A stored row that is neither in `units` nor in `fates` counts as out of the
+    strategy's window. `covers_intent` and `exempt_newest` say that the newest order
+    or the newest unit need not be added, as the plan's own units tell of it.
+    `attach_state` puts the text of the state block into one of the units; without it
+    the block stands behind them.
     """
 
     units: tuple[Unit, ...]
@@ -203,14 +199,12 @@ def item_tokens(content: str, calls: tuple[ToolCall, ...], count: Counter) -> in
     return tokens
 
 
-# SECTION Where the work that is still going on begins, in a log of units.
-
-
 def loop_start(units: Sequence[Unit]) -> int:
     """The index at which the tool loop that is still open begins (A25).
 
-    It is the run of tool blocks at the end, as far as they are of one turn; orders
-    that nobody has answered yet may follow it. Without an open loop the index lies behind its place.
+    The loop is the run of tool blocks of one turn at the end, before any user
+    messages that are not answered yet. Without one, it is the index behind the newest
+    assistant unit.
     """
     index = len(units)
     while index and units[index - 1].role == "user":
@@ -224,15 +218,14 @@ def loop_start(units: Sequence[Unit]) -> int:
 
 
 def in_one_turn(unit: Unit, other: Unit) -> bool:
-    """Whether two units may belong to one turn: they do where it is not known."""
+    """Whether two units may belong to one turn; True where it is not known."""
     return unit.turn is None or other.turn is None or unit.turn == other.turn
 
 
 def turn_start(units: Sequence[Unit]) -> int:
-    """The index at which the turn that is still open begins (A16).
+    """The index at which the open turn begins: its user messages, then the loop (A16).
 
-    That is the open tool loop with the user messages before it. A log that ends with
-    a plain answer has no open turn.
+    A log that ends with a plain answer has no open turn: its length is returned.
     """
     if not units or (units[-1].role == "assistant" and not units[-1].items[0].calls):
         return len(units)

@@ -1,4 +1,8 @@
-"""From units to the messages of a dialect, with ids that are unique on the wire (I7)."""
+"""Units as the messages of a dialect, and a check of these messages.
+
+Call ids are unique in a request (I7). The check finds what a provider would refuse
+(I4-I8); it runs on every view before it is sent.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.context.text import clean
-from memory.context.tool_calls import is_object, load_object
+from memory.context.tool_calls import is_object, load_object, wire_name
 from memory.context.types import Dialect, Source, Synthetic
 from memory.context.units import Item, Unit
 
-#: Sent for an empty result that a dialect refuses.
-EMPTY_RESULT = "(empty)"
+EMPTY_RESULT = "(empty)"  # sent for an empty result that a dialect refuses
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
-#: Longer names are refused; one that names nothing is sent as this.
-LONGEST_NAME = 64
-NAMELESS = "unknown"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+Messages = Sequence[Mapping[str, Any]]
 
 
 @dataclass(slots=True)
 class Wire:
-    """Messages in a dialect, with what stands behind each."""
+    """Messages in a dialect, with the stored rows or the made-up kind behind each."""
 
     messages: list[dict[str, Any]] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
@@ -41,7 +44,7 @@ class _Ids:
             self._base(call.id) for unit in units for call in unit.items[0].calls
         }
 
-    def of(self, unit: Unit) -> list[str]:
+    def assign(self, unit: Unit) -> list[str]:
         return [self._unique(self._base(call.id)) for call in unit.items[0].calls]
 
     def _base(self, raw: str) -> str:
@@ -70,19 +73,10 @@ def to_openai(system: Item | None, units: Sequence[Unit]) -> Wire:
     if system is not None:
         _append(wire, {"role": "system", "content": system.content}, system)
     for unit in units:
-        call_ids = ids.of(unit)
+        call_ids = ids.assign(unit)
         for item in unit.items:
             _append(wire, _openai_message(item, call_ids), item)
     return wire
-
-
-def wire_name(raw: str) -> str:
-    """A stored call's tool as providers let it be named.
-
-    A history may hold names that a model made up, or that came from elsewhere; one of
-    them would make every later request be refused.
-    """
-    return _ODD.sub("_", clean(raw))[:LONGEST_NAME] or NAMELESS
 
 
 def _append(wire: Wire, message: dict[str, Any], item: Item) -> None:
@@ -113,11 +107,11 @@ def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
 
 
 def to_anthropic(system: Item | None, units: Sequence[Unit]) -> Wire:
-    """Messages of alternating roles; what follows on the same side is joined."""
+    """Messages of alternating roles; consecutive ones of one role are joined."""
     wire = Wire(system=system.content if system is not None else None)
     ids = _Ids(units, "anthropic")
     for unit in units:
-        call_ids = ids.of(unit)
+        call_ids = ids.assign(unit)
         for item in unit.items:
             role = "assistant" if item.role == "assistant" else "user"
             blocks = _anthropic_blocks(item, call_ids)
@@ -178,11 +172,7 @@ def _tool_result(item: Item, call_id: str) -> dict[str, Any]:
     return block
 
 
-# SECTION The rules of the dialects, checked on every view before it is sent (I4-I8).
-
-Messages = Sequence[Mapping[str, Any]]
-
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# --- The check
 
 
 def validate(dialect: Dialect, messages: Messages) -> list[str]:
@@ -192,45 +182,47 @@ def validate(dialect: Dialect, messages: Messages) -> list[str]:
 
 
 class _Check:
+    """What both dialects share; `open` are the calls that wait for a result."""
+
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.ids: set[str] = set()
         self.open: dict[str, None] = {}
 
-    def say(self, position: int, what: str) -> None:
+    def report(self, position: int, what: str) -> None:
         self.problems.append(f"message {position}: {what}")
 
-    def sendable(self, position: int, text: object) -> None:
+    def check_text(self, position: int, text: object) -> None:
         if not isinstance(text, str):
-            self.say(position, "its text is no text")
+            self.report(position, "its text is no text")
         elif clean(text) is not text:
-            self.say(position, "its text holds NUL or a lone surrogate")
+            self.report(position, "its text holds NUL or a lone surrogate")
 
-    def call(self, position: int, call_id: object, name: object) -> None:
+    def check_call(self, position: int, call_id: object, name: object) -> None:
         if not isinstance(call_id, str) or not call_id:
-            self.say(position, "a tool call has no id")
+            self.report(position, "a tool call has no id")
             return
         if call_id in self.ids:
-            self.say(position, f"the tool call id {call_id} repeats")
+            self.report(position, f"the tool call id {call_id} repeats")
         if not isinstance(name, str) or not name:
-            self.say(position, "a tool call has no name")
+            self.report(position, "a tool call has no name")
         elif not _NAME.fullmatch(name):
-            self.say(position, f"a tool call is named {name[:80]!r}")
+            self.report(position, f"a tool call is named {name[:80]!r}")
         self.ids.add(call_id)
         self.open[call_id] = None
 
-    def result(self, position: int, call_id: str) -> None:
+    def check_result(self, position: int, call_id: str) -> None:
         if call_id in self.open:
             del self.open[call_id]
         else:
-            self.say(position, f"a result for {call_id} has no call before it")
+            self.report(position, f"a result for {call_id} has no call before it")
 
-    def closed(self, position: int) -> None:
+    def check_no_open_call(self, position: int) -> None:
         if self.open:
-            self.say(position, f"no result for {', '.join(self.open)} before it")
+            self.report(position, f"no result for {', '.join(self.open)} before it")
             self.open.clear()
 
-    def ends(self, messages: Messages, last_roles: tuple[str, ...]) -> None:
+    def check_ends(self, messages: Messages, last_roles: tuple[str, ...]) -> None:
         talk = [m for m in messages if m.get("role") != "system"]
         if not talk:
             self.problems.append("the view holds no message")
@@ -244,50 +236,50 @@ class _Check:
 class _OpenAI(_Check):
     def run(self, messages: Messages) -> list[str]:
         roles: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
-            "system": self.system,
-            "user": self.user,
-            "assistant": self.assistant,
-            "tool": self.tool,
+            "system": self.check_system,
+            "user": self.check_user,
+            "assistant": self.check_assistant,
+            "tool": self.check_tool,
         }
         for position, message in enumerate(messages):
             check = roles.get(message.get("role", ""))
             if check is None:
-                self.say(position, f"role {message.get('role')} is unknown")
+                self.report(position, f"role {message.get('role')} is unknown")
                 continue
             if message["role"] != "tool":
-                self.closed(position)
+                self.check_no_open_call(position)
             check(position, message)
-        self.closed(len(messages))
-        self.ends(messages, ("user", "tool"))
+        self.check_no_open_call(len(messages))
+        self.check_ends(messages, ("user", "tool"))
         return self.problems
 
-    def system(self, position: int, message: Mapping[str, Any]) -> None:
+    def check_system(self, position: int, message: Mapping[str, Any]) -> None:
         if position:
-            self.say(position, "a system message stands elsewhere than first")
-        self.user(position, message)
+            self.report(position, "a system message stands elsewhere than first")
+        self.check_user(position, message)
 
-    def user(self, position: int, message: Mapping[str, Any]) -> None:
-        self.sendable(position, message.get("content"))
+    def check_user(self, position: int, message: Mapping[str, Any]) -> None:
+        self.check_text(position, message.get("content"))
         if not message.get("content"):
-            self.say(position, "it is empty")
+            self.report(position, "it is empty")
 
-    def assistant(self, position: int, message: Mapping[str, Any]) -> None:
+    def check_assistant(self, position: int, message: Mapping[str, Any]) -> None:
         calls = message.get("tool_calls") or []
         content = message.get("content")
         if content is not None:
-            self.sendable(position, content)
+            self.check_text(position, content)
         if not content and not calls:
-            self.say(position, "the assistant says and calls nothing")
+            self.report(position, "the assistant says and calls nothing")
         for call in calls:
             function = call.get("function", {})
-            self.call(position, call.get("id"), function.get("name"))
+            self.check_call(position, call.get("id"), function.get("name"))
             arguments = function.get("arguments")
             if not isinstance(arguments, str) or not is_object(arguments):
-                self.say(position, "the arguments of a call are no JSON object")
+                self.report(position, "the arguments of a call are no JSON object")
 
-    def tool(self, position: int, message: Mapping[str, Any]) -> None:
-        self.sendable(position, message.get("content"))
-        self.result(position, str(message.get("tool_call_id")))
+    def check_tool(self, position: int, message: Mapping[str, Any]) -> None:
+        self.check_text(position, message.get("content"))
+        self.check_result(position, str(message.get("tool_call_id")))
 
 
 class _Anthropic(_Check):
@@ -295,43 +287,45 @@ class _Anthropic(_Check):
         role = ""
         for position, message in enumerate(messages):
             if message.get("role") not in ("user", "assistant"):
-                self.say(position, f"role {message.get('role')} is unknown")
+                self.report(position, f"role {message.get('role')} is unknown")
                 continue
             if message["role"] == role:
-                self.say(position, "two messages of one role follow each other")
+                self.report(position, "two messages of one role follow each other")
             role = message["role"]
             blocks = message.get("content")
             if not isinstance(blocks, list) or not blocks:
-                self.say(position, "it is empty")
+                self.report(position, "it is empty")
                 continue
-            self.blocks(position, role, blocks)
-        self.closed(len(messages))
-        self.ends(messages, ("user",))
+            self.check_blocks(position, role, blocks)
+        self.check_no_open_call(len(messages))
+        self.check_ends(messages, ("user",))
         return self.problems
 
-    def blocks(self, position: int, role: str, blocks: list[dict[str, Any]]) -> None:
+    def check_blocks(
+        self, position: int, role: str, blocks: list[dict[str, Any]]
+    ) -> None:
         results = [block for block in blocks if block.get("type") == "tool_result"]
         if blocks[: len(results)] != results:
-            self.say(position, "tool results do not come first")
+            self.report(position, "tool results do not come first")
         for block in results:
-            self.sendable(position, block.get("content"))
-            self.result(position, str(block.get("tool_use_id")))
-        self.closed(position)
+            self.check_text(position, block.get("content"))
+            self.check_result(position, str(block.get("tool_use_id")))
+        self.check_no_open_call(position)
         for block in blocks:
-            self.block(position, role, block)
+            self.check_block(position, role, block)
 
-    def block(self, position: int, role: str, block: dict[str, Any]) -> None:
+    def check_block(self, position: int, role: str, block: dict[str, Any]) -> None:
         kind = block.get("type")
         if kind == "text":
-            self.sendable(position, block.get("text"))
+            self.check_text(position, block.get("text"))
             if not str(block.get("text")).strip():
-                self.say(position, "a text block is blank")
+                self.report(position, "a text block is blank")
         elif kind == "tool_use" and role == "assistant":
-            self.call(position, block.get("id"), block.get("name"))
+            self.check_call(position, block.get("id"), block.get("name"))
             if not isinstance(block.get("input"), dict):
-                self.say(position, "the input of a call is no object")
+                self.report(position, "the input of a call is no object")
         elif kind == "thinking" and role == "assistant":
             if not block.get("signature"):
-                self.say(position, "a thinking block is not signed")
+                self.report(position, "a thinking block is not signed")
         elif kind != "tool_result" or role != "user":
-            self.say(position, f"a {kind} block may not stand here")
+            self.report(position, f"a {kind} block may not stand here")

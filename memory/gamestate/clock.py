@@ -1,8 +1,10 @@
-"""Ticks, moments and ages, and the words for them (G7, A20, A21).
+"""The game's ticks and its clock, ages, and the words for them (G7, A20, A21).
 
 Tick numbers are not wall time: a server that was down has fewer ticks than the
 clock. So an age is counted in ticks where both ends are known and the counter was
-not reset in between, else by the wall clock.
+not reset in between, else by the wall clock. How far the game's clock is from ours is
+known within a bound: an answer is stamped between the moments at which it was asked
+for and received, and each stamp narrows the bound.
 """
 
 from __future__ import annotations
@@ -15,21 +17,19 @@ from memory.gamestate.types import SECONDS_PER_TICK
 
 STAMP_WITHIN_TICKS = 2
 """A result without a tick gets the account's one only if that was seen so lately."""
-
 RESET_AFTER_TICKS = 100
 """A counter that goes back by more than this was reset by the server."""
-
-
 UNSEEN_TICKS = 60
-"""An estimate counts as certain so much later, that nothing stays in doubt for ever."""
-
-REACH_SHARE = 0.1
-"""A server may be faster than its nominal pace by so much."""
+"""An estimated tick counts as certain so many ticks later, or doubts never ended."""
+REACH_SHARE = 0.1  # the share by which a server may be faster than its nominal pace
+DRIFT = 0.0005
+"""Seconds by which two clocks may part in a second; also while one is being set."""
+FARTHEST = 86_400.0  # seconds that a stamp may be from now; farther ones are not meant
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """The newest tick seen in any result of an account, and when it was seen."""
+    """The newest tick seen in any result of an account, and when."""
 
     tick: int
     at: datetime
@@ -37,11 +37,11 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Recency:
-    """How long ago something was: in words and in numbers.
+    """How long ago something was, in words and in numbers.
 
     ``rough`` is the short form with its number rounded down to a power of two.
-    ``ticks`` is null where only the wall clock could be asked. ``skew`` is true
-    when the thing claims to come from a later tick than now.
+    ``ticks`` is None where only the wall clock could tell. ``skew`` says that the
+    thing claims to come from a later tick than now.
     """
 
     long: str
@@ -67,9 +67,9 @@ def _aware(moment: datetime) -> datetime:
 def current_tick(
     seen: Sighting | None, now: datetime, seconds_per_tick: float = SECONDS_PER_TICK
 ) -> int | None:
-    """The account's tick now: the newest seen plus the whole ticks gone by since.
+    """The account's tick now: the newest seen plus the whole ticks since.
 
-    Rounded down, so it is at most one tick behind the server that keeps its pace.
+    It is at most one tick behind a server that keeps its pace.
     """
     if seen is None:
         return None
@@ -89,10 +89,10 @@ def stamp(
     now: datetime,
     seconds_per_tick: float = SECONDS_PER_TICK,
 ) -> int | None:
-    """The tick to store with a result: its own, else the account's if lately seen.
+    """The tick to store with a result: its own, else the account's if seen lately.
 
-    None when the newest sighting is more than two ticks of wall time old, or from
-    the future: such a snapshot ages by the wall clock.
+    None, so that the snapshot ages by the wall clock, when the newest sighting is
+    more than two ticks old, or from the future.
     """
     if own is not None:
         return own
@@ -107,10 +107,10 @@ def stamp(
 def sure_tick(
     seen: Sighting | None, now: datetime, seconds_per_tick: float = SECONDS_PER_TICK
 ) -> int | None:
-    """The tick that has come by now, also where the server may have paused.
+    """The tick that has certainly come by now, though the server may have paused.
 
-    The estimate while a tick was seen lately; else only what was seen, and of the
-    estimate what is long past.
+    While a tick was seen lately it is the estimate, else the tick that was seen or an
+    estimate that is long past.
     """
     lately = stamp(None, seen, now, seconds_per_tick)
     estimate = current_tick(seen, now, seconds_per_tick)
@@ -125,10 +125,7 @@ def in_reach(
     now: datetime,
     seconds_per_tick: float = SECONDS_PER_TICK,
 ) -> bool:
-    """Whether a tick can have come by now, for all that was seen.
-
-    A ``tick`` that some entry of an answer names may be a time to come, or none at all.
-    """
+    """Whether a tick can have come by now; one that an entry names may lie ahead."""
     if seen is None:
         return True
     passed = ticks_in(elapsed_seconds(seen.at, now), seconds_per_tick)
@@ -145,9 +142,9 @@ def newest(
 ) -> Sighting | None:
     """The sighting to keep after a result that carried ``tick`` (or none).
 
-    Only the current one (``is_current``) may be out of reach. A lower tick replaces a higher one only where the server says it is the
-    current one (``is_current``); the tick of an old event never turns time back. A
-    sighting from the future, from before our clock went back, gives way to a newer tick.
+    Only a tick that the server calls current (``is_current``) may be out of reach or
+    below the one seen before; that of an event never turns time back. A sighting from
+    the future (our clock was set back) gives way to a higher tick.
     """
     if tick is None:
         return seen
@@ -164,8 +161,7 @@ def newest(
 def is_reset(previous: int | None, tick: int | None) -> bool:
     """Whether the counter went back so far that the server must have reset it.
 
-    Ticks stored before a reset say nothing any more: their snapshots should lose
-    them and age by the wall clock.
+    Snapshots from before must lose their ticks then, and age by the wall clock.
     """
     if previous is None or tick is None:
         return False
@@ -179,7 +175,7 @@ def recency(
     now: datetime,
     seconds_per_tick: float = SECONDS_PER_TICK,
 ) -> Recency:
-    """How long ago a snapshot was taken, in the long and the short form (G7)."""
+    """How long ago a snapshot was taken (G7)."""
     seconds = max(0.0, elapsed_seconds(captured_at, now))
     ticks = _tick_age(tick, current)
     if ticks is None:
@@ -189,7 +185,9 @@ def recency(
         now_words = "just now"
         return Recency(now_words, now_words, now_words, 0, seconds, skew=ticks < 0)
     short = f"{ticks} ticks ago"
-    long = f"{short} ({_plain(ticks * seconds_per_tick)} seconds)"
+    passed = ticks * seconds_per_tick
+    shown = str(int(passed)) if passed == int(passed) else f"{passed:g}"
+    long = f"{short} ({shown} seconds)"
     return Recency(long, short, f"{round_down(ticks)} ticks ago", ticks, seconds)
 
 
@@ -215,30 +213,14 @@ def _wall_clock_words(seconds: float) -> tuple[str, str]:
     return f"{hours} h {rest} min ago", f"{round_down(hours)} h ago"
 
 
-def _plain(number: float) -> str:
-    return str(int(number)) if number == int(number) else f"{number:g}"
-
-
-# SECTION How far the game's clock is from ours, as far as its answers have told.
-#
-# An answer is stamped between the moments at which it was asked for and received. Each
-# such stamp bounds the difference of the two clocks; what all of them allow gets ever
-# narrower. Within the bound nothing is assumed: a moment is known give or take its half.
-
-DRIFT = 0.0005
-"""Seconds by which two clocks may part in a second; also while one is being set."""
-
-WHOLE_SECOND = 1.0
-
-FARTHEST = 86_400.0
-"""Seconds that a stamp may be from now. Farther ones are not set, or not meant."""
+# --- The clock of the game
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Our clock minus the game's is between ``low`` and ``high`` seconds.
+    """Our clock minus the game's: between ``low`` and ``high`` seconds.
 
-    ``at`` is when that was seen, by our clock; None where it holds for ever.
+    ``at`` is when that was seen, by our clock; None where it always holds.
     """
 
     low: float
@@ -247,7 +229,7 @@ class Offset:
 
     @property
     def slack(self) -> float:
-        """How many seconds a moment may be off, to either side."""
+        """The seconds by which a moment may be off, to either side."""
         return (self.high - self.low) / 2
 
     def ours(self, moment: datetime) -> datetime:
@@ -263,7 +245,7 @@ class Offset:
         return self.low <= seconds <= self.high
 
     def known_at(self, now: datetime) -> Offset:
-        """The bound that is left of it by now: clocks part slowly."""
+        """The bound by now: it widens, as clocks part slowly."""
         if self.at is None:
             return self
         parted = DRIFT * abs(elapsed_seconds(self.at, now))
@@ -272,7 +254,7 @@ class Offset:
     def and_seen(self, seen: Offset | None) -> Offset:
         """The bound after one more answer.
 
-        Where the two exclude each other a clock was set: only the newer one counts.
+        Where the two exclude each other, a clock was set and only the newer counts.
         """
         if seen is None:
             return self
@@ -280,21 +262,16 @@ class Offset:
         return seen if low > high else replace(seen, low=low, high=high)
 
     def not_after(self, moment: datetime, received: datetime) -> Offset:
-        """The bound that is left by an event: it happened before it was received."""
+        """The bound narrowed by an event: it happened before it was received."""
         high = elapsed_seconds(moment, received)
         return replace(self, high=high) if self.low <= high < self.high else self
 
 
-SAME = Offset(0.0, 0.0)
-"""The game runs on this machine: there is one clock."""
+SAME = Offset(0.0, 0.0)  # the game runs on this machine: there is one clock
 
 
 def near(stamp: datetime | None, now: datetime) -> datetime | None:
-    """A stamp in UTC; None for one that nobody can have meant.
-
-    Such are the zero time of a server that set none, and years that neither we nor a
-    database can count with.
-    """
+    """A stamp in UTC; None for one too far from now to be meant, such as year 1."""
     if stamp is None or abs(elapsed_seconds(stamp, now)) > FARTHEST:
         return None
     return stamp.astimezone(UTC)
@@ -303,9 +280,9 @@ def near(stamp: datetime | None, now: datetime) -> datetime | None:
 def seen_in(
     stamp: datetime | None, asked: datetime, received: datetime
 ) -> Offset | None:
-    """What the stamp of an answer tells; a whole second may have been cut off."""
+    """The bound that the stamp of an answer gives."""
     if stamp is None:
         return None
-    cut = WHOLE_SECOND if stamp.microsecond == 0 else 0.0
+    cut = 1.0 if stamp.microsecond == 0 else 0.0  # the fraction may have been cut off
     low, high = elapsed_seconds(stamp, asked) - cut, elapsed_seconds(stamp, received)
     return Offset(min(low, high), high, received)

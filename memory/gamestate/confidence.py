@@ -1,8 +1,7 @@
 """How far a cached fact can be believed (GAME_STATE.md section 2).
 
-Never more than the truth allows: an unknown age counts as ageing, a mark of an
-action counts until a newer snapshot takes it away, and a snapshot is as good as
-its worst field.
+In doubt, less: an unknown age counts as ageing, the mark of an action counts until a
+newer snapshot takes it away, and a snapshot is as good as its worst field.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from memory.gamestate import values as gamestate_values
 from memory.gamestate.clock import (
     STAMP_WITHIN_TICKS,
     elapsed_seconds,
@@ -26,45 +24,29 @@ from memory.gamestate.types import (
     Snapshot,
     Thresholds,
 )
+from memory.gamestate.values import lookup, names_something, overlap, primary
 
 LOGGED_OUT = "captured before logout"
 
-SHORT_LIVED = Thresholds(fresh=1, ageing=5)
 NORMAL = Thresholds(fresh=5, ageing=20)
-SLOW = Thresholds(fresh=20, ageing=60)
-LONG_LIVED = Thresholds(fresh=24, ageing=49)
-REFERENCE = Thresholds(fresh=500, ageing=2000)
-
-DEFAULT_THRESHOLDS: Mapping[str, Thresholds] = {
+_BY_TOOL: tuple[tuple[Thresholds, str], ...] = (
     # Others change these at any time.
-    "get_nearby": SHORT_LIVED,
-    "view_market": SHORT_LIVED,
-    "get_listings": SHORT_LIVED,
-    "get_wrecks": SHORT_LIVED,
-    "get_chat_history": SHORT_LIVED,
-    "get_battle_status": SHORT_LIVED,
-    "get_trades": SHORT_LIVED,
-    "get_queue": SHORT_LIVED,
+    (Thresholds(fresh=1, ageing=5), "get_nearby view_market get_listings get_wrecks"),
+    (Thresholds(fresh=1, ageing=5), "get_chat_history get_battle_status get_trades"),
+    (Thresholds(fresh=1, ageing=5), "get_queue"),
     # Only the account's own actions change these.
-    "get_skills": SLOW,
-    "get_active_missions": SLOW,
-    "captains_log_list": SLOW,
-    "captains_log_get": SLOW,
-    "get_system": SLOW,
-    "get_base": SLOW,
+    (Thresholds(fresh=20, ageing=60), "get_skills get_active_missions get_system"),
+    (Thresholds(fresh=20, ageing=60), "get_base captains_log_list captains_log_get"),
     # Mostly fixed: who is online and what was visited moves.
-    "get_map": LONG_LIVED,
+    (Thresholds(fresh=24, ageing=49), "get_map"),
     # The rule book.
-    "get_recipes": REFERENCE,
-    "catalog": REFERENCE,
-    "get_version": REFERENCE,
-    "get_commands": REFERENCE,
-    "get_guide": REFERENCE,
-    "help": REFERENCE,
+    (Thresholds(fresh=500, ageing=2000), "get_recipes catalog get_version"),
+    (Thresholds(fresh=500, ageing=2000), "get_commands get_guide help"),
+)
+DEFAULT_THRESHOLDS: Mapping[str, Thresholds] = {
+    tool: limits for limits, tools in _BY_TOOL for tool in tools.split()
 }
-
-
-SHIELDS = ("ship.shield", "shield")
+_SHIELDS = ("ship.shield", "shield")
 
 
 class Confidence(StrEnum):
@@ -98,7 +80,7 @@ class Moment:
 
     @classmethod
     def of(cls, state: AccountState) -> Moment:
-        """The moment of a state, its own thresholds over the defaults."""
+        """The moment of a state, with its own thresholds over the defaults."""
         return cls.at(
             state.current_tick, state.now, state.seconds_per_tick, state.thresholds
         )
@@ -111,13 +93,12 @@ class Moment:
         seconds_per_tick: float,
         thresholds: Mapping[str, Thresholds],
     ) -> Moment:
-        """A moment; ``thresholds`` go before the defaults."""
+        """A moment with these thresholds over the defaults."""
         limits = {**DEFAULT_THRESHOLDS, **thresholds}
         return cls(tick, now, seconds_per_tick, limits)
 
 
-def thresholds_for(tool: str, moment: Moment) -> Thresholds:
-    """The age limits of a tool's snapshots: its own, else those of any tool."""
+def _thresholds_for(tool: str, moment: Moment) -> Thresholds:
     found = moment.thresholds.get(tool)
     return found or moment.thresholds.get(ANY_TOOL, NORMAL)
 
@@ -125,7 +106,7 @@ def thresholds_for(tool: str, moment: Moment) -> Thresholds:
 def age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
     """A snapshot's age in ticks, None where neither ticks nor the clock can tell.
 
-    A snapshot from a tick that has not come yet is as old as the clock says.
+    For a tick that has not come yet, the clock tells.
     """
     age = recency(
         snapshot.tick,
@@ -147,22 +128,21 @@ def confidence(
 ) -> Confidence:
     """How far to believe a snapshot, or the value at one path of it.
 
-    Without a path it is the worst of its parts: one field that an action made
-    untrue makes the snapshot invalidated.
+    Without a path it is the worst of its parts.
     """
     if path is not None:
-        return _of_path(snapshot, moment, path)
-    marked = [Confidence.INVALIDATED] if stale_paths(snapshot) != () else []
-    merged = [Confidence.MERGED] if snapshot.field_ticks else []
-    grown = (
-        [Confidence.AGEING]
-        if any(recharges(snapshot, moment, path) for path in SHIELDS)
-        else []
-    )
-    return worst([grade(snapshot, moment), *merged, *grown, *marked])
+        return _judge_path(snapshot, moment, path)
+    found = [grade(snapshot, moment)]
+    if snapshot.field_ticks:
+        found.append(Confidence.MERGED)
+    if any(recharges(snapshot, moment, path) for path in _SHIELDS):
+        found.append(Confidence.AGEING)
+    if stale_paths(snapshot) != ():
+        found.append(Confidence.INVALIDATED)
+    return worst(found)
 
 
-def _of_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
+def _judge_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
     merged_at = _merge_tick(snapshot, path)
     if _is_marked(snapshot, path, merged_at):
         return Confidence.INVALIDATED
@@ -176,28 +156,22 @@ def _of_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
         # A tick that has not come yet says nothing: the clock does.
         return worst([grade(replace(snapshot, tick=None), moment), Confidence.MERGED])
     age = max(0, moment.current_tick - merged_at)
-    told = _graded(age, snapshot.tool, moment)
+    told = _grade_ticks(age, snapshot.tool, moment)
     # A count is no younger than what it began with.
-    base = [grade(snapshot, moment)] if _is_counted(snapshot, path) else []
+    is_counted = any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
+    base = [grade(snapshot, moment)] if is_counted else []
     return worst([told, *base, Confidence.MERGED])
 
 
-def _is_counted(snapshot: Snapshot, path: str) -> bool:
-    return any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
-
-
 def recharges(snapshot: Snapshot, moment: Moment, path: str) -> bool:
-    """Whether a value may have grown by itself since: a shield that was not full."""
-    head, _, name = path.rpartition(".")
+    """Whether a path is a shield that was not full, so that it may have grown since."""
+    parent, _, name = path.rpartition(".")
     if name != "shield":
         return False
     merged_at = _merge_tick(snapshot, path)
-    content = gamestate_values.primary(snapshot.current)
-    limit = f"{head}.max_shield" if head else "max_shield"
-    now, most = (
-        gamestate_values.lookup(content, path),
-        gamestate_values.lookup(content, limit),
-    )
+    content = primary(snapshot.current)
+    limit = f"{parent}.max_shield" if parent else "max_shield"
+    now, most = lookup(content, path), lookup(content, limit)
     if not isinstance(now, (int, float)) or not isinstance(most, (int, float)):
         return False
     if merged_at is not None and moment.current_tick is not None:
@@ -208,17 +182,17 @@ def recharges(snapshot: Snapshot, moment: Moment, path: str) -> bool:
 
 
 def grade(snapshot: Snapshot, moment: Moment) -> Confidence:
-    """What a snapshot's age alone makes of it; before a logout it is stale."""
+    """The confidence by age alone; what is from before a logout is stale."""
     if snapshot.logged_out:
         return Confidence.STALE
     age = age_in_ticks(snapshot, moment)
     if age is None:
         return Confidence.AGEING
-    return _graded(age, snapshot.tool, moment)
+    return _grade_ticks(age, snapshot.tool, moment)
 
 
-def _graded(age: int, tool: str, moment: Moment) -> Confidence:
-    limits = thresholds_for(tool, moment)
+def _grade_ticks(age: int, tool: str, moment: Moment) -> Confidence:
+    limits = _thresholds_for(tool, moment)
     if age <= limits.fresh:
         return Confidence.FRESH
     return Confidence.AGEING if age <= limits.ageing else Confidence.STALE
@@ -227,18 +201,18 @@ def _graded(age: int, tool: str, moment: Moment) -> Confidence:
 def stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
     """The marked paths that apply to the content; None stands for all of it.
 
-    Where the content has another shape than the paths were made for (a text, an
-    older or newer server), nothing can be exempted: the whole snapshot is marked.
+    All of it is marked where the content has another shape than the paths were made
+    for: a text, or the answer of another server version.
     """
     mark = snapshot.stale
     if mark is None:
         return ()
-    content = gamestate_values.primary(snapshot.content)
+    content = primary(snapshot.content)
     if not mark.fields or not isinstance(content, Mapping):
         return None
-    if not any(gamestate_values.head(path) in content for path in mark.fields):
+    if not any(path.split(".")[0] in content for path in mark.fields):
         return None
-    return tuple(p for p in mark.fields if gamestate_values.names_something(content, p))
+    return tuple(p for p in mark.fields if names_something(content, p))
 
 
 def _is_marked(snapshot: Snapshot, path: str, merged_at: int | None) -> bool:
@@ -248,9 +222,7 @@ def _is_marked(snapshot: Snapshot, path: str, merged_at: int | None) -> bool:
     if merged_at is not None and mark.tick is not None and merged_at >= mark.tick:
         return False
     marked = stale_paths(snapshot)
-    return marked is None or any(
-        gamestate_values.overlap(path, other) for other in marked
-    )
+    return marked is None or any(overlap(path, other) for other in marked)
 
 
 def _merge_tick(snapshot: Snapshot, path: str) -> int | None:

@@ -1,4 +1,4 @@
-"""An account's state out of JSON: the ``state`` of CONTEXT.md section 2."""
+"""Read an account's state from JSON: the ``state`` of CONTEXT.md section 2."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from memory.gamestate.types import (
 )
 from memory.gamestate.values import clean_text, is_number, parse_text, storable
 
-MAX_PACE = 86_400
-
 _STATE_KEYS = frozenset(
     {"username", "current_tick", "now", "seconds_per_tick", "snapshots", "ages"}
 )
@@ -28,10 +26,9 @@ _STALE_KEYS = frozenset({"reason", "tick", "fields"})
 
 
 def read_state(document: object) -> AccountState:
-    """The state that a JSON document describes.
+    """The state that a JSON document describes; only ``now`` must be there.
 
     Raises ValueError with one sentence that names the field and the remedy.
-    Unknown keys are refused; what may be left out is all but ``now``.
     """
     state = _object(document, "state", _STATE_KEYS)
     username = state.get("username")
@@ -48,6 +45,21 @@ def read_state(document: object) -> AccountState:
         seconds_per_tick=_pace(state.get("seconds_per_tick")),
         thresholds=_ages(state.get("ages")),
     )
+
+
+class StateBlock:
+    """Renders the state block of a document; ValueError where that has errors.
+
+    ``tick_skew`` counts its snapshots from the future (A21).
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._state = read_state(document)
+        self.tick_skew = render(self._state).tick_skew
+
+    def __call__(self, max_bytes: int) -> str:
+        """The block as text of at most ``max_bytes`` bytes."""
+        return render(self._state, max_bytes).text
 
 
 def _snapshot(document: object, index: int) -> Snapshot:
@@ -130,29 +142,8 @@ def _ages(value: object) -> Mapping[str, Thresholds]:
 def _pace(value: object) -> float:
     if value is None:
         return SECONDS_PER_TICK
-    if is_number(value) and isinstance(value, (int, float)):
-        pace = float(value) if abs(value) < MAX_PACE else 0.0
-        if pace > 0:
-            return pace
+    if is_number(value) and isinstance(value, (int, float)) and 0 < value < 86_400:
+        return float(value)
     raise ValueError(
         "state.seconds_per_tick: give the seconds of a tick, above 0 and below 86400."
     )
-
-
-# SECTION The ``state`` of a document as the function that renders its block.
-
-
-class StateBlock:
-    """The state block of a document, rendered within a number of bytes.
-
-    ``tick_skew`` tells how many snapshots came from the future (A21). Raises
-    ValueError where the document is not of the form.
-    """
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._state = read_state(document)
-        self.tick_skew = render(self._state).tick_skew
-
-    def __call__(self, max_bytes: int) -> str:
-        """The block as text."""
-        return render(self._state, max_bytes).text

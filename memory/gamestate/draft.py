@@ -1,7 +1,6 @@
 """A snapshot's content while events are written into it.
 
-Only what the content holds is changed: a value that the server did not send, or
-sent in another form, stays as it is.
+Only values that the content holds, in a form that is known, are changed.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ from typing import Any
 
 from memory.gamestate.values import is_number, lookup, primary
 
-ITEM_LISTS = ("ship.cargo", "cargo", "items")
-USED = ("ship.cargo_used", "cargo_used", "used")
-FREE = ("available", "cargo_available")
+_ITEM_LISTS = ("ship.cargo", "cargo", "items")
+_USED = ("ship.cargo_used", "cargo_used", "used")
+_FREE = ("available", "cargo_available")
 # These take one unit of space in every recorded answer.
 _ORE = re.compile(r"^ore_|_ore$")
-HOLDS = frozenset({"get_status", "get_state", "get_ship", "get_cargo"})
+_HOLDS = frozenset({"get_status", "get_state", "get_ship", "get_cargo"})
 
 
 @dataclass(slots=True)
 class Draft:
-    """One snapshot's content, and which paths of it were written at which tick.
+    """One snapshot's content, and the ticks at which paths of it were written.
 
-    ``fixed`` are those that were given as they are, ``written`` those and the
-    counted ones; ``failed`` could not be counted.
+    ``fixed`` paths were set to a value, ``written`` are these and the counted ones;
+    ``failed`` paths could not be counted. Paths begin at ``root``.
     """
 
     tool: str
@@ -38,10 +37,9 @@ class Draft:
     failed: list[str] = field(default_factory=list)
     tick: int = 0
     root: Any = None
-    """Where paths begin."""
 
     def __post_init__(self) -> None:
-        # Looked for once: an event is asked for many paths, and there are many events.
+        # Found once: an event asks for many paths, and there are many events.
         self.root = primary(self.content)
 
     @classmethod
@@ -50,11 +48,10 @@ class Draft:
         return cls(tool, copy.deepcopy(content), sizes)
 
     def get(self, path: str) -> object:
-        """The value at a path."""
         return lookup(self.root, path)
 
     def put(self, path: str, value: object, *, absent: bool = False) -> bool:
-        """Write a value; with ``absent`` also one that the content lacks."""
+        """Write a value; with ``absent`` also where the content has none."""
         parent, key = self._parent(path)
         if parent is None or (key not in parent and not absent):
             return False
@@ -63,7 +60,7 @@ class Draft:
         return True
 
     def drop(self, path: str) -> bool:
-        """Take a value away: its absence is the fact."""
+        """Remove a value, where its absence is the fact."""
         parent, key = self._parent(path)
         if parent is None:
             return False
@@ -85,7 +82,7 @@ class Draft:
         return True
 
     def note(self, path: str) -> None:
-        """Say that something below a path was changed."""
+        """Note that something below a path was changed."""
         self.written[path] = self.tick
 
     def _parent(self, path: str) -> tuple[dict[str, Any] | None, str]:
@@ -93,34 +90,32 @@ class Draft:
         place = self.get(".".join(parents)) if parents else self.root
         return (place if isinstance(place, dict) else None), key
 
-    # -- the hold ----------------------------------------------------------
-
     def load(self, item_id: str, amount: float, name: str = "") -> tuple[bool, bool]:
         """Add items to the hold, or take some out.
 
-        Returns whether the items, and whether the space used, are right now.
+        Returns whether the items are now right, and whether the space used is.
         """
         size = self._size(item_id)
         listed = [self._stock(p, item_id, amount, name) for p in self._item_lists()]
         items = bool(listed) and all(listed)
         if size is None:
             return items, False
-        used = [self.add(path, amount * size) for path in USED]
-        for path in FREE:
+        used = [self.add(path, amount * size) for path in _USED]
+        for path in _FREE:
             self.add(path, -amount * size)
         return items, any(used)
 
     def _item_lists(self) -> list[str]:
-        if self.tool not in HOLDS:
+        if self.tool not in _HOLDS:
             return []
-        paths = ITEM_LISTS if self.tool == "get_cargo" else ITEM_LISTS[:2]
-        return [path for path in paths if self._holds_items(path)]
-
-    def _holds_items(self, path: str) -> bool:
-        parent, key = self._parent(path)
-        if parent is None or key not in parent:
-            return False
-        return parent[key] is None or isinstance(parent[key], list)
+        paths = _ITEM_LISTS if self.tool == "get_cargo" else _ITEM_LISTS[:2]
+        places = ((path, *self._parent(path)) for path in paths)
+        return [
+            path
+            for path, parent, key in places
+            if parent is not None
+            and isinstance(parent.get(key, ""), (list, type(None)))
+        ]
 
     def _stock(self, path: str, item_id: str, amount: float, name: str) -> bool:
         parent, key = self._parent(path)
@@ -149,7 +144,9 @@ class Draft:
         if _ORE.search(item_id):
             return 1
         for path in self._item_lists():
-            items = [i for i in self.get(path) or () if isinstance(i, dict)]  # type: ignore[attr-defined]
+            listed = self.get(path)
+            items = listed if isinstance(listed, list) else []
+            items = [item for item in items if isinstance(item, dict)]
             if any(_is_item(i, item_id) for i in items) and self._all_of_one(items):
                 return 1
         return None
@@ -159,7 +156,7 @@ class Draft:
         counts = [item.get("quantity") for item in items]
         if not all(isinstance(c, int) for c in counts):
             return False
-        used = next((u for p in USED if is_number(u := self.get(p))), None)
+        used = next((u for p in _USED if is_number(u := self.get(p))), None)
         return used is not None and used == sum(c for c in counts if c is not None)
 
 

@@ -1,8 +1,7 @@
-"""Which action changes which snapshot: the table of API.md section 3 as data.
+"""Which action changes which snapshot: the table of API.md section 3, `ACTIONS`.
 
-Each action names the tools whose snapshots it makes untrue, and where the content
-allows it the fields. An empty tuple of fields means the whole snapshot. Effects
-under a condition carry the name of the question in `conditions`.
+Each action names the tools whose snapshots it makes untrue and, where that is known,
+the fields. Where the ship is, and whether it flies, is read from answers here as well.
 """
 
 from __future__ import annotations
@@ -16,7 +15,10 @@ from memory.gamestate.values import first, lookup, primary
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an action does to one tool's snapshot; ``when`` names a condition."""
+    """The fields of one tool's snapshot that an action makes untrue; none: all of it.
+
+    ``when`` names a condition of `invalidation` under which it does.
+    """
 
     fields: tuple[str, ...] = ()
     when: str = ""
@@ -71,10 +73,7 @@ _HOLD: Effects = {
     "get_cargo": WHOLE,
     "list_ships": Effect(("ships.*.cargo_used",)),
 }
-_MISSIONS: Effects = {
-    "get_active_missions": PROGRESS,
-    "get_location": WHOLE,
-}
+_MISSIONS: Effects = {"get_active_missions": PROGRESS, "get_location": WHOLE}
 _SKILL_XP = {"get_skills": Effect(when="skill_gain")}
 
 TRAVEL: Effects = {
@@ -159,21 +158,9 @@ SWITCH: Effects = {
     **_status("ship", "player", *MODULES, *CARGO),
     **_wholly("get_ship", "get_cargo", "list_ships", "view_storage", "get_nearby"),
 }
-STORAGE: Effects = {
-    **_status(*CREDITS, *CARGO, *STATS),
-    **_HOLD,
-    "view_storage": WHOLE,
-}
-SELL_ORDER: Effects = {
-    **STORAGE,
-    **_MARKET,
-    **_wholly("view_orders", "get_trades"),
-}
-BUY_ORDER: Effects = {
-    **_status(*CREDITS, *STATS),
-    **_MARKET,
-    "view_orders": WHOLE,
-}
+STORAGE: Effects = {**_status(*CREDITS, *CARGO, *STATS), **_HOLD, "view_storage": WHOLE}
+SELL_ORDER: Effects = {**STORAGE, **_MARKET, **_wholly("view_orders", "get_trades")}
+BUY_ORDER: Effects = {**_status(*CREDITS, *STATS), **_MARKET, "view_orders": WHOLE}
 JETTISON: Effects = {**_status(*CARGO), **_HOLD, "get_wrecks": WHOLE}
 SALVAGE: Effects = {
     **_status("player", *CARGO),
@@ -242,10 +229,11 @@ _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (SHIP_ONLY, "cloak name_ship rename_ship"),
     (USE_ITEM, "use_item"),
     (REFIT, "install_mod uninstall_mod reload refit repair_module"),
-    (SWITCH, "switch_ship buy_ship buy_listed_ship sell_ship"),
-    (SWITCH, "list_ship_for_sale"),
-    (STORAGE, "deposit_items withdraw_items deposit_credits withdraw_credits"),
-    (STORAGE, "send_gift"),
+    (SWITCH, "switch_ship buy_ship buy_listed_ship sell_ship list_ship_for_sale"),
+    (
+        STORAGE,
+        "deposit_items withdraw_items deposit_credits withdraw_credits send_gift",
+    ),
     (SELL_ORDER, "create_sell_order cancel_order list_item cancel_list buy_listing"),
     (SELL_ORDER, "trade_offer trade_accept trade_decline trade_cancel"),
     (BUY_ORDER, "create_buy_order modify_order"),
@@ -268,41 +256,33 @@ _FAMILIES: tuple[tuple[Effects, str], ...] = (
 ACTIONS: Mapping[str, Effects] = {
     name: effects for effects, names in _FAMILIES for name in names.split()
 }
-"""Every action of the table, with what it touches."""
+"""Every known action, with what it changes."""
 
 PREFIXES: Mapping[str, Effects] = {
     "faction_": FACTION,
     "trade_": SELL_ORDER,
     "forum_": _wholly("forum_list", "forum_get_thread"),
 }
-"""Whole families of actions that grow; asked when the name itself is unknown."""
+"""Effects by the start of a name, for actions that `ACTIONS` does not hold."""
 
 LOST_SESSION = "the lost session"
 LOST_EVENTS = "lost events"
 LOSSES: Mapping[str, Effects] = dict.fromkeys((LOST_SESSION, LOST_EVENTS), _UNHEARD)
-"""What events tell that nobody has read: of the own ship, wherever it is by then, of
-others near it, and of the outcome of what was under way."""
-
+"""What unread events may have told: of the own ship, wherever it is by then, of others
+near it, and of the outcome of actions under way."""
 DOCK_STATE: Effects = {**_status(*DOCK), "get_ship": Effect(DOCK)}
-"""All that a refused action may have changed in era C: docked by itself or not."""
+"""All that a refused action can have changed: in era C it may have docked first."""
 
-# SECTION Whether an answer shows where the ship is, or that it is under way.
+# --- Flights: where an answer shows the ship
 
-FLIGHTS = frozenset({"travel", "jump"})
-"""Actions that last as long as the way is."""
-
+FLIGHTS = frozenset({"travel", "jump"})  # actions that last as long as the way is
 NEED_REST = frozenset(
     {"travel", "jump", "mine", "dock", "undock", "buy", "sell", "refuel", "repair"}
     | {"attack", "craft", "survey_system"}
 )
 """Actions that the game refuses while the ship flies."""
-
-SETTLES = "get_system"
-"""The tool whose answer always tells whether the ship rests."""
-
-TELLS_TICK = "get_notifications"
-"""The tool whose answer tells the current tick."""
-
+SETTLES = "get_system"  # the tool whose answer always tells whether the ship rests
+TELLS_TICK = "get_notifications"  # the tool whose answer tells the current tick
 _PLACES: Mapping[str, tuple[str, ...]] = {
     "get_system": ("system", "pois"),
     "get_poi": ("poi",),
@@ -311,21 +291,20 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "get_status": ("player.docked_at_base",),
 }
 """Where an answer holds something, the ship rests."""
-
 _HERE = ("player.current_poi", "current_poi", "location.poi_id")
 _SYSTEM = ("player.current_system", "current_system", "location.system_id")
 _TARGETS = ("target_poi", "target_system", "poi_id", "system_id", "id", "target")
 
 
 def shows_at_rest(tool: str, content: object) -> bool:
-    """Whether an answer shows the ship at a place; what does not say so does not."""
+    """Whether an answer says that the ship is at a place."""
     root = primary(content)
     if not isinstance(root, Mapping):
         return False
-    told = [lookup(root, path) for path in ("in_transit", "location.in_transit")]
-    if any(told):
+    flags = [lookup(root, path) for path in ("in_transit", "location.in_transit")]
+    if any(flags):
         return False
-    return False in told or bool(first(root, *_PLACES.get(tool, ())))
+    return False in flags or bool(first(root, *_PLACES.get(tool, ())))
 
 
 def shows_arrival(tool: str, content: object, target: str) -> bool:
@@ -337,7 +316,7 @@ def shows_arrival(tool: str, content: object, target: str) -> bool:
 
 
 def ticks_left(content: object) -> int | None:
-    """How long an answer says that the ship still flies; None if it does not say."""
+    """The ticks that the ship still flies by an answer; None if it does not say."""
     root = primary(content)
     if not lookup(root, "in_transit") and not lookup(root, "location.in_transit"):
         return None
@@ -345,6 +324,6 @@ def ticks_left(content: object) -> int | None:
 
 
 def target_of(args: Mapping[str, object]) -> str:
-    """Where a flight goes, by its arguments; "" where they do not say."""
+    """Where a flight goes by its arguments; "" where they do not say."""
     found = (args.get(name) for name in _TARGETS)
     return next((value for value in found if isinstance(value, str)), "")

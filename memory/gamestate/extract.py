@@ -1,4 +1,4 @@
-"""What a tool result says beside its content: tick, owner, error, queued or done.
+"""Read a tool result: its content, and its tick, account, error, queued or done.
 
 A result of the game server comes as MCP content blocks. They are read one by one
 and leniently; nothing a server sends raises here.
@@ -12,12 +12,13 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from memory.gamestate.values import clean_text, parse_text, storable
 
 ENVELOPES = ("data", "result", "payload", "response")
 MAX_NODES = 20_000
-MAX_TICK = 2**31 - 1
+_MAX_TICK = 2**31 - 1
 
 _ERROR_TEXT = re.compile(
     r"\s*Error:\s*(?:(?P<code>[a-z][a-z0-9_]*):\s*)?(?P<message>.*)", re.DOTALL
@@ -44,9 +45,8 @@ class Result:
 
     ``content`` is the JSON value or text of the only block, or the list of them.
     ``tick_is_current`` tells a ``current_tick`` from the ``tick`` of some event.
-    ``arrival_tick`` is the tick at which a queued action takes effect; it is
-    never taken as the current one. ``is_unknown`` stands for an answer that was lost:
-    the action may be done, under way, or never have been tried.
+    ``arrival_tick`` is when a queued action takes effect, never the current tick.
+    ``is_unknown`` marks a lost answer: the action may be done, under way or untried.
     """
 
     content: object
@@ -61,16 +61,12 @@ class Result:
 
     @property
     def is_error(self) -> bool:
-        """Whether the game refused; such a result is never stored (A7, A22)."""
+        """Whether the game refused; a refusal is never stored (A7, A22)."""
         return self.error is not None
 
 
 def read_result(blocks: object, *, is_error: bool = False) -> Result:
-    """Read the content of a tool result.
-
-    ``blocks`` is the MCP content list (objects or dictionaries with ``text``), one
-    text, or a value that is JSON already.
-    """
+    """Read a tool result: MCP content blocks, a text, or a JSON value."""
     values = list(_values(blocks))
     content = values[0] if len(values) == 1 else values
     tick = next((found for value in values if (found := find_tick(value))), None)
@@ -88,8 +84,7 @@ def read_result(blocks: object, *, is_error: bool = False) -> Result:
 
 def _values(blocks: object) -> Iterator[object]:
     if isinstance(blocks, (list, tuple)) and all(_is_block(b) for b in blocks):
-        for block in blocks:
-            yield _block_value(block)
+        yield from map(_block_value, blocks)
     elif isinstance(blocks, (bytes, bytearray)):
         yield parse_text(blocks.decode("utf-8", errors="replace"))
     elif isinstance(blocks, str):
@@ -114,7 +109,7 @@ def _block_value(block: object) -> object:
     return parse_text(text) if isinstance(text, str) else storable(str(block))
 
 
-# -- ticks -----------------------------------------------------------------
+# --- Ticks
 
 
 def find_tick(value: object) -> tuple[int, bool] | None:
@@ -124,21 +119,10 @@ def find_tick(value: object) -> tuple[int, bool] | None:
     then in the usual envelopes, then breadth first.
     """
     for key in ("current_tick", "tick"):
-        found = _find_number(value, key)
-        if found is not None:
-            return found, key == "current_tick"
-    return None
-
-
-def _find_number(value: object, key: str) -> int | None:
-    for place in _places(value):
-        found = as_tick(place.get(key))
-        if found is not None:
-            return found
-    for item in _breadth_first(value):
-        found = as_tick(item.get(key))
-        if found is not None:
-            return found
+        for place in chain(_places(value), _breadth_first(value)):
+            found = as_tick(place.get(key))
+            if found is not None:
+                return found, key == "current_tick"
     return None
 
 
@@ -169,35 +153,30 @@ def _breadth_first(value: object) -> Iterator[Mapping[str, object]]:
 
 
 def as_tick(value: object) -> int | None:
-    """A tick number out of an int, a float or a numeric text; None for the rest."""
+    """A tick number from an int, a float or a numeric text; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
         value = float(value) if _NUMBER.fullmatch(value) else None
     if isinstance(value, float):
         value = int(value) if math.isfinite(value) else None
-    if isinstance(value, int) and 0 <= value <= MAX_TICK:
+    if isinstance(value, int) and 0 <= value <= _MAX_TICK:
         return value
     return None
 
 
 def _first_number(values: list[object], key: str) -> int | None:
-    """A number of an answer's own, at its top or in an envelope."""
-    for value in values:
-        for place in _places(value):
-            found = as_tick(place.get(key))
-            if found is not None:
-                return found
-    return None
+    found = (as_tick(place.get(key)) for value in values for place in _places(value))
+    return next((number for number in found if number is not None), None)
 
 
-# -- whose result it is ----------------------------------------------------
+# --- Whose result it is
 
 
 def find_username(value: object) -> str | None:
-    """The account that a result speaks for, None where it names nobody (A22).
+    """The account that a result is for, None where it names none (A22).
 
-    Names of others inside lists (who is near, who arrived) are not asked.
+    Names inside lists are those of others: who is near, who arrived.
     """
     if isinstance(value, str):
         found = _STATUS_TEXT.match(value) or _WELCOME_TEXT.match(value)
@@ -214,33 +193,26 @@ def find_username(value: object) -> str | None:
 def belongs_to(result: Result, username: str) -> bool:
     """Whether a result may be stored under an account: it names that one or none.
 
-    The game's spelling may be another one than the operator's: case tells no two
-    accounts apart.
+    The case of letters makes no difference: the game may spell a name otherwise.
     """
     named = result.username
     return named is None or named.casefold() == username.casefold()
 
 
-# -- refused, queued -------------------------------------------------------
+# --- Refused, queued
 
 
 def _find_error(values: list[object], *, flagged: bool) -> GameError | None:
-    for value in values:
-        error = error_of(value)
-        if error is not None:
-            return error
-    if not flagged:
-        return None
+    error = next(filter(None, map(error_of, values)), None)
+    if error is not None or not flagged:
+        return error
     first = values[0] if values else ""
     return GameError("", first if isinstance(first, str) else _brief(first))
 
 
 def error_of(value: object) -> GameError | None:
-    """The refusal that a value is, if it is one.
-
-    ``Error: code: message`` texts, an ``error`` key that holds something, and
-    ``throttled: true`` count.
-    """
+    """The refusal in a value: an ``Error: code: message`` text, an ``error`` key that
+    holds something, or ``throttled: true``; else None."""
     if isinstance(value, str):
         match = _ERROR_TEXT.match(value)
         if match is None:
@@ -264,7 +236,7 @@ def error_of(value: object) -> GameError | None:
 def _error(
     code: str, message: str, source: Mapping[str, object] | None = None
 ) -> GameError:
-    """Take the code out of messages that repeat it, and the wait out of either."""
+    """An error without its code in the message, and with the wait that either names."""
     code = code if re.fullmatch(r"[a-z][a-z0-9_]*|-?\d+", code) else ""
     message = message.strip().removeprefix(f"{code}:").strip() if code else message
     wait: object = None
@@ -299,14 +271,13 @@ def _is_queued(value: object) -> bool:
     )
 
 
-# -- arguments -------------------------------------------------------------
+# --- Arguments
 
 
 def args_key(args: Mapping[str, object] | None) -> str:
     """Canonical JSON of a call's arguments, "" for none.
 
-    Key order and 2 against 2.0 make no difference; the session id, which the proxy
-    adds to every call, is not part of the key.
+    Key order and 2 or 2.0 make no difference; the session id is left out.
     """
     own = {k: v for k, v in (args or {}).items() if k != "session_id"}
     if not own:

@@ -1,24 +1,39 @@
-"""Facts, and the view of a snapshot that they are read from."""
+"""The facts that a section shows, and what they are read from.
+
+A view is a snapshot's content with what is known beside it; names and sizes of things
+are learnt by id from all that the game answered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from memory.gamestate.names import Names, name_of
-from memory.gamestate.values import first, line
+from memory.gamestate.types import Snapshot
+from memory.gamestate.values import HUGE, first, is_number, line
+
+Names = Mapping[str, str]
 
 MAX_ITEMS = 1000
+# Objects looked at in one snapshot: a whole galaxy map has a few thousand.
+_MAX_NODES = 40_000
+_MOST_LEARNT = 2_000
+# An object's own id stands beside its `name`, under the first of these keys.
+_OWN = ("id", "system_id", "item_id", "resource_id", "skill_id")
+# Other things are named by a pair: `item_id` and `item_name`.
+_OTHERS = ("item", "resource", "base", "poi", "system", "class")
+# Answers to actions, routes and events name places so: `poi_id` and `poi`.
+_PLACES = ("destination", "base", "poi", "system", "item")
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One line: ``label: value``, with a list in the line or lines below it.
+    """One line: ``label: value``, read from the JSON ``paths``.
 
-    ``items`` stand in the line itself. ``children`` stand below it, as (what, how
-    much), with ``between`` in the middle. Both may be shortened at their borders,
-    the value never.
+    ``items`` stand in the line, ``children`` below it as (what, how much) with
+    ``between`` in the middle. Both lists may be shortened, the value never.
     """
 
     label: str
@@ -31,10 +46,10 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A snapshot's content with what is known around it.
+    """A snapshot's content, and what is known beside it.
 
-    ``ship_elsewhere`` and ``cargo_elsewhere`` say that a snapshot at least as new
-    tells of the ship, or of the items in its hold.
+    ``ship_elsewhere`` and ``cargo_elsewhere`` say that another snapshot, at least as
+    new, shows the ship's numbers, or the items in its hold.
     """
 
     content: Mapping[str, object]
@@ -57,10 +72,7 @@ class View:
 
 
 def items_of(value: object) -> list[object]:
-    """The entries of a list, of null, or of an object keyed by id.
-
-    The first thousand: nobody reads on, and a hostile answer may have millions.
-    """
+    """The first thousand entries of a list, or of an object keyed by id."""
     if isinstance(value, Mapping):
         return list(islice(value.values(), MAX_ITEMS))
     return value[:MAX_ITEMS] if isinstance(value, list) else []
@@ -77,7 +89,7 @@ def dicts_of(value: object) -> Iterator[Mapping[str, object]]:
 
 
 def fact(label: str, value: str, *paths: str) -> Iterator[Fact]:
-    """A fact with a value; nothing where the value is unknown."""
+    """A fact, or nothing where the value is unknown."""
     if value:
         yield Fact(label, value, paths)
 
@@ -91,11 +103,79 @@ def transit(view: View) -> Iterator[Fact]:
         view.get(*(f"{place}{k}" for k in ("to_poi", "to_system", "destination")))
     )
     ticks = line(view.get(f"{place}ticks_remaining"))
-    words = " ".join(
-        [
-            "Yes",
-            *([f"to {to}"] if to else []),
-            *([f"({ticks} ticks left)"] if ticks else []),
-        ]
-    )
-    yield Fact("In transit", words, (f"{place}in_transit",))
+    words = ("Yes", to and f"to {to}", ticks and f"({ticks} ticks left)")
+    yield Fact("In transit", " ".join(filter(None, words)), (f"{place}in_transit",))
+
+
+# --- Names and sizes
+
+
+def known_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
+    """Names by id from snapshots, oldest first; later names win."""
+    names: dict[str, str] = {}
+    for snapshot in snapshots:
+        for item in _objects(snapshot.current):
+            names.update(_pairs_of(item))
+    return names
+
+
+def learnt(content: object) -> dict[str, str]:
+    """Names by id from one answer or event of the game."""
+    names: dict[str, str] = {}
+    for item in _objects(content):
+        for place in _PLACES:
+            names.update(_pair(item, f"{place}_id", place))
+        names.update(_pairs_of(item))
+        if len(names) >= _MOST_LEARNT:
+            break
+    return {key: name for key, name in names.items() if key != name}
+
+
+def sizes(content: object) -> dict[str, float]:
+    """The hold space that one of each item takes, by id, from one answer."""
+    found: dict[str, float] = {}
+    for item in _objects(content):
+        name, size = item.get("item_id"), item.get("size")
+        if not isinstance(name, str) or len(found) >= _MOST_LEARNT:
+            continue
+        if isinstance(size, (int, float)) and is_number(size) and 0 < size < HUGE:
+            found[name] = size
+    return found
+
+
+def _pairs_of(item: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    own = next((key for key in _OWN if key in item), None)
+    if own:
+        yield from _pair(item, own, "name")
+    for other in _OTHERS:
+        yield from _pair(item, f"{other}_id", f"{other}_name")
+
+
+def _pair(
+    item: Mapping[str, object], key: str, named: str
+) -> Iterator[tuple[str, str]]:
+    identity, name = item.get(key), item.get(named)
+    if isinstance(identity, str) and identity and isinstance(name, str):
+        shown = line(name)
+        if shown:
+            yield identity, shown
+
+
+def _objects(content: object) -> Iterator[Mapping[str, object]]:
+    queue: deque[object] = deque([content])
+    for _ in range(_MAX_NODES):
+        if not queue:
+            return
+        item = queue.popleft()
+        if isinstance(item, dict):
+            yield item
+            queue.extend(v for v in item.values() if isinstance(v, (dict, list)))
+        elif isinstance(item, list):
+            queue.extend(v for v in item if isinstance(v, (dict, list)))
+
+
+def name_of(names: Names, value: object) -> str:
+    """The name for an id, else the id itself as a line."""
+    if isinstance(value, str) and value in names:
+        return names[value]
+    return line(value)

@@ -1,7 +1,8 @@
-"""Sections as lines, and the byte budget that they share (GAME_STATE.md section 3).
+"""The lines of the state block, and the bytes that they share (GAME_STATE.md 3).
 
-Whatever must go goes by whole lines, or by whole items of a list in a line, from
-the largest section first; a line is never cut.
+What does not fit is left out by whole lines, or by whole items of a list in a line,
+from the largest section first; a line is never cut. The newest events are a section
+of their own: the agent hears of them there when the program fetches them itself.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from memory.gamestate.clock import round_down
 from memory.gamestate.types import AccountState, Happening
 from memory.gamestate.values import line
 
-LIST_LIMITS = (12, 6, 3, 1)
-"""How many items of a list are shown, step by step."""
-
+LIST_LIMITS = (12, 6, 3, 1)  # how many items of a list are shown, step by step
 NOTES_SHARE = 0.3
-"""The part of the budget that the closing lines may take while sections shrink."""
+"""The share of the bytes that the closing lines may take before they shrink."""
+MOST = 6  # how many of the newest events are shown
+RECENT_TICKS = 20  # older events are not shown: search and the facts tell of them
+_EVENT_TOOL = "get_notifications"
+_MOST_VALUES = 4
+_LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the summary, and the facts that it shows, by their key.
+    """One line of the block, and the (key, value) facts that it shows.
 
     ``rough`` is the text with its age rounded down; empty where it names no age.
     """
@@ -34,10 +38,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A fact ready to be written: its line, its list and the lines below it.
+    """A fact ready to be written: its line, the list in it and the lines below it.
 
-    ``after`` is said at the end of the line: what it was before, and what made it
-    untrue.
+    The line ends with ``after``, such as the last value, and with ``mark``, a doubt.
     """
 
     start: str
@@ -48,7 +51,7 @@ class Entry:
     facts: tuple[tuple[str, str], ...] = ()
 
     def lines(self, limit: int, *, marked: bool) -> list[Line]:
-        """The entry with at most ``limit`` items of each of its lists."""
+        """The entry with at most ``limit`` items of each list; ``marked`` with its doubt."""
         text = f"- {self.start}{listed(self.items, limit)}{self.after}"
         first = Line(text + self.mark if marked else text, self.facts)
         below = list(self.children[:limit])
@@ -69,11 +72,13 @@ def listed(items: Sequence[str], limit: int) -> str:
 
 @dataclass(slots=True)
 class Section:
-    """A snapshot's part of the summary; ``rough`` is the heading with a rough age.
+    """A snapshot's part of the block, with ``step`` and ``kept`` as it shrinks.
 
-    ``whole`` is the mark that all its entries share; when room gets short it is
-    said once in the heading. ``untrue`` says that an action changed something that
-    the section shows. ``recall`` says how to get what was left out.
+    ``rough`` is the heading with its age rounded down.
+
+    ``whole`` is the mark that all its entries share; when ``folded`` it stands once,
+    in the heading. ``untrue`` says that an action changed something that the section
+    shows. ``recall`` says how to get what was left out.
     """
 
     heading: str
@@ -84,14 +89,12 @@ class Section:
     folded: bool = False
     untrue: bool = False
     step: int = 0
-    kept: int = field(default=-1)
+    kept: int = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.kept < 0:
-            self.kept = len(self.entries)
+        self.kept = len(self.entries)
 
     def lines(self) -> list[Line]:
-        """The section as it stands now."""
         end = f", {self.whole})" if self.folded else ")"
         lines = [Line(f"### {self.heading}{end}", rough=f"### {self.rough}{end}")]
         for entry in self.entries[: self.kept]:
@@ -102,7 +105,7 @@ class Section:
         return lines
 
     def shrink(self) -> bool:
-        """One step shorter; False when only the heading is left."""
+        """Make it one step shorter; False when only the heading is left."""
         if self.whole and not self.folded:
             self.folded = True
         elif (step := self._next_step()) is not None:
@@ -114,7 +117,6 @@ class Section:
         return True
 
     def _next_step(self) -> int | None:
-        """The next limit that shortens a list which is still shown."""
         longest = max(
             (max(len(e.items), len(e.children)) for e in self.entries[: self.kept]),
             default=0,
@@ -125,9 +127,9 @@ class Section:
 
 @dataclass(slots=True)
 class Notes:
-    """The closing lines: what to call, and one line per stale snapshot.
+    """The closing lines: a note, one (call, line) per stale snapshot, and a count.
 
-    Where these take too much room, the last of them are joined into one.
+    Of the stale ones ``shown`` have their own line, the others share one.
     ``unlisted`` snapshots have no section.
     """
 
@@ -137,7 +139,6 @@ class Notes:
     shown: int = 12
 
     def lines(self) -> list[Line]:
-        """The notes as they stand now; ``stale`` is (what, whole line)."""
         lines = [Line(self.note)] if self.note else []
         lines += [warning for _, warning in self.stale[: self.shown]]
         rest = [what for what, _ in self.stale[self.shown :]]
@@ -148,7 +149,7 @@ class Notes:
         return lines
 
     def shrink(self) -> bool:
-        """Half as many single lines; False when they are one already."""
+        """Halve the lines of stale snapshots; False when they share one already."""
         if self.shown == 0 or len(self.stale) <= 1:
             return False
         self.shown = min(self.shown, len(self.stale)) // 2
@@ -156,7 +157,7 @@ class Notes:
 
 
 def size(lines: Sequence[Line]) -> int:
-    """Bytes of some lines as written, with their line ends."""
+    """The bytes of lines, with their line ends."""
     return sum(len(line.text.encode()) + 1 for line in lines)
 
 
@@ -170,7 +171,7 @@ def fit(
     while closing > max_bytes * NOTES_SHARE and notes.shrink():
         closing = size(notes.lines())
     _shorten(sections, room - closing)
-    return _joined(header, sections, notes, max_bytes)
+    return _join_lines(header, sections, notes, max_bytes)
 
 
 def _shorten(sections: list[Section], room: int) -> None:
@@ -184,10 +185,10 @@ def _shorten(sections: list[Section], room: int) -> None:
             shrinkable.discard(largest)
 
 
-def _joined(
+def _join_lines(
     header: list[Line], sections: list[Section], notes: Notes, max_bytes: int
 ) -> list[Line]:
-    """Everything with blank lines between; what still is too much goes at the end."""
+    """All lines with blank ones between; the last sections go if there is no room."""
     unlisted = notes.unlisted
     for count in range(len(sections), -1, -1):
         lines = list(header)
@@ -197,76 +198,56 @@ def _joined(
         lines += [Line(""), *notes.lines()]
         if size(lines) <= max_bytes + 1:
             return lines
-    return _leading([*header, Line(""), *notes.lines()], max_bytes)
-
-
-def _leading(lines: list[Line], max_bytes: int) -> list[Line]:
-    """As many lines from the start as fit, without a blank one at the end."""
+    # Not even the notes fit: as many lines as do, without a blank one at the end.
+    lines = [*header, Line(""), *notes.lines()]
     while lines and (size(lines) > max_bytes + 1 or not lines[-1].text):
         lines.pop()
     return lines
 
 
-# SECTION What the game told of late, as a section of the state block.
-#
-# Events are read once and then gone from the game's queue. Where the program fetches
-# them itself, this is where the agent hears of them; all are kept, and merged into the
-# facts above.
-
-MOST = 6
-"""How many of the newest events are shown."""
-
-RECENT_TICKS = 20
-"""Older ones are history: search and the facts tell of them."""
-
-TOOL = "get_notifications"
-MOST_VALUES = 4
-LONGEST = 40
+# --- Events
 
 
 def happenings(state: AccountState) -> Section | None:
-    """The newest events, oldest of them first; None where there are none of late."""
-    found = [each for each in state.events if _is_recent(each, state)][-MOST:]
+    """The newest recent events, the oldest of them first; None where there are none."""
+    found = [
+        each
+        for each in state.events
+        if (_ticks_since(each, state) or 0) <= RECENT_TICKS
+    ][-MOST:]
     if not found:
         return None
-    age, rough = _ages(found[-1], state)
+    ticks, age, rough = _ticks_since(found[-1], state), "of late", "of late"
+    if ticks is not None:
+        age = "just now" if ticks <= 0 else f"{ticks} ticks ago"
+        rough = age if ticks <= 0 else f"{round_down(ticks)} ticks ago"
     return Section(
-        f"Events ({TOOL} - {age}",
-        f"Events ({TOOL} - {rough}",
-        [Entry(_told(each)) for each in found],
-        recall=TOOL,
+        f"Events ({_EVENT_TOOL} - {age}",
+        f"Events ({_EVENT_TOOL} - {rough}",
+        [Entry(_describe_event(each)) for each in found],
+        recall=_EVENT_TOOL,
     )
 
 
-def _is_recent(event: Happening, state: AccountState) -> bool:
+def _ticks_since(event: Happening, state: AccountState) -> int | None:
     if event.tick is None or state.current_tick is None:
-        return True
-    return state.current_tick - event.tick <= RECENT_TICKS
+        return None
+    return state.current_tick - event.tick
 
 
-def _ages(event: Happening, state: AccountState) -> tuple[str, str]:
-    """How long ago it was, exactly and roughly."""
-    if event.tick is None or state.current_tick is None:
-        return "of late", "of late"
-    ticks = state.current_tick - event.tick
-    if ticks <= 0:
-        return "just now", "just now"
-    return f"{ticks} ticks ago", f"{round_down(ticks)} ticks ago"
-
-
-def _told(event: Happening) -> str:
+def _describe_event(event: Happening) -> str:
     when = "" if event.tick is None else f" at tick {event.tick}"
-    values = list(_values(event.data))[:MOST_VALUES]
+    values = list(_values(event.data))[:_MOST_VALUES]
     said = f": {', '.join(values)}" if values else ""
-    return f"{line(event.kind, LONGEST)}{when}{said}"
+    return f"{line(event.kind, _LONGEST)}{when}{said}"
 
 
 def _values(data: Mapping[str, object]) -> Iterator[str]:
-    """The plain values; an id gives way to the name that stands beside it."""
+    """The plain values of an event; an id is left out where its name is there."""
     for key, value in data.items():
         stem = key.removesuffix("_id")
         if key == "id" or (stem != key and (f"{stem}_name" in data or stem in data)):
             continue
-        shown = line(value, LONGEST)
+        shown = line(value, _LONGEST)
         if shown:
-            yield f"{line(key.replace('_', ' '), LONGEST)} {shown}"
+            yield f"{line(key.replace('_', ' '), _LONGEST)} {shown}"

@@ -1,4 +1,10 @@
-"""Whether an event happened before a snapshot was taken, or after, or nobody knows."""
+"""Write events into snapshots (GAME_STATE.md section 4).
+
+A snapshot is always made anew from what was recorded and all events since, in the
+order in which they happened: so they may arrive in any order, and again, with the
+same result. Values given as they are overwrite; counts apply only to what is older
+than they are; what cannot be told is in doubt.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +16,15 @@ from enum import Enum
 from memory.gamestate import invalidation, values
 from memory.gamestate.clock import elapsed_seconds
 from memory.gamestate.draft import Draft
-from memory.gamestate.encounters import STATUS_TOOLS, Self
 from memory.gamestate.extract import find_tick
-from memory.gamestate.names import sizes as sizes_of
+from memory.gamestate.facts import sizes as sizes_of
 from memory.gamestate.notices import Notice
 from memory.gamestate.outcomes import Doubt, result_of
 from memory.gamestate.reactions import (
     RESULT,
+    STATUS_TOOLS,
     YIELD,
+    Self,
     does_something,
     outcome_of,
     react,
@@ -25,6 +32,26 @@ from memory.gamestate.reactions import (
 )
 from memory.gamestate.types import Snapshot, Stale
 from memory.gamestate.values import MAX_DEPTH, is_deep
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+MERGEABLE = frozenset(
+    {"get_status", "get_state", "get_ship", "get_cargo", "get_poi", "get_nearby"}
+    | {"get_skills"}
+)
+"""Snapshots that events write into; others they can only make doubtful."""
+MOST_WRITTEN = 1000
+"""The newest events that are written; older ones only put in doubt what they touch."""
+_SHIP = {"hull": 1, "shield": 1, "fuel": 1, "cargo_used": 0, "cargo": []}
+_TEXT_FORMS: Mapping[str, object] = {
+    "get_status": {
+        "player": {"credits": 1, "current_poi": "", "current_system": "", "skills": {}},
+        "ship": _SHIP,
+    },
+    "get_ship": {"ship": _SHIP},
+    "get_cargo": {"cargo": [], "used": 0, "available": 0},
+    "get_nearby": {"nearby": [], "count": 1, "pirates": [], "pirate_count": 1},
+}
+"""The JSON form of snapshots that came as a text, to find what events change in them."""
 
 
 class When(Enum):
@@ -35,11 +62,132 @@ class When(Enum):
     UNSURE = "unsure"
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What all snapshots of an account tell: its player, and the sizes of items."""
+
+    me: Self
+    sizes: Mapping[str, float] = field(default_factory=dict)
+
+
+def known(
+    username: str,
+    snapshots: Iterable[Snapshot],
+    sizes: Mapping[str, float] | None = None,
+) -> Known:
+    """What is needed to write events of an account; ``sizes`` are those known before."""
+    ids: set[str] = set()
+    found = dict(sizes or {})
+    for snapshot in snapshots:
+        content = values.primary(snapshot.content)
+        if snapshot.tool in MERGEABLE:
+            found |= sizes_of(content)
+        own = values.first(content, "player.id", "player_id")
+        if snapshot.tool in STATUS_TOOLS and isinstance(own, str) and own:
+            ids.add(own)
+    return Known(Self(username, frozenset(ids)), found)
+
+
+def merge(
+    snapshot: Snapshot,
+    notices: Sequence[Notice],
+    known_of: Known,
+    current_tick: int | None = None,
+) -> Snapshot:
+    """The snapshot after all events since it was captured, which come in any order."""
+    return written(snapshot, arranged(notices), known_of, current_tick)
+
+
+def written(
+    snapshot: Snapshot,
+    ordered: Sequence[Notice],
+    known_of: Known,
+    current_tick: int | None = None,
+) -> Snapshot:
+    """`merge` for events that are `arranged` already: once for several snapshots."""
+    draft = _make_draft(snapshot, known_of)
+    draft.tick = snapshot.tick or 0
+    marks = _marks(snapshot)
+    doubts: list[tuple[Stale, int | None]] = []
+    named = find_tick(snapshot.content)
+    # Any other tick in an answer may be of something else in it.
+    own_tick = named is not None and named[1]
+    concerned = [n for n in ordered if does_something(n, snapshot.tool)]
+    only_doubted = len(concerned) - MOST_WRITTEN
+    # Asked with arguments it may be of another ship, or another place.
+    only_doubts = only_doubted > 0 or bool(snapshot.args)
+    scratch = _make_draft(snapshot, known_of) if only_doubts else draft
+    for place, notice in enumerate(concerned):
+        command = outcome_of(notice)
+        own = _find_answered_mark(marks, command, notice) if command else None
+        if own is not None:
+            marks.remove(own)
+        when = relation(snapshot, notice, own_tick=own_tick)
+        asked = own.at if own is not None else None
+        if asked is not None and elapsed_seconds(snapshot.captured_at, asked) > 0:
+            when = When.AFTER
+        if when is When.BEFORE:
+            continue
+        if place < only_doubted or snapshot.args:
+            doubt = _find_changes(scratch, notice, known_of)
+        else:
+            doubt = _apply(draft, notice, known_of, sure=when is When.AFTER)
+        if doubt is not None:
+            reason = command or notice.kind
+            stale = Stale(reason, _earlier_tick(notice.tick, current_tick), doubt)
+            doubts.append((stale, _lifted_after(notice, stale)))
+    all_marks = [*((mark, mark.tick) for mark in marks), *doubts]
+    return _finish(snapshot, draft, all_marks, current_tick)
+
+
+def _lifted_after(notice: Notice, doubt: Stale) -> int | None:
+    """The tick after which a value given as it is lifts a doubt.
+
+    An event with a moment but no tick is older than all that have one: no tick was
+    known yet, or the server has begun to count anew.
+    """
+    return -1 if notice.tick is None and notice.at is not None else doubt.tick
+
+
+def arranged(notices: Iterable[Notice]) -> list[Notice]:
+    """Events in the order in which they happened, each once."""
+    return _drop_doubled_yields(
+        sorted({n.id: n for n in notices}.values(), key=_moment_of)
+    )
+
+
+def concerns(notice: Notice, tool: str, marks: Iterable[Stale], me: Self) -> bool:
+    """Whether an event may change a snapshot of a tool with these marks, whatever it
+    holds; of a tool that events only make doubtful this is exact."""
+    command = outcome_of(notice)
+    if command and any(mark.reason == command for mark in marks):
+        return True
+    if tool in MERGEABLE:
+        return does_something(notice, tool)
+    draft = Draft(tool, {})
+    return react(draft, notice, me) is not None or bool(draft.written)
+
+
+def overrun(snapshot: Snapshot, current_tick: int | None) -> Snapshot:
+    """The snapshot when some of its events are not kept any more: all is in doubt."""
+    if snapshot.stale and not snapshot.stale.fields and not snapshot.field_ticks:
+        return snapshot
+    doubt = Stale(invalidation.SEVERAL, current_tick)
+    left = [*sorted(_marks(snapshot), key=_age_of), doubt]
+    return replace(
+        snapshot,
+        shown=None,
+        field_ticks={},
+        counted=(),
+        stale=invalidation.joined(left, current_tick),
+    )
+
+
 def relation(snapshot: Snapshot, notice: Notice, *, own_tick: bool = False) -> When:
     """Whether an event happened before or after a snapshot was taken.
 
-    A tick that the snapshot was given by the clock (not ``own_tick``) may be wrong, by
-    one behind as a rule: where the moments say otherwise nobody knows.
+    A tick that was estimated (not ``own_tick``) is often one behind: where the moments
+    say otherwise, it is unsure.
     """
     by_clock = _by_clock(snapshot, notice)
     if not notice.exact or snapshot.tick is None or notice.tick is None:
@@ -68,174 +216,19 @@ def _by_tick(snapshot: Snapshot, notice: Notice) -> When:
     return When.AFTER if notice.tick > snapshot.tick else When.BEFORE
 
 
-# SECTION Events written into snapshots (GAME_STATE.md section 4).
-#
-# A snapshot is always made anew from what was recorded and all events since, in the
-# order in which they happened: so they may arrive in any order, and again, with the
-# same result. Absolute values overwrite; counts apply only to what is older than
-# they are; what cannot be told is in doubt.
-
-NEVER = datetime.min.replace(tzinfo=UTC)
-MERGEABLE = frozenset(
-    {"get_status", "get_state", "get_ship", "get_cargo", "get_poi", "get_nearby"}
-    | {"get_skills"}
-)
-"""Snapshots that events write into; others they can only make doubtful."""
-
-MOST_WRITTEN = 1000
-"""Of more events since a snapshot the older ones only make doubtful what they touch."""
-
-
-_SHIP = {"hull": 1, "shield": 1, "fuel": 1, "cargo_used": 0, "cargo": []}
-FORMS: Mapping[str, object] = {
-    "get_status": {
-        "player": {"credits": 1, "current_poi": "", "current_system": "", "skills": {}},
-        "ship": _SHIP,
-    },
-    "get_ship": {"ship": _SHIP},
-    "get_cargo": {"cargo": [], "used": 0, "available": 0},
-    "get_nearby": {"nearby": [], "count": 1, "pirates": [], "pirate_count": 1},
-}
-"""What a snapshot tells of when it is a text, in the form of its JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the account's snapshots tell together: its player, sizes of items."""
-
-    me: Self
-    sizes: Mapping[str, float] = field(default_factory=dict)
-
-
-def known(
-    username: str,
-    snapshots: Iterable[Snapshot],
-    sizes: Mapping[str, float] | None = None,
-) -> Known:
-    """What is needed to read events for an account; ``sizes`` are known earlier."""
-    ids: set[str] = set()
-    found = dict(sizes or {})
-    for snapshot in snapshots:
-        content = values.primary(snapshot.content)
-        if snapshot.tool in MERGEABLE:
-            found |= sizes_of(content)
-        own = values.first(content, "player.id", "player_id")
-        if snapshot.tool in STATUS_TOOLS and isinstance(own, str) and own:
-            ids.add(own)
-    return Known(Self(username, frozenset(ids)), found)
-
-
-def merge(
-    snapshot: Snapshot,
-    notices: Sequence[Notice],
-    known_of: Known,
-    current_tick: int | None = None,
-) -> Snapshot:
-    """The snapshot after these events.
-
-    ``notices`` are all that came in since the snapshot was captured, in any order.
-    What an earlier merge made of it does not count: it is made anew.
-    """
-    return written(snapshot, arranged(notices), known_of, current_tick)
-
-
-def written(
-    snapshot: Snapshot,
-    ordered: Sequence[Notice],
-    known_of: Known,
-    current_tick: int | None = None,
-) -> Snapshot:
-    """`merge` for events that are `arranged` already, for several snapshots once."""
-    draft = _draft(snapshot, known_of)
-    draft.tick = snapshot.tick or 0
-    marks = _marks(snapshot)
-    doubts: list[tuple[Stale, int | None]] = []
-    named = find_tick(snapshot.content)
-    # Any other tick in an answer may be of something else in it.
-    own_tick = named is not None and named[1]
-    concerned = [n for n in ordered if does_something(n, snapshot.tool)]
-    only_doubted = len(concerned) - MOST_WRITTEN
-    # Asked with arguments it may be of another ship, or another place.
-    only_doubts = only_doubted > 0 or bool(snapshot.args)
-    scratch = _draft(snapshot, known_of) if only_doubts else draft
-    for place, notice in enumerate(concerned):
-        command = outcome_of(notice)
-        own = _answered(marks, command, notice) if command else None
-        if own is not None:
-            marks.remove(own)
-        when = relation(snapshot, notice, own_tick=own_tick)
-        if own is not None and _is_later(own, snapshot):
-            when = When.AFTER
-        if when is When.BEFORE:
-            continue
-        if place < only_doubted or snapshot.args:
-            doubt = _touched(scratch, notice, known_of)
-        else:
-            doubt = _apply(draft, notice, known_of, sure=when is When.AFTER)
-        if doubt is not None:
-            reason = command or notice.kind
-            stale = Stale(reason, _at_most(notice.tick, current_tick), doubt)
-            doubts.append((stale, _since(notice, stale)))
-    all_marks = [*((mark, mark.tick) for mark in marks), *doubts]
-    return _finished(snapshot, draft, all_marks, current_tick)
-
-
-def _since(notice: Notice, doubt: Stale) -> int | None:
-    """The tick after which a doubt is lifted by what is given as it is.
-
-    An event whose moment is known but no tick is from before all that have one:
-    nothing had told a tick yet, or the server began to count anew since.
-    """
-    return -1 if notice.tick is None and notice.at is not None else doubt.tick
-
-
-def arranged(notices: Iterable[Notice]) -> list[Notice]:
-    """Events in the order in which they happened, each once."""
-    return _once(sorted({n.id: n for n in notices}.values(), key=_moment_of))
-
-
-def concerns(notice: Notice, tool: str, marks: Iterable[Stale], me: Self) -> bool:
-    """Whether an event may change a snapshot of a tool that has these marks.
-
-    It asks for no content. Of a tool that events only make doubtful it is exact.
-    """
-    command = outcome_of(notice)
-    if command and any(mark.reason == command for mark in marks):
-        return True
-    if tool in MERGEABLE:
-        return does_something(notice, tool)
-    draft = Draft(tool, {})
-    return react(draft, notice, me) is not None or bool(draft.written)
-
-
-def overrun(snapshot: Snapshot, current_tick: int | None) -> Snapshot:
-    """The snapshot after events of which some are kept no more: all is in doubt."""
-    if snapshot.stale and not snapshot.stale.fields and not snapshot.field_ticks:
-        return snapshot
-    doubt = Stale(invalidation.SEVERAL, current_tick)
-    left = [*sorted(_marks(snapshot), key=_age_of), doubt]
-    return replace(
-        snapshot,
-        shown=None,
-        field_ticks={},
-        counted=(),
-        stale=invalidation.joined(left, current_tick),
-    )
-
-
 def _marks(snapshot: Snapshot) -> list[Stale]:
     return list(snapshot.marks) or ([snapshot.stale] if snapshot.stale else [])
 
 
-def _draft(snapshot: Snapshot, known_of: Known) -> Draft:
+def _make_draft(snapshot: Snapshot, known_of: Known) -> Draft:
     content = snapshot.content
     if snapshot.tool not in MERGEABLE or is_deep(content, MAX_DEPTH):
         return Draft(snapshot.tool, {})
     return Draft.of(snapshot.tool, content, known_of.sizes)
 
 
-def _once(ordered: Sequence[Notice]) -> list[Notice]:
-    """Events without the yields that an ``action_result`` tells as well (era C)."""
+def _drop_doubled_yields(ordered: Sequence[Notice]) -> list[Notice]:
+    """The events without the yields that an ``action_result`` tells too (era C)."""
     results = [e for e in ordered if e.kind == RESULT and outcome_of(e) == "mine"]
     yields: dict[tuple[object, ...], dict[int | None, list[Notice]]] = {}
     for each in ordered if results else ():
@@ -248,25 +241,25 @@ def _once(ordered: Sequence[Notice]) -> list[Notice]:
         near = _ticks_near(each.tick, at_tick)
         same = [n for tick in near for n in at_tick.get(tick, ())]
         if same:
-            nearest = min(same, key=lambda n: (_apart(n, each), n.id))
+            nearest = min(same, key=lambda n: (_distance(n, each), n.id))
             at_tick[nearest.tick].remove(nearest)
             told.add(nearest.id)
     return [each for each in ordered if each.id not in told]
 
 
 def _ticks_near(tick: int | None, known: Iterable[int | None]) -> list[int | None]:
-    """Where the same event may stand: a tick apart at most, or without a tick."""
+    """The ticks of what may be the same event: at most one apart, or none."""
     return list(known) if tick is None else [tick - 1, tick, tick + 1, None]
 
 
-def _apart(one: Notice, other: Notice) -> float:
+def _distance(one: Notice, other: Notice) -> float:
     first, second = one.sent_at or one.at, other.sent_at or other.at
     if first is not None and second is not None:
         return abs(elapsed_seconds(first, second))
     return float(abs((one.tick or 0) - (other.tick or 0)))
 
 
-def _at_most(tick: int | None, current: int | None) -> int | None:
+def _earlier_tick(tick: int | None, current: int | None) -> int | None:
     if tick is None or current is None:
         return current if tick is None else tick
     return min(tick, current)
@@ -274,11 +267,13 @@ def _at_most(tick: int | None, current: int | None) -> int | None:
 
 def _moment_of(notice: Notice) -> tuple[int, datetime, str]:
     tick = -1 if notice.tick is None else notice.tick
-    return tick, notice.sent_at or notice.at or NEVER, notice.id
+    return tick, notice.sent_at or notice.at or _NEVER, notice.id
 
 
-def _answered(marks: Sequence[Stale], command: str, notice: Notice) -> Stale | None:
-    """The mark of the action whose outcome an event is: the oldest that it may be."""
+def _find_answered_mark(
+    marks: Sequence[Stale], command: str, notice: Notice
+) -> Stale | None:
+    """The oldest mark of an action whose outcome an event may be."""
     if notice.at is None:
         return None
     for each in marks:
@@ -289,57 +284,51 @@ def _answered(marks: Sequence[Stale], command: str, notice: Notice) -> Stale | N
     return None
 
 
-def _is_later(mark: Stale, snapshot: Snapshot) -> bool:
-    """Whether an action was asked for when the snapshot had been taken."""
-    asked = mark.at
-    return asked is not None and elapsed_seconds(snapshot.captured_at, asked) > 0
-
-
-# -- one event -----------------------------------------------------------------
+# --- One event
 
 
 def _apply(draft: Draft, notice: Notice, known_of: Known, *, sure: bool) -> Doubt:
-    """Write an event into a draft, or find what it may have changed."""
     if not isinstance(draft.root, dict):
-        return _of_a_text(draft.tool, notice, known_of)
+        return _doubt_text(draft.tool, notice, known_of)
     if sure and notice.tick is not None:
-        # After the snapshot and after what was merged before: so is its tick.
         draft.tick, draft.failed = max(draft.tick, notice.tick), []
-        return _with(react(draft, notice, known_of.me), draft.failed)
-    return _touched(Draft.of(draft.tool, draft.content, draft.sizes), notice, known_of)
+        return _add_paths(react(draft, notice, known_of.me), draft.failed)
+    return _find_changes(
+        Draft.of(draft.tool, draft.content, draft.sizes), notice, known_of
+    )
 
 
-def _touched(scratch: Draft, notice: Notice, known_of: Known) -> Doubt:
-    """What an event changes in a draft that nobody shows."""
+def _find_changes(scratch: Draft, notice: Notice, known_of: Known) -> Doubt:
+    """What an event would change, tried on a draft that is thrown away."""
     if not isinstance(scratch.root, dict):
-        return _of_a_text(scratch.tool, notice, known_of)
+        return _doubt_text(scratch.tool, notice, known_of)
     scratch.written, scratch.failed = {}, []
     doubt = react(scratch, notice, known_of.me)
-    return _with(doubt, [*scratch.written, *scratch.failed])
+    return _add_paths(doubt, [*scratch.written, *scratch.failed])
 
 
-def _with(doubt: Doubt, more: Sequence[str]) -> Doubt:
-    """A doubt and the paths that came to it."""
+def _add_paths(doubt: Doubt, more: Sequence[str]) -> Doubt:
+    """A doubt with more paths; one of everything stays as it is."""
     if doubt == () or not more:
         return doubt
     return tuple(dict.fromkeys((*(doubt or ()), *more)))
 
 
-def _of_a_text(tool: str, notice: Notice, known_of: Known) -> Doubt:
-    """Nothing can be written into a text: all of it is in doubt if it is concerned."""
-    attempt = Draft.of(tool, FORMS.get(tool, {}), known_of.sizes)
+def _doubt_text(tool: str, notice: Notice, known_of: Known) -> Doubt:
+    """Nothing can be written into a text: an event puts all of it in doubt."""
+    attempt = Draft.of(tool, _TEXT_FORMS.get(tool, {}), known_of.sizes)
     doubt = react(attempt, notice, known_of.me)
     return None if doubt is None and not attempt.written else ()
 
 
-def _finished(
+def _finish(
     snapshot: Snapshot,
     draft: Draft,
     marks: Sequence[tuple[Stale, int | None]],
     current_tick: int | None,
 ) -> Snapshot:
-    """The snapshot with what the draft holds; a count never lifts a doubt."""
-    kept = (_unwritten(mark, since, draft) for mark, since in marks)
+    """The snapshot with the draft's content, and the doubts that are left."""
+    kept = (_lift_doubt(mark, since, draft) for mark, since in marks)
     left = [each for each in kept if each is not None]
     whole = any(not each.fields for each in left)
     doubted = [path for each in left for path in each.fields]
@@ -361,16 +350,15 @@ def _age_of(mark: Stale) -> tuple[int, str]:
     return (-1 if mark.tick is None else mark.tick, mark.reason)
 
 
-def _unwritten(mark: Stale, since: int | None, draft: Draft) -> Stale | None:
-    """A mark without the fields that were given as they are since; None for none."""
+def _lift_doubt(mark: Stale, since: int | None, draft: Draft) -> Stale | None:
+    """A mark without the fields that were set since; None where none is left."""
     if not mark.fields:
         return mark
-    left = tuple(path for path in mark.fields if not _is_given(path, since, draft))
+    left = tuple(
+        path
+        for path in mark.fields
+        if since is None or draft.fixed.get(path, since) <= since
+    )
     if not left:
         return None
     return mark if len(left) == len(mark.fields) else replace(mark, fields=left)
-
-
-def _is_given(path: str, since: int | None, draft: Draft) -> bool:
-    tick = draft.fixed.get(path)
-    return tick is not None and since is not None and tick > since

@@ -1,7 +1,7 @@
-"""What the outcome of an own action changes in a snapshot.
+"""Write the outcome of an own action, which an event tells, into a snapshot.
 
-An outcome is told by an event: what it says is written, what it does not say but
-the table of actions lists stays in doubt.
+What the event says is written; what else the action may have changed by the table of
+`effects` is in doubt.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from memory.gamestate.values import first, is_number
 
 Data = Mapping[str, object]
 Doubt = tuple[str, ...] | None
-"""Fields that are in doubt, () for all of them, None for none."""
+"""The fields that are in doubt; () for all of them, None for none."""
 
-ALL = ("*",)
-WHOLE_HOLD = ("cargo", "items", "used", "cargo_used", "available", "cargo_available")
-STATION_PLACES = ("player.docked_at_base", "docked_at_base", "ship.docked_at_base")
+_ALL = ("*",)
+_WHOLE_HOLD = ("cargo", "items", "used", "cargo_used", "available", "cargo_available")
+_STATION_PLACES = ("player.docked_at_base", "docked_at_base", "ship.docked_at_base")
 
 COMMANDS = {
     "arrived": "travel",
@@ -29,7 +29,7 @@ COMMANDS = {
     "auto_dock": "dock",
     "auto_undock": "undock",
 }
-"""Outcomes that have another name than the action they come from."""
+"""The actions of outcomes that have a name of their own."""
 
 
 def command_of(name: object) -> str:
@@ -38,10 +38,10 @@ def command_of(name: object) -> str:
 
 
 def settle(draft: Draft, command: str, data: Data) -> Doubt:
-    """Write an action's outcome; returns what of the snapshot stays in doubt."""
+    """Write an action's outcome into a draft; what of the snapshot stays in doubt."""
     read = _OUTCOMES.get(command)
     settled = read(draft, data) if read is not None else ()
-    if settled == ALL:
+    if settled == _ALL:
         return None
     left: list[str] = []
     hit = False
@@ -50,16 +50,13 @@ def settle(draft: Draft, command: str, data: Data) -> Doubt:
         if not each.hits(draft.tool):
             continue
         hit = True
-        whole = each.fields or (
-            WHOLE_HOLD if settled and draft.tool == "get_cargo" else ()
-        )
-        if not whole:
+        fields = each.fields
+        if settled and draft.tool == "get_cargo":
+            fields = fields or _WHOLE_HOLD
+        if not fields:
             return ()
-        left += [path for path in whole if path not in settled]
+        left += [path for path in fields if path not in settled]
     return tuple(dict.fromkeys(left)) if hit and left else None
-
-
-# -- one for each action that says what it changed ---------------------------
 
 
 def number_of(data: Data, *keys: str) -> float | None:
@@ -76,23 +73,26 @@ def text_of(data: Data, *keys: str) -> str:
     return next((v for v in found if isinstance(v, str) and v), "")
 
 
-def mined(draft: Draft, data: Data) -> tuple[str, ...]:
-    """Ore in the hold, less of it in the belt."""
+def _mined(draft: Draft, data: Data) -> tuple[str, ...]:
     ore, count = text_of(data, "resource_id"), number_of(data, "quantity")
     if not ore or count is None:
         return ()
     if draft.tool == "get_poi":
-        return _left(draft, ore, number_of(data, "remaining"))
+        return _write_remaining(draft, ore, number_of(data, "remaining"))
     draft.add("player.stats.ore_mined", count)
-    return _hold(draft, ore, count, text_of(data, "resource_name"))
+    return _change_hold(draft, ore, count, text_of(data, "resource_name"))
 
 
-def _left(draft: Draft, ore: str, remaining: float | None) -> tuple[str, ...]:
+def _write_remaining(
+    draft: Draft, ore: str, remaining: float | None
+) -> tuple[str, ...]:
+    if remaining is None:
+        return ()
     found = False
     for path in ("resources", "poi.resources"):
         items = draft.get(path)
         for item in items if isinstance(items, list) else ():
-            if remaining is not None and _names(item, "resource_id", ore):
+            if isinstance(item, dict) and item.get("resource_id") == ore:
                 item["remaining"] = remaining
                 item.pop("remaining_display", None)
                 item.pop("depletion_percent", None)
@@ -101,44 +101,40 @@ def _left(draft: Draft, ore: str, remaining: float | None) -> tuple[str, ...]:
     return ("resources", "poi.resources") if found else ()
 
 
-def _names(item: object, key: str, value: str) -> bool:
-    return isinstance(item, dict) and item.get(key) == value
-
-
-def _hold(draft: Draft, item: str, count: float, name: str) -> tuple[str, ...]:
-    """Change the hold; what then is right, in all the places where it may stand."""
+def _change_hold(draft: Draft, item: str, count: float, name: str) -> tuple[str, ...]:
+    """Change the hold; the paths that are right then, wherever the hold may stand."""
     items, used = draft.load(item, count, name)
     if draft.tool == "get_cargo" and items and used:
-        return ALL
+        return _ALL
     settled = ("ship.cargo", "cargo") if items else ()
     return (*settled, "ship.cargo_used", "cargo_used") if used else settled
 
 
 def _bought(draft: Draft, data: Data) -> tuple[str, ...]:
-    settled = _paid(draft, number_of(data, "total_cost"))
+    settled = _pay(draft, number_of(data, "total_cost"))
     item = text_of(data, "item_id")
     count = number_of(data, "delivered_to_cargo")
     if count is None and number_of(data, "delivered_to_storage") is None:
         count = number_of(data, "quantity")
     if item and count is not None:
-        settled += _hold(draft, item, count, text_of(data, "item"))
-    return _one(settled)
+        settled += _change_hold(draft, item, count, text_of(data, "item"))
+    return _join_settled(settled)
 
 
 def _sold(draft: Draft, data: Data) -> tuple[str, ...]:
     earned = number_of(data, "total_earned")
-    settled = _paid(draft, None if earned is None else -earned)
+    settled = _pay(draft, None if earned is None else -earned)
     item, count = text_of(data, "item_id"), number_of(data, "quantity_sold")
     if item and count is not None and not data.get("auto_listed"):
-        settled += _hold(draft, item, -count, "")
-    return _one(settled)
+        settled += _change_hold(draft, item, -count, "")
+    return _join_settled(settled)
 
 
-def _one(settled: tuple[str, ...]) -> tuple[str, ...]:
-    return ALL if ALL[0] in settled else settled
+def _join_settled(settled: tuple[str, ...]) -> tuple[str, ...]:
+    return _ALL if _ALL[0] in settled else settled
 
 
-def _paid(draft: Draft, cost: float | None) -> tuple[str, ...]:
+def _pay(draft: Draft, cost: float | None) -> tuple[str, ...]:
     if cost is None:
         return ()
     done = [draft.add(path, -cost) for path in CREDITS]
@@ -148,7 +144,7 @@ def _paid(draft: Draft, cost: float | None) -> tuple[str, ...]:
 def _refuelled(draft: Draft, data: Data) -> tuple[str, ...]:
     settled: tuple[str, ...] = ()
     if data.get("source") == "station":
-        settled += _paid(draft, number_of(data, "cost"))
+        settled += _pay(draft, number_of(data, "cost"))
     now, added = number_of(data, "fuel_now"), number_of(data, "fuel")
     for path in FUEL:
         if now is not None and draft.get(path) is not None:
@@ -159,13 +155,13 @@ def _refuelled(draft: Draft, data: Data) -> tuple[str, ...]:
     if data.get("source") == "station" and not cells:
         settled += CARGO
     elif cells and data.get("source") == "fuel_cells":
-        settled += _hold(draft, "fuel_cell", -cells, "")
-    return _one(settled)
+        settled += _change_hold(draft, "fuel_cell", -cells, "")
+    return _join_settled(settled)
 
 
 def _repaired(draft: Draft, data: Data) -> tuple[str, ...]:
     cost = number_of(data, "cost")
-    settled = _paid(draft, cost)
+    settled = _pay(draft, cost)
     if cost:
         settled += CARGO
     hull = number_of(data, "hull")
@@ -179,7 +175,7 @@ def _jettisoned(draft: Draft, data: Data) -> tuple[str, ...]:
     item, count = text_of(data, "item_id"), number_of(data, "quantity")
     if not item or count is None:
         return ()
-    settled = _hold(draft, item, -count, "")
+    settled = _change_hold(draft, item, -count, "")
     used = number_of(data, "cargo_used")
     if used is not None and draft.tool != "get_cargo":
         done = [draft.put(p, used) for p in ("ship.cargo_used", "cargo_used")]
@@ -188,15 +184,14 @@ def _jettisoned(draft: Draft, data: Data) -> tuple[str, ...]:
 
 
 def _arrived(draft: Draft, data: Data) -> tuple[str, ...]:
-    """At another place; whoever flies is not docked."""
     poi = text_of(data, "poi_id")
     if draft.tool not in ("get_status", "get_state") or not poi:
         return ()
-    undocked(draft, data)
+    _undocked(draft, data)
     draft.put("location.poi_name", text_of(data, "poi") or None)
     places = ("player.current_poi", "current_poi", "location.poi_id")
     done = [draft.put(path, poi) for path in places]
-    # Who is near there is not told.
+    # The event does not say who is near.
     return tuple(p for p in HERE if p != "nearby") if any(done) else DOCK
 
 
@@ -211,30 +206,30 @@ def _jumped(draft: Draft, data: Data) -> tuple[str, ...]:
     return (*settled, *SYSTEM[:2]) if any(done) else settled
 
 
-def undocked(draft: Draft, data: Data) -> tuple[str, ...]:
+def _undocked(draft: Draft, data: Data) -> tuple[str, ...]:
     """In space: no base is named."""
     done = draft.put("location.docked_at", None)
-    for path in STATION_PLACES:
+    for path in _STATION_PLACES:
         if path == "player.docked_at_base" or draft.get(path) is not None:
             done = draft.drop(path) or done
     return DOCK if done or draft.tool == "get_ship" else ()
 
 
-def docked(draft: Draft, data: Data) -> tuple[str, ...]:
+def _docked(draft: Draft, data: Data) -> tuple[str, ...]:
     """At a base, where the outcome names it by its id."""
     base = text_of(data, "base_id")
     if not base:
         return ()
     done = draft.put("location.docked_at", base)
     done = draft.put("player.docked_at_base", base, absent=True) or done
-    for path in STATION_PLACES[1:]:
+    for path in _STATION_PLACES[1:]:
         if draft.get(path) is not None:
             done = draft.put(path, base) or done
     return DOCK if done or draft.tool == "get_ship" else ()
 
 
 _OUTCOMES: Mapping[str, Callable[[Draft, Data], tuple[str, ...]]] = {
-    "mine": mined,
+    "mine": _mined,
     "buy": _bought,
     "sell": _sold,
     "refuel": _refuelled,
@@ -242,8 +237,8 @@ _OUTCOMES: Mapping[str, Callable[[Draft, Data], tuple[str, ...]]] = {
     "jettison": _jettisoned,
     "travel": _arrived,
     "jump": _jumped,
-    "undock": undocked,
-    "dock": docked,
+    "undock": _undocked,
+    "dock": _docked,
 }
 
 

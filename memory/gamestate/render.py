@@ -1,8 +1,8 @@
 """The state block: what an agent is told of its account (G3, G8).
 
-Made anew whenever it is sent, so that ages are true at that moment. It says how
-old each part is, what the agent's own actions made untrue, what changed since it
-was last shown, and which tool brings the truth.
+It is rendered each time it is sent, so that its ages are true at that moment. It says
+how old each part is, what the agent's own actions made untrue, what changed since it
+was last shown, and which tool to call for the truth.
 """
 
 from __future__ import annotations
@@ -10,43 +10,98 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory.gamestate.blocks import (
-    OWNER,
-    Scene,
-    before,
-    call_of,
-    key_of,
-    remedy,
-    section,
+from memory.gamestate.clock import Recency, elapsed_seconds, recency
+from memory.gamestate.confidence import (
+    LOGGED_OUT,
+    Confidence,
+    Moment,
+    confidence,
+    grade,
+    recharges,
+    stale_paths,
 )
-from memory.gamestate.confidence import LOGGED_OUT, Confidence, grade, stale_paths
-from memory.gamestate.layout import Line, Notes, fit, happenings, size
+from memory.gamestate.effects import SETTLES, TELLS_TICK
+from memory.gamestate.extract import args_key
+from memory.gamestate.facts import Fact, Names, View, known_names
+from memory.gamestate.invalidation import AND
+from memory.gamestate.layout import Entry, Line, Notes, Section, fit, happenings, size
+from memory.gamestate.sections import CURATED, read
 from memory.gamestate.types import AccountState, Snapshot
-from memory.gamestate.values import empire, first, line, primary
+from memory.gamestate.values import empire, first, line, primary, title
 
 MAX_BYTES = 2048
-MAX_SECTIONS = 40
+_MAX_SECTIONS = 40
+_MAX_FACTS = 25
 NOT_LOGGED_IN = "Not logged in. Use register or login."
-TITLE = "## Current Game State"
+_TITLE = "## Current Game State"
 NOTE = "**Note:** Call get_notifications to see events since last update."
 FETCHED = (
     "**Note:** Events are fetched for you at the start of each turn and merged above; "
     "call get_notifications for one that you miss."
 )
+#: Said of a shield that was not full and may have grown by itself.
+_RECHARGING = "recharging since"
+OWNER = "account"  # the key of the account's name among the facts last shown
+
+_ORDER = {tool: place for place, tool in enumerate(CURATED)}
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """The block, the values it shows, and how many snapshots came from the future.
 
-    ``rough`` is the block with its ages rounded down to powers of two. ``facts`` go
-    into `AccountState.last_shown` of the next time.
+    ``rough`` is the block with its ages rounded down to powers of two. ``facts`` are
+    the `AccountState.last_shown` of the next block.
     """
 
     text: str
     rough: str
     facts: Mapping[str, str] = field(default_factory=dict)
     tick_skew: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A state with what all its sections share; `was` are the values last shown."""
+
+    state: AccountState
+    moment: Moment
+    ordered: tuple[Snapshot, ...]
+    names: Names
+    was: Mapping[str, str]
+
+    @classmethod
+    def of(cls, state: AccountState) -> Scene:
+        same = state.last_shown.get(OWNER) == state.username
+        newest_first = sorted(
+            state.snapshots,
+            key=lambda s: (elapsed_seconds(s.captured_at, state.now), _snapshot_key(s)),
+        )
+        # Curated sections in their order, the call without arguments first.
+        ordered = sorted(
+            newest_first, key=lambda s: (_ORDER.get(s.tool, len(_ORDER)), bool(s.args))
+        )
+        return cls(
+            state,
+            Moment.of(state),
+            tuple(ordered),
+            {**state.names, **known_names(newest_first[::-1])},
+            state.last_shown if same else {},
+        )
+
+    def age(self, snapshot: Snapshot) -> Recency:
+        return recency(
+            snapshot.tick,
+            snapshot.captured_at,
+            self.state.current_tick,
+            self.state.now,
+            self.state.seconds_per_tick,
+        )
+
+    def plain(self, tool: str) -> Snapshot | None:
+        """The snapshot of a tool that was called without arguments."""
+        found = (s for s in self.ordered if s.tool == tool and not args_key(s.args))
+        return next(found, None)
 
 
 def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
@@ -56,8 +111,8 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
         text = NOT_LOGGED_IN if size(lines) <= max_bytes + 1 else ""
         return Rendered(text, text)
     scene = Scene.of(state)
-    unlisted = scene.ordered[MAX_SECTIONS:]
-    sections = [section(scene, each) for each in scene.ordered[:MAX_SECTIONS]]
+    unlisted = scene.ordered[_MAX_SECTIONS:]
+    sections = [_build_section(scene, each) for each in scene.ordered[:_MAX_SECTIONS]]
     untrue = [each.untrue for each in sections]
     untrue += [stale_paths(each) is None for each in unlisted]
     told = happenings(state)
@@ -76,43 +131,40 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
 
 def _header(scene: Scene) -> list[Line]:
     known = scene.plain("get_status")
-    ruler = first(primary(known.current) if known else None, "player.empire", "empire")
+    content = primary(known.current) if known else None
+    ruler = empire(first(content, "player.empire", "empire"))
     name = line(scene.state.username) or "unknown"
-    suffix = f" ({empire(ruler)})" if empire(ruler) else ""
+    suffix = f" ({ruler})" if ruler else ""
     ages = [scene.age(snapshot) for snapshot in scene.ordered]
-    newest = min(
-        ages,
-        key=lambda age: (age.ticks is None, age.ticks or 0, age.seconds),
-        default=None,
-    )
+    ages.sort(key=lambda age: (age.ticks is None, age.ticks or 0, age.seconds))
     never = "never; call get_status"
+    updated, rough = (ages[0].long, ages[0].rough) if ages else (never, never)
     return [
-        Line(TITLE),
+        Line(_TITLE),
         Line(""),
         Line(f"**Account:** {name}{suffix}"),
-        Line(
-            f"**Last Updated:** {newest.long if newest else never}",
-            rough=f"**Last Updated:** {newest.rough if newest else never}",
-        ),
+        Line(f"**Last Updated:** {updated}", rough=f"**Last Updated:** {rough}"),
     ]
 
 
 def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, Line]]:
-    """(call, line) for every snapshot that shows something not true any more."""
+    """(call, line) for every snapshot that shows something untrue or old."""
     lines = zip(scene.ordered, untrue, strict=True)
     found = [(each, _stale_line(scene, each, changed)) for each, changed in lines]
-    return [(call_of(each), warning) for each, warning in found if warning]
+    return [(_format_call(each), warning) for each, warning in found if warning]
 
 
 def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:
-    call, tool = f"**Stale data:** {call_of(snapshot)}", line(snapshot.tool, 40)
+    start, tool = "**Stale data:**", line(snapshot.tool, 40)
+    call = f"{start} {_format_call(snapshot)}"
     if snapshot.logged_out:
         return Line(f"{call} was {LOGGED_OUT} - call {tool}.")
     if untrue:
         whole = stale_paths(snapshot) is None
-        parts = f"**Stale data:** parts of {call_of(snapshot)} are"
+        parts = f"{start} parts of {_format_call(snapshot)} are"
         what = f"{call} is" if whole else parts
-        return Line(f"{what} from {before(snapshot)} - {remedy(scene, snapshot)}.")
+        cause, cure = _describe_cause(snapshot), _describe_remedy(scene, snapshot)
+        return Line(f"{what} from {cause} - {cure}.")
     if grade(snapshot, scene.moment) is not Confidence.STALE:
         return None
     age = scene.age(snapshot)
@@ -125,13 +177,188 @@ def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:
 
 
 def _facts(scene: Scene, lines: list[Line]) -> dict[str, str]:
-    """The values shown now, over those of snapshots that found no room this time."""
-    alive = {key_of(snapshot) for snapshot in scene.state.snapshots}
+    """The values shown now, and the last ones of snapshots that had no room now."""
+    alive = {_snapshot_key(snapshot) for snapshot in scene.state.snapshots}
     shown = {key: value for each in lines for key, value in each.facts}
     sections = {key.split("/", 1)[0] for key in shown}
     kept = {
         key: value
         for key, value in scene.was.items()
-        if (section := key.split("/", 1)[0]) in alive and section not in sections
+        if (start := key.split("/", 1)[0]) in alive and start not in sections
     }
     return {**kept, **shown, OWNER: scene.state.username or ""}
+
+
+# --- One snapshot as a section
+
+
+def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
+    """A snapshot's heading and facts, each with what makes it doubtful."""
+    content = primary(snapshot.current)
+    view = View(
+        content if isinstance(content, Mapping) else {},
+        scene.names,
+        ship_elsewhere=_ship_elsewhere(scene, snapshot),
+        cargo_elsewhere=_at_least_as_good(scene, scene.plain("get_cargo"), snapshot),
+    )
+    facts = read(snapshot.tool, view, content)[:_MAX_FACTS]
+    curated = CURATED.get(snapshot.tool)
+    heading = curated[0] if curated else title(snapshot.tool)
+    age, end = scene.age(snapshot), f", {LOGGED_OUT}" if snapshot.logged_out else ""
+    start = f"{heading} ({_format_call(snapshot)} - "
+    entries = [_entry(scene, snapshot, fact) for fact in facts]
+    whole = stale_paths(snapshot) is None
+    return Section(
+        heading=f"{start}{age.short}{end}",
+        rough=f"{start}{age.rough}{end}",
+        entries=entries,
+        recall=f'zoea_recall("state://{line(snapshot.tool, 40)}")',
+        whole=_describe_mark(scene, snapshot) if whole else "",
+        folded=whole and not any(entry.mark for entry in entries),
+        untrue=whole or any(_is_untrue(scene, snapshot, fact) for fact in facts),
+    )
+
+
+def _ship_elsewhere(scene: Scene, snapshot: Snapshot) -> bool:
+    if snapshot.tool == "get_status":
+        ship = scene.plain("get_ship")
+        return _has_ship(ship) and _at_least_as_good(scene, ship, snapshot)
+    if snapshot.tool == "get_ship":
+        status = scene.plain("get_status")
+        return _has_ship(status) and not _at_least_as_good(scene, snapshot, status)
+    return False
+
+
+def _has_ship(snapshot: Snapshot | None) -> bool:
+    if snapshot is None:
+        return False
+    paths = ("ship.hull", "hull") if snapshot.tool == "get_ship" else ("ship.hull",)
+    return first(primary(snapshot.current), *paths) is not None
+
+
+def _at_least_as_good(
+    scene: Scene, one: Snapshot | None, other: Snapshot | None
+) -> bool:
+    """Whether one snapshot is no older than another and no more doubtful."""
+    if one is None or other is None:
+        return one is not None
+    if one.tick is None or other.tick is None:
+        return scene.age(one).seconds <= scene.age(other).seconds
+    if one.tick != other.tick:
+        return one.tick > other.tick
+    return one.stale is None or other.stale is not None
+
+
+def _entry(scene: Scene, snapshot: Snapshot, fact: Fact) -> Entry:
+    key = f"{_snapshot_key(snapshot)}/{fact.label}"
+    start = f"{fact.label}: {fact.value}" if fact.label else fact.value
+    if fact.items:
+        start = f"{start} (" if fact.value else start
+    was = _format_was(scene, key, fact.value)
+    children = tuple(_child(scene, key, fact.between, *c) for c in fact.children)
+    return Entry(
+        start=start.rstrip() if not fact.items else start,
+        items=fact.items,
+        children=children,
+        after=(")" if fact.items and fact.value else "") + was,
+        mark=_describe_doubt(scene, snapshot, fact),
+        facts=((key, fact.value),) if fact.label and fact.value else (),
+    )
+
+
+def _child(scene: Scene, parent: str, between: str, what: str, amount: str) -> Line:
+    if not amount:
+        return Line(f"  - {what}")
+    key = f"{parent}/{what}"
+    return Line(
+        f"  - {what}{between}{amount}{_format_was(scene, key, amount)}",
+        ((key, amount),),
+    )
+
+
+def _describe_doubt(scene: Scene, snapshot: Snapshot, fact: Fact) -> str:
+    """What stands behind a fact that is not simply as old as its section."""
+    if _is_untrue(scene, snapshot, fact):
+        return f" ({_describe_mark(scene, snapshot)})"
+    ticks = snapshot.field_ticks
+    merged = [ticks[path] for path in fact.paths if path in ticks]
+    said = [f"from an event at tick {max(merged)}"] if merged else []
+    if any(recharges(snapshot, scene.moment, path) for path in fact.paths):
+        said.append(_RECHARGING)
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _is_untrue(scene: Scene, snapshot: Snapshot, fact: Fact) -> bool:
+    return any(
+        confidence(snapshot, scene.moment, path) is Confidence.INVALIDATED
+        for path in fact.paths
+    )
+
+
+def _describe_mark(scene: Scene, snapshot: Snapshot) -> str:
+    return f"{_describe_cause(snapshot)}; {_describe_remedy(scene, snapshot)}"
+
+
+def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
+    """Which tool to call for the truth, such as ``call get_status``, and when.
+
+    While it is unknown whether a flight is over, another tool must settle that first.
+    """
+    mark, now = snapshot.stale, scene.state.current_tick
+    flown = mark and scene.state.unsettled.intersection(mark.reason.split(AND))
+    if flown and snapshot.tool != SETTLES:
+        return f"call {SETTLES}, then {line(snapshot.tool, 40)}"
+    if _awaits_game_tick(scene, snapshot):
+        return f"call {TELLS_TICK}, then {line(snapshot.tool, 40)}"
+    pending = mark and mark.tick is not None and now is not None and mark.tick > now
+    return f"call {line(snapshot.tool, 40)}{' then' if pending else ''}"
+
+
+def _awaits_game_tick(scene: Scene, snapshot: Snapshot) -> bool:
+    """Whether only a tick of the game's own can tell that an action is over.
+
+    So it is for a snapshot asked for after an action that, by our clock, is over.
+    """
+    now, asked = scene.state.current_tick, snapshot.asked_at
+    return any(
+        mark.tick is not None
+        and (now is not None and mark.tick <= now)
+        and (mark.done is not None and asked is not None and mark.done < asked)
+        for mark in snapshot.marks
+    )
+
+
+def _format_was(scene: Scene, key: str, value: str) -> str:
+    """`` (was 72)`` where the value differs from the one last shown."""
+    shown = scene.was.get(key)
+    if shown is None or shown == value or not value:
+        return ""
+    number, slash, limit = shown.partition("/")
+    same_limit = slash and value.endswith(f"/{limit}")
+    return f" (was {line(number if same_limit else shown)})"
+
+
+def _describe_cause(snapshot: Snapshot) -> str:
+    """What made a snapshot untrue: ``before buy at tick 104``."""
+    mark = snapshot.stale
+    if mark is None:
+        return ""
+    at = "" if mark.tick is None else f" at tick {mark.tick}"
+    return f"before {line(mark.reason, 40) or 'an action'}{at}"
+
+
+def _format_call(snapshot: Snapshot) -> str:
+    """A snapshot's call with its arguments, as headings name it."""
+    tool = line(snapshot.tool, 40)
+    if not snapshot.args:
+        return tool
+    values = ", ".join(
+        f"{line(str(key), 20)}="
+        + ("..." if isinstance(value, (Mapping, list)) else line(value, 30))
+        for key, value in list(snapshot.args.items())[:3]
+    )
+    return f"{tool} {line(values, 60)}"
+
+
+def _snapshot_key(snapshot: Snapshot) -> str:
+    return f"{snapshot.tool}{args_key(snapshot.args)}"

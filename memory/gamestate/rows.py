@@ -1,6 +1,9 @@
-"""The recency table: every snapshot of an account with age and confidence.
+"""The table of an account's snapshots, and a snapshot in full by its handle.
 
-The row is the "State row" of SURFACES.md section 6.
+A row is the "State row" of SURFACES.md section 6: age, confidence and why. The handle
+``state://get_map?system_id=sol`` names a tool and the arguments of its call; without
+any it is the call that had none, else the newest. ``#raw`` asks for the answer as it
+came, before events were merged into it.
 """
 
 from __future__ import annotations
@@ -32,9 +35,8 @@ MAX_FIELDS = 200
 class StateRow:
     """One snapshot in the table.
 
-    ``reason`` is the action that made it untrue, or why else it is stale, null
-    where it is neither. ``fields`` are its JSON paths, two keys deep and those
-    that were marked or merged.
+    ``reason`` is the action that made it untrue, or why it is stale, else None.
+    ``fields`` are its JSON paths: two keys deep, and those marked or merged.
     """
 
     tool: str
@@ -49,14 +51,14 @@ class StateRow:
 
 
 def rows(state: AccountState) -> tuple[StateRow, ...]:
-    """A row for each snapshot, in the order given; none for nobody logged in."""
+    """A row for each snapshot, in the order given; none where nobody is logged in."""
     if state.username is None:
         return ()
     moment = Moment.of(state)
-    return tuple(_row(snapshot, moment) for snapshot in state.snapshots)
+    return tuple(_make_row(snapshot, moment) for snapshot in state.snapshots)
 
 
-def _row(snapshot: Snapshot, moment: Moment) -> StateRow:
+def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
     age = age_in_ticks(snapshot, moment)
     found = confidence(snapshot, moment)
     return StateRow(
@@ -96,15 +98,12 @@ def _paths(snapshot: Snapshot) -> Iterator[str]:
             yield from (f"{key}.{inner}" for inner in value)
 
 
-# SECTION The handle ``state://<tool>``: a snapshot in full, without a call of the game.
-#
-# ``state://get_map?system_id=sol`` names the arguments of the call; without any it is
-# the call that had none, else the newest. ``#raw`` asks for the answer as it came,
-# before events were merged into it.
+# --- Handles
 
 SCHEME = "state://"
 RAW = "#raw"
-LONGEST = 2_000
+_LONGEST = 2_000
+_FORM = "Give a handle such as state://get_ship, or state://get_map?system_id=sol."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +116,9 @@ class Handle:
 
 
 def read_handle(handle: str) -> Handle:
-    """What a handle names. Raises ValueError with the right form."""
+    """What a handle names; ValueError with the right form for anything else."""
     body = handle.strip()
-    if not body.startswith(SCHEME) or len(body) > LONGEST:
+    if not body.startswith(SCHEME) or len(body) > _LONGEST:
         raise ValueError(_FORM)
     body = body.removeprefix(SCHEME)
     raw = body.endswith(RAW)
@@ -142,15 +141,18 @@ def _arguments(query: str) -> dict[str, object]:
 
 
 def pick(snapshots: Iterable[Snapshot], handle: Handle) -> Snapshot:
-    """The snapshot that a handle names. Raises LookupError that says which exist."""
+    """The snapshot that a handle names; else LookupError that says which exist."""
     known = list(snapshots)
     same = [each for each in known if each.tool == handle.tool]
     same.sort(key=lambda each: (bool(each.args), -each.captured_at.timestamp()))
     if handle.args:
-        same = [each for each in same if _fits(each, handle.args)]
-    if not same:
-        raise LookupError(_missing(known, handle.tool))
-    return same[0]
+        same = [each for each in same if _has_arguments(each, handle.args)]
+    if same:
+        return same[0]
+    names = sorted({line(each.tool, 40) for each in known})
+    there = f"Kept are: {', '.join(names[:30])}." if names else "Nothing is kept yet."
+    what = f"No answer of {line(handle.tool, 40)} is kept for this account."
+    raise LookupError(f"{what} {there}")
 
 
 def content_of(snapshot: Snapshot, *, raw: bool = False) -> str:
@@ -161,23 +163,14 @@ def content_of(snapshot: Snapshot, *, raw: bool = False) -> str:
     return json.dumps(content, ensure_ascii=False, indent=2)
 
 
-def _fits(snapshot: Snapshot, args: dict[str, object]) -> bool:
+def _has_arguments(snapshot: Snapshot, args: dict[str, object]) -> bool:
     if args_key(snapshot.args) == args_key(args):
         return True
     # In a handle's query everything is text.
-    return {k: _word(v) for k, v in snapshot.args.items()} == {
-        k: _word(v) for k, v in args.items()
+    return {k: _to_text(v) for k, v in snapshot.args.items()} == {
+        k: _to_text(v) for k, v in args.items()
     }
 
 
-def _word(value: object) -> str:
+def _to_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
-def _missing(known: Iterable[Snapshot], tool: str) -> str:
-    names = sorted({line(each.tool, 40) for each in known})
-    there = f"Kept are: {', '.join(names[:30])}." if names else "Nothing is kept yet."
-    return f"No answer of {line(tool, 40)} is kept for this account. {there}"
-
-
-_FORM = "Give a handle such as state://get_ship, or state://get_map?system_id=sol."

@@ -1,4 +1,9 @@
-"""The account's own things: status, ship, hold, skills, missions."""
+"""What the state block shows of each tool's snapshot (GAME_STATE.md section 3).
+
+One reader per tool: content in, facts out. A fact names the JSON paths it was read
+from, so that their confidence is that of its line. Shapes of several server versions
+are read; what is missing is left out.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,13 @@ from memory.gamestate.facts import (
     transit,
 )
 from memory.gamestate.values import empire, first, is_number, line, quantity, ratio
+
+Reader = Callable[[View], Iterable[Fact]]
+
+_MAX_SCALARS = 50
+
+
+# --- The account's own
 
 
 def _held(view: View, value: object) -> tuple[tuple[str, str], ...]:
@@ -45,8 +57,7 @@ def _ship_numbers(view: View) -> Iterator[Fact]:
         yield Fact("Cargo", amount, paths, children=children, between=" x")
 
 
-def status(view: View) -> Iterator[Fact]:
-    """get_status: money, place, ship, dock; the ship's numbers if nothing newer."""
+def _read_status(view: View) -> Iterator[Fact]:
     credits = ("player.credits", "credits")
     yield from fact("Credits", quantity(view.get(*credits)), *credits)
     yield from _location(view)
@@ -83,8 +94,7 @@ def _docked(view: View) -> Iterator[Fact]:
         yield Fact("Docked", "No", paths)
 
 
-def ship(view: View) -> Iterator[Fact]:
-    """get_ship: condition, fuel, hold, modules."""
+def _read_ship(view: View) -> Iterator[Fact]:
     if view.ship_elsewhere:
         yield from fact("Ship", view.name(view.get("ship")), "ship.name")
     else:
@@ -98,8 +108,7 @@ def ship(view: View) -> Iterator[Fact]:
         yield Fact("Modules", "", ("modules",), items=shown)
 
 
-def cargo(view: View) -> Iterator[Fact]:
-    """get_cargo: how full, and of what."""
+def _read_cargo(view: View) -> Iterator[Fact]:
     amount = ratio(
         view.get("used", "cargo_used"), view.get("capacity", "cargo_capacity")
     )
@@ -109,7 +118,7 @@ def cargo(view: View) -> Iterator[Fact]:
         yield Fact("Cargo", amount, paths, children=children, between=" x")
 
 
-def skills(view: View) -> Iterator[Fact]:
+def _read_skills(view: View) -> Iterator[Fact]:
     """get_skills: levels; both shapes (a list of the player's, a map by id)."""
     listed = view.get("player_skills")
     place = "skills" if listed is None else "player_skills"
@@ -134,8 +143,7 @@ def _level(value: object) -> str:
     return line(level) or "?"
 
 
-def missions(view: View) -> Iterator[Fact]:
-    """get_active_missions: which, and how far."""
+def _read_missions(view: View) -> Iterator[Fact]:
     active = list(dicts_of(view.get("missions.active", "missions")))
     limit = view.get("max_missions", "missions.max_missions")
     yield Fact(
@@ -156,10 +164,10 @@ def _progress(item: Mapping[str, object]) -> str:
     return done or (f"{line(share)} %" if is_number(share) else "")
 
 
-# SECTION The place where the ship is, and what is around: system, POI, base, market, map.
+# --- Where the ship is
 
 
-def system(view: View) -> Iterator[Fact]:
+def _read_system(view: View) -> Iterator[Fact]:
     """get_system: name, places, ways out; both shapes of v0.87."""
     if view.get("in_transit") is True:
         yield from transit(view)
@@ -176,7 +184,7 @@ def system(view: View) -> Iterator[Fact]:
 
 
 def _list(view: View, label: str, places: tuple[str, ...]) -> Iterator[Fact]:
-    """Names of the longest of several lists: old servers trim one of two."""
+    """The names in the longest of several lists: old servers trim one of two."""
     lists = [[*map(view.name, items_of(view.get(place)))] for place in places]
     names = tuple(name for name in max(lists, key=len) if name)
     if names:
@@ -184,8 +192,7 @@ def _list(view: View, label: str, places: tuple[str, ...]) -> Iterator[Fact]:
         yield Fact(label, "", paths, items=names)
 
 
-def poi(view: View) -> Iterator[Fact]:
-    """get_poi: what this place is, what can be mined, which base is there."""
+def _read_poi(view: View) -> Iterator[Fact]:
     if view.get("in_transit") is True:
         yield from transit(view)
         return
@@ -212,8 +219,7 @@ def _left(item: Mapping[str, object]) -> str:
     return f"{ratio(remaining, most)} left" if is_number(remaining) else ""
 
 
-def base(view: View) -> Iterator[Fact]:
-    """get_base: which one, what it offers, how it fares."""
+def _read_base(view: View) -> Iterator[Fact]:
     name = view.name(view.get("base"))
     ruler = empire(view.get("base.empire"))
     if name:
@@ -229,8 +235,7 @@ def base(view: View) -> Iterator[Fact]:
     yield from fact("Condition", line(view.get(state)), state)
 
 
-def nearby(view: View) -> Iterator[Fact]:
-    """get_nearby: who is here."""
+def _read_nearby(view: View) -> Iterator[Fact]:
     for label, places, counts in (
         ("Players", ("nearby", "players"), ("count", "player_count")),
         ("Pirates", ("pirates",), ("pirate_count",)),
@@ -242,8 +247,7 @@ def nearby(view: View) -> Iterator[Fact]:
         yield Fact(label, quantity(shown), (*places, *counts), items=names)
 
 
-def market(view: View) -> Iterator[Fact]:
-    """view_market: prices, best first known."""
+def _read_market(view: View) -> Iterator[Fact]:
     yield from fact("At", view.name(view.get("base")), "base")
     offers = view.get("items", "listings")
     lines = ((_item(view, offer), _prices(offer)) for offer in dicts_of(offers))
@@ -260,11 +264,9 @@ def _item(view: View, offer: Mapping[str, object]) -> str:
 
 
 def _prices(offer: Mapping[str, object]) -> str:
-    """What the station pays and what it asks; 0 means that nobody does."""
-    pays, asks = (
-        first(offer, "best_buy", "buy_price"),
-        first(offer, "best_sell", "sell_price", "price_each", "price"),
-    )
+    """What the station asks and pays; a price of 0 means that it does not trade."""
+    asks = first(offer, "best_sell", "sell_price", "price_each", "price")
+    pays = first(offer, "best_buy", "buy_price")
     words = [
         f"{verb} {quantity(price)}"
         for verb, price in (("sells for", asks), ("buys for", pays))
@@ -273,40 +275,32 @@ def _prices(offer: Mapping[str, object]) -> str:
     return ", ".join(words)
 
 
-def galaxy(view: View) -> Iterator[Fact]:
-    """get_map: only how much of it is known; it is too big to show."""
+def _read_galaxy(view: View) -> Iterator[Fact]:
+    """get_map: only how much of it is known, as it is too big to show."""
     count = count_of(view.get("systems"))
     yield Fact("", f"{quantity(count)} systems cached", ("systems.*.name",))
     yield Fact("", "Use get_map to refresh full galaxy data")
 
 
-# SECTION What the summary tells of each tool's snapshot (GAME_STATE.md section 3).
-#
-# One function per tool, content in, facts out. A fact names the JSON paths it was
-# read from, so that the confidence of those paths is the confidence of the line.
-# Shapes of several server versions are read; what is missing is left out.
+# --- Any tool
 
-MAX_SCALARS = 50
-
-Builder = Callable[[View], Iterable[Fact]]
-
-CURATED: Mapping[str, tuple[str, Builder]] = {
-    "get_status": ("Status", status),
-    "get_ship": ("Ship", ship),
-    "get_cargo": ("Cargo", cargo),
-    "get_system": ("System", system),
-    "get_poi": ("POI", poi),
-    "get_base": ("Base", base),
-    "get_nearby": ("Nearby", nearby),
-    "view_market": ("Market", market),
-    "get_map": ("Map", galaxy),
-    "get_skills": ("Skills", skills),
-    "get_active_missions": ("Missions", missions),
+CURATED: Mapping[str, tuple[str, Reader]] = {
+    "get_status": ("Status", _read_status),
+    "get_ship": ("Ship", _read_ship),
+    "get_cargo": ("Cargo", _read_cargo),
+    "get_system": ("System", _read_system),
+    "get_poi": ("POI", _read_poi),
+    "get_base": ("Base", _read_base),
+    "get_nearby": ("Nearby", _read_nearby),
+    "view_market": ("Market", _read_market),
+    "get_map": ("Map", _read_galaxy),
+    "get_skills": ("Skills", _read_skills),
+    "get_active_missions": ("Missions", _read_missions),
 }
-"""Heading and reader of each curated section, in the order they are shown."""
+"""The heading and reader of each known tool, in the order of their sections."""
 
 
-def generic(content: object) -> Iterator[Fact]:
+def _read_generic(content: object) -> Iterator[Fact]:
     """Any other snapshot: scalars at the top, sizes of lists, lines of a text."""
     if isinstance(content, str):
         for text in content[:4000].splitlines():
@@ -319,7 +313,7 @@ def generic(content: object) -> Iterator[Fact]:
     if not isinstance(content, Mapping):
         yield from fact("Value", line(content))
         return
-    for key, value in islice(content.items(), MAX_SCALARS):
+    for key, value in islice(content.items(), _MAX_SCALARS):
         label = line(str(key).replace("_", " "), 40).capitalize()
         if isinstance(value, (list, Mapping)):
             yield Fact(label, f"{quantity(len(value))} entries", (str(key),))
@@ -328,13 +322,10 @@ def generic(content: object) -> Iterator[Fact]:
 
 
 def read(tool: str, view: View, content: object) -> list[Fact]:
-    """The facts of a snapshot by its tool's reader, else by the general one.
-
-    A curated reader that finds nothing in a content of another shape gives way to
-    the general one too.
-    """
+    """The facts of a snapshot by its tool's reader; by the general one where that
+    finds nothing."""
     if tool in CURATED and isinstance(content, Mapping):
         facts = list(CURATED[tool][1](view))
         if facts:
             return facts
-    return list(generic(content))
+    return list(_read_generic(content))

@@ -1,8 +1,4 @@
-"""What the game-state rules work on: snapshots, stale marks, one account's state.
-
-Everything is frozen. Ticks and moments come in from outside, nothing here asks a
-clock.
-"""
+"""The frozen values that the game-state rules work on: snapshots, marks, a state."""
 
 from __future__ import annotations
 
@@ -11,19 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-SECONDS_PER_TICK = 10.0
-"""The nominal length of a game tick (API.md 1.4)."""
+SECONDS_PER_TICK = 10.0  # the nominal length of a game tick (API.md 1.4)
+ANY_TOOL = "*"  # names the age limits of all tools that have none of their own
+_LONGEST = 10**9
+_ENTRY = re.compile(r"(?P<tool>[\w.*-]+)\s*=\s*(?P<fresh>\d+)\s*[:/]\s*(?P<ageing>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Stale:
     """Why a snapshot, or some of its fields, is no longer true.
 
-    ``reason`` is the tool that changed the game. ``tick`` is when that took, or
-    will take, effect. No ``fields`` means the whole snapshot; otherwise they are
-    JSON paths such as ``player.credits`` (see `paths`). ``at`` is when the action
-    was asked for: what the game reports later is its outcome. ``done`` is when it was
-    answered: what was asked before that may have been answered earlier.
+    ``reason`` is the tool that changed the game, ``tick`` when that takes effect.
+    ``fields`` are JSON paths such as ``player.credits``; none means the whole
+    snapshot. ``at`` is when the action was sent: its outcome comes later. ``done`` is
+    when it was answered: what was asked before may have been answered before it.
     """
 
     reason: str
@@ -45,12 +42,11 @@ class Thresholds:
 class Snapshot:
     """The newest good result of one tool with one set of arguments (G1, A23).
 
-    ``content`` is the JSON value the server sent, or its text (A24). ``shown`` is
-    the content after events were merged into it, null where nothing was merged;
-    ``field_ticks`` holds the tick of the last merge for each merged JSON path.
-    ``counted`` are those of them that were counted on from what was recorded.
-    ``stale`` is what ``marks``, one for each action, and doubtful events come to.
-    The answer was made between ``asked_at`` and ``captured_at``.
+    ``content`` is the JSON value the server sent, or its text (A24), made between
+    ``asked_at`` and ``captured_at``. ``shown`` is the content with events merged in,
+    None without any; ``field_ticks`` holds the tick of the last merge by JSON path,
+    and ``counted`` those paths that were counted up or down. ``stale`` joins
+    ``marks``, one for each action, with the doubts of events.
     """
 
     tool: str
@@ -68,13 +64,13 @@ class Snapshot:
 
     @property
     def current(self) -> object:
-        """The content to read facts from: merged where events were merged in."""
+        """The content to read facts from: with events merged in, if there are any."""
         return self.content if self.shown is None else self.shown
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """An event that the game told; ``tick`` is null where nothing tells it."""
+    """An event of the game; ``tick`` is None where unknown."""
 
     kind: str
     data: Mapping[str, object] = field(default_factory=dict)
@@ -85,11 +81,11 @@ class Happening:
 class AccountState:
     """All that is known of one game account at one moment.
 
-    ``username`` is null when nobody is logged in. ``last_shown`` are the facts of
-    the previous `Rendered`; values that differ from it are shown with what they
-    were. ``thresholds`` replace the built-in ones by tool. ``events`` are the newest,
-    oldest first, and ``fetched`` says that the program itself asks for them.
-    ``unsettled`` are flights of which nobody knows whether they are over.
+    ``username`` is None when nobody is logged in. ``last_shown`` are the facts of the
+    previous block; values that differ are shown with what they were. ``thresholds``
+    replace the built-in ones by tool. ``events`` are the newest, oldest first, and
+    ``fetched`` says that the program itself asks for them. ``unsettled`` are flights
+    that may or may not be over.
     """
 
     username: str | None
@@ -105,18 +101,8 @@ class AccountState:
     unsettled: frozenset[str] = frozenset()
 
 
-# SECTION Ages at which facts stop being believed, as an operator writes them.
-#
-# ``get_nearby=1:5, get_map=24:49, *=5:20``: fresh up to the first number of ticks,
-# ageing up to the second, stale beyond. ``*`` is for all tools without a line.
-
-ANY_TOOL = "*"
-LONGEST = 10**9
-_ENTRY = re.compile(r"(?P<tool>[\w.*-]+)\s*=\s*(?P<fresh>\d+)\s*[:/]\s*(?P<ageing>\d+)")
-
-
 def read_limits(text: str) -> Mapping[str, Thresholds]:
-    """The thresholds that a setting names, by tool.
+    """The thresholds of a setting such as ``get_nearby=1:5, *=5:20``, by tool.
 
     Raises ValueError with one sentence that names the entry and the remedy.
     """
@@ -132,7 +118,7 @@ def read_limits(text: str) -> Mapping[str, Thresholds]:
                 "such as get_nearby=1:5."
             )
         limits = Thresholds(int(match["fresh"]), int(match["ageing"]))
-        if not limits.fresh <= limits.ageing <= LONGEST:
+        if not limits.fresh <= limits.ageing <= _LONGEST:
             raise ValueError(
                 f"{entry[:60]!r}: the second number must not be below the first."
             )

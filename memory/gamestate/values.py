@@ -1,8 +1,10 @@
-"""Lenient reading of text that should be JSON (A24).
+"""Values of the game: read from text, found by JSON path, shown as safe words.
 
-Whatever a server sends ends as a JSON value that can be stored, or as its own
-text: NaN and infinities become null, NUL and lone surrogates are taken out, and
-what is nested too deep to be handled safely stays text.
+Whatever a server sends becomes a JSON value that can be stored, or stays text (A24):
+NaN and infinities become null, NUL and lone surrogates go. A path such as
+``missions.*.current`` names the value it leads to and all below it; ``*`` stands for
+every element. Names come from other players and models: whatever they hold, they are
+shown within one bounded line.
 """
 
 from __future__ import annotations
@@ -13,9 +15,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-MAX_DEPTH = 100
-"""Deeper values are kept as text: databases and browsers refuse them."""
-
+MAX_DEPTH = 100  # deeper values are kept as text: databases and browsers refuse them
 MAX_INT_BITS = 1024
 """Python refuses to write out much longer numbers; the game has none."""
 
@@ -29,7 +29,7 @@ def parse_text(text: str) -> object:
     if body[:1] not in ("{", "["):
         return clean_text(text)
     try:
-        value = json.loads(body, parse_constant=_no_number, parse_float=_number)
+        value = json.loads(body, parse_constant=lambda _: None, parse_float=_number)
     except (ValueError, RecursionError):
         return clean_text(text)
     if is_deep(value):
@@ -81,20 +81,12 @@ def storable(value: object, depth: int = MAX_DEPTH) -> object:
     return clean_text(str(value))
 
 
-def _no_number(_: str) -> None:
-    return None
-
-
 def _number(text: str) -> float | None:
     value = float(text)
     return value if math.isfinite(value) else None
 
 
-# SECTION JSON paths: ``player.credits``, ``ship.cargo``, ``missions.*.current``.
-#
-# A path names the value it leads to and everything below it. ``*`` stands for every
-# element of a list or every value of an object; a path whose ``*`` meets an empty
-# list names nothing.
+# --- Paths
 
 MAX_BRANCHES = 200
 ENVELOPES = ("structuredContent", "data", "result", "payload", "response")
@@ -103,8 +95,7 @@ ENVELOPES = ("structuredContent", "data", "result", "payload", "response")
 def primary(content: object) -> object:
     """The value that facts are read from.
 
-    A result of several content blocks is kept as a list of them; its first object
-    carries the facts. Of an envelope it is what is inside.
+    Of several content blocks that is the first object; of an envelope, what is inside.
     """
     if isinstance(content, list):
         content = next((part for part in content if isinstance(part, Mapping)), content)
@@ -140,12 +131,9 @@ def names_something(content: object, path: str) -> bool:
     ship is in space, and that absence is the fact.
     """
     values = [content]
-    *parents, _ = path.split(".")
+    *parents, last = path.split(".")
     for key in parents:
         values = [child for value in values for child in _children(value, key)]
-        if not values:
-            return False
-    last = path.rsplit(".", 1)[-1]
     if last == "*":
         return any(_children(value, "*") for value in values)
     return any(isinstance(value, Mapping) for value in values)
@@ -162,27 +150,17 @@ def _children(value: object, key: str) -> list[object]:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two paths speak of a common value: one leads to or into the other."""
+    """Whether two paths share a value: one leads to or into the other."""
     return all(
         "*" in pair or pair[0] == pair[1]
         for pair in zip(one.split("."), other.split("."), strict=False)
     )
 
 
-def head(path: str) -> str:
-    """The first key of a path."""
-    return path.split(".", 1)[0]
-
-
-# SECTION Game values as short, safe words.
-#
-# Names and messages come from other players and from models. Whatever they hold,
-# they stay inside their line of the summary: one line, bounded, no control marks.
+# --- Words
 
 MAX_VALUE = 60
-MAX_SOURCE = 2_000
-"""No more of a value is even looked at."""
-
+MAX_SOURCE = 2_000  # no more characters of a value are read
 HUGE = 10**15
 
 _SPACE = re.compile(r"\s+")
@@ -194,7 +172,7 @@ _HIDDEN = re.compile(
 
 
 def line(value: object, limit: int = MAX_VALUE) -> str:
-    """A value as one bounded line; "" for what cannot be shown in one."""
+    """A value as one bounded line; "" for what is no text or number."""
     if isinstance(value, bool):
         return "Yes" if value else "No"
     if isinstance(value, (int, float)):
@@ -218,13 +196,13 @@ def clip(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     cut = max(0, limit - 1)
-    while cut > 0 and (_clings(text[cut]) or text[cut - 1] == "\u200d"):
+    while cut > 0 and (
+        text[cut] in _JOINERS
+        or unicodedata.combining(text[cut])
+        or text[cut - 1] == "\u200d"
+    ):
         cut -= 1
     return f"{text[:cut].rstrip()}…"
-
-
-def _clings(character: str) -> bool:
-    return character in _JOINERS or unicodedata.combining(character) != 0
 
 
 def number(value: float, *, grouped: bool = False) -> str:
@@ -247,7 +225,7 @@ def is_number(value: object) -> bool:
 
 
 def quantity(value: object) -> str:
-    """A number (``grouped`` or not), else the value as a line."""
+    """A number such as 5,000, else the value as a line."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return number(value, grouped=True)
     return line(value)
@@ -255,9 +233,8 @@ def quantity(value: object) -> str:
 
 def ratio(value: object, limit: object) -> str:
     """``85/100``, or the value alone where the limit is unknown."""
-    shown = line(value)
-    of = line(limit)
-    return f"{shown}/{of}" if shown and of else shown
+    shown, most = line(value), line(limit)
+    return f"{shown}/{most}" if shown and most else shown
 
 
 def title(tool: str) -> str:

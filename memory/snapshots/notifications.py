@@ -18,10 +18,9 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memory.gamestate import merge as rules
-from memory.gamestate.encounters import Self
 from memory.gamestate.extract import Result
 from memory.gamestate.notices import Notice, offset_seen, read_notices
-from memory.gamestate.reactions import outcome_of
+from memory.gamestate.reactions import Self, outcome_of
 from memory.gamestate.types import Snapshot, Stale
 from memory.models import GameEvent, GameSnapshot
 from memory.models.game import BEFORE_LOGOUT, read_marks

@@ -18,7 +18,7 @@ from django.db import connection
 from memory.gamestate import clock
 from memory.gamestate.clock import SAME, Offset, Sighting
 from memory.gamestate.extract import Result
-from memory.gamestate.names import learnt, sizes
+from memory.gamestate.facts import learnt, sizes
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
 from memory.models.game import read_marks
 

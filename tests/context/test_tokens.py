@@ -56,26 +56,26 @@ def test_a_bad_counter_is_refused(name: str, factor: float) -> None:
 def test_the_factor_moves_toward_what_was_reported() -> None:
     known = Calibration()
     for _ in range(30):
-        known = known.after(estimated=round(1_000 * known.factor), reported=1_400)
+        known = known.learn(estimated=round(1_000 * known.factor), reported=1_400)
     assert known.factor == pytest.approx(1.4, abs=0.02)
-    assert Calibration().after(estimated=100, reported=100_000).factor == 2.0
-    assert Calibration().after(estimated=100_000, reported=1).factor > 0.5
+    assert Calibration().learn(estimated=100, reported=100_000).factor == 2.0
+    assert Calibration().learn(estimated=100_000, reported=1).factor > 0.5
 
 
 @pytest.mark.parametrize(("estimated", "reported"), [(0, 50), (50, 0), (-1, 9)])
 def test_a_call_without_counts_teaches_nothing(estimated: int, reported: int) -> None:
     known = Calibration(1.1, 0.2, 4)
-    assert known.after(estimated=estimated, reported=reported) is known
+    assert known.learn(estimated=estimated, reported=reported) is known
 
 
 def test_the_error_is_a_mean_that_moves_slowly() -> None:
     """A30: at first the bound counts as one sample, at last one call for a 64th."""
-    first = Calibration().after(estimated=90, reported=100)
+    first = Calibration().learn(estimated=90, reported=100)
     assert first.error == pytest.approx((0.25 + 0.10) / 2)
     assert first.samples == 1
-    second = first.after(estimated=120, reported=100)
+    second = first.learn(estimated=120, reported=100)
     assert second.error == pytest.approx((0.25 + 0.10 + 0.20) / 3)
-    late = Calibration(1.0, 0.02, 500).after(estimated=150, reported=100)
+    late = Calibration(1.0, 0.02, 500).learn(estimated=150, reported=100)
     assert late.error == pytest.approx(0.02 + (0.50 - 0.02) / 64)
 
 
@@ -85,7 +85,7 @@ def test_the_error_is_a_mean_that_moves_slowly() -> None:
 def test_no_reports_upset_a_calibration(calls: list[tuple[int, int]]) -> None:
     known = Calibration()
     for estimated, reported in calls:
-        known = known.after(estimated=estimated, reported=reported)
+        known = known.learn(estimated=estimated, reported=reported)
         assert 0.5 <= known.factor <= 2.0
         assert 0 <= known.error <= 1
     assert known.samples <= len(calls)

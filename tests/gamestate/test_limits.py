@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory.gamestate.confidence import NORMAL, Confidence, Moment, confidence
-from memory.gamestate.names import learnt, sizes
+from memory.gamestate.facts import learnt, sizes
 from memory.gamestate.render import render
 from memory.gamestate.types import Thresholds, read_limits
 from tests.gamestate.builders import snapshot, state

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.gamestate.blocks import OWNER
-from memory.gamestate.render import NOT_LOGGED_IN, render
+from memory.gamestate.render import NOT_LOGGED_IN, OWNER, render
 from memory.gamestate.types import Happening, Snapshot, Stale
 from tests.gamestate.builders import GOLDEN, NOW, TICK, payload, snapshot, state
 from tests.gamestate.scenarios import MAP, SCENARIOS, SHIP, STATUS

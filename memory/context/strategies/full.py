@@ -1,4 +1,4 @@
-"""`full`: everything that fits; the baseline for comparisons."""
+"""`full`: every message that fits the budget; the baseline for comparisons."""
 
 from __future__ import annotations
 

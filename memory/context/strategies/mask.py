@@ -1,8 +1,8 @@
-"""Old tool results as one-line notes with a handle; their calls stay (A25, I26).
+"""`mask`: old tool results become one-line notes with a handle; calls stay (A25, I26).
 
 Results are masked in batches, oldest first. A batch is closed once it frees a given
-share of the window, and where it begins and ends depends on what is older only: a
-longer log masks the same batches and at times one more (I26).
+share of the window, and its ends depend only on what is older: a longer log masks the
+same batches and at times one more (I26).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from memory.context.units import Fate, History, Item, Plan, Unit, loop_start
 
 _START = "[masked "
 _LOOP_OVER = "The tool loop that fetched it is over; a note with its handle is sent."
-_Place = tuple[int, int]
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True)  # with slots it could not be joined with others
@@ -36,33 +36,44 @@ class MaskOptions(CommonOptions):
     )
 
 
+def mask(history: History, options: MaskOptions) -> Plan:
+    """All units, with old tool results replaced."""
+    units, fates = mask_results(history.units, history, options)
+    return Plan(tuple(units), fates)
+
+
 def mask_results(
     units: Sequence[Unit], history: History, options: MaskOptions
 ) -> tuple[list[Unit], dict[int, Fate]]:
     """The units with old results masked, and what became of these.
 
-    State snapshots are whole inside the tool loop that fetched them only (A25); the
-    newest unit is left alone, and so is one with an interim result (A31).
+    State snapshots stay whole only in the tool loop that fetched them (A25). The
+    newest unit and units with an interim result are left alone (A31).
     """
     masked = list(units)
     fates: dict[int, Fate] = {}
     for at in range(min(loop_start(units), len(units) - 1)):
         masked[at] = mask_snapshots(masked[at], history, fates)
     why = f"Older than the {options.keep_results} newest results; a note is sent."
-    for at, place in _batches(units, history, options):
-        unit = masked[at]
-        items = list(unit.items)
-        source = items[place].source
-        items[place] = masked_item(unit, items[place], history)
-        masked[at] = unit.with_items(tuple(items))
-        if source is not None:
-            fates[source] = Fate("masked", "mask", why)
+    for place in _find_batches(units, history, options):
+        mask_result(masked, place, history, fates, why)
     return masked, fates
 
 
-def mask_snapshots(
-    unit: Unit, history: History, fates: dict[int, Fate] | None = None
-) -> Unit:
+def mask_result(
+    units: list[Unit], place: Place, history: History, fates: dict[int, Fate], why: str
+) -> None:
+    """Put a note in place of one result."""
+    at, index = place
+    items = list(units[at].items)
+    source = items[index].source
+    items[index] = masked_item(units[at], items[index], history)
+    units[at] = units[at].with_items(tuple(items))
+    if source is not None:
+        fates[source] = Fate("masked", "mask", why)
+
+
+def mask_snapshots(unit: Unit, history: History, fates: dict[int, Fate]) -> Unit:
     """The unit as it is sent once its tool loop is over (A25)."""
     if unit.pending or not unit.items[0].calls:
         return unit
@@ -74,29 +85,28 @@ def mask_snapshots(
         masked = masked_item(unit, item, history)
         if masked is not item and item.source is not None:
             items[place], changed = masked, True
-            if fates is not None:
-                fates[item.source] = Fate("masked", "mask", _LOOP_OVER)
+            fates[item.source] = Fate("masked", "mask", _LOOP_OVER)
     return unit.with_items(tuple(items)) if changed else unit
 
 
 def masked_item(unit: Unit, item: Item, history: History) -> Item:
-    """The note for a result, or the result itself where a note is no shorter (I14)."""
-    note = _note(unit, item, history)
+    """The item as a note, or as it is where the note would be no shorter (I14)."""
+    note = _write_note(unit, item, history)
     tokens = history.count(note)
     if not note or tokens >= item.tokens:
         return item
     return item.with_text(note, tokens)
 
 
-def _batches(
+def _find_batches(
     units: Sequence[Unit], history: History, options: MaskOptions
-) -> list[_Place]:
-    """The results of every batch that is closed and older than what stays whole."""
+) -> list[Place]:
+    """The results of every closed batch; the newest `keep_results` are in none."""
     wanted = max(1.0, options.batch_fraction * history.window)
     old = results_of(units)
     old = old[: max(0, len(old) - options.keep_results)]
-    found: list[_Place] = []
-    batch: list[_Place] = []
+    found: list[Place] = []
+    batch: list[Place] = []
     freed = 0
     for at, place in old:
         unit = units[at]
@@ -117,8 +127,8 @@ def _batches(
     return found
 
 
-def results_of(units: Sequence[Unit]) -> list[_Place]:
-    """The place of every real result, in order; what was filled in is none."""
+def results_of(units: Sequence[Unit]) -> list[Place]:
+    """The unit and item index of every result that came, in order."""
     return [
         (at, place)
         for at, unit in enumerate(units)
@@ -132,22 +142,13 @@ def _is_snapshot(unit: Unit, item: Item, history: History) -> bool:
     return history.policy_of(unit.items[0].calls[item.call].name) == "snapshot"
 
 
-def _note(unit: Unit, item: Item, history: History) -> str:
-    """What stands in for a result; empty where nothing may."""
+def _write_note(unit: Unit, item: Item, history: History) -> str:
+    """The note for a result; empty where it must stay."""
     if item.source is None or item.content.startswith(_START):
         return ""
     name = unit.items[0].calls[item.call].name
     size = len(item.content)
     return f"{_START}{name} result of {size} characters, see {history.handle(item.source)}]"
-
-
-# SECTION `mask`: old tool results become notes with a handle, calls stay (A25, I26).
-
-
-def mask(history: History, options: MaskOptions) -> Plan:
-    """Every unit stays; only what old tools answered is replaced."""
-    units, fates = mask_results(history.units, history, options)
-    return Plan(tuple(units), fates)
 
 
 STRATEGY = Strategy("mask", mask, MaskOptions)

@@ -1,8 +1,8 @@
-"""Superseding old state snapshots by newer ones (seeds 000 and 001; A3, A6, A7).
+"""`snapshot-window`: the window without superseded snapshots (W5-W8, P2).
 
-Of the results of one snapshot tool with the same arguments only the newest good one
-says something new. Errors supersede nothing; a unit with an interim result is left
-alone (A31); drains, queries and mutations are never touched.
+Of the results of one snapshot tool with the same arguments, the newest good one makes
+the others old (seeds 000 and 001; A3, A6, A7). Errors supersede nothing; a unit with
+an interim result is left alone (A31), and so are drains, queries and mutations.
 """
 
 from __future__ import annotations
@@ -18,21 +18,42 @@ from memory.context.units import Fate, History, Item, Plan, Unit, item_tokens
 
 Mode = Literal["prune", "stub"]
 _STUB_START = "[superseded by a newer "
-_Keeper = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotWindowOptions(WindowOptions):
+    """The options of the window, and how an old snapshot is taken out (A3)."""
+
+    prune: str = option(
+        "prune",
+        "Leave old snapshots out with their call, or leave a one-line stub.",
+        choices=("prune", "stub"),
+    )
+
+
+def snapshot_window(history: History, options: SnapshotWindowOptions) -> Plan:
+    """Window first, then compaction; with `backfill` the other way round (A5)."""
+    mode = cast("Mode", options.prune)
+    if options.backfill:
+        units, fates = compact(history.units, history, mode)
+        return replace(backfilled(units, history, options.window), fates=fates)
+    units, fates = compact(within(history, options.window), history, mode)
+    exceeded = exceeds(history, options.window)
+    return Plan(tuple(units), fates, window_exceeded=exceeded)
 
 
 def compact(
     units: Iterable[Unit], history: History, mode: Mode
 ) -> tuple[list[Unit], dict[int, Fate]]:
     """The units with old snapshots pruned or stubbed, and what became of their rows."""
-    newest: dict[tuple[str, str], _Keeper] = {}
+    newest: dict[tuple[str, str], int] = {}
     fates: dict[int, Fate] = {}
     kept: list[Unit] = []
     for unit in reversed(list(units)):
         if not unit.items[0].calls:
             kept.append(unit)
             continue
-        old = _superseded(unit, history, newest)
+        old = _find_superseded(unit, history, newest)
         if unit.pending or not old:
             kept.append(unit)
         elif mode == "stub" or unit.signed:
@@ -43,11 +64,6 @@ def compact(
                 kept.append(pruned)
     kept.reverse()
     return kept, fates
-
-
-def is_good(item: Item) -> bool:
-    """Whether a result shows state: no error and not interim (A7)."""
-    return not item.pending and not says_error(item)
 
 
 def says_error(item: Item) -> bool:
@@ -63,13 +79,13 @@ def says_error(item: Item) -> bool:
     return bool(value.get("error")) or value.get("throttled") is True
 
 
-def _superseded(
-    unit: Unit, history: History, newest: dict[tuple[str, str], _Keeper]
+def _find_superseded(
+    unit: Unit, history: History, newest: dict[tuple[str, str], int]
 ) -> dict[int, int]:
-    """Which calls of the unit are old, by the id of the result that makes them so.
+    """The old calls of a unit, with the id of the newer result of each.
 
-    Called from the newest unit to the oldest; `newest` remembers the good results.
-    Parallel calls count in the order of the calls, however their results came (I30).
+    Called from the newest unit to the oldest; `newest` collects the good results.
+    Parallel calls count in the order of the calls, not of their results (I30).
     """
     calls = unit.items[0].calls
     old: dict[int, int] = {}
@@ -80,16 +96,16 @@ def _superseded(
         key = call.name, canonical(call.arguments)
         found = newest.get(key)
         if found is not None:
-            old[item.call] = found[0]
-        elif item.source is not None and is_good(item):
-            newest[key] = (item.source, item.call)
+            old[item.call] = found
+        elif item.source is not None and not (item.pending or says_error(item)):
+            newest[key] = item.source
     return old
 
 
 def _stub(
     unit: Unit, old: dict[int, int], history: History, fates: dict[int, Fate]
 ) -> Unit:
-    """Call and result stay; an old result becomes one line, where that is shorter."""
+    """The unit with its old results as one line each, where that is shorter."""
     items = list(unit.items)
     for place, item in enumerate(items):
         by = old.get(item.call) if item.role == "tool" else None
@@ -100,19 +116,19 @@ def _stub(
         tokens = history.count(text)
         if tokens < item.tokens:
             items[place] = item.with_text(text, tokens)
-            fates[item.source] = _fate(by, name, "a one-line stub is sent")
+            fates[item.source] = _superseded_fate(by, name, "a one-line stub is sent")
     return unit.with_items(tuple(items))
 
 
 def _prune(
     unit: Unit, old: dict[int, int], history: History, fates: dict[int, Fate]
 ) -> Unit | None:
-    """Old calls go together with their results; None where nothing is left (A3)."""
+    """The unit without old calls and their results; None where nothing is left (A3)."""
     head = unit.items[0]
     for item in unit.items[1:]:
         if item.call in old and item.source is not None:
             name = head.calls[item.call].name
-            fates[item.source] = _fate(
+            fates[item.source] = _superseded_fate(
                 old[item.call], name, "call and result are left out"
             )
     stays = [index for index in range(len(head.calls)) if index not in old]
@@ -136,33 +152,8 @@ def _prune(
     return unit.with_items((replace(head, calls=calls, tokens=tokens), *results))
 
 
-def _fate(by: int, name: str, what: str) -> Fate:
+def _superseded_fate(by: int, name: str, what: str) -> Fate:
     return Fate("superseded", by, f"A newer good {name} result came; {what}.")
-
-
-# SECTION `snapshot-window`: the window with superseded snapshots taken out (W5-W8, P2).
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotWindowOptions(WindowOptions):
-    """The window, and how an old snapshot is taken out (A3)."""
-
-    prune: str = option(
-        "prune",
-        "Leave old snapshots out with their call, or leave a one-line stub.",
-        choices=("prune", "stub"),
-    )
-
-
-def snapshot_window(history: History, options: SnapshotWindowOptions) -> Plan:
-    """Window first, then compaction; with `backfill` the other way round (A5)."""
-    mode = cast("Mode", options.prune)
-    if options.backfill:
-        units, fates = compact(history.units, history, mode)
-        return replace(backfilled(units, history, options.window), fates=fates)
-    units, fates = compact(within(history, options.window), history, mode)
-    exceeded = exceeds(history, options.window)
-    return Plan(tuple(units), fates, window_exceeded=exceeded)
 
 
 STRATEGY = Strategy(

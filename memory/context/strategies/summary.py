@@ -1,4 +1,4 @@
-"""`summary`: a model's summary stands for what is old, from a threshold on (L1-L6)."""
+"""`summary`: from a threshold on, a model's summary stands for what is old (L1-L6)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from memory.context.summaries import (
     Verdict,
     decide,
     show_summary,
-    threshold_of,
     tokens_now,
 )
 from memory.context.units import History, Plan
 
 
 def summary(history: History, options: SummaryOptions) -> Plan:
-    """The newest summary and what it leaves; asks for the next one when it is time."""
+    """The newest summary and what it does not cover; asks for the next when it is due."""
     shown = show_summary(history)
-    verdict = _verdict(shown, history, options)
+    verdict = _decide_summary(shown, history, options)
     status = verdict.status
     if shown.head and status in (None, "disabled"):
         status = "compacted"
@@ -33,8 +32,8 @@ def summary(history: History, options: SummaryOptions) -> Plan:
     )
 
 
-def _verdict(shown: Shown, history: History, options: SummaryOptions) -> Verdict:
-    threshold = threshold_of(options, history)
+def _decide_summary(shown: Shown, history: History, options: SummaryOptions) -> Verdict:
+    threshold = options.threshold_in(history.request.budget)
     if not threshold:
         return Verdict("disabled", "A threshold of 0 makes no summaries.")
     if tokens_now((*shown.head, *shown.units), history) < threshold:

@@ -1,9 +1,9 @@
-"""Tiers of compaction with hysteresis: nothing is cut until much has to be (I25, I26).
+"""`tiered`: supersede, then mask, then summarise, none sooner than it must (I25, I26).
 
-The log is gone through from its oldest unit as it grew. Each time the view reaches the
-upper mark it is brought down toward the lower one, first by superseding snapshots, then
-by masking results, measured again after each. What happened at an earlier mark does
-not depend on what came later, so between two marks a view only grows at its end.
+The log is replayed from its oldest unit. Each time the view reaches the upper mark it
+is brought down toward the lower one: superseded snapshots first, then masked results,
+measured again after each. What happened at an earlier mark does not depend on what
+came later, so between two marks a view only grows at its end.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import cast
 
 from memory.context.strategies.mask import (
     MaskOptions,
+    mask_result,
     mask_snapshots,
     masked_item,
     results_of,
@@ -29,7 +30,6 @@ from memory.context.summaries import (
     decide,
     limit_of,
     show_summary,
-    threshold_of,
     tokens_now,
 )
 from memory.context.types import Budget
@@ -42,7 +42,7 @@ _PATIENCE = 4
 
 @dataclass(frozen=True, slots=True)
 class TieredOptions(SummaryOptions, MaskOptions):
-    """Everything of masks and summaries, and the marks between which a view moves."""
+    """The options of masks and summaries, and the marks between which a view moves."""
 
     hi: float = option(
         0.70,
@@ -63,7 +63,7 @@ class TieredOptions(SummaryOptions, MaskOptions):
     )
 
     def __post_init__(self) -> None:
-        """Refuse marks that no view can move between (OptionError)."""
+        """Refuse a lower mark above the upper one (OptionError)."""
         if self.lo > self.hi:
             raise OptionError("options.lo: must not be above options.hi")
 
@@ -73,12 +73,52 @@ class TieredOptions(SummaryOptions, MaskOptions):
         return min(mark, self.threshold_in(budget) or mark)
 
 
+def tiered(history: History, options: TieredOptions) -> Plan:
+    """The view between its marks; a summary is asked for where that is not enough."""
+    shown = show_summary(history)
+    units = shown.units
+    if options.window:
+        inside = {unit.start for unit in within(history, options.window)}
+        units = tuple(unit for unit in units if unit.start in inside)
+    head = sum(unit.tokens for unit in shown.head)
+    tiers = Tiers(history, options, history.window - history.room + head)
+    tiers.grow(units)
+    left = Shown(shown.head, tuple(tiers.units))
+    verdict = _decide_summary(left, tiers, history, options)
+    status = verdict.status
+    if shown.head and status is None:
+        status = "compacted"
+    return Plan(
+        (*left.head, *left.units),
+        {**shown.fates, **tiers.fates},
+        status=status,
+        reason=verdict.reason,
+        summary_wanted=verdict.wanted,
+        covers_intent=shown.covers_intent,
+        exempt_newest=shown.covers_newest and not options.keep_recent,
+    )
+
+
+def _decide_summary(
+    left: Shown, tiers: Tiers, history: History, options: TieredOptions
+) -> Verdict:
+    """The last tier, a summary: with what the provider reported (A13)."""
+    threshold = options.threshold_in(history.request.budget)
+    if not threshold:
+        return Verdict()
+    mark = min(threshold, options.hi * history.window)
+    if tokens_now((*left.head, *left.units), history) < max(1, mark):
+        return Verdict()
+    keep = options.lo * history.window - tiers.around - limit_of(options, history)
+    return decide(left, history, options, max(1, keep))
+
+
 @dataclass(slots=True)
 class Tiers:
-    """The view as it grew: its units, their tokens and what became of rows.
+    """The view as it grew. `around` and `size` are tokens: beside the units, and in all.
 
-    `around` is what stands beside the units, the summary before them included, and
-    `closed` is the index before which every tool loop is over.
+    The summary counts as `around`. Every tool loop before the index `closed` is over;
+    `mark` is the size at which the next compaction is due.
     """
 
     history: History
@@ -91,9 +131,8 @@ class Tiers:
     mark: float = 0
 
     def grow(self, units: Sequence[Unit]) -> None:
-        """Take the units up one by one, compacting where the mark is reached."""
-        self.mark = self._share(self.options.hi)
-        self.size = self.around
+        """Add the units one by one, compacting each time the mark is reached."""
+        self.mark, self.size = self._share(self.options.hi), self.around
         for unit in units:
             ends_loop = self._ends_loop(unit)
             self.units.append(unit)
@@ -107,7 +146,6 @@ class Tiers:
         return share * self.history.window
 
     def _ends_loop(self, unit: Unit) -> bool:
-        """Whether the tool loop before a unit is over with it."""
         if unit.role != "assistant":
             return False
         before = self.units[-1] if self.units else None
@@ -116,7 +154,7 @@ class Tiers:
         return not in_one_turn(before, unit)
 
     def _close_loop(self) -> None:
-        """A25: what the loop before the newest unit fetched is now a note."""
+        """A25: snapshots of the loop before the newest unit become notes."""
         end = len(self.units) - 1
         for at in range(self.closed, end):
             unit = self.units[at]
@@ -126,25 +164,22 @@ class Tiers:
         self.closed = end
 
     def _compact(self) -> None:
-        """Supersede, measure, mask; the turn that is going on is left whole (A16)."""
+        """Supersede, measure, mask; the current turn is left whole (A16)."""
         cut = min(turn_start(self.units), len(self.units) - 1)
         mode = cast("Mode", self.options.prune)
         older, fates = compact(self.units[:cut], self.history, mode)
         self.fates.update(fates)
         self.closed = max(0, self.closed - (cut - len(older)))
         self.units[:cut] = older
-        self.size = self._measured()
-        if self.size > self._share(self.options.lo):
-            self._mask(len(older))
+        self.size = self.around + sum(unit.tokens for unit in self.units)
         low, high = self._share(self.options.lo), self._share(self.options.hi)
+        if self.size > low:
+            self._mask(len(older))
         step = max(high - low, self.size / _PATIENCE)
         self.mark = max(high, self.size + step)
 
-    def _measured(self) -> int:
-        return self.around + sum(unit.tokens for unit in self.units)
-
     def _mask(self, cut: int) -> None:
-        """The oldest results before `cut`, until the lower mark; a batch or nothing."""
+        """Mask the oldest results before `cut`, if that frees a whole batch of tokens."""
         places = results_of(self.units)
         places = places[: max(0, len(places) - self.options.keep_results)]
         excess = self.size - self._share(self.options.lo)
@@ -162,58 +197,9 @@ class Tiers:
                 freed += saved
         if freed < self._share(self.options.batch_fraction):
             return
-        for at, place in chosen:
-            unit = self.units[at]
-            items = list(unit.items)
-            source = items[place].source
-            items[place] = masked_item(unit, items[place], self.history)
-            self.units[at] = unit.with_items(tuple(items))
-            if source is not None:
-                self.fates[source] = Fate("masked", "mask", _WHY)
+        for each in chosen:
+            mask_result(self.units, each, self.history, self.fates, _WHY)
         self.size -= freed
-
-
-# SECTION `tiered`: supersede, then mask, then summarise, no sooner than each has to be.
-
-
-def tiered(history: History, options: TieredOptions) -> Plan:
-    """The view between its marks; a summary is asked for where the tiers do not do."""
-    shown = show_summary(history)
-    units = shown.units
-    if options.window:
-        inside = {unit.start for unit in within(history, options.window)}
-        units = tuple(unit for unit in units if unit.start in inside)
-    head = sum(unit.tokens for unit in shown.head)
-    tiers = Tiers(history, options, history.window - history.room + head)
-    tiers.grow(units)
-    left = Shown(shown.head, tuple(tiers.units))
-    verdict = _verdict(left, tiers, history, options)
-    status = verdict.status
-    if shown.head and status is None:
-        status = "compacted"
-    return Plan(
-        (*left.head, *left.units),
-        {**shown.fates, **tiers.fates},
-        status=status,
-        reason=verdict.reason,
-        summary_wanted=verdict.wanted,
-        covers_intent=shown.covers_intent,
-        exempt_newest=shown.covers_newest and not options.keep_recent,
-    )
-
-
-def _verdict(
-    left: Shown, tiers: Tiers, history: History, options: TieredOptions
-) -> Verdict:
-    """The last tier: measured again, with what the provider reported (A13)."""
-    threshold = threshold_of(options, history)
-    if not threshold:
-        return Verdict()
-    mark = min(threshold, options.hi * history.window)
-    if tokens_now((*left.head, *left.units), history) < max(1, mark):
-        return Verdict()
-    keep = options.lo * history.window - tiers.around - limit_of(options, history)
-    return decide(left, history, options, max(1, keep))
 
 
 STRATEGY = Strategy("tiered", tiered, TieredOptions, reads="unsummarized")

@@ -11,7 +11,7 @@ from memory.context.units import History, Plan, Unit
 
 @dataclass(frozen=True, slots=True)
 class WindowOptions(CommonOptions):
-    """N, and whether messages that are not sent free a place for older ones (A5)."""
+    """N, and whether compacted messages make room for older ones (A5)."""
 
     window: int = option(20, "How many of the newest messages are sent.", minimum=1)
     backfill: bool = option(False, "Compact first, then count the window.")
@@ -28,7 +28,7 @@ def window(history: History, options: WindowOptions) -> Plan:
 
 
 def within(history: History, size: int) -> tuple[Unit, ...]:
-    """The units that begin inside the window; the newest unit always (W1, A4)."""
+    """The units that begin inside the window; always the newest one (W1, A4)."""
     counted = history.counted
     cut = counted[-size] if len(counted) > size else 0
     units = history.units
@@ -41,7 +41,7 @@ def exceeds(history: History, size: int) -> bool:
 
 
 def backfilled(units: Sequence[Unit], history: History, size: int) -> Plan:
-    """The newest of the given units with at most `size` messages between them."""
+    """The newest of the given units that have at most `size` messages together."""
     left = size
     first = len(units)
     for index in range(len(units) - 1, -1, -1):
@@ -49,8 +49,6 @@ def backfilled(units: Sequence[Unit], history: History, size: int) -> Plan:
         if left < 0 and first < len(units):
             break
         first = index
-        if left < 0:
-            break
     return Plan(tuple(units[first:]), window_exceeded=exceeds(history, size))
 
 
