@@ -314,7 +314,7 @@ def test_every_kind_has_words(db: None):
     for kind in Kind:
         line = feed.line(1, kind, timezone.now(), {}, None)
         assert line.text
-        assert line.icon in feed.ICONS.values()
+        assert line.icon == feed.KINDS[kind].icon
 
 
 def test_the_feed_says_what_happened_and_links_to_it(db: None):

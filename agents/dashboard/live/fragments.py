@@ -76,22 +76,21 @@ def draw(template: str, **context: Any) -> SafeString:
 @lru_cache(maxsize=CACHED_ROWS)
 def cells(row: FleetRow) -> tuple[Fragment, ...]:
     """The cells of a fleet row; equal rows are drawn once per process."""
-    return tuple(
-        Fragment(f"m{row.id}-{cell}", _drawn(_asked(cell, row)), f"cell cell-{cell}")
-        for cell in CELLS
-    )
+    found = []
+    for cell, fields in CELLS.items():
+        shown = tuple(getattr(row, name) for name in fields)
+        html = _drawn(Asked(cell, shown, row))
+        found.append(Fragment(f"m{row.id}-{cell}", html, f"cell cell-{cell}"))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
+    """A cell of a row; ``shown`` alone tells whether the same was drawn before."""
+
     cell: str
     shown: tuple[object, ...]
     row: FleetRow = field(compare=False)
-
-
-def _asked(cell: str, row: FleetRow) -> Asked:
-    shown = tuple(getattr(row, name) for name in CELLS[cell])
-    return Asked(cell, shown, row)
 
 
 @lru_cache(maxsize=CACHED_ROWS * len(CELLS))

@@ -65,16 +65,16 @@ def page_of(turn: Turn, before: int | None = None) -> Page:
     if before is not None:
         rows = rows.filter(pk__lt=before)
     found = list(rows[: LISTED + 1])
-    return Page(_all(turn, found[LISTED - 1 :: -1]), older=len(found) > LISTED)
+    return Page(_call_items(turn, found[LISTED - 1 :: -1]), older=len(found) > LISTED)
 
 
 def calls_from(turn: Turn, first: int) -> list[CallItem]:
     """The calls of a turn from one on."""
     rows = ModelCall.objects.filter(turn=turn, pk__gte=first)
-    return _all(turn, rows.order_by("pk"))
+    return _call_items(turn, rows.order_by("pk"))
 
 
-def _all(turn: Turn, calls: Iterable[ModelCall]) -> list[CallItem]:
+def _call_items(turn: Turn, calls: Iterable[ModelCall]) -> list[CallItem]:
     """Calls with what is kept of their contexts, without the payloads."""
     found = list(calls)
     rows = SentContext.objects.filter(call__in=found).defer("ledger", "view", "facts")
@@ -95,6 +95,8 @@ def parts_of(turn: Turn, made: Iterable[CallItem]) -> list[Fragment]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
+    """An ended call; ``shown`` alone tells whether the same was drawn before."""
+
     shown: tuple[object, ...]
     turn: Turn = field(compare=False)
     made: CallItem = field(compare=False)
