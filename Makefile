@@ -21,7 +21,7 @@ help: ## list the targets
 up: $(RUN) ## run everything and print the sign-in link (ARGS="--port 8001 --myses 12")
 	@exec $(PYTHON) manage.py up $(ARGS)
 
-test: lint $(AXE) ## lint, then all tests (ARGS="-k search")
+test: $(if $(ARGS),$(DEV),lint) $(AXE) ## lint, then all tests; with ARGS="tests/memory -k search" those alone
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(DEV) ## style, templates, types, layers, migrations and deployment checks
@@ -36,10 +36,10 @@ lint: $(DEV) ## style, templates, types, layers, migrations and deployment check
 	$(PYTHON) manage.py check --deploy --fail-level WARNING
 
 bench: $(DEV) ## measure fleet, context core, memory, surfaces and pages (ARGS="core")
-	@$(PYTHON) -m bench.__main__ $(ARGS)
+	@$(PYTHON) -m bench $(ARGS)
 
 bench-fleet: $(DEV) ## fly one fleet under several kinds of context (ARGS="--ticks 300")
-	@$(PYTHON) -m bench.loop.__main__ $(ARGS)
+	@$(PYTHON) -m bench.loop $(ARGS)
 
 chaos: $(DEV) ## let everything go wrong at once (ARGS="--myses 50 --turns 200")
 	@$(PYTHON) -m bench.chaos $(ARGS)

@@ -1,4 +1,4 @@
-"""Finding broadcasts: each is found once, however many received it (W11)."""
+"""Search in broadcasts: each is found once, however many received it (W11)."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     ignore_case: bool = False,
     stem: bool = False,
 ) -> list[BroadcastHit]:
-    """The newest matching broadcasts, newest first.
+    """The newest matching broadcasts, newest first; secrets are taken out (A11).
 
-    Secrets are taken out of them (A11). Raises SlowSearchError. ``mysis_id``: only what that Mysis received or sent (I27).
+    ``mysis_id``: only what that Mysis received or sent (I27). Raises SlowSearchError.
     """
     query = query.replace("\x00", "")
     found = Broadcast.objects.order_by("-pk")

@@ -19,53 +19,27 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import F
 
-from agents import events
+from agents import db, events
 from agents.events import Kind
 from agents.llm.endpoints import heads, resolve
 from agents.llm.model_types import ModelError, is_priced
 from agents.models import Budget, BudgetSpend, Mysis
 from agents.usage import today
 
-#: The day that stands at the counters of budgets that last for ever.
+# The day that stands at the counters of budgets that last for ever.
 ALWAYS = date(1970, 1, 1)
+
 SPREAD_SECONDS = 60
-
-# Asked in each call: written out, as the ORM would take three times as long for it.
-APPLYING = """
-SELECT * FROM agents_budget
-WHERE scope IN ('fleet', 'each') OR (scope = 'mysis' AND mysis_id = %(mysis)s)
-  OR (scope = 'provider' AND label = ANY(%(providers)s))
-  OR (scope = 'group' AND label = %(group)s AND label <> '')
-  OR (scope = 'policy' AND policy_id = %(policy)s)
-ORDER BY id
-"""
-# Counters of a day begin anew with the first call of the next; a worker whose clock
-# is behind counts on.
-TAKE = """
-INSERT INTO agents_budgetspend AS kept (budget_id, subject, day, tokens, cost)
-VALUES (%(budget)s, %(subject)s, %(day)s, %(tokens)s, %(cost)s)
-ON CONFLICT (budget_id, subject) DO UPDATE SET
-  tokens = EXCLUDED.tokens + CASE WHEN kept.day >= EXCLUDED.day THEN kept.tokens ELSE 0 END,
-  cost = EXCLUDED.cost + CASE WHEN kept.day >= EXCLUDED.day THEN kept.cost ELSE 0 END,
-  day = greatest(kept.day, EXCLUDED.day)
-WHERE kept.day < EXCLUDED.day OR (
-  (%(most_tokens)s::bigint IS NULL OR (
-    kept.tokens < %(most_tokens)s AND kept.tokens + EXCLUDED.tokens <= %(most_tokens)s))
-  AND (%(most_cost)s::numeric IS NULL OR (
-    kept.cost < %(most_cost)s AND kept.cost + EXCLUDED.cost <= %(most_cost)s))
-)
-"""
-
 
 UNPRICED = (
     "No price is known of {models}: those calls count as $0, and a limit of money does "
     "not stop them. Give the budget a limit of tokens too."
 )
+
 # Models of which this process has looked whether a price is known.
-_looked_at: set[str] = set()
+_checked_models: set[str] = set()
 
 
 class BudgetSpentError(Exception):
@@ -108,7 +82,7 @@ def applying(mysis: Mysis) -> list[Budget]:
         "group": mysis.group,
         "policy": mysis.policy_id,
     }
-    return list(Budget.objects.raw(APPLYING, values))
+    return list(Budget.objects.raw(db.BUDGETS_OF_MYSIS, values))
 
 
 def take(mysis: Mysis, tokens: int, price: Callable[[], Decimal]) -> tuple[Taken, ...]:
@@ -124,15 +98,17 @@ def take(mysis: Mysis, tokens: int, price: Callable[[], Decimal]) -> tuple[Taken
     amount = Amount(tokens, price() if dear else Decimal(0))
     taken = tuple(_take(budget, mysis, amount) for budget in found)
     if dear and tokens and not amount.cost:
-        _tell_unpriced(mysis)
+        _report_unpriced(mysis)
     return taken
 
 
 def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
     taken = Taken(budget.pk, _subject(budget, mysis.pk), _day(budget), amount)
     if not _fits(budget, NOTHING, amount):
-        raise BudgetSpentError(_told(budget, _spent(budget, taken.subject), amount))
-    values: dict[str, int | date | Decimal | None] = {
+        raise BudgetSpentError(
+            _refusal_text(budget, _spent(budget, taken.subject), amount)
+        )
+    values = {
         "budget": budget.pk,
         "subject": taken.subject,
         "day": taken.day,
@@ -141,26 +117,24 @@ def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
         "most_tokens": budget.tokens,
         "most_cost": budget.cost,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(TAKE, values)
-        if cursor.rowcount == 1:
-            return taken
-    raise BudgetSpentError(_told(budget, _spent(budget, taken.subject), amount))
+    if db.fetch_row(db.TAKE_BUDGET, values):
+        return taken
+    raise BudgetSpentError(_refusal_text(budget, _spent(budget, taken.subject), amount))
 
 
-def _tell_unpriced(mysis: Mysis) -> None:
-    """Say that money does not limit these calls; once per model and process."""
+def _report_unpriced(mysis: Mysis) -> None:
+    """Report that money does not limit these calls; once per model and process."""
     model = mysis.model
-    if model in _looked_at:
+    if model in _checked_models:
         return
-    _looked_at.add(model)
+    _checked_models.add(model)
     if unpriced([model]):
         data = {"code": "unpriced", "detail": UNPRICED.format(models=model)}
         events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
 
 
 def unpriced(models: Iterable[str]) -> list[str]:
-    """Those of these models' names whose calls count as $0 as nobody knows a price."""
+    """Those of these models' names whose calls count as $0: nobody knows a price."""
     found = []
     for model in models:
         # One that cannot be called at all costs nothing.
@@ -203,7 +177,7 @@ def _of_budget(budget: Budget, models: Sequence[str]) -> list[str]:
 
 
 def settle(taken: Sequence[Taken], used: Amount) -> None:
-    """Put what a call used in the place of its estimate."""
+    """Replace the estimate of a call by what it used."""
     for one in taken:
         BudgetSpend.objects.filter(
             budget=one.budget_id, subject=one.subject, day=one.day
@@ -218,7 +192,7 @@ def refusal(mysis: Mysis) -> str:
     for one in standings(mysis):
         spent = one.spent or NOTHING
         if not _fits(one.budget, spent, NOTHING):
-            return _told(one.budget, spent, NOTHING)
+            return _refusal_text(one.budget, spent, NOTHING)
     return ""
 
 
@@ -280,7 +254,7 @@ def _fits(budget: Budget, spent: Amount, more: Amount) -> bool:
     )
 
 
-def _told(budget: Budget, spent: Amount, more: Amount) -> str:
+def _refusal_text(budget: Budget, spent: Amount, more: Amount) -> str:
     parts = []
     if budget.tokens is not None:
         parts.append(f"{spent.tokens:,} of {budget.tokens:,} tokens")

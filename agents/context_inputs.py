@@ -1,22 +1,23 @@
-"""The tools that models are shown, as the game server offered them last.
+"""What a Mysis's context depends on beside its log and its game: prompt, pins, policy, tools.
 
-A catalogue is tens of kilobytes that hardly ever change, and every call needs it: what
-is derived from its text is kept in the process, by that text.
+`subject_of` is what the turn takes and `preview` what pages and API show, so both come
+from one place. Every call reads anew, so that an edited prompt counts from the next call
+on; a catalogue of tools is tens of kilobytes that hardly ever change, so what is derived
+from its text is kept in the process, by that text.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 
-from agents.actions import ActionError
+from agents import db
+from agents.actions.base import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import Endpoint, ModelError, longest_answer
@@ -25,143 +26,36 @@ from agents.models import Mysis, ToolCatalogue
 from agents.tools.own_tools import FOR_MYSES, SENDING
 from agents.tools.request import ToolSpec
 from memory import calibration
-from memory.assembly import history_summaries, replay
+from memory.assembly import history_summaries
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
-from memory.assembly.replay import Past
 from memory.context import registry
 from memory.context.tokens import counter_for
 from memory.context.types import Budget
-from memory.models import ContextPolicy, SentContext
+from memory.models import ContextPolicy
 from memory.snapshots.reads import fetches_events
 
 NOTHING = "[]"
 KEPT = 8
-
 Described = dict[str, Any]
-
-
-def known_tools(*, messaging: bool = False) -> list[Described]:
-    """The tools that the game server offered last; none before the first turn.
-
-    With ``messaging`` those for sending as well.
-    """
-    return list(_tools(stored_text(), messaging=messaging))
-
-
-def stored_text() -> str:
-    """The catalogue of the game server as it is stored, JSON."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT tools::text FROM agents_toolcatalogue WHERE url = %s",
-            [settings.SPACEMOLT_MCP_URL],
-        )
-        row = cursor.fetchone()
-    return row[0] if row else NOTHING
-
-
-def policies_of(text: str, *, messaging: bool) -> Mapping[str, str]:
-    """The policy of each tool of a stored catalogue, and of those for sending."""
-    return {tool["name"]: tool["policy"] for tool in _tools(text, messaging=messaging)}
-
-
-@lru_cache(maxsize=KEPT)
-def tokens_of(text: str, *, messaging: bool, factor: float) -> int:
-    """What the tool schemas cost, as they go over the wire."""
-    shown = [
-        {key: tool[key] for key in ("name", "description", "parameters")}
-        for tool in _tools(text, messaging=messaging)
-    ]
-    return counter_for("estimate", factor)(json.dumps(shown)) if shown else 0
-
-
-@lru_cache(maxsize=KEPT)
-def _tools(text: str, *, messaging: bool) -> tuple[Described, ...]:
-    tools = tuple(json.loads(text))
-    if tools and messaging:
-        tools += tuple(described(FOR_MYSES[name].spec) for name in sorted(SENDING))
-    return tools
-
-
-def remember_tools(specs: Iterable[ToolSpec]) -> None:
-    """Keep the tools of the game server where they have changed.
-
-    Those for sending are not kept: some Myses have them and some have not.
-    """
-    found = [described(spec) for spec in specs if spec.name not in SENDING]
-    if found != known_tools():
-        ToolCatalogue.objects.update_or_create(
-            url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
-        )
-
-
-def described(spec: ToolSpec) -> Described:
-    """A tool as it is kept."""
-    return {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.parameters,
-        "policy": spec.policy,
-        "read_only": spec.read_only,
-    }
-
-
-# SECTION What a Mysis's context depends on beside its log and its game, in one query.
-#
-# Every call asks for it anew, so that an edited prompt counts from the next call on.
-
-_READ = """
-SELECT
-  (SELECT text FROM agents_promptversion WHERE prompt_id = %(prompt)s
-   ORDER BY number DESC LIMIT 1),
-  (SELECT version.text FROM agents_promptversion AS version
-   JOIN agents_prompt AS prompt ON prompt.id = version.prompt_id
-   WHERE prompt.name = %(template)s ORDER BY version.number DESC LIMIT 1),
-  (SELECT text FROM agents_broadcast WHERE NOT from_mysis ORDER BY id DESC LIMIT 1),
-  ARRAY(SELECT text FROM agents_pin WHERE mysis_id = %(mysis)s ORDER BY id),
-  (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s)
-"""
+RESERVE = Budget().reserve
+RESERVE_SHARE = 4
+LONGEST_BROADCAST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class ContextInputs:
-    """``prompt`` is the current version's text, None where it has none; ``template``
+    """What a context depends on, as it is stored.
+
+    ``prompt`` is the current version's text, None where there is none; ``template``
     that of the summaries, empty for the built-in one; ``broadcast`` the newest of a
-    person; ``catalogue`` the tools as they are stored."""
+    person.
+    """
 
     prompt: str | None
     template: str
     broadcast: str | None
     pins: tuple[str, ...]
     catalogue: str
-
-
-def brief_of(mysis: Mysis) -> ContextInputs:
-    """Read it."""
-    values = {
-        "prompt": mysis.prompt_id,
-        "template": SUMMARY_PROMPT_NAME,
-        "mysis": mysis.pk,
-        "url": settings.SPACEMOLT_MCP_URL,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_READ, values)
-        prompt, template, broadcast, pins, catalogue = cursor.fetchone()
-    return ContextInputs(
-        prompt, template or "", broadcast, tuple(pins), catalogue or NOTHING
-    )
-
-
-# SECTION A Mysis's next context: its prompt, pins, policy and tools put together.
-#
-# ``preview`` is what the pages and the API show; ``subject_of`` is what the turn
-# takes, so both come from one place.
-
-LARGEST_BUDGET = Budget().tokens
-RESERVE = Budget().reserve
-RESERVE_SHARE = 4
-LONGEST_BROADCAST = 1_000
-
-logger = logging.getLogger(__name__)
 
 
 def preview(
@@ -180,43 +74,6 @@ def preview(
     return prepare_request(subject)
 
 
-def past_of(sent: SentContext) -> Past:
-    """A call that was made, to be assembled again; what is not kept is as now."""
-    return replay.past_of(sent, subject_of(sent.mysis))
-
-
-def again(
-    then: Past,
-    *,
-    strategy: str | None = None,
-    options: Mapping[str, object] | None = None,
-    budget: Budget | None = None,
-) -> PreparedRequest:
-    """What a past call would have been sent; without other settings, what it was.
-
-    Raises ActionError 422 for an unknown strategy or a bad option.
-    """
-    own = then.subject
-    same = strategy is None or strategy == own.strategy
-    kept = own.options if same else {}
-    subject = replace(
-        own,
-        strategy=strategy or own.strategy,
-        options=options if options is not None else kept,
-        budget=budget or own.budget,
-    )
-    check_policy(subject.strategy, subject.options)
-    return prepare_request(subject, before=then.before)
-
-
-def check_policy(strategy: str, options: Mapping[str, object]) -> None:
-    """Refuse what a turn could not use, with the field and the remedy."""
-    try:
-        registry.validate_options(strategy or registry.DEFAULT, options)
-    except (ValueError, TypeError) as error:
-        raise ActionError(str(error), code="invalid", status=422) from error
-
-
 def subject_of(
     mysis: Mysis,
     *,
@@ -228,8 +85,8 @@ def subject_of(
     policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
     # Options belong to a strategy: another strategy starts from its defaults.
     same = strategy is None or strategy == policy.strategy
-    brief = brief_of(mysis)
-    prompt = DEFAULT_PROMPT if brief.prompt is None else brief.prompt
+    inputs = brief_of(mysis)
+    prompt = DEFAULT_PROMPT if inputs.prompt is None else inputs.prompt
     learnt = calibration.known(mysis.model)
     chosen = strategy or policy.strategy
     kept = policy.options if same else {}
@@ -239,49 +96,69 @@ def subject_of(
     return Subject(
         mysis_id=mysis.pk,
         name=mysis.name,
-        system=_filled(prompt, mysis, username, brief),
-        pins=brief.pins,
+        system=_filled(prompt, mysis, username, inputs.broadcast),
+        pins=inputs.pins,
         username=username,
         fetched=fetches_events(given),
         strategy=chosen,
         options=given,
         budget=budget or _budget(mysis, policy, endpoint),
         dialect=endpoint.dialect if endpoint else "openai",
-        tool_policy=policies_of(brief.catalogue, messaging=mysis.messaging),
-        tools_tokens=tokens_of(
-            brief.catalogue, messaging=mysis.messaging, factor=learnt.factor
+        tool_policy={
+            tool["name"]: tool["policy"]
+            for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
+        },
+        tools_tokens=_tokens_of(
+            inputs.catalogue, messaging=mysis.messaging, factor=learnt.factor
         ),
         nudge=nudge(mysis.nudges + 1),
         model=mysis.model,
         compaction=replace(
             history_summaries.standing(mysis.pk, turn=mysis.turn_count),
-            prompt=brief.template,
+            prompt=inputs.template,
         ),
         calibration=learnt.factor,
         estimate_error=learnt.error,
     )
 
 
-def filled(text: str, mysis: Mysis, username: str | None) -> str:
-    """A prompt's text with its placeholders filled for a Mysis (A10)."""
-    return _filled(text, mysis, username, brief_of(mysis))
+def check_policy(strategy: str, options: Mapping[str, object]) -> None:
+    """Raise ActionError 422 for what a turn could not use."""
+    try:
+        registry.validate_options(strategy or registry.DEFAULT, options)
+    except (ValueError, TypeError) as error:
+        raise ActionError(str(error), code="invalid", status=422) from error
 
 
-def _filled(text: str, mysis: Mysis, username: str | None, brief: ContextInputs) -> str:
-    newest = brief.broadcast
-    return render_prompt(
-        text,
-        name=mysis.name,
-        account=username,
-        broadcast=None if newest is None else shortened(newest),
+def brief_of(mysis: Mysis) -> ContextInputs:
+    """Read the inputs of one Mysis, in one query."""
+    prompt, template, broadcast, pins, catalogue = db.fetch_row(
+        db.CONTEXT_INPUTS,
+        {
+            "prompt": mysis.prompt_id,
+            "template": SUMMARY_PROMPT_NAME,
+            "mysis": mysis.pk,
+            "url": settings.SPACEMOLT_MCP_URL,
+        },
+    )
+    return ContextInputs(
+        prompt, template or "", broadcast, tuple(pins), catalogue or NOTHING
     )
 
 
-def shortened(text: str) -> str:
-    """The head of a broadcast: the whole stands in the log of each receiver."""
-    if len(text) <= LONGEST_BROADCAST:
-        return text
-    return f"{text[:LONGEST_BROADCAST]}… (the rest is in the message itself)"
+def filled(text: str, mysis: Mysis, username: str | None) -> str:
+    """A prompt's text with its placeholders filled for a Mysis (A10)."""
+    return _filled(text, mysis, username, brief_of(mysis).broadcast)
+
+
+def _filled(
+    text: str, mysis: Mysis, username: str | None, broadcast: str | None
+) -> str:
+    # A long broadcast is cut: the whole stands in the log of each receiver.
+    if broadcast is not None and len(broadcast) > LONGEST_BROADCAST:
+        cut = broadcast[:LONGEST_BROADCAST]
+        broadcast = f"{cut}… (the rest is in the message itself)"
+    return render_prompt(text, name=mysis.name, account=username, broadcast=broadcast)
 
 
 def _budget(mysis: Mysis, policy: ContextPolicy, endpoint: Endpoint | None) -> Budget:
@@ -297,7 +174,7 @@ def budget_of(
     Providers refuse a request whose ``max_tokens`` go beyond the window together with
     the context. Where they leave next to nothing, a part of it is kept all the same.
     """
-    window = endpoint.window if endpoint else LARGEST_BUDGET
+    window = endpoint.window if endpoint else Budget().tokens
     tokens = min(policy.budget_tokens, window)
     least = tokens // RESERVE_SHARE
     reserve = max(min(policy.budget_reserve, least), tokens + answer - window)
@@ -317,3 +194,52 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
     except ModelError:
         # The turn will say so; a preview is still worth showing.
         return None
+
+
+def known_tools(*, messaging: bool = False) -> list[Described]:
+    """The tools that the game server offered last; none before the first turn.
+
+    With ``messaging`` those for sending as well.
+    """
+    row = db.fetch_row(db.TOOL_CATALOGUE, [settings.SPACEMOLT_MCP_URL])
+    return list(_tools(row[0] if row else NOTHING, messaging=messaging))
+
+
+def remember_tools(specs: Iterable[ToolSpec]) -> None:
+    """Store the tools of the game server where they have changed.
+
+    Those for sending are not stored: some Myses have them and some have not.
+    """
+    found = [_described(spec) for spec in specs if spec.name not in SENDING]
+    if found != known_tools():
+        ToolCatalogue.objects.update_or_create(
+            url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
+        )
+
+
+@lru_cache(maxsize=KEPT)
+def _tokens_of(text: str, *, messaging: bool, factor: float) -> int:
+    """What the tool schemas cost, as they go over the wire."""
+    shown = [
+        {key: tool[key] for key in ("name", "description", "parameters")}
+        for tool in _tools(text, messaging=messaging)
+    ]
+    return counter_for("estimate", factor)(json.dumps(shown)) if shown else 0
+
+
+@lru_cache(maxsize=KEPT)
+def _tools(text: str, *, messaging: bool) -> tuple[Described, ...]:
+    tools = tuple(json.loads(text))
+    if tools and messaging:
+        tools += tuple(_described(FOR_MYSES[name].spec) for name in sorted(SENDING))
+    return tools
+
+
+def _described(spec: ToolSpec) -> Described:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+        "policy": spec.policy,
+        "read_only": spec.read_only,
+    }

@@ -1,14 +1,141 @@
-"""The way from the event loop into the database and back."""
+"""The database in a turn: the way there from the event loop, and its hand-written SQL.
+
+A turn runs these statements in every call, mostly while it holds its Mysis's row: the
+ORM takes three to four times as long for them, or more than one round trip. What is
+not of a turn goes through the ORM, or stands with the table that it is about.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from channels.db import database_sync_to_async
+from django.db import connection
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_LOCKED = "FOR UPDATE OF mysis"
+_MYSIS = """
+SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
+  policy.strategy AS policy_strategy, policy.options AS policy_options,
+  policy.budget_tokens AS policy_tokens, policy.budget_reserve AS policy_reserve
+FROM agents_mysis AS mysis
+LEFT JOIN agents_account AS account ON account.id = mysis.account_id
+LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
+WHERE mysis.id = %s
+"""
+LOCK_MYSIS = _MYSIS + _LOCKED
+# Only while the turn is its open one, of its epoch, and it runs.
+LOAD_FOR_TURN = f"""{_MYSIS} AND mysis.epoch = %s AND mysis.state = 'running'
+AND EXISTS (SELECT FROM agents_turn WHERE id = %s AND outcome IS NULL)
+"""
+LOCK_FOR_TURN = LOAD_FOR_TURN + _LOCKED
+ACTIVE_ACCOUNT = """
+SELECT account.* FROM agents_account AS account
+JOIN agents_mysis AS mysis ON mysis.account_id = account.id WHERE mysis.id = %s
+"""
+MAY_SEND = "SELECT messaging FROM agents_mysis WHERE id = %s"
+PROVIDERS_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
+TOOL_CATALOGUE = "SELECT tools::text FROM agents_toolcatalogue WHERE url = %s"
+CONTEXT_INPUTS = """
+SELECT
+  (SELECT text FROM agents_promptversion WHERE prompt_id = %(prompt)s
+   ORDER BY number DESC LIMIT 1),
+  (SELECT version.text FROM agents_promptversion AS version
+   JOIN agents_prompt AS prompt ON prompt.id = version.prompt_id
+   WHERE prompt.name = %(template)s ORDER BY version.number DESC LIMIT 1),
+  (SELECT text FROM agents_broadcast WHERE NOT from_mysis ORDER BY id DESC LIMIT 1),
+  ARRAY(SELECT text FROM agents_pin WHERE mysis_id = %(mysis)s ORDER BY id),
+  (SELECT tools::text FROM agents_toolcatalogue WHERE url = %(url)s)
+"""
+
+OPEN_TURNS = "SELECT * FROM agents_turn WHERE mysis_id = %s AND outcome IS NULL"
+OPEN_CALLS = "SELECT * FROM memory_memory WHERE mysis_id = %s AND pending ORDER BY id"
+BEGIN_TURN = """
+INSERT INTO agents_turn (
+  mysis_id, number, epoch, job_id, trigger, iterations, input_tokens, output_tokens,
+  cached_tokens, cost, latency_ms, error, started_at
+) VALUES (%s, %s, %s, %s, %s, 0, 0, 0, 0, 0, 0, '', %s) RETURNING id
+"""
+OPEN_MODEL_CALL = """
+INSERT INTO agents_modelcall (
+  turn_id, kind, number, model, input_tokens, output_tokens, cached_tokens, cost,
+  latency_ms, finish_reason, error, created_at
+) VALUES (%s, %s, %s, %s, 0, 0, 0, 0, 0, '', '', %s) RETURNING id
+"""
+COUNT_MODEL_CALL = """
+WITH turn AS (UPDATE agents_turn SET iterations = %s WHERE id = %s)
+UPDATE agents_mysis SET activity = 'thinking' WHERE id = %s
+"""
+RECORD_USAGE = """
+WITH owner AS (
+  -- First, as every other step of a turn does: else two could wait for each other.
+  SELECT id FROM agents_mysis WHERE id = %(mysis_id)s FOR UPDATE
+), call AS (
+  UPDATE agents_modelcall SET
+    input_tokens = %(input)s, output_tokens = %(output)s, cached_tokens = %(cached)s,
+    cost = %(cost)s, latency_ms = %(latency_ms)s, finish_reason = %(finish_reason)s,
+    error = %(error)s
+  WHERE id = %(call_id)s AND (SELECT count(*) FROM owner) >= 0 RETURNING turn_id
+), turn AS (
+  UPDATE agents_turn SET
+    input_tokens = input_tokens + %(input)s,
+    output_tokens = output_tokens + %(output)s,
+    cached_tokens = cached_tokens + %(cached)s,
+    cost = cost + %(cost)s, latency_ms = latency_ms + %(latency_ms)s
+  WHERE id = (SELECT turn_id FROM call)
+), mysis AS (
+  UPDATE agents_mysis SET
+    input_tokens = input_tokens + %(input)s,
+    output_tokens = output_tokens + %(output)s,
+    cost = cost + %(cost)s
+  WHERE id = %(mysis_id)s
+)
+INSERT INTO agents_usage AS kept (
+  day, mysis_id, policy, model, calls, summaries, errors,
+  input_tokens, output_tokens, cached_tokens, cost, latency_ms
+) VALUES (
+  %(day)s, %(mysis_id)s, %(policy)s, %(model)s, %(calls)s, %(summaries)s, %(errors)s,
+  %(input)s, %(output)s, %(cached)s, %(cost)s, %(latency_ms)s
+)
+ON CONFLICT (mysis_id, day, policy, model) DO UPDATE SET
+  calls = kept.calls + EXCLUDED.calls,
+  summaries = kept.summaries + EXCLUDED.summaries,
+  errors = kept.errors + EXCLUDED.errors,
+  input_tokens = kept.input_tokens + EXCLUDED.input_tokens,
+  output_tokens = kept.output_tokens + EXCLUDED.output_tokens,
+  cached_tokens = kept.cached_tokens + EXCLUDED.cached_tokens,
+  cost = kept.cost + EXCLUDED.cost,
+  latency_ms = kept.latency_ms + EXCLUDED.latency_ms
+"""
+
+BUDGETS_OF_MYSIS = """
+SELECT * FROM agents_budget
+WHERE scope IN ('fleet', 'each') OR (scope = 'mysis' AND mysis_id = %(mysis)s)
+  OR (scope = 'provider' AND label = ANY(%(providers)s))
+  OR (scope = 'group' AND label = %(group)s AND label <> '')
+  OR (scope = 'policy' AND policy_id = %(policy)s)
+ORDER BY id
+"""
+# Gives a row where the amount fits. Counters of a day begin anew with the first call
+# of the next; a worker whose clock is behind counts on.
+TAKE_BUDGET = """
+INSERT INTO agents_budgetspend AS kept (budget_id, subject, day, tokens, cost)
+VALUES (%(budget)s, %(subject)s, %(day)s, %(tokens)s, %(cost)s)
+ON CONFLICT (budget_id, subject) DO UPDATE SET
+  tokens = EXCLUDED.tokens + CASE WHEN kept.day >= EXCLUDED.day THEN kept.tokens ELSE 0 END,
+  cost = EXCLUDED.cost + CASE WHEN kept.day >= EXCLUDED.day THEN kept.cost ELSE 0 END,
+  day = greatest(kept.day, EXCLUDED.day)
+WHERE kept.day < EXCLUDED.day OR (
+  (%(most_tokens)s::bigint IS NULL OR (
+    kept.tokens < %(most_tokens)s AND kept.tokens + EXCLUDED.tokens <= %(most_tokens)s))
+  AND (%(most_cost)s::numeric IS NULL OR (
+    kept.cost < %(most_cost)s AND kept.cost + EXCLUDED.cost <= %(most_cost)s))
+)
+RETURNING id
+"""
 
 
 async def run_in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -19,3 +146,10 @@ async def run_in_db(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     """
     result: T = await database_sync_to_async(work)(*args, **kwargs)
     return result
+
+
+def fetch_row(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Any:
+    """Run a statement and return its first row; None where it gives none."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return cursor.fetchone() if cursor.description else None

@@ -38,6 +38,15 @@ class Reached:
     done_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The call that takes messages in."""
+
+    turn_id: int
+    turn_number: int
+    number: int
+
+
 def messages(mysis: Mysis) -> QuerySet[Memory]:
     """What humans and broadcasts told a Mysis; by the index of intents."""
     return Memory.objects.filter(
@@ -76,20 +85,13 @@ def unheard(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Which call takes messages in."""
-
-    turn_id: int
-    turn_number: int
-    number: int
-
-
 def take_in(
     mysis: Mysis, new: Sequence[int], sources: Sequence[Source], at: Call
 ) -> None:
-    """Keep that a call has messages that no call had before; the row is locked."""
-    sent = set(_ids(sources))
+    """Store that a call has messages that no call had before; the row is locked."""
+    sent: set[int] = set()
+    for source in sources:
+        sent.update(source if isinstance(source, list) else [source or 0])
     Delivery.objects.bulk_create(
         [
             Delivery(
@@ -109,14 +111,9 @@ def take_in(
 
 
 def finish(mysis: Mysis) -> list[int]:
-    """A turn ended by itself: what it was shown is done; which messages these are."""
+    """Mark what a Mysis was shown as done: its turn ended by itself; returns the ids."""
     rows = Delivery.objects.filter(mysis=mysis, done_at__isnull=True)
     done = list(rows.values_list("memory_id", flat=True))
     if done:
         rows.update(done_at=timezone.now())
     return sorted(done)
-
-
-def _ids(sources: Sequence[Source]) -> Iterable[int]:
-    for source in sources:
-        yield from source if isinstance(source, list) else [source or 0]

@@ -29,10 +29,7 @@ def seal(text: str) -> str:
 
 
 def unseal(token: str) -> str:
-    """Decrypt what :func:`seal` made.
-
-    Raises SecretUnreadableError when no configured key fits.
-    """
+    """Decrypt what `seal` made; raises SecretUnreadableError where no key fits."""
     if not token:
         return ""
     try:

@@ -1,8 +1,14 @@
-"""Tells other processes that there is something new, and nothing else.
+"""The event log: append in a transaction, read after a cursor, hint other processes.
 
-A NOTIFY inside a busy transaction serialises commits across the server, so the
-hint goes out after commit, from a connection of its own, at most once in
-20 ms per process, which is also how late a hint can make an event. A lost hint
+Ids are drawn before their transactions commit, so a reader that trusts ids alone can
+step over an event that commits late. Every event therefore also carries its transaction
+id, drawn *before* its own id, and readers follow (xid, id) below the oldest transaction
+still running: whatever turns up later sorts after everything already read. A cursor
+stays a plain event id; its xid is looked up.
+
+A hint tells web processes that there is something new, and nothing else. A NOTIFY
+inside a busy transaction serialises commits across the server, so it goes out after
+commit, from a connection of its own, at most once in 20 ms per process. A lost hint
 costs readers one poll interval.
 """
 
@@ -20,22 +26,205 @@ from typing import Any, NamedTuple, TypedDict
 import psycopg
 from django.db import connection, connections, transaction
 
+from agents.db import fetch_row
 from agents.models import Event
 from memory.gamestate.values import storable
 from memory.lookup import find_owner, number_of
 
 CHANNEL = "zoea_events"
 DEBOUNCE = 0.02
-
 logger = logging.getLogger(__name__)
+LARGEST_ID = 2**63 - 1
+
+APPEND = """
+WITH stamp AS MATERIALIZED (SELECT txid_current() AS xid)
+INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
+SELECT stamp.xid, line.kind, line.mysis_id, line.data::jsonb, clock_timestamp()
+FROM stamp, unnest(%s::text[], %s::bigint[], %s::text[])
+  WITH ORDINALITY AS line(kind, mysis_id, data, place)
+ORDER BY line.place
+"""
+
+# One statement for every reader, with the filters that a page or a program
+# may add; the watermark is the last condition.
+READ = """
+SELECT xid, id, kind, created_at, mysis_id, data FROM agents_event
+WHERE (xid, id) > (%(xid)s, %(id)s)
+  AND (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
+  AND (%(kinds)s::text[] IS NULL OR kind = ANY(%(kinds)s))
+  AND xid < txid_snapshot_xmin(txid_current_snapshot())
+ORDER BY xid, id LIMIT %(limit)s
+"""
+
+# Where the settled part of the log ends.
+NEWEST = (
+    "SELECT xid, id FROM agents_event "
+    "WHERE xid < txid_snapshot_xmin(txid_current_snapshot()) "
+    "ORDER BY xid DESC, id DESC LIMIT 1"
+)
+
+# Both by the primary key; the second only where the first finds nothing.
+PLACE = "SELECT xid FROM agents_event WHERE id = %s"
+
+PLACE_BEFORE = "SELECT xid FROM agents_event WHERE id < %s ORDER BY id DESC LIMIT 1"
+
+# A transaction id that this server has not given out yet came with the rows,
+# by a restore from another server: they are old, and must not hold others up.
+SETTLE_FOREIGN = """
+UPDATE agents_event SET xid = 0
+WHERE xid >= txid_snapshot_xmax(txid_current_snapshot())
+"""
 
 
-def connection_parameters() -> dict[str, Any]:
-    """Plain psycopg parameters of the default database."""
-    params = connections["default"].get_connection_params()
-    for key in ("pool", "cursor_factory", "context"):
-        params.pop(key, None)
-    return params
+class Kind(StrEnum):
+    """The closed set of event kinds (SURFACES section 3)."""
+
+    MYSIS_STATE = "mysis.state"
+    TURN_STARTED = "turn.started"
+    TURN_FINISHED = "turn.finished"
+    MEMORY_ADDED = "memory.added"
+    TOOL_CALLED = "tool.called"
+    SNAPSHOT_UPDATED = "snapshot.updated"
+    SNAPSHOT_STALE = "snapshot.stale"
+    CONTEXT_COMPACTED = "context.compacted"
+    BROADCAST_SENT = "broadcast.sent"
+    PROMPT_CHANGED = "prompt.changed"
+    ERROR = "error"
+
+
+class Item(TypedDict):
+    """One event as programs see it; ``mysis`` is the number, or null."""
+
+    id: int
+    kind: str
+    at: str
+    mysis: int | None
+    data: dict[str, Any]
+
+
+class Position(NamedTuple):
+    """A place in the stream: all events up to and including (xid, id)."""
+
+    xid: int
+    id: int
+
+
+START = Position(0, 0)
+
+
+def append(
+    kind: Kind, *, mysis_id: int | None = None, data: dict[str, Any] | None = None
+) -> None:
+    """Append one event in the caller's transaction."""
+    append_all([(kind, mysis_id, data or {})])
+
+
+def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None:
+    """Append several events in one statement; the hint goes after commit."""
+    if not lines:
+        return
+    kinds, owners, bodies = zip(*lines, strict=True)
+    texts = [json.dumps(storable(body)) for body in bodies]
+    fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
+    transaction.on_commit(send)
+
+
+def read_after(
+    after: int,
+    *,
+    mysis_id: int | None = None,
+    kinds: Iterable[str] = (),
+    limit: int = 500,
+) -> list[Item]:
+    """Settled events after the event ``after`` (0: from the beginning)."""
+    rows = read_from(position_of(after), mysis_id=mysis_id, kinds=kinds, limit=limit)
+    return [item for _, item in rows]
+
+
+def read_from(
+    position: Position,
+    *,
+    mysis_id: int | None = None,
+    kinds: Iterable[str] = (),
+    limit: int = 500,
+) -> list[tuple[Position, Item]]:
+    """Settled events after a position, in stream order."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ, parameters(position, mysis_id, kinds, limit))
+        return [item_of(row) for row in cursor.fetchall()]
+
+
+def position_of(after: int) -> Position:
+    """The stream position of a cursor; an unknown id stands where it would."""
+    if after <= 0:
+        return START
+    wanted = [min(after, LARGEST_ID)]
+    row = fetch_row(PLACE, wanted) or fetch_row(PLACE_BEFORE, wanted)
+    return Position(row[0] if row else 0, after)
+
+
+def settled_end() -> Position:
+    """Where the settled part of the log ends; who reads on from it misses none."""
+    row = fetch_row(NEWEST, ())
+    return Position(*row) if row else START
+
+
+def newest() -> int:
+    """The id of the last settled event, 0 before any; who reads on from it misses none."""
+    return settled_end().id
+
+
+def told_of(reference: str) -> int | None:
+    """The number of the Mysis that a reader names, None for one that never was.
+
+    A deleted one has no name any more, but its number and its events are still there.
+    """
+    owner = find_owner(reference)
+    if owner is not None:
+        return owner.pk
+    number = number_of(reference)
+    if number is None or not Event.objects.filter(mysis_id=number).exists():
+        return None
+    return number
+
+
+def settle_foreign() -> int:
+    """Settle events restored from another server; returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(SETTLE_FOREIGN)
+        return int(cursor.rowcount)
+
+
+def parameters(
+    position: Position, mysis_id: int | None, kinds: Iterable[str], limit: int
+) -> dict[str, Any]:
+    """The parameters of ``READ``."""
+    return {
+        "xid": position.xid,
+        "id": position.id,
+        "mysis": mysis_id,
+        "kinds": list(kinds) or None,
+        "limit": limit,
+    }
+
+
+def item_of(row: Sequence[Any]) -> tuple[Position, Item]:
+    """A row of ``READ`` as its position and what programs see."""
+    xid, number, kind, at, mysis_id, data = row
+    item = Item(
+        id=number,
+        kind=kind,
+        at=iso(at),
+        mysis=mysis_id,
+        data=json.loads(data) if isinstance(data, str) else data,
+    )
+    return Position(xid, number), item
+
+
+def iso(moment: datetime) -> str:
+    """A moment in UTC to the millisecond, as all surfaces write it."""
+    utc = moment.astimezone(UTC)
+    return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Hinter:
@@ -50,9 +239,13 @@ class Hinter:
     def send(self) -> None:
         """Ask for a hint; returns at once."""
         self._wanted.set()
-        if self._thread is None or not self._thread.is_alive():
-            with self._lock:
-                self._start()
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._closing = False
+                self._thread = threading.Thread(
+                    target=self._run, name="event-hints", daemon=True
+                )
+                self._thread.start()
 
     def close(self) -> None:
         """End the thread and its connection; a later hint starts them again."""
@@ -60,15 +253,6 @@ class Hinter:
             self._closing = True
             self._wanted.set()
             self._thread.join()
-
-    def _start(self) -> None:
-        if self._thread is not None and self._thread.is_alive():
-            return
-        self._closing = False
-        self._thread = threading.Thread(
-            target=self._run, name="event-hints", daemon=True
-        )
-        self._thread.start()
 
     def _run(self) -> None:
         database: psycopg.Connection[Any] | None = None
@@ -108,210 +292,9 @@ def close() -> None:
     _hinter.close()
 
 
-# SECTION The event log: append in a transaction, read after a cursor.
-#
-# Order. Ids are drawn before their transactions commit, so a reader that trusts
-# ids alone can step over an event that commits late. Every event therefore also
-# carries its transaction id, drawn *before* its own id, and readers follow
-# (xid, id) below the oldest transaction still running: whatever turns up later
-# sorts after everything already read. A cursor stays a plain event id; its xid
-# is looked up.
-
-
-class Kind(StrEnum):
-    """The closed set of event kinds (SURFACES section 3)."""
-
-    MYSIS_STATE = "mysis.state"
-    TURN_STARTED = "turn.started"
-    TURN_FINISHED = "turn.finished"
-    MEMORY_ADDED = "memory.added"
-    TOOL_CALLED = "tool.called"
-    SNAPSHOT_UPDATED = "snapshot.updated"
-    SNAPSHOT_STALE = "snapshot.stale"
-    CONTEXT_COMPACTED = "context.compacted"
-    BROADCAST_SENT = "broadcast.sent"
-    PROMPT_CHANGED = "prompt.changed"
-    ERROR = "error"
-
-
-class Item(TypedDict):
-    """One event as programs see it; ``mysis`` is the number, or null."""
-
-    id: int
-    kind: str
-    at: str
-    mysis: int | None
-    data: dict[str, Any]
-
-
-class Position(NamedTuple):
-    """A place in the stream: all events up to and including (xid, id)."""
-
-    xid: int
-    id: int
-
-
-START = Position(0, 0)
-LARGEST_ID = 2**63 - 1
-COLUMNS = "xid, id, kind, created_at, mysis_id, data"
-
-APPEND = """
-WITH stamp AS MATERIALIZED (SELECT txid_current() AS xid)
-INSERT INTO agents_event (xid, kind, mysis_id, data, created_at)
-SELECT stamp.xid, line.kind, line.mysis_id, line.data::jsonb, clock_timestamp()
-FROM stamp, unnest(%s::text[], %s::bigint[], %s::text[])
-  WITH ORDINALITY AS line(kind, mysis_id, data, place)
-ORDER BY line.place
-"""
-
-# One statement for every reader, with the filters that a page or a program
-# may add; the watermark is the last condition.
-READ = f"""
-SELECT {COLUMNS} FROM agents_event
-WHERE (xid, id) > (%(xid)s, %(id)s)
-  AND (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
-  AND (%(kinds)s::text[] IS NULL OR kind = ANY(%(kinds)s))
-  AND xid < txid_snapshot_xmin(txid_current_snapshot())
-ORDER BY xid, id LIMIT %(limit)s
-"""  # noqa: S608 (no input in the text)
-
-# Where the settled part of the log ends.
-NEWEST = (
-    "SELECT xid, id FROM agents_event "
-    "WHERE xid < txid_snapshot_xmin(txid_current_snapshot()) "
-    "ORDER BY xid DESC, id DESC LIMIT 1"
-)
-
-# Both by the primary key; the second only where the first finds nothing.
-PLACE = "SELECT xid FROM agents_event WHERE id = %s"
-PLACE_BEFORE = "SELECT xid FROM agents_event WHERE id < %s ORDER BY id DESC LIMIT 1"
-
-# A transaction id that this server has not given out yet came with the rows,
-# by a restore from another server: they are old, and must not hold others up.
-SETTLE_FOREIGN = """
-UPDATE agents_event SET xid = 0
-WHERE xid >= txid_snapshot_xmax(txid_current_snapshot())
-"""
-
-
-def append(
-    kind: Kind, *, mysis_id: int | None = None, data: dict[str, Any] | None = None
-) -> None:
-    """Append one event in the caller's transaction."""
-    append_all([(kind, mysis_id, data or {})])
-
-
-def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None:
-    """Append several events in one statement; the hint goes after commit."""
-    if not lines:
-        return
-    kinds, owners, bodies = zip(*lines, strict=True)
-    texts = [json.dumps(storable(body)) for body in bodies]
-    with connection.cursor() as cursor:
-        cursor.execute(APPEND, [[str(k) for k in kinds], list(owners), texts])
-    transaction.on_commit(send)
-
-
-def newest() -> int:
-    """The last settled event; whoever reads on from it misses none. 0 before any."""
-    return settled_end().id
-
-
-def settled_end() -> Position:
-    """Where the settled part of the log ends; whoever reads on from it misses none."""
-    with connection.cursor() as cursor:
-        cursor.execute(NEWEST)
-        row = cursor.fetchone()
-    return Position(*row) if row else START
-
-
-def position_of(after: int) -> Position:
-    """The stream position of a cursor; an unknown id stands where it would."""
-    if after <= 0:
-        return START
-    with connection.cursor() as cursor:
-        cursor.execute(PLACE, [min(after, LARGEST_ID)])
-        row = cursor.fetchone()
-        if row is None:
-            cursor.execute(PLACE_BEFORE, [min(after, LARGEST_ID)])
-            row = cursor.fetchone()
-    return Position(row[0] if row else 0, after)
-
-
-def read_from(
-    position: Position,
-    *,
-    mysis_id: int | None = None,
-    kinds: Iterable[str] = (),
-    limit: int = 500,
-) -> list[tuple[Position, Item]]:
-    """Settled events after a position, in stream order."""
-    with connection.cursor() as cursor:
-        cursor.execute(READ, parameters(position, mysis_id, kinds, limit))
-        return [item_of(row) for row in cursor.fetchall()]
-
-
-def read_after(
-    after: int,
-    *,
-    mysis_id: int | None = None,
-    kinds: Iterable[str] = (),
-    limit: int = 500,
-) -> list[Item]:
-    """Settled events after the event ``after`` (0: from the beginning)."""
-    rows = read_from(position_of(after), mysis_id=mysis_id, kinds=kinds, limit=limit)
-    return [item for _, item in rows]
-
-
-def told_of(reference: str) -> int | None:
-    """The number of the Mysis that a reader names, or None for one that never was.
-
-    A deleted one has no name any more, but its number and its events are still there.
-    """
-    owner = find_owner(reference)
-    if owner is not None:
-        return owner.pk
-    number = number_of(reference)
-    if number is None or not Event.objects.filter(mysis_id=number).exists():
-        return None
-    return number
-
-
-def settle_foreign() -> int:
-    """Take in events restored from another server; returns how many there were."""
-    with connection.cursor() as cursor:
-        cursor.execute(SETTLE_FOREIGN)
-        settled: int = cursor.rowcount
-    return settled
-
-
-def parameters(
-    position: Position, mysis_id: int | None, kinds: Iterable[str], limit: int
-) -> dict[str, Any]:
-    """The parameters of ``READ``."""
-    return {
-        "xid": position.xid,
-        "id": position.id,
-        "mysis": mysis_id,
-        "kinds": list(kinds) or None,
-        "limit": limit,
-    }
-
-
-def item_of(row: Sequence[Any]) -> tuple[Position, Item]:
-    """A row of ``READ`` as its position and what programs see."""
-    xid, number, kind, at, mysis_id, data = row
-    item = Item(
-        id=number,
-        kind=kind,
-        at=iso(at),
-        mysis=mysis_id,
-        data=json.loads(data) if isinstance(data, str) else data,
-    )
-    return Position(xid, number), item
-
-
-def iso(moment: datetime) -> str:
-    """A moment in UTC to the millisecond, as all surfaces write it."""
-    utc = moment.astimezone(UTC)
-    return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def connection_parameters() -> dict[str, Any]:
+    """Plain psycopg parameters of the default database."""
+    params = connections["default"].get_connection_params()
+    for key in ("pool", "cursor_factory", "context"):
+        params.pop(key, None)
+    return params

@@ -1,8 +1,7 @@
 """What an import brings to the fleet beside the rows of a log.
 
-Messages of old are no new orders: they count as heard, and nothing is stored that
-would stand above an order which came later. Accounts and game states come along with
-a database of the original program.
+Imported messages are history: they are marked delivered and never sort after newer
+orders. Accounts and game states come along with a database of the original program.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import events
-from agents.actions import memory_line
+from agents.actions.base import memory_line
 from agents.deliveries import messages
 from agents.encryption import SecretUnreadableError
 from agents.events import Kind
@@ -30,9 +29,9 @@ from memory.transfer.nova import KeptAccount, KeptSnapshot, Nova
 
 Done = Callable[[int], None]
 
-#: Deliveries of one broadcast lie no further apart.
+# Deliveries of one broadcast lie no further apart.
 AT_ONCE = timedelta(seconds=60)
-IMPORTED = "imported"
+
 LONGEST_USERNAME = 100
 LONGEST_TOOL = 200
 
@@ -43,48 +42,6 @@ class Brought:
 
     accounts: int
     snapshots: int
-
-
-def prepared(source: Source) -> Source:
-    """A source whose messages come without the passwords of our accounts too."""
-    return replace(source, secrets=source.secrets | _passwords())
-
-
-def check(mysis: Mysis, source: Source, done: Done) -> int:
-    """Read all of a source; how many messages it has. Raises TransferError."""
-    found = survey(mysis.pk, source.lines(), done)
-    if not found.total:
-        raise TransferError("holds no message")
-    if found.late:
-        raise TransferError(
-            f"holds orders from before the newest that {mysis.name} was given: they "
-            "would pass for newer ones. Import it into a new Mysis."
-        )
-    return found.total
-
-
-def history(mysis: Mysis, source: Source, done: Done) -> int:
-    """Store the messages that are new; how many these were. Raises TransferError."""
-    return store(mysis.pk, source.lines(), done, Arrival(mysis))
-
-
-def accounts_and_states(mysis: Mysis, source: Source) -> Brought:
-    """Store the accounts and game states of a database, whole or not at all.
-
-    What is ours already is left as it is, but for states that are older.
-    """
-    if not source.is_nova:
-        return Brought(0, 0)
-    with closing(Nova(source.path)) as base, transaction.atomic():
-        names = {source.owner, base.names().get(source.owner, source.owner)}
-        accounts = [_keep(kept, mysis, names) for kept in base.accounts()]
-        secrets = base.passwords() | source.secrets
-        snapshots = {
-            (kept.username, kept.tool)
-            for kept in base.snapshots()
-            if _remember(kept, secrets)
-        }
-    return Brought(sum(accounts), len(snapshots))
 
 
 class Arrival(Reception):
@@ -119,7 +76,7 @@ class Arrival(Reception):
         _, number = min(
             found, key=lambda row: abs(row[0] - (sent_at or row[0])), default=(None, 0)
         )
-        number = number or _broadcast(line, sent_at or timezone.now()).pk
+        number = number or _store_broadcast(line, sent_at or timezone.now()).pk
         self._given.add(number)
         return number
 
@@ -131,8 +88,50 @@ class Arrival(Reception):
         events.append(Kind.MEMORY_ADDED, mysis_id=self._mysis.pk, data=data)
 
 
-def _broadcast(line: Line, sent_at: datetime) -> Broadcast:
-    """A broadcast of old; by a Mysis only where its sender says so."""
+def prepared(source: Source) -> Source:
+    """A source whose messages come without the passwords of our accounts too."""
+    return replace(source, secrets=source.secrets | _passwords())
+
+
+def check(mysis: Mysis, source: Source, done: Done) -> int:
+    """Read all of a source; returns how many messages it has. Raises TransferError."""
+    found = survey(mysis.pk, source.lines(), done)
+    if not found.total:
+        raise TransferError("holds no message")
+    if found.late:
+        raise TransferError(
+            f"holds orders from before the newest that {mysis.name} was given: they "
+            "would pass for newer ones. Import it into a new Mysis."
+        )
+    return found.total
+
+
+def history(mysis: Mysis, source: Source, done: Done) -> int:
+    """Store the messages that are new; returns how many. Raises TransferError."""
+    return store(mysis.pk, source.lines(), done, Arrival(mysis))
+
+
+def accounts_and_states(mysis: Mysis, source: Source) -> Brought:
+    """Store the accounts and game states of a database, whole or not at all.
+
+    What is ours already is left as it is, but for states that are older.
+    """
+    if not source.is_nova:
+        return Brought(0, 0)
+    with closing(Nova(source.path)) as base, transaction.atomic():
+        names = {source.owner, base.names().get(source.owner, source.owner)}
+        accounts = [_store_account(kept, mysis, names) for kept in base.accounts()]
+        secrets = base.passwords() | source.secrets
+        snapshots = {
+            (kept.username, kept.tool)
+            for kept in base.snapshots()
+            if _store_snapshot(kept, secrets)
+        }
+    return Brought(sum(accounts), len(snapshots))
+
+
+def _store_broadcast(line: Line, sent_at: datetime) -> Broadcast:
+    """Store a past broadcast; by a Mysis only where its sender says so."""
     name = line.sender.removeprefix("mysis:")
     by_mysis = name != line.sender
     made = Broadcast.objects.create(
@@ -145,8 +144,8 @@ def _broadcast(line: Line, sent_at: datetime) -> Broadcast:
     return made
 
 
-def _keep(kept: KeptAccount, mysis: Mysis, names: set[str]) -> bool:
-    """Whether an account is new; one of ours is given to nobody else."""
+def _store_account(kept: KeptAccount, mysis: Mysis, names: set[str]) -> bool:
+    """Store an account if it is new; one of ours is given to nobody else."""
     if not kept.username or len(kept.username) > LONGEST_USERNAME:
         return False
     if Account.objects.filter(username__iexact=kept.username).exists():
@@ -161,8 +160,8 @@ def _keep(kept: KeptAccount, mysis: Mysis, names: set[str]) -> bool:
     return True
 
 
-def _remember(kept: KeptSnapshot, secrets: frozenset[str]) -> bool:
-    """Whether a game state is newer than ours; it is stale, whatever it says."""
+def _store_snapshot(kept: KeptSnapshot, secrets: frozenset[str]) -> bool:
+    """Store a game state if it is newer than ours; it is stale, whatever it says."""
     if len(kept.username) > LONGEST_USERNAME or len(kept.tool) > LONGEST_TOOL:
         return False
     key = writes.storage_key({})
@@ -175,7 +174,7 @@ def _remember(kept: KeptSnapshot, secrets: frozenset[str]) -> bool:
         content=clean(kept.content, secrets),
         game_tick=kept.tick,
         captured_at=kept.captured_at,
-        stale_reason=IMPORTED,
+        stale_reason="imported",
         stale_tick=kept.tick,
     )
     return True

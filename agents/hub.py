@@ -25,12 +25,12 @@ from agents.events import CHANNEL, Item, Position, connection_parameters
 POLL = 1.0
 BATCH = 500
 RECONNECT = 1.0
-#: Events that viewers are offered in one go.
+
+# Events that viewers are offered in one go.
 AT_ONCE = 50
+
 LONGEST_REST = 0.2
-
 Row = tuple[Position, Item]
-
 logger = logging.getLogger(__name__)
 
 
@@ -42,9 +42,8 @@ class ViewerOverflowError(Exception):
 class Viewer:
     """One reader of the stream: ``queue`` holds what came after ``position``.
 
-    ``straight`` may take events at once, while the reader waits with nothing in hand,
-    and tells how many it took: to wake a task for each event of each viewer costs more
-    than to send it.
+    ``straight`` is a fast path: called while the viewer's queue is empty, it sends
+    events without waking the task and returns how many.
     """
 
     position: Position
@@ -120,7 +119,6 @@ class Hub:
         return len(self._viewers)
 
     def unsubscribe(self, viewer: Viewer) -> None:
-        """Leave; the queue goes with it."""
         self._viewers.discard(viewer)
 
     async def close(self) -> None:
@@ -173,9 +171,12 @@ class Hub:
         await asyncio.sleep(min(time.monotonic() - begun, LONGEST_REST))
 
     async def _read(self, database: psycopg.AsyncConnection[Any]) -> list[Row]:
-        wanted = events.parameters(self._position, None, (), BATCH)
-        cursor = await database.execute(events.READ, wanted)
+        values = events.parameters(self._position, None, (), BATCH)
+        cursor = await database.execute(events.READ, values)
         return [events.item_of(row) for row in await cursor.fetchall()]
+
+
+hub = Hub()
 
 
 async def newest_position(database: psycopg.AsyncConnection[Any]) -> Position:
@@ -185,12 +186,9 @@ async def newest_position(database: psycopg.AsyncConnection[Any]) -> Position:
     return Position(*row) if row else events.START
 
 
-hub = Hub()
-
-
 @dataclass
 class Sockets:
-    """The WebSockets of this process, counted for who watches it."""
+    """The WebSockets of this process, counted for the metrics."""
 
     open: Counter[str] = field(default_factory=Counter)
     dropped: int = 0

@@ -1,8 +1,8 @@
-"""One game tool by hand: the operator at the helm of a Mysis.
+"""One game tool by hand: the operator calls it for a Mysis.
 
 The call goes through the same chain as a Mysis's own, so accounts, snapshots and
-secrets are looked after, and it stands in the log for the Mysis to see, said to be
-the operator's. It runs in an event loop of its own: the game may take minutes, and
+secrets are looked after, and it stands in the log for the Mysis to see, as the
+operator's. It runs in an event loop of its own: the game may take minutes, and
 the caller's transaction, if there is one, must not be what the log waits for.
 """
 
@@ -12,7 +12,6 @@ import asyncio
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -30,7 +29,7 @@ from agents.game.client import GameUnreachableError
 from agents.models import Mysis
 from agents.tools.chain import open_toolbox
 from agents.tools.guard import ArgumentsError
-from agents.tools.request import ToolResult
+from agents.tools.request import INTERRUPTED, NOT_EXECUTED, ToolResult
 from agents.tools.snapshot import doubt
 from memory.context.tokens import estimate
 from memory.gamestate.values import clean_text
@@ -38,29 +37,17 @@ from memory.models import Memory, Origin, Role
 from memory.redaction import clean_value
 from memory.snapshots.reads import tick_of
 
-SAID = "(Run by hand by {by}.)"
-NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
-INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
-#: These change as whom a Mysis plays, which a turn under way must be able to trust.
+# These change as whom a Mysis plays, which a turn under way must be able to trust.
 OF_ACCOUNTS = frozenset({"login", "logout", "register"})
-#: No call of the game takes longer; what is open for longer was broken off.
+
+# No call of the game takes longer; what is open for longer was broken off.
 LONGEST = timedelta(minutes=15)
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A call to be made by hand; ``arguments`` are checked."""
-
-    mysis: Mysis
-    tool: str
-    arguments: Mapping[str, Any]
-    by: str
 
 
 def run_command(
     *, mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str
 ) -> Memory:
-    """Run one game tool; the result as it stands in the log.
+    """Run one game tool; returns the result as it stands in the log.
 
     An error of the game is a result. Raises ActionError: 422 for a tool or arguments
     that the game does not have, 409 while another command runs or a turn forbids it,
@@ -91,7 +78,7 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
         arguments = toolbox.check(tool, given)
     except ArgumentsError as error:
         raise ActionError(str(error), code="invalid", status=422) from error
-    row = await run_in_db(_begin, Command(mysis, tool, arguments, by))
+    row = await run_in_db(_begin, mysis, tool, arguments, by)
     try:
         result = await toolbox.call(tool, json.dumps(arguments))
     except GameUnreachableError:
@@ -105,21 +92,21 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
 
 
 @transaction.atomic
-def _begin(command: Command) -> int:
+def _begin(mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str) -> int:
     """Store the call with a result that is open; raises ActionError 409."""
-    mysis = actions.lock(command.mysis)
-    _check(mysis, command.tool)
+    mysis = actions.lock(mysis)
+    _check(mysis, tool)
     call_id = f"hand_{uuid4().hex[:12]}"
-    shown = clean_value(dict(command.arguments))
-    function = {"name": command.tool, "arguments": json.dumps(shown)}
-    now = {
+    shown = clean_value(dict(arguments))
+    function = {"name": tool, "arguments": json.dumps(shown)}
+    common = {
         "mysis": mysis,
-        "sender": command.by[:200],
+        "sender": by[:200],
         "tick": tick_of(mysis.account.username if mysis.account else None),
     }
-    content = SAID.format(by=clean_text(command.by))
+    content = f"(Run by hand by {clean_text(by)}.)"
     speech = Memory.objects.create(
-        **now,
+        **common,
         role=Role.ASSISTANT,
         origin=Origin.AGENT,
         content=content,
@@ -127,15 +114,15 @@ def _begin(command: Command) -> int:
         tokens=estimate(content),
     )
     row = Memory.objects.create(
-        **now,
+        **common,
         role=Role.TOOL,
         origin=Origin.TOOL,
         tool_call_id=call_id,
-        tool_name=command.tool[:200],
+        tool_name=tool[:200],
         args=shown,
         pending=True,
     )
-    _tell(speech)
+    _announce(speech)
     return row.pk
 
 
@@ -158,7 +145,7 @@ def _check(mysis: Mysis, tool: str) -> None:
 
 @transaction.atomic
 def _interrupt(memory_id: int) -> None:
-    """Give a call up: what it may have changed, or been told, is in doubt."""
+    """Give a call up: what it may have changed is in doubt."""
     row = Memory.objects.select_related("mysis__account").filter(pk=memory_id).first()
     if row is None or not _locked(row.mysis_id):
         return
@@ -174,7 +161,7 @@ def _interrupt(memory_id: int) -> None:
 
 @transaction.atomic
 def _end(memory_id: int, result: ToolResult) -> None:
-    """Put the result in its place, also where it was given up meanwhile."""
+    """Store the result, also where the call was given up meanwhile."""
     row = Memory.objects.filter(pk=memory_id).first()
     # The Mysis before its rows, as a turn locks them; it may be deleted meanwhile.
     if row is None or not _locked(row.mysis_id):
@@ -185,15 +172,15 @@ def _end(memory_id: int, result: ToolResult) -> None:
     row.tick = result.tick if result.tick is not None else row.tick
     row.tokens = estimate(row.content)
     row.save(update_fields=["content", "is_error", "pending", "tick", "tokens"])
-    _tell(row)
+    _announce(row)
 
 
 def _locked(mysis_id: int) -> bool:
-    locked = Mysis.objects.select_for_update(of=("self",)).filter(pk=mysis_id)
-    return locked.exists()
+    rows = Mysis.objects.select_for_update(of=("self",))
+    return rows.filter(pk=mysis_id).exists()
 
 
-def _tell(row: Memory) -> None:
+def _announce(row: Memory) -> None:
     data = actions.memory_line(row)
     events.append(Kind.MEMORY_ADDED, mysis_id=row.mysis_id, data=data)
     Mysis.objects.filter(pk=row.mysis_id).update(last_memory_at=timezone.now())

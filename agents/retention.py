@@ -1,6 +1,6 @@
-"""What may go after some days, and what stays however old it is.
+"""What prune may remove after some days, and what stays however old it is.
 
-It goes in batches, each its own transaction, so that nothing waits long and an end
+Rows go in batches, each its own transaction, so that nothing waits long and an end
 at any moment leaves nothing half done. Of the log stays whatever somebody could still
 need: the messages of the summary in use and all after it, of an open turn, the newest
 order with its answer, and all that a kept call was sent; pins are no messages.
@@ -21,7 +21,8 @@ from memory.assembly.history_summaries import newest_summary
 from memory.models import ContextText, GameSnapshot, Memory, Role, SentContext
 
 BATCH = 1000
-#: A turn takes its calls and what they were sent along.
+
+# A turn takes its calls and what they were sent along.
 TURN_BATCH = 100
 
 # The ids of the messages that the kept calls of one Mysis were sent.
@@ -55,8 +56,8 @@ class Step:
 def steps(before: datetime) -> Iterator[Step]:
     """What was kept from before a moment and may go, in the order of removal.
 
-    Each step is reckoned as if those before it were done, so that counting alone
-    tells what a removal would bring.
+    Each step is counted as if those before it were done, so that counting alone
+    says what a removal would bring.
     """
     gone = old_turns(before)
     yield Step("turns", len(gone), lambda: _remove(Turn.objects, gone, TURN_BATCH))
@@ -94,7 +95,7 @@ def old_messages(before: datetime, gone: list[int]) -> list[int]:
         log = Memory.objects.filter(mysis_id=pk)
         first = _first_kept(log, pk, before)
         older = log if first is None else log.filter(pk__lt=first)
-        kept = _anchors(log) | _shown(pk, gone)
+        kept = _anchors(log) | _column(SHOWN, {"mysis": pk, "gone": gone})
         ids = older.order_by("pk").values_list("pk", flat=True)
         found += [number for number in ids if number not in kept]
     return found
@@ -130,15 +131,6 @@ def _anchors(log: QuerySet[Memory]) -> set[int]:
     return {order.pk} if answer is None else {order.pk, answer.pk}
 
 
-def _shown(mysis_id: int, gone: list[int]) -> set[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(SHOWN, {"mysis": mysis_id, "gone": gone})
-        return {row[0] for row in cursor}
-
-
-# -- texts -------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Texts:
     """Texts that no call up to the sent context ``seen`` names."""
@@ -153,7 +145,7 @@ class Texts:
                 # Who keeps a text that is there already takes no lock on it: so
                 # nobody may keep one while it is looked up and removed.
                 _lock("memory_contexttext", "SHARE ROW EXCLUSIVE")
-                since = _named(self.seen, [])
+                since = _column(NAMED, {"after": self.seen, "gone": []})
                 going = [digest for digest in batch if digest not in since]
                 ContextText.objects.filter(pk__in=going).delete()
             yield len(batch)
@@ -166,14 +158,14 @@ def unnamed_texts(gone: list[int]) -> Texts:
         _lock("memory_sentcontext", "SHARE")
         newest = SentContext.objects.order_by("-pk").values_list("pk", flat=True)
         seen = newest.first() or 0
-    named = _named(0, gone)
+    named = _column(NAMED, {"after": 0, "gone": gone})
     digests = ContextText.objects.order_by("pk").values_list("pk", flat=True)
     return Texts([each for each in digests if each not in named], seen)
 
 
-def _named(after: int, gone: list[int]) -> set[str]:
+def _column(sql: str, values: dict[str, Any]) -> set[Any]:
     with connection.cursor() as cursor:
-        cursor.execute(NAMED, {"after": after, "gone": gone})
+        cursor.execute(sql, values)
         return {row[0] for row in cursor}
 
 
@@ -182,11 +174,8 @@ def _lock(table: str, mode: str) -> None:
         cursor.execute(f"LOCK TABLE {table} IN {mode} MODE")
 
 
-# -- batches -----------------------------------------------------------------------
-
-
 def removal(rows: QuerySet[Any]) -> Callable[[], Iterator[int]]:
-    """How to remove rows batch after batch; it tells how many each time."""
+    """How to remove rows batch after batch; it yields how many each time."""
 
     def remove() -> Iterator[int]:
         while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):

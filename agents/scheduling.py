@@ -11,39 +11,37 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.conf import settings
-from django.db import connection
 from procrastinate.contrib.django import app
 from procrastinate.jobs import JobDeferrer
 
-from .models import Mysis
+from agents.db import fetch_row
+from agents.models import Mysis
 
 TURN_TASK = "agents.tasks.take_turn"
 TURN_QUEUE = "turns"
 
-
-def schedule(mysis: Mysis, *, trigger: str, at: datetime | None = None) -> None:
-    """Queue the next turn of a locked row, at once or at a moment."""
-    _forget(mysis)
-    mysis.next_job = _deferrer(mysis, at).defer(mysis_id=mysis.pk, trigger=trigger)
-    mysis.wake_at = at
-    mysis.save(update_fields=["next_job", "wake_at"])
-
-
+# For a whole fleet at once: what would be a query for each Mysis.
 ASSIGN = """
 UPDATE agents_mysis AS mysis SET next_job = job.id, wake_at = NULL
 FROM procrastinate_jobs AS job
 WHERE job.id = ANY(%s) AND mysis.id = (job.args->>'mysis_id')::bigint
 """
+
 FORGET = """
 SELECT procrastinate_cancel_job_v1(job, false, true) FROM unnest(%s::bigint[]) AS job
 """
 
 
-def schedule_all(myses: Sequence[Mysis], *, trigger: str) -> None:
-    """Queue the next turns of locked rows at once, as ``schedule`` does for one.
+def schedule(mysis: Mysis, *, trigger: str, at: datetime | None = None) -> None:
+    """Queue the next turn of a locked row, at once or at a moment."""
+    _cancel_job(mysis)
+    mysis.next_job = _deferrer(mysis, at).defer(mysis_id=mysis.pk, trigger=trigger)
+    mysis.wake_at = at
+    mysis.save(update_fields=["next_job", "wake_at"])
 
-    The rows in memory keep what they had.
-    """
+
+def schedule_all(myses: Sequence[Mysis], *, trigger: str) -> None:
+    """Queue the next turns of locked rows at once; the rows in memory keep what they had."""
     if not myses:
         return
     jobs = app.job_manager.batch_defer_jobs(
@@ -52,9 +50,8 @@ def schedule_all(myses: Sequence[Mysis], *, trigger: str) -> None:
             for mysis in myses
         ]
     )
-    with connection.cursor() as cursor:
-        cursor.execute(FORGET, [[m.next_job for m in myses if m.next_job is not None]])
-        cursor.execute(ASSIGN, [[job.id for job in jobs]])
+    fetch_row(FORGET, [[m.next_job for m in myses if m.next_job is not None]])
+    fetch_row(ASSIGN, [[job.id for job in jobs]])
 
 
 def _deferrer(mysis: Mysis, at: datetime | None = None) -> JobDeferrer:
@@ -73,13 +70,13 @@ def queue_of(mysis_id: int) -> str:
 
 
 def unschedule(mysis: Mysis) -> None:
-    """No next turn, until somebody schedules one."""
-    _forget(mysis)
+    """Cancel the next turn."""
+    _cancel_job(mysis)
     mysis.next_job = None
     mysis.wake_at = None
     mysis.save(update_fields=["next_job", "wake_at"])
 
 
-def _forget(mysis: Mysis) -> None:
+def _cancel_job(mysis: Mysis) -> None:
     if mysis.next_job is not None:
         app.job_manager.cancel_job_by_id(mysis.next_job, delete_job=True)

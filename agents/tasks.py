@@ -1,7 +1,7 @@
-"""What the queue runs; thin, the work is in ``agents.runtime``.
+"""What the queue runs; the work is in ``agents.runtime``.
 
 Each job has a thread of its own for the database: in the one that all would share,
-the turns of a worker would wait for each other and for its upkeep.
+the turns of a worker would wait for each other and for its maintenance.
 """
 
 from __future__ import annotations
@@ -35,10 +35,7 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
 # No lock: one that a killed worker still held would keep all later passes out.
 @app.task(name="agents.tasks.reconcile", queue="upkeep", queueing_lock="reconcile")
 async def reconcile(timestamp: int) -> None:
-    """Take up the turns of workers that died, and Myses that nobody scheduled.
-
-    Also starts this worker's own passes, for the time when all slots are busy.
-    """
+    """Take up lost turns and Myses, and start this worker's own passes."""
     recovery.upkeep.keep()
     async with ThreadSensitiveContext():
         await recovery.reconcile()
@@ -47,6 +44,6 @@ async def reconcile(timestamp: int) -> None:
 @app.periodic(cron="* * * * * */5")
 @app.task(name="agents.tasks.watch_ages", queue="upkeep", queueing_lock="watch_ages")
 async def watch_ages(timestamp: int) -> None:
-    """Say what has grown old while nobody took a turn."""
+    """Append an event for what has grown old while nobody took a turn."""
     async with ThreadSensitiveContext():
         await run_in_db(announce)

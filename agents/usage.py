@@ -6,16 +6,16 @@ route adds up days of it; no read goes through all calls, however many there are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db import connection
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from .models import Usage
+from agents import db
+from agents.models import Usage
 
 FIELDS = (
     "calls",
@@ -27,49 +27,6 @@ FIELDS = (
     "cost",
     "latency_ms",
 )
-
-# One way to the database: the call, its turn, its Mysis, and the day.
-RECORD = """
-WITH owner AS (
-  -- First, as every other step of a turn does: else two could wait for each other.
-  SELECT id FROM agents_mysis WHERE id = %(mysis)s FOR UPDATE
-), call AS (
-  UPDATE agents_modelcall SET
-    input_tokens = %(input)s, output_tokens = %(output)s, cached_tokens = %(cached)s,
-    cost = %(cost)s, latency_ms = %(latency)s, finish_reason = %(finish)s,
-    error = %(error)s
-  WHERE id = %(call)s AND (SELECT count(*) FROM owner) >= 0 RETURNING turn_id
-), turn AS (
-  UPDATE agents_turn SET
-    input_tokens = input_tokens + %(input)s,
-    output_tokens = output_tokens + %(output)s,
-    cached_tokens = cached_tokens + %(cached)s,
-    cost = cost + %(cost)s, latency_ms = latency_ms + %(latency)s
-  WHERE id = (SELECT turn_id FROM call)
-), mysis AS (
-  UPDATE agents_mysis SET
-    input_tokens = input_tokens + %(input)s,
-    output_tokens = output_tokens + %(output)s,
-    cost = cost + %(cost)s
-  WHERE id = %(mysis)s
-)
-INSERT INTO agents_usage AS kept (
-  day, mysis_id, policy, model, calls, summaries, errors,
-  input_tokens, output_tokens, cached_tokens, cost, latency_ms
-) VALUES (
-  %(day)s, %(mysis)s, %(policy)s, %(model)s, %(calls)s, %(summaries)s, %(errors)s,
-  %(input)s, %(output)s, %(cached)s, %(cost)s, %(latency)s
-)
-ON CONFLICT (mysis_id, day, policy, model) DO UPDATE SET
-  calls = kept.calls + EXCLUDED.calls,
-  summaries = kept.summaries + EXCLUDED.summaries,
-  errors = kept.errors + EXCLUDED.errors,
-  input_tokens = kept.input_tokens + EXCLUDED.input_tokens,
-  output_tokens = kept.output_tokens + EXCLUDED.output_tokens,
-  cached_tokens = kept.cached_tokens + EXCLUDED.cached_tokens,
-  cost = kept.cost + EXCLUDED.cost,
-  latency_ms = kept.latency_ms + EXCLUDED.latency_ms
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +43,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a call came to. ``error`` is why it brought no answer, empty for one."""
+    """What a call cost. ``error`` is why it brought no answer, empty for one."""
 
     input: int = 0
     output: int = 0
@@ -98,29 +55,16 @@ class Spent:
 
 
 def record(place: Place, spent: Spent) -> None:
-    """Write what a call came to wherever it is added up, in one statement.
+    """Write what a call cost wherever it is added up, in one statement.
 
     What was paid is counted even where the turn, or the Mysis, is gone meanwhile.
     """
-    values: dict[str, int | str | date | Decimal] = {
-        "call": place.call_id,
-        "mysis": place.mysis_id,
-        "day": place.day,
-        "policy": place.policy,
-        "model": place.model,
+    counts = {
         "calls": int(not place.summary),
         "summaries": int(place.summary),
         "errors": int(bool(spent.error)),
-        "input": spent.input,
-        "output": spent.output,
-        "cached": spent.cached,
-        "cost": spent.cost,
-        "latency": spent.latency_ms,
-        "finish": spent.finish_reason,
-        "error": spent.error,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(RECORD, values)
+    db.fetch_row(db.RECORD_USAGE, asdict(place) | asdict(spent) | counts)
 
 
 def today() -> date:
@@ -129,7 +73,6 @@ def today() -> date:
 
 
 def day_of(moment: datetime) -> date:
-    """The day (UTC) of a moment."""
     return moment.astimezone(timezone.get_default_timezone()).date()
 
 

@@ -20,7 +20,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,23 +32,16 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
 
-from bench import (
-    accounting,
-    assembly,
-    commands,
-    demo,
-    growth,
-    merging,
-    prefixes,
-    savings,
-    turns,
+from bench import fleet
+from bench.chaos import run as chaos
+from bench.core import command, views
+from bench.figures import Figure, Step, figure_table, format_amount, list_baselines
+from bench.processes import (
+    Measurement,
+    Process,
+    measurement_in_process,
+    sum_by_name,
 )
-from bench.figures import Figure, amount, key_of, table_of
-from bench.fleet import FleetError
-from bench.footprint import Process, by_name
-from bench.pages import part as pages
-from bench.search import part as memory
-from bench.surfaces import part as surfaces
 
 FLEET, CORE, TURNS = "fleet", "core", "turns"
 MEMORY, SURFACES, PAGES = "memory", "surfaces", "pages"
@@ -62,64 +55,62 @@ TITLES = {
     PAGES: "The pages",
     CHAOS: "A fleet in chaos",
 }
-UNASKED = [part for part in TITLES if part != CHAOS]
+DEFAULT_PARTS = [part for part in TITLES if part != CHAOS]
 """What is measured where nothing is named: chaos takes an hour."""
 
-MEASURES: dict[str, tuple[Any, ...]] = {
-    CORE: (assembly, savings, prefixes, growth, merging, commands),
-    TURNS: (turns,),
-    MEMORY: (memory,),
-    SURFACES: (surfaces,),
-    PAGES: (pages,),
-    CHAOS: (accounting,),
+MEASUREMENTS: dict[str, tuple[Measurement, ...]] = {
+    CORE: (
+        Measurement(views.STEPS, views.measure),
+        measurement_in_process("bench.core.histories:measure_contexts", 4),
+        measurement_in_process("bench.core.histories:measure_merges", 3),
+        Measurement(command.STEPS, command.measure),
+    ),
+    TURNS: (measurement_in_process("bench.turns:measure", 8),),
+    MEMORY: (measurement_in_process("bench.memory:measure", 8),),
+    SURFACES: (measurement_in_process("bench.surfaces:measure", 3),),
+    PAGES: (measurement_in_process("bench.pages.costs:measure", 7),),
+    CHAOS: (Measurement(chaos.STEPS, chaos.measure),),
 }
+"""Each part but the fleet; see README.md. The numbers are the steps of progress."""
 
 
-def run(
+def measure_parts(
     parts: Sequence[str], play: int, progress: Progress
 ) -> tuple[dict[str, list[Figure]], list[Process]]:
-    """Measure the parts; ``play`` is how many seconds the fleet plays."""
+    """The figures by part; ``play`` is how many seconds the fleet plays."""
     found: dict[str, list[Figure]] = {}
     processes: list[Process] = []
-    step = _steps(parts, play, progress)
+    step = _make_step(parts, play, progress)
     if FLEET in parts:
-        found[FLEET], processes = demo.measure(play, step)
-    for part, measures in MEASURES.items():
+        found[FLEET], processes = fleet.measure(play, step)
+    for part, measurements in MEASUREMENTS.items():
         if part in parts:
-            found[part] = [figure for one in measures for figure in one.measure(step)]
+            found[part] = [fig for each in measurements for fig in each.measure(step)]
     return found, processes
 
 
-def _steps(
-    parts: Sequence[str], play: int, progress: Progress
-) -> Callable[[str], None]:
-    """What is called at the beginning of each step, with what it is."""
-    total = (demo.STEPS + play) * (FLEET in parts)
-    total += sum(
-        one.STEPS
-        for part, measures in MEASURES.items()
-        if part in parts
-        for one in measures
-    )
+def _make_step(parts: Sequence[str], play: int, progress: Progress) -> Step:
+    total = (fleet.STEPS + play) * (FLEET in parts)
+    total += sum(each.steps for part in parts for each in MEASUREMENTS.get(part, ()))
     task = progress.add_task("Beginning", total=total + 1)
     return lambda said: progress.update(task, advance=1, description=said)
 
 
 def memory_table(processes: list[Process]) -> Table:
-    """The memory by kind of process."""
+    """The memory by name of process."""
     table = Table(title="Memory by process (PSS)", title_justify="left")
     table.add_column("process")
     table.add_column("number", justify="right")
     table.add_column("together", justify="right")
-    for name, (count, total) in by_name(processes).items():
-        table.add_row(name, str(count), amount(total, "bytes"))
+    for name, (count, total) in sum_by_name(processes).items():
+        table.add_row(name, str(count), format_amount(total, "bytes"))
     return table
 
 
-def document(
+def run_document(
     found: dict[str, list[Figure]], processes: list[Process]
 ) -> dict[str, Any]:
-    """The whole run as JSON, with what is to be known of the machine."""
+    """The whole run as JSON, with the facts of the machine."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {
@@ -137,8 +128,8 @@ def document(
     }
 
 
-def wishes_of(argv: Sequence[str] | None) -> argparse.Namespace:
-    """What is to be measured, and how."""
+def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Which parts are measured, and how."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument(
         "parts",
@@ -154,18 +145,18 @@ def wishes_of(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="SECONDS",
         help="how long the fleet plays before it is measured (default 60)",
     )
-    wishes = parser.parse_args(argv)
-    unknown = [part for part in wishes.parts if part not in TITLES]
+    options = parser.parse_args(argv)
+    unknown = [part for part in options.parts if part not in TITLES]
     if unknown:
         known = " or ".join(TITLES)
         parser.error(f"no part is called {unknown[0]}: use {known}")
-    wishes.parts = wishes.parts or UNASKED
-    return wishes
+    options.parts = options.parts or DEFAULT_PARTS
+    return options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; status 1 where something could not be measured."""
-    wishes = wishes_of(argv)
+    options = parse_options(argv)
     # Ends by an exception, so that what was started is ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()
@@ -177,17 +168,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     try:
         with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-            found, processes = run(wishes.parts, wishes.play, shown)
-    except (FleetError, OSError, RuntimeError, SubprocessError, ValueError) as error:
+            found, processes = measure_parts(options.parts, options.play, shown)
+    except (
+        fleet.FleetError,
+        OSError,
+        RuntimeError,
+        SubprocessError,
+        ValueError,
+    ) as error:
         console.print(f"bench: {error}", style="red", highlight=False)
         return 1
     for part, figures in found.items():
-        console.print(table_of(TITLES[part], figures), key_of(figures), sep="\n")
+        console.print(
+            figure_table(TITLES[part], figures), list_baselines(figures), sep="\n"
+        )
     if processes:
         console.print(memory_table(processes))
-    if wishes.json:
-        text = json.dumps(document(found, processes), indent=2)
-        wishes.json.write_text(f"{text}\n")
+    if options.json:
+        text = json.dumps(run_document(found, processes), indent=2)
+        options.json.write_text(f"{text}\n")
     return 0
 
 

@@ -1,18 +1,29 @@
-"""What a benchmark measured, beside what it is to be held against."""
+"""Timing, and figures: measured values beside a baseline of the same run."""
 
 from __future__ import annotations
 
 import os
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from time import perf_counter
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+REPEATS = 9
+#: A sample is as many runs as take this long, for tasks of less than it.
+SAMPLE_SECONDS = 0.02
+
+Task = Callable[[], object]
+Step = Callable[[str], None]
+"""Called at the beginning of each step of a measurement, with its description."""
+
 
 class Aim(StrEnum):
-    """How a figure meets its target: by its value or by its ratio."""
+    """Whether the value or the ratio meets the target, and on which side."""
 
     BELOW = "below"
     AT_LEAST = "at least"
@@ -23,10 +34,8 @@ class Aim(StrEnum):
 class Figure:
     """One measured value.
 
-    ``baseline`` is a value of the same unit from the same run and
-    ``baseline_is`` says of what; the ratio of the two is what can be compared
-    between machines. ``aim`` says on which side of ``target``, and by what, the
-    figure is met.
+    ``baseline`` is a value of the same unit from the same run, and ``baseline_is``
+    says of what: only the ratio of the two can be compared between machines.
     """
 
     name: str
@@ -40,14 +49,14 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """The value in terms of the baseline, None without one."""
+        """The value divided by the baseline; None without one."""
         return self.value / self.baseline if self.baseline else None
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is kept, None where there is none.
+        """Whether the target is met; None without a target.
 
-        A ratio that there is no baseline for keeps no target.
+        Without a baseline no target of a ratio is met.
         """
         if self.target is None:
             return None
@@ -59,21 +68,21 @@ class Figure:
 
     @property
     def goal(self) -> str:
-        """The target for a person, empty where there is none."""
+        """The target as text, empty without one."""
         if self.target is None:
             return ""
         if self.aim is Aim.RATIO_BELOW:
             return f"< {self.target:.2f} x"
         sign = ">=" if self.aim is Aim.AT_LEAST else "<"
-        return f"{sign} {amount(self.target, self.unit)}"
+        return f"{sign} {format_amount(self.target, self.unit)}"
 
     def document(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """The figure as JSON."""
         return asdict(self) | {"ratio": self.ratio, "met": self.met}
 
 
-def table_of(title: str, figures: list[Figure]) -> Table:
-    """The figures for a person."""
+def figure_table(title: str, figures: list[Figure]) -> Table:
+    """The figures as a table for the terminal."""
     load = os.getloadavg()[0]
     title = f"{title}, measured on {os.cpu_count()} cores under a load of {load:.1f}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
@@ -84,8 +93,8 @@ def table_of(title: str, figures: list[Figure]) -> Table:
     for figure in figures:
         table.add_row(
             figure.name + (f"\n[dim]{figure.note}[/dim]" if figure.note else ""),
-            amount(figure.value, figure.unit),
-            amount(figure.baseline, figure.unit),
+            format_amount(figure.value, figure.unit),
+            format_amount(figure.baseline, figure.unit),
             "" if figure.ratio is None else f"{figure.ratio:.2f}",
             figure.goal,
             {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}[
@@ -95,8 +104,8 @@ def table_of(title: str, figures: list[Figure]) -> Table:
     return table
 
 
-def key_of(figures: list[Figure]) -> str:
-    """What the baselines are, one line each; "a: b" and "a: c" are told as "a"."""
+def list_baselines(figures: list[Figure]) -> str:
+    """Explain the baselines, one line each; "a: b" and "a: c" appear as "a"."""
     names: dict[str, dict[str, None]] = {}
     for figure in figures:
         kind = figure.name.partition(": ")[0]
@@ -105,7 +114,7 @@ def key_of(figures: list[Figure]) -> str:
     return "\n".join(f"Baseline of {', '.join(of)}: {it}." for it, of in names.items())
 
 
-def amount(value: float | None, unit: str) -> str:
+def format_amount(value: float | None, unit: str) -> str:
     """A value with its unit, short enough for a table."""
     if value is None:
         return ""
@@ -118,3 +127,39 @@ def amount(value: float | None, unit: str) -> str:
     if value < 1_000_000:
         return f"{value / 1000:.1f} KB"
     return f"{value / 1_000_000:.{1 if value < 10_000_000 else 0}f} MB"
+
+
+# --- Timing
+
+
+def measure_medians(
+    tasks: Mapping[str, Task], repeats: int = REPEATS
+) -> dict[str, float]:
+    """The median seconds of one run of each task, after one run to warm up.
+
+    The tasks take turns, so that whatever else the machine does hits all of them.
+    """
+    runs = {name: _runs_in_a_sample(task) for name, task in tasks.items()}
+    samples: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(repeats):
+        for name, task in tasks.items():
+            samples[name].append(_sample(task, runs[name]))
+    return {name: statistics.median(each) for name, each in samples.items()}
+
+
+def _runs_in_a_sample(task: Task) -> int:
+    task()
+    once = _sample(task, 1)
+    return max(1, int(SAMPLE_SECONDS / max(once, 1e-6)))
+
+
+def _sample(task: Task, runs: int) -> float:
+    begun = perf_counter()
+    for _ in range(runs):
+        task()
+    return (perf_counter() - begun) / runs
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The value that this share of sorted values does not exceed."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

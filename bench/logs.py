@@ -1,4 +1,4 @@
-"""Made-up logs of players, as a fleet writes them; the same for the same seed."""
+"""Made-up logs, as a fleet writes them; the same for the same seed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENDINGS = ("I wait for the next tick.", "Done for now; I am on my way.", "Minin
 
 @dataclass
 class Player:
-    """Plays on, unit by unit; ids and ticks rise from one.
+    """Writes a log unit by unit; ids and ticks rise.
 
     A turn begins with a nudge, at times with an order or a broadcast. One to five
     answers with one to three calls follow, each with all its results, and mostly
@@ -46,21 +46,21 @@ class Player:
     def units(self) -> Iterator[Log]:
         """Unit after unit, without an end."""
         while True:
-            yield (self.asked(),)
+            yield (self.begin_turn(),)
             for _ in range(self._random.randint(1, 5)):
-                yield self.called(*self._chosen())
+                yield self.call_tools(*self._choose_tools())
             if self._random.random() < 0.8:
-                yield (self.said(self._random.choice(_ENDINGS)),)
+                yield (self.say(self._random.choice(_ENDINGS)),)
 
-    def asked(self) -> Message:
-        """What a turn begins with."""
+    def begin_turn(self) -> Message:
+        """The first message of a turn."""
         chance = self._random.random()
         if chance < 0.85:
             return self._row("user", NUDGE_TEXT, "nudge")
         origin: Origin = "human" if chance < 0.93 else "broadcast"
         return self._row("user", self._random.choice(_ORDERS), origin)
 
-    def called(self, *tools: str) -> Log:
+    def call_tools(self, *tools: str) -> Log:
         """An answer with these calls, and their results."""
         head = self.newest + 1
         calls = tuple(
@@ -72,15 +72,15 @@ class Player:
         results = []
         for call in calls:
             self.tick += 1
-            text = self._answers.of(call.name, self.tick)
+            text = self._answers.answer(call.name, self.tick)
             results.append(self._row("tool", text, "tool", tool_call_id=call.id))
         return (answer, *results)
 
-    def said(self, text: str) -> Message:
+    def say(self, text: str) -> Message:
         """A plain answer."""
         return self._row("assistant", text, "agent")
 
-    def _chosen(self) -> list[str]:
+    def _choose_tools(self) -> list[str]:
         weights = [weight for weight, _ in TOOLS.values()]
         number = self._random.choice((1, 1, 1, 2, 2, 3))
         return self._random.choices(list(TOOLS), weights, k=number)
@@ -97,7 +97,7 @@ class Player:
         return Message(self.newest, role, origin, content, tick=self.tick, **more)
 
 
-def played(count: int, seed: int = SEED) -> Log:
+def make_log(count: int, seed: int = SEED) -> Log:
     """A log of exactly ``count`` messages, all its units whole."""
     player = Player(seed)
     log: list[Message] = []
@@ -122,7 +122,7 @@ def stored_calls(message: Message) -> list[dict[str, Any]]:
     ]
 
 
-def document_of(message: Message) -> dict[str, Any]:
+def message_document(message: Message) -> dict[str, Any]:
     """A message as ``manage.py assemble`` reads it."""
     document: dict[str, Any] = {
         "id": message.id,

@@ -258,7 +258,7 @@ class Answers:
             for tool, (_, make) in TOOLS.items()
         }
 
-    def of(self, tool: str, tick: int) -> str:
+    def answer(self, tool: str, tick: int) -> str:
         """The answer of a tool at a tick."""
         text = self._made[tool][tick % _VARIANTS]
         if _TICK in text:

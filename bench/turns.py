@@ -1,34 +1,240 @@
-"""What a turn costs beside model and game, and how many a worker carries."""
+"""What a turn costs beside model and game, and how many a worker carries.
+
+The pilot takes the turns in a local game. One Mysis alone shows where the time of a turn
+goes, with short and long histories; sixteen at once what one worker process carries; and
+a whole fleet at the game's own pace, on two workers as ``up`` starts them, how late
+turns begin. It runs in a process of its own; see ``bench.processes``.
+"""
 
 from __future__ import annotations
 
-import json
+import asyncio
+import os
 import statistics
-import sys
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
-from bench.figures import Aim, Figure
-from bench.growth import last_line
+from asgiref.sync import sync_to_async
+from channels.db import DatabaseSyncToAsync, database_sync_to_async
+from django.db import connection
+from django.utils import timezone
 
-STEPS = 9
-PROGRAM = [sys.executable, "-W", "ignore", "-m", "bench.turning"]
+from agents import actions
+from agents.game.client import GameCallError, connect
+from agents.game.sessions import GameSession, close_all
+from agents.models import Mysis
+from agents.runtime import answers
+from agents.runtime.turn import take_turn
+from bench.figures import Figure, Step, percentile
+from bench.processes import migrated_database, run_game, run_worker
+from memory.models import HistorySummary, Memory
+
+TOGETHER, FLEET = 16, 200
+ALONE_TURNS, WARM_TURNS = 60, 5
+LENGTHS, LONG_TURNS = (100, 10_000, 1_000_000), 25
+TOGETHER_SECONDS = 20.0
+WARM_SECONDS, FLEET_SECONDS = 60.0, 60.0
+QUICK_TICK, TICK = 1.0, 10.0
 OVERHEAD_TARGET = 0.025
 LATE_TARGET = 1.0
+# Half orders of the game's size, half answers; all older than what turns add.
+LENGTHEN = """
+INSERT INTO memory_memory (mysis_id, role, origin, sender, content, reasoning,
+  signature, tool_calls, tool_call_id, tool_name, args, is_error, pending, tokens,
+  created_at)
+SELECT %(mysis)s, CASE WHEN n %% 2 = 0 THEN 'user' ELSE 'assistant' END,
+  CASE WHEN n %% 2 = 0 THEN 'human' ELSE 'agent' END, '',
+  'line ' || n || ' of a long history: ' || md5(n::text), '', '', '[]', '', '', '{}',
+  false, false, 20, now()
+FROM generate_series(1, %(rows)s - (
+  SELECT count(*) FROM memory_memory WHERE mysis_id = %(mysis)s
+)) AS n
+"""
+DUE = """
+SELECT extract(epoch FROM turn.started_at - coalesce(job.scheduled_at, deferred.at))
+FROM agents_turn AS turn
+JOIN procrastinate_jobs AS job ON job.id = turn.job_id
+JOIN procrastinate_events AS deferred
+  ON deferred.job_id = job.id AND deferred.type = 'deferred'
+WHERE turn.started_at >= %s
+"""
+
+Parts = dict[str, float]
+"""Seconds of a turn by part, and how often each part was called."""
+_parts: ContextVar[Parts | None] = ContextVar("parts", default=None)
 
 
-def measure(step: Callable[[str], None]) -> list[Figure]:
-    """Take turns in a program of its own. Raises RuntimeError where it fails."""
-    with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
-        return figures_of(json.loads(last_line(PROGRAM, Path(folder), step)))
+def measure(step: Step) -> list[Figure]:
+    """All figures of turns."""
+    with migrated_database(step):
+        with run_game(QUICK_TICK):
+            time_waits()
+            step("Taking turns one after another")
+            found = asyncio.run(take_quick_turns(step))
+        step(f"Letting {FLEET} Myses fly at {TICK:g} s a tick")
+        with run_game(TICK), run_worker(TOGETHER), run_worker(TOGETHER):
+            found["late"] = measure_lateness(step)
+    return turn_figures(found)
 
 
-def figures_of(found: Mapping[str, Any]) -> list[Figure]:
+# --- Where the time goes
+
+
+def time_waits() -> None:
+    """Let every turn add up what it waits for model, game and database."""
+    names = vars(answers)
+    names["complete"] = _timed("model", names["complete"])
+    GameSession.call = _timed("game", GameSession.call)  # type: ignore[method-assign]
+    DatabaseSyncToAsync.__call__ = _timed("database", DatabaseSyncToAsync.__call__)
+
+
+def _timed(part: str, work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    async def timed(*args: Any, **kwargs: Any) -> Any:
+        begun = time.perf_counter()
+        try:
+            return await work(*args, **kwargs)
+        finally:
+            parts = _parts.get()
+            if parts is not None:
+                parts[part] = parts.get(part, 0.0) + time.perf_counter() - begun
+                parts[f"{part} times"] = parts.get(f"{part} times", 0.0) + 1
+
+    return timed
+
+
+async def take_quick_turns(step: Step) -> dict[str, Any]:
+    """Turns without any pause between them: of one Mysis, then of sixteen."""
+    await _wait_for_game()
+    crossing = await _measure_crossing()
+    [alone] = await sync_to_async(start_myses)(1, "Alone")
+    single = [await time_turn(alone) for _ in range(ALONE_TURNS)][WARM_TURNS:]
+    lengths = {}
+    for rows in LENGTHS:
+        step(f"Taking turns after {rows:,} memories")
+        await sync_to_async(lengthen)(alone, rows)
+        lengths[rows] = [await time_turn(alone) for _ in range(LONG_TURNS)]
+    step("Taking turns of sixteen at once")
+    several = await sync_to_async(start_myses)(TOGETHER, "Of many")
+    until = time.perf_counter() + TOGETHER_SECONDS
+    begun = time.process_time(), time.perf_counter()
+    counts = await asyncio.gather(*(_count_turns(until, mysis) for mysis in several))
+    seconds = time.perf_counter() - begun[1]
+    busy = (time.process_time() - begun[0]) / seconds
+    await close_all()
+    await sync_to_async(delete_myses)()
+    return {
+        "crossing": crossing,
+        "turns": single,
+        "lengths": lengths,
+        "per_second": sum(counts) / seconds,
+        "busy": busy,
+    }
+
+
+async def _wait_for_game() -> None:
+    for _ in range(100):
+        try:
+            async with connect(os.environ["SPACEMOLT_MCP_URL"]):
+                return
+        except (GameCallError, BaseExceptionGroup):
+            await asyncio.sleep(0.2)
+    raise RuntimeError("The local game did not answer.")
+
+
+async def _measure_crossing() -> float:
+    """The median seconds of a way into the database and back that does nothing."""
+
+    def nothing() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+
+    found = []
+    for _ in range(200):
+        begun = time.perf_counter()
+        await database_sync_to_async(nothing)()
+        found.append(time.perf_counter() - begun)
+    return statistics.median(found)
+
+
+async def _count_turns(until: float, mysis: int) -> int:
+    count = 0
+    while time.perf_counter() < until:
+        await time_turn(mysis)
+        count += 1
+    return count
+
+
+async def time_turn(mysis: int) -> Parts:
+    """Take the next turn at once, however long it was to wait; its seconds by part."""
+    row = await sync_to_async(Mysis.objects.get)(pk=mysis)
+    if row.next_job is None:
+        row = await sync_to_async(actions.start_mysis)(mysis=row, by="bench")
+    parts: Parts = {}
+    _parts.set(parts)
+    begun = time.perf_counter()
+    await take_turn(mysis, job_id=row.next_job or 0, trigger="nudge")
+    parts["whole"] = time.perf_counter() - begun
+    _parts.set(None)
+    return parts
+
+
+def lengthen(mysis: int, rows: int) -> None:
+    """Make a history so long, with a summary of the old part, as in a long game."""
+    with connection.cursor() as cursor:
+        cursor.execute(LENGTHEN, {"mysis": mysis, "rows": rows})
+        cursor.execute("ANALYZE memory_memory")
+    newest = Memory.objects.filter(mysis=mysis).order_by("-pk").values_list("pk")[0][0]
+    HistorySummary.objects.filter(mysis=mysis).delete()
+    HistorySummary.objects.create(
+        mysis_id=mysis,
+        first_id=1,
+        through_id=newest,
+        generation=1,
+        text="Much was done.",
+        status=HistorySummary.Status.ACTIVE,
+        history_hash="",
+    )
+
+
+def start_myses(number: int, name: str) -> list[int]:
+    """Create and start Myses of the pilot; their ids."""
+    found = []
+    for place in range(number):
+        mysis = actions.create_mysis(name=f"{name} {place}x", by="bench")
+        found.append(actions.start_mysis(mysis=mysis, by="bench").pk)
+    return found
+
+
+def delete_myses() -> None:
+    """Let nobody fly any more."""
+    for mysis in Mysis.objects.all():
+        actions.delete_mysis(mysis=mysis, by="bench")
+
+
+# --- How late turns begin
+
+
+def measure_lateness(step: Step) -> list[float]:
+    """The sorted seconds by which turns of a whole fleet began after they were due."""
+    start_myses(FLEET, "Flier")
+    time.sleep(WARM_SECONDS)
+    since = timezone.now()
+    step("Measuring how late turns begin")
+    time.sleep(FLEET_SECONDS)
+    with connection.cursor() as cursor:
+        cursor.execute(DUE, [since])
+        return sorted(max(0.0, float(late)) for (late,) in cursor.fetchall())
+
+
+# --- Figures
+
+
+def turn_figures(found: Mapping[str, Any]) -> list[Figure]:
     """The figures of what was measured."""
     return [
-        *_turn(found["turns"], found["crossing"]),
+        *_parts_of_a_turn(found["turns"], found["crossing"]),
         *_growth(found["lengths"]),
         Figure(
             "turns of one worker process",
@@ -38,22 +244,24 @@ def figures_of(found: Mapping[str, Any]) -> list[Figure]:
             baseline_is="one Mysis alone, turn after turn",
             note=f"16 at once, {found['busy']:.0%} of one core",
         ),
-        *_late(found["late"]),
+        *_lateness(found["late"]),
     ]
 
 
-def overhead(turn: Mapping[str, float]) -> float:
+def measure_overhead(turn: Mapping[str, float]) -> float:
     """The seconds of a turn in which neither model nor game was waited for."""
     return turn["whole"] - turn.get("model", 0.0) - turn.get("game", 0.0)
 
 
-def _turn(turns: Sequence[Mapping[str, float]], crossing: float) -> list[Figure]:
-    def middle(part: str) -> float:
+def _parts_of_a_turn(
+    turns: Sequence[Mapping[str, float]], crossing: float
+) -> list[Figure]:
+    def median(part: str) -> float:
         return statistics.median(turn.get(part, 0.0) for turn in turns)
 
-    beside = _middle(turns)
-    ways = middle("database times")
-    calls = middle("model times")
+    beside = _median_overhead(turns)
+    ways = median("database times")
+    calls = median("model times")
     return [
         Figure(
             "a turn beside model and game (median)",
@@ -62,14 +270,14 @@ def _turn(turns: Sequence[Mapping[str, float]], crossing: float) -> list[Figure]
             baseline=ways * crossing * 1000,
             baseline_is=f"as many empty ways into the database ({ways:.0f})",
             target=OVERHEAD_TARGET * 1000,
-            note=f"{calls:.0f} model calls, {middle('game times'):.0f} game calls",
+            note=f"{calls:.0f} model calls, {median('game times'):.0f} game calls",
         ),
         *(
             Figure(
                 f"a turn: {said} (median)",
-                middle(part) * 1000,
+                median(part) * 1000,
                 "ms",
-                baseline=middle("whole") * 1000,
+                baseline=median("whole") * 1000,
                 baseline_is="the whole turn",
             )
             for part, said in (
@@ -82,8 +290,7 @@ def _turn(turns: Sequence[Mapping[str, float]], crossing: float) -> list[Figure]
 
 
 def _growth(lengths: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Figure]:
-    """What turns cost after long histories, beside a short one."""
-    costs = {int(rows): _middle(turns) for rows, turns in lengths.items()}
+    costs = {int(rows): _median_overhead(turns) for rows, turns in lengths.items()}
     short = min(costs)
     return [
         Figure(
@@ -99,23 +306,22 @@ def _growth(lengths: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Figure
     ]
 
 
-def _middle(turns: Sequence[Mapping[str, float]]) -> float:
-    return statistics.median(map(overhead, turns))
+def _median_overhead(turns: Sequence[Mapping[str, float]]) -> float:
+    return statistics.median(map(measure_overhead, turns))
 
 
-def _late(late: Sequence[float]) -> list[Figure]:
+def _lateness(late: Sequence[float]) -> list[Figure]:
     if not late:
         raise RuntimeError("No turn of the whole fleet began.")
     middle = statistics.median(late)
     return [
         Figure(
             "begin of a turn after it was due (p95)",
-            late[int(len(late) * 0.95)] * 1000,
+            percentile(late, 0.95) * 1000,
             "ms",
             baseline=middle * 1000,
             baseline_is="the median of the same run",
             target=LATE_TARGET * 1000,
-            aim=Aim.BELOW,
             note=f"200 Myses, 10 s ticks, two workers, {len(late)} turns",
         )
     ]

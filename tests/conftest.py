@@ -11,11 +11,15 @@ import pytest
 from asgiref.sync import SyncToAsync
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connections
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from agents import events
+from bench.processes import Server, run_server
 from tests import flushing, postgres
 from tests.commands import Commands
+from tests.programs import Program
 
 # Rows are made in async tests as plainly as in others, and by the connection of their
 # thread. Django would give each of them one of its own, which nobody gives back.
@@ -27,14 +31,23 @@ connections._connections = threading.local()  # type: ignore[attr-defined]
 LONGEST = (
     "zoea/test_up.py",
     "browser/test_fleet.py",
-    "agents/chaos/test_chaos.py",
+    "zoea/test_postgres.py",
+    "context/test_growing.py",
+    "browser/test_selection.py",
+    "memory/transfer/test_killed_import.py",
+    "bench/chaos/test_run.py",
     "agents/tools/test_believing.py",
-    "agents/chaos/test_in_step.py",
+    "bench/chaos/test_in_step.py",
     "context/test_invariants.py",
     "context/test_keeping.py",
+    "bench/loop/test_main.py",
+    "agents/test_stream_resume.py",
+    "zoea/test_pgbouncer.py",
+    "context/test_tiered.py",
     "browser/test_axe.py",
     "browser/test_mysis.py",
     "browser/test_journeys.py",
+    "browser/test_access.py",
     "agents/test_stream.py",
     "sandbox/test_command.py",
     "agents/llm/test_pilot_closed_loop.py",
@@ -44,6 +57,13 @@ LONGEST = (
     "memory/test_plans.py",
 )
 PLACES = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+
+
+# A busy machine must not fail a test.
+hypothesis_settings.register_profile(
+    "patient", hypothesis_settings(), suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("patient")
 
 
 @pytest.hookimpl(trylast=True)
@@ -90,3 +110,28 @@ def commands() -> Iterator[Commands]:
     """``manage.py``, loaded once."""
     with Commands() as loaded:
         yield loaded
+
+
+@pytest.fixture(scope="session")
+def server(django_db_setup: None) -> Iterator[Server]:
+    """One Daphne on the database of the tests, for all of them."""
+    with run_server() as started:
+        yield started
+
+
+@pytest.fixture
+def viewer_program(db: None) -> Program:
+    """A program that may read."""
+    return Program("viewer")
+
+
+@pytest.fixture
+def operator_program(db: None) -> Program:
+    """A program that may steer the fleet."""
+    return Program("operator")
+
+
+@pytest.fixture
+def admin_program(db: None) -> Program:
+    """A program that may do everything."""
+    return Program()

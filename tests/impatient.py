@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 
-from agents.consumers import event_stream
 from zoea.asgi import application
 
 # Only now are there applications to import from.
+from agents.consumers import event_stream  # isort: skip
 
 event_stream.STALLED = float(os.environ["STALLED"])
 

@@ -24,7 +24,7 @@ for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
 
 
 # What is only for the day when the machine itself fails.
-UNSAFE = ("fsync", "full_page_writes")
+UNSAFE = ("fsync", "full_page_writes", "synchronous_commit")
 
 _servers: list[EmbeddedPostgres] = []
 

@@ -169,7 +169,7 @@ def too_fast(request: HttpRequest, wait: float) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         words = f"Too many changes at once: not done. Try again in {seconds} s."
         context = {"words": words, "level": "error"}
-        answer = render(request, "agents/live/notice.html", context, status=429)
+        answer = render(request, "agents/shared/notice.html", context, status=429)
         # Wherever the form would have put its answer.
         answer["HX-Retarget"], answer["HX-Reswap"] = "#notices", "innerHTML"
     else:

@@ -1,4 +1,4 @@
-"""The pool of game accounts: who owns which, who plays as whom.
+"""The pool of game accounts: who owns which, and who plays as whom.
 
 An account is claimed by one statement and freed only when its Mysis is deleted.
 Passwords and session ids leave this module only toward the game server.
@@ -6,29 +6,26 @@ Passwords and session ids leave this module only toward the game server.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 
+from agents import db
 from agents.encryption import SecretUnreadableError
 from agents.models import Account, Mysis
+from memory.gamestate.values import parse_text
 from memory.snapshots import writes
 
 logger = logging.getLogger(__name__)
-
 LONGEST_NAME = 100
 LONGEST_EMPIRE = 50
 
-ACTIVE = """
-SELECT account.* FROM agents_account AS account
-JOIN agents_mysis AS mysis ON mysis.account_id = account.id WHERE mysis.id = %s
-"""
+# One statement: two Myses never claim the same account.
 CLAIM = """
 UPDATE agents_account SET assigned_to_id = %(mysis)s
 WHERE id = (
@@ -47,7 +44,7 @@ _PASSWORD = re.compile(r"\bpassword\b(?: is)?\W{1,4}([0-9a-zA-Z]{16,})", re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class ActiveAccount:
-    """An account as the tool chain holds it. ``session`` is "" when not logged in."""
+    """An account as the tool chain holds it; ``session`` is "" when not logged in."""
 
     pk: int
     username: str
@@ -68,12 +65,9 @@ class AccountRefusedError(Exception):
     """An account may not be used; the text says what to do instead."""
 
 
-# -- who owns what ---------------------------------------------------------
-
-
 def active(mysis_id: int) -> ActiveAccount | None:
     """The account that a Mysis plays as."""
-    account = next(iter(Account.objects.raw(ACTIVE, [mysis_id])), None)
+    account = next(iter(Account.objects.raw(db.ACTIVE_ACCOUNT, [mysis_id])), None)
     return _card(account) if account else None
 
 
@@ -86,22 +80,20 @@ def owned(mysis_id: int) -> list[str]:
 def claim_free(
     mysis_id: int, *, username: str = "", empire: str = "", passed: Collection[int] = ()
 ) -> ActiveAccount | None:
-    """Give a Mysis a free account, by one statement; None when there is none.
+    """Give a Mysis a free account; None when there is none.
 
     An account of the wanted name goes first, then one of the wanted empire.
     ``passed`` are accounts not to take.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            CLAIM,
-            {
-                "mysis": mysis_id,
-                "username": username,
-                "empire": empire,
-                "passed": list(passed),
-            },
-        )
-        row = cursor.fetchone()
+    row = db.fetch_row(
+        CLAIM,
+        {
+            "mysis": mysis_id,
+            "username": username,
+            "empire": empire,
+            "passed": list(passed),
+        },
+    )
     return ActiveAccount(*row) if row else None
 
 
@@ -137,13 +129,12 @@ def check_name(mysis_id: int, username: str) -> None:
         )
 
 
+@transaction.atomic
 def release(mysis_id: int, account_id: int) -> None:
     """Undo a claim whose login was refused."""
-    with transaction.atomic():
-        Mysis.objects.filter(pk=mysis_id, account=account_id).update(account=None)
-        Account.objects.filter(pk=account_id, assigned_to=mysis_id).update(
-            assigned_to=None
-        )
+    Mysis.objects.filter(pk=mysis_id, account=account_id).update(account=None)
+    rows = Account.objects.filter(pk=account_id, assigned_to=mysis_id)
+    rows.update(assigned_to=None)
 
 
 def _find(username: str) -> Account | None:
@@ -167,9 +158,6 @@ def _card(account: Account) -> ActiveAccount:
     return ActiveAccount(account.pk, account.username, session)
 
 
-# -- secrets ---------------------------------------------------------------
-
-
 def password_of(account_id: int) -> str:
     """The stored password, "" where there is none; raises SecretUnreadableError."""
     return Account.objects.get(pk=account_id).password
@@ -180,8 +168,7 @@ def session_of(account_id: int) -> str:
     return _card(Account.objects.get(pk=account_id)).session
 
 
-def keep_session(account_id: int, session: str) -> None:
-    """Store a game session, sealed, for every process; "" forgets it."""
+def _store_session(account_id: int, session: str) -> None:
     account = Account(pk=account_id)
     account.game_session = session
     account.save(update_fields=["sealed_session"])
@@ -194,21 +181,14 @@ def credentials(blocks: Iterable[str]) -> Credentials:
         read = _from_json(block)
         if read is None:
             read = Credentials(_first(_SESSION, block), _first(_PASSWORD, block))
-        found = Credentials(
-            found.session or read.session,
-            found.password or read.password,
-            found.username or read.username,
-            found.player_id or read.player_id,
-        )
+        pairs = zip(astuple(found), astuple(read), strict=True)
+        found = Credentials(*(before or now for before, now in pairs))
     return found
 
 
 def _from_json(block: str) -> Credentials | None:
-    try:
-        value = json.loads(block)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, Mapping):
+    value = parse_text(block)
+    if not isinstance(value, dict):
         return None
     for key in ("result", "data", "payload", "credentials"):
         inner = value.get(key)
@@ -236,9 +216,6 @@ def _word(*values: object) -> str:
 def _first(pattern: re.Pattern[str], text: str) -> str:
     found = pattern.search(text)
     return found.group(1) if found else ""
-
-
-# -- playing as ------------------------------------------------------------
 
 
 @transaction.atomic
@@ -281,7 +258,7 @@ def add_registered(
 
 
 def _activate(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
-    keep_session(card.pk, session)
+    _store_session(card.pk, session)
     Mysis.objects.filter(account=card.pk).exclude(pk=mysis_id).update(account=None)
     Mysis.objects.filter(pk=mysis_id).update(account=card.pk)
     return ActiveAccount(card.pk, card.username, session)
@@ -289,7 +266,7 @@ def _activate(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount
 
 @transaction.atomic
 def leave(mysis_id: int, card: ActiveAccount) -> None:
-    """After a logout: nobody is played, and the account's list is empty at once."""
-    keep_session(card.pk, "")
+    """Play as nobody after a logout; the account's state is cleared at once."""
+    _store_session(card.pk, "")
     Mysis.objects.filter(pk=mysis_id, account=card.pk).update(account=None)
     writes.logout(card.username)

@@ -1,7 +1,9 @@
-"""How a call of the game server can fail, told apart by what may have happened.
+"""One MCP session with the game server: the one wire by which the product meets the game.
 
-Refusals by the game itself (a full hold, a wrong name) are no errors here: they
-are answers.
+An error says how a call failed, told apart by what may have happened. Refusals by the
+game itself (a full hold, a wrong name) are answers, no errors. `connect` must be left
+by the task that entered it (the SDK's task groups demand it); `sessions` sees to that.
+Nothing here knows of accounts.
 """
 
 from __future__ import annotations
@@ -23,36 +25,55 @@ from pydantic import ValidationError
 
 from agents.game import http as game_http
 
+ResultT = TypeVar("ResultT", bound=types.Result)
+CONNECT_SECONDS = 30.0
+CALL_SECONDS = game_http.READ_SECONDS + 30.0
+MAX_PAGES = 50
+REMEDY = "check that it runs and that SPACEMOLT_MCP_URL names it."
+
+# The SDK logs whole messages, passwords included, and each failure that comes
+# back as an error here anyway.
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
+
+logging.getLogger("mcp.shared").setLevel(logging.WARNING)
+
+# -32600 "Session not initialized" and -32001: both say that nothing was run. -32001 is
+# also the SDK's own code for a time-out; no time-out of its is used.
+_SESSION_GONE = (types.INVALID_REQUEST, types.REQUEST_TIMEOUT)
+
+# The SDK's own words: a server may use these codes for what it refuses.
+_REPLY_GONE = {
+    types.CONNECTION_CLOSED: ("Connection closed", "SSE stream"),
+    types.PARSE_ERROR: ("Failed to parse",),
+}
+
 
 class GameCallError(Exception):
-    """A call that brought no answer. ``detail`` is one sentence for people."""
+    """A call without an answer; ``detail`` is one sentence for people."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
         self.detail = detail
 
 
-class GameUnreachableError(GameCallError):
-    """The server cannot be reached; nothing was executed.
-
-    ``retry_after`` is in seconds, None where the server asked for nothing.
-    """
+class _NotExecutedError(GameCallError):
+    """``retry_after`` is in seconds, None where the server asked for nothing."""
 
     def __init__(self, detail: str, retry_after: float | None = None) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+
+
+class GameUnreachableError(_NotExecutedError):
+    """The server cannot be reached; nothing was executed."""
 
 
 class SessionLostError(GameCallError):
     """The server no longer knows the MCP session; nothing was executed."""
 
 
-class RateLimitedError(GameCallError):
-    """The server asks to wait; nothing was executed. ``retry_after`` in seconds."""
-
-    def __init__(self, detail: str, retry_after: float | None = None) -> None:
-        super().__init__(detail)
-        self.retry_after = retry_after
+class RateLimitedError(_NotExecutedError):
+    """The server asks to wait; nothing was executed."""
 
 
 class ReplyLostError(GameCallError):
@@ -67,38 +88,9 @@ class ProtocolRefusalError(GameCallError):
         self.code = code
 
 
-# SECTION One MCP session with the game server, over streamable HTTP.
-#
-# `connect` must be left by the task that entered it (the SDK's task groups demand
-# it); `sessions` sees to that. Nothing here knows of accounts.
-
-ResultT = TypeVar("ResultT", bound=types.Result)
-
-CONNECT_SECONDS = 30.0
-CALL_SECONDS = game_http.READ_SECONDS + 30.0
-MAX_PAGES = 50
-REMEDY = "check that it runs and that SPACEMOLT_MCP_URL names it."
-
-# The SDK logs whole messages, passwords included, and each failure that comes
-# back as an error here anyway.
-logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
-logging.getLogger("mcp.shared").setLevel(logging.WARNING)
-
-_SESSION_GONE = (types.INVALID_REQUEST, types.REQUEST_TIMEOUT)
-"""-32600 "Session not initialized" and -32001: both say that nothing was run.
-
--32001 is also the SDK's own code for a time-out; no time-out of its is used."""
-
-_REPLY_GONE = {
-    types.CONNECTION_CLOSED: ("Connection closed", "SSE stream"),
-    types.PARSE_ERROR: ("Failed to parse",),
-}
-"""The SDK's own words: a server may use these codes for what it refuses."""
-
-
 @dataclass(frozen=True, slots=True)
 class GameTool:
-    """One tool as the server lists it; ``read_only`` is null where it says nothing."""
+    """One tool as the server lists it; ``read_only`` is None where it says nothing."""
 
     name: str
     description: str
@@ -140,9 +132,9 @@ class Connection:
         return self.tools
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call one tool; a refusal by the game is an Answer, not an error.
+        """Call one tool; a refusal by the game is an Answer.
 
-        Raises GameCallError: its subclass tells what may have happened.
+        Raises GameCallError: its subclass says what may have happened.
         """
         params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
         with anyio.move_on_after(CALL_SECONDS):
@@ -156,7 +148,7 @@ class Connection:
         try:
             return await self.session.send_request(request, result_type)
         except MCPError as error:
-            raise failure_of(error) from error
+            raise _failure_of(error) from error
         except ValidationError:
             # The text of the error would quote the answer, secrets included.
             raise ReplyLostError(
@@ -170,7 +162,7 @@ async def connect(url: str) -> AsyncIterator[Connection]:
 
     Raises GameUnreachableError, or RateLimitedError where the server asks to wait.
     """
-    _check(url)
+    _check_address(url)
     failure: GameCallError | None = None
     async with (
         game_http.McpHttpClient() as http,
@@ -181,21 +173,20 @@ async def connect(url: str) -> AsyncIterator[Connection]:
     ):
         connection = Connection(session)
         # Raised inside, it would come out wrapped in groups by the task groups.
-        failure = await _opened(connection, url)
+        failure = await _open(connection, url)
         if failure is None:
             yield connection
     if failure is not None:
         raise failure
 
 
-async def _opened(connection: Connection, url: str) -> GameCallError | None:
-    """Shake hands and list the tools; what went wrong, None if all is well."""
+async def _open(connection: Connection, url: str) -> GameCallError | None:
     try:
         with anyio.fail_after(CONNECT_SECONDS):
             await connection.session.initialize()
             await connection.refresh()
     except MCPError as error:
-        found = failure_of(error)
+        found = _failure_of(error)
     except GameCallError as error:
         found = error
     except TimeoutError:
@@ -209,14 +200,13 @@ async def _opened(connection: Connection, url: str) -> GameCallError | None:
     if "too many" in found.detail.lower():
         return RateLimitedError(found.detail)
     return GameUnreachableError(
-        f"The game server at {shown(url)} {_inner(found)}: {REMEDY}"
+        f"The game server at {_clean_address(url)} {_predicate(found)}: {REMEDY}"
     )
 
 
-def failure_of(error: MCPError) -> GameCallError:
-    """What a JSON-RPC error means for the call that it answered."""
+def _failure_of(error: MCPError) -> GameCallError:
     if error.code == game_http.FAILURE and isinstance(error.data, dict):
-        return _wire_failure(error)
+        return _http_failure(error)
     if error.code in _SESSION_GONE:
         return SessionLostError(f"The game server lost the session: {error.message}")
     if error.message.startswith(_REPLY_GONE.get(error.code, ())):
@@ -224,7 +214,7 @@ def failure_of(error: MCPError) -> GameCallError:
     return ProtocolRefusalError(error.code, error.message)
 
 
-def _wire_failure(error: MCPError) -> GameCallError:
+def _http_failure(error: MCPError) -> GameCallError:
     detail = f"The game server {error.message}."
     match error.data.get("failure"):
         case game_http.SESSION_LOST:
@@ -236,7 +226,7 @@ def _wire_failure(error: MCPError) -> GameCallError:
     return GameUnreachableError(f"The game server {error.message}: {REMEDY}")
 
 
-def _inner(failure: GameCallError) -> str:
+def _predicate(failure: GameCallError) -> str:
     detail = failure.detail.removeprefix("The game server ")
     detail = detail.removesuffix(f": {REMEDY}").removesuffix(".")
     if isinstance(failure, ProtocolRefusalError):
@@ -244,13 +234,12 @@ def _inner(failure: GameCallError) -> str:
     return detail
 
 
-def shown(url: str) -> str:
-    """An address without what may be secret in it."""
+def _clean_address(url: str) -> str:
     parsed = httpx2.URL(url)
     return str(parsed.copy_with(userinfo=b"", query=None, fragment=None))
 
 
-def _check(url: str) -> None:
+def _check_address(url: str) -> None:
     try:
         parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, TypeError):

@@ -16,20 +16,21 @@ from typing import Any
 import httpx2
 
 CONNECT_SECONDS = 10.0
+
+# A mutation may be held until its tick, a long flight for minutes (API.md 1.4).
 READ_SECONDS = 600.0
-"""A mutation may be held until its tick, a long flight for minutes (API.md 1.4)."""
 
+# How long the end of a session may take: nobody waits for its answer.
 END_SECONDS = 2.0
-"""How long the end of a session may take: nobody waits for its answer."""
 
+# The longest answer that is taken.
 MAX_BYTES = 32 * 1024 * 1024
-"""The longest answer that is taken."""
 
-FAILURE = -32090
-"""The JSON-RPC code of the errors made here; ``data.failure`` is one of:"""
-
+# JSON-RPC's code for an error inside the server: the call may have been executed.
 BROKEN = -32603
-"""JSON-RPC's code for an error inside the server: the call may have been executed."""
+
+# The JSON-RPC code of the errors made here; ``data.failure`` is one of these:
+FAILURE = -32090
 
 UNREACHABLE = "unreachable"
 SESSION_LOST = "session_lost"
@@ -72,16 +73,16 @@ class McpHttpClient(httpx2.AsyncClient):
             request.extensions = {**request.extensions, "timeout": limit}
         try:
             response = await super().send(request, **options)
-            return await _settled(request, response)
+            return await _read_answer(request, response)
         except _NOT_SENT as error:
-            return _failed(request, UNREACHABLE, _words(error, "cannot be reached"))
+            return _failure(request, UNREACHABLE, _reason(error, "cannot be reached"))
         except httpx2.TimeoutException:
-            return _failed(request, REPLY_LOST, "did not answer in time")
+            return _failure(request, REPLY_LOST, "did not answer in time")
         except (httpx2.RequestError, httpx2.StreamError) as error:
-            return _failed(request, REPLY_LOST, _words(error, "broke off its answer"))
+            return _failure(request, REPLY_LOST, _reason(error, "broke off its answer"))
 
 
-async def _settled(
+async def _read_answer(
     request: httpx2.Request, response: httpx2.Response
 ) -> httpx2.Response:
     """The answer, read to its end where it is not a stream of events."""
@@ -90,19 +91,20 @@ async def _settled(
         return response
     if response.has_redirect_location:
         return response
-    body = await _read(response)
+    body = await _read_body(response)
     if body is None:
-        return _failed(request, REPLY_LOST, f"sent more than {MAX_BYTES >> 20} MiB")
+        return _failure(request, REPLY_LOST, f"sent more than {MAX_BYTES >> 20} MiB")
     if not response.is_success:
         return _refused(request, response, body)
-    if _is_call(request) and (kind != "application/json" or not body):
+    # A notification asks for no answer.
+    is_call = {"id", "method"} <= _json(request.content).keys()
+    if is_call and (kind != "application/json" or not body):
         said = f"{response.status_code} {kind}".strip()
-        return _failed(request, REPLY_LOST, f"answered {said}, which is not MCP")
+        return _failure(request, REPLY_LOST, f"answered {said}, which is not MCP")
     return _copy(request, response, body)
 
 
-async def _read(response: httpx2.Response) -> bytes | None:
-    """The body, None where it is too long."""
+async def _read_body(response: httpx2.Response) -> bytes | None:
     body = bytearray()
     try:
         async for chunk in response.aiter_bytes():
@@ -117,23 +119,22 @@ async def _read(response: httpx2.Response) -> bytes | None:
 def _refused(
     request: httpx2.Request, response: httpx2.Response, body: bytes
 ) -> httpx2.Response:
-    """What an HTTP error says, unless it carries a JSON-RPC error of its own."""
     status = response.status_code
     said = _json(body)
     if status == httpx2.codes.TOO_MANY_REQUESTS:
         wait = _wait(response, said)
-        return _failed(request, RATE_LIMITED, "asks to wait", retry_after=wait)
+        return _failure(request, RATE_LIMITED, "asks to wait", retry_after=wait)
     if said.get("jsonrpc") == "2.0" and isinstance(said.get("error"), dict):
         if response.is_server_error and said["error"].get("code") == BROKEN:
             # A server that loses the answer to what it did says no more than that.
-            return _failed(request, REPLY_LOST, f"failed with HTTP {status}")
+            return _failure(request, REPLY_LOST, f"failed with HTTP {status}")
         return _copy(request, response, body)
     detail = f"answered HTTP {status}"
     if response.is_server_error:
-        return _failed(request, REPLY_LOST, detail)
+        return _failure(request, REPLY_LOST, detail)
     if status in (400, 404) and "mcp-session-id" in request.headers:
-        return _failed(request, SESSION_LOST, detail)
-    return _failed(request, UNREACHABLE, detail)
+        return _failure(request, SESSION_LOST, detail)
+    return _failure(request, UNREACHABLE, detail)
 
 
 def _copy(
@@ -147,7 +148,7 @@ def _copy(
     )
 
 
-def _failed(
+def _failure(
     request: httpx2.Request,
     failure: str,
     detail: str,
@@ -156,18 +157,8 @@ def _failed(
 ) -> httpx2.Response:
     data = {"failure": failure, "retry_after": retry_after}
     error = {"code": FAILURE, "message": detail, "data": data}
-    answer = {"jsonrpc": "2.0", "id": _asked(request).get("id"), "error": error}
+    answer = {"jsonrpc": "2.0", "id": _json(request.content).get("id"), "error": error}
     return httpx2.Response(503, json=answer, request=request)
-
-
-def _is_call(request: httpx2.Request) -> bool:
-    """Whether a POST asks for an answer: notifications do not."""
-    asked = _asked(request)
-    return "id" in asked and "method" in asked
-
-
-def _asked(request: httpx2.Request) -> dict[str, Any]:
-    return _json(request.content)
 
 
 def _json(body: bytes) -> dict[str, Any]:
@@ -186,6 +177,6 @@ def _wait(response: httpx2.Response, said: dict[str, Any]) -> float | None:
     return None
 
 
-def _words(error: Exception, otherwise: str) -> str:
+def _reason(error: Exception, otherwise: str) -> str:
     text = str(error).strip()
     return f"{otherwise} ({text})" if text else otherwise

@@ -14,7 +14,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -33,33 +33,33 @@ from agents.game.client import (
 )
 from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, shut_out
 
+# Longer than a turn is waited for: opening anew is what the game has least of.
 IDLE_SECONDS = 900.0
-"""Longer than a turn is waited for: opening anew is what the game has least of."""
 
 CLOSE_SECONDS = 5.0
 CONNECT_TRIES = 4
-GATED = frozenset({"login", "register"})
-"""The game counts them with the sessions that are opened."""
 
+# The game counts these with the sessions that are opened.
+GATED = frozenset({"login", "register"})
+
+# Seconds: who is asked to wait longer is shut out with all that call from there.
 OF_THE_ADDRESS = 60.0
-"""Seconds: who is asked to wait longer is shut out with all that call from there."""
 
 logger = logging.getLogger(__name__)
-
-Work = Callable[[Connection], Awaitable[Any]]
+T = TypeVar("T")
 
 
 @dataclass(eq=False, slots=True)
 class _Job:
     """A piece of work for the session's task, and where its outcome goes."""
 
-    work: Work
+    work: Callable[[Connection], Awaitable[Any]]
     outcome: asyncio.Future[Any]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
 class GameSession:
-    """A live MCP session. Made by `SessionPool`; use `call` and `tools`."""
+    """A live MCP session, made by `SessionPool`."""
 
     def __init__(self, url: str, gate: RateLimiter) -> None:
         self._url = url
@@ -91,8 +91,7 @@ class GameSession:
         """Call one tool; raises GameCallError."""
         if name in GATED:
             await self._gate.enter()
-        answer: Answer = await self._do(lambda c: c.call(name, arguments))
-        return answer
+        return await self._do(lambda one: one.call(name, arguments))
 
     async def close(self) -> None:
         """End the session; calls in flight fail as lost."""
@@ -104,7 +103,7 @@ class GameSession:
             self.task.cancel()
             await asyncio.wait([self.task], timeout=CLOSE_SECONDS)
 
-    async def _do(self, work: Work) -> Any:
+    async def _do(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         await self.tools()
         if not self.open:
             raise SessionLostError("The session with the game server was closed.")
@@ -112,7 +111,8 @@ class GameSession:
         job = _Job(work, asyncio.get_running_loop().create_future())
         self._jobs.put_nowait(job)
         try:
-            return await job.outcome
+            outcome: T = await job.outcome
+            return outcome
         except asyncio.CancelledError:
             job.scope.cancel()
             raise

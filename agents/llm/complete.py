@@ -3,6 +3,9 @@
 No agent loop and no history processing: what is given is what is sent. The
 formats are pydantic-ai's business and stand in ``wires``, one module per kind of
 endpoint, imported when first used (a provider's library takes seconds to load).
+
+A signed reasoning must go back as it came. One block is its bare signature; several,
+or one without a text, are kept whole as a JSON list.
 """
 
 from __future__ import annotations
@@ -40,8 +43,10 @@ from agents.llm.model_types import (
 )
 from memory.context.types import ToolCall
 
+# Seconds for a whole call, where the settings of the Mysis name no ``timeout``.
 DEFAULT_TIMEOUT = 300.0
-"""Seconds for a whole call, where the settings of the Mysis name no ``timeout``."""
+
+_RENAMED = {"reasoning_effort": "openai_reasoning_effort"}
 
 WIRES: Mapping[Kind, str] = {
     "openai": "agents.llm.wires.openai",
@@ -49,6 +54,19 @@ WIRES: Mapping[Kind, str] = {
     "anthropic": "agents.llm.wires.anthropic",
     "pilot": "agents.llm.wires.pilot",
 }
+
+NAMELESS = "unknown"
+
+# Both are OpenAI's, the strictest: a history outlives a change of the provider.
+LONGEST_NAME = 64
+
+LONGEST_ID = 40
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
+REDACTED = "redacted_thinking"
+OMITTED = "omitted"
+
+# Stands for a reasoning that came as a seal only, so that it is stored and sent.
+HIDDEN = "(The provider keeps this reasoning to itself.)"
 
 
 class Wire(Protocol):
@@ -102,32 +120,52 @@ def _seconds(value: object) -> float:
     )
 
 
-# SECTION From pydantic-ai's answer to a completion.
+async def ask(
+    endpoint: Endpoint,
+    model: Model[Any],
+    messages: list[ModelMessage],
+    tools: Sequence[Tool],
+    settings: Mapping[str, Any],
+) -> Completion:
+    """Make the call through a pydantic-ai model; raises ModelError."""
+    named = {_RENAMED.get(key, key): value for key, value in settings.items()}
+    # The runtime retries, not the client.
+    wanted = cast(ModelSettings, {**named, "max_retries": 0})
+    definitions = [
+        ToolDefinition(
+            name=tool.name,
+            description=tool.description,
+            parameters_json_schema=tool.parameters,
+            strict=False,
+        )
+        for tool in tools
+    ]
+    parameters = ModelRequestParameters(function_tools=definitions)
+    try:
+        response = await model.request(messages, wanted, parameters)
+        return _completion(endpoint, response)
+    except Exception as error:
+        # A broken answer may fail anywhere in two libraries. Without its cause:
+        # that one holds the request with its headers.
+        raise as_model_error(endpoint, error) from None
 
-NAMELESS = "unknown"
-LONGEST_NAME = 64
-LONGEST_ID = 40
-"""Both are OpenAI's, the strictest: a history outlives a change of the provider."""
-_ODD = re.compile(r"[^A-Za-z0-9_-]")
-REDACTED = "redacted_thinking"
-OMITTED = "omitted"
-HIDDEN = "(The provider keeps this reasoning to itself.)"
-"""Stands for a reasoning that came as a seal only, so that it is stored and sent."""
 
-
-def completion_of(endpoint: Endpoint, response: ModelResponse) -> Completion:
+def _completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
     """Read text, reasoning, calls, usage and price out of an answer."""
     thoughts = [part for part in response.parts if isinstance(part, ThinkingPart)]
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
+    # A provider's refusal comes apart from the text; it is what was said.
+    refusal = (response.provider_details or {}).get("refusal")
+    refused = refusal if isinstance(refusal, str) else ""
     usage = response.usage
-    signature = seal(thoughts)
+    signature = _signature(thoughts)
     reasoning = "\n\n".join(part.content for part in thoughts if part.content)
     return Completion(
-        text="\n\n".join(text for text in texts if text) or _refusal(response),
+        text="\n\n".join(text for text in texts if text) or refused,
         reasoning=reasoning or (HIDDEN if signature else ""),
         signature=signature,
         tool_calls=tuple(
-            ToolCall(part.tool_call_id[:LONGEST_ID], name_of(part), arguments_of(part))
+            ToolCall(part.tool_call_id[:LONGEST_ID], name_of(part), _arguments(part))
             for part in response.parts
             if isinstance(part, ToolCallPart)
         ),
@@ -139,7 +177,7 @@ def completion_of(endpoint: Endpoint, response: ModelResponse) -> Completion:
 
 
 def name_of(part: ToolCallPart) -> str:
-    """A call's tool as providers let it be named, where a model made up another form.
+    """A call's tool, in a form that every provider accepts.
 
     A name that they refuse would be in the history from then on, and every later
     request refused for it.
@@ -147,17 +185,11 @@ def name_of(part: ToolCallPart) -> str:
     return _ODD.sub("_", part.tool_name)[:LONGEST_NAME] or NAMELESS
 
 
-def arguments_of(part: ToolCallPart) -> str:
-    """A call's arguments as text: as the model wrote them, nothing is ``{}``."""
+def _arguments(part: ToolCallPart) -> str:
+    """A call's arguments as the model wrote them; nothing is ``{}``."""
     if isinstance(part.args, str):
         return part.args.strip() or "{}"
     return json.dumps(part.args or {}, ensure_ascii=False)
-
-
-def _refusal(response: ModelResponse) -> str:
-    """A provider's refusal comes apart from the text; it is what was said."""
-    refusal = (response.provider_details or {}).get("refusal")
-    return refusal if isinstance(refusal, str) else ""
 
 
 def _cost(endpoint: Endpoint, response: ModelResponse) -> Decimal:
@@ -170,12 +202,8 @@ def _cost(endpoint: Endpoint, response: ModelResponse) -> Decimal:
     return Decimal(0)
 
 
-# A signed reasoning must go back as it came. One block is its bare signature;
-# several, or one without a text, are kept whole as a JSON list.
-
-
-def seal(thoughts: list[ThinkingPart]) -> str | None:
-    """What gets the blocks back from a reasoning; None where nothing is signed."""
+def _signature(thoughts: list[ThinkingPart]) -> str | None:
+    """The signature to store for a reasoning; None where nothing is signed."""
     if not any(part.signature for part in thoughts):
         return None
     if len(thoughts) == 1 and thoughts[0].content:
@@ -199,47 +227,3 @@ def unseal(reasoning: str, signature: str) -> Iterator[dict[str, Any]]:
             yield {"type": "thinking", "thinking": text, "signature": signed}
         else:
             yield {"type": REDACTED, "data": signed}
-
-
-# SECTION The request around the messages: tools and settings, and the answer's way back.
-
-_RENAMED = {"reasoning_effort": "openai_reasoning_effort"}
-
-
-def parameters_of(tools: Sequence[Tool]) -> ModelRequestParameters:
-    """The tools, with their schemas as they are: never strict, never deferred."""
-    definitions = [
-        ToolDefinition(
-            name=tool.name,
-            description=tool.description,
-            parameters_json_schema=tool.parameters,
-            strict=False,
-        )
-        for tool in tools
-    ]
-    return ModelRequestParameters(function_tools=definitions)
-
-
-def settings_of(settings: Mapping[str, Any]) -> ModelSettings:
-    """Our settings under pydantic-ai's names. The runtime retries, not the client."""
-    named = {_RENAMED.get(key, key): value for key, value in settings.items()}
-    return cast(ModelSettings, {**named, "max_retries": 0})
-
-
-async def ask(
-    endpoint: Endpoint,
-    model: Model[Any],
-    messages: list[ModelMessage],
-    tools: Sequence[Tool],
-    settings: Mapping[str, Any],
-) -> Completion:
-    """Make the call through a pydantic-ai model; raises ModelError."""
-    try:
-        response = await model.request(
-            messages, settings_of(settings), parameters_of(tools)
-        )
-        return completion_of(endpoint, response)
-    except Exception as error:
-        # A broken answer may fail anywhere in two libraries. Without its cause:
-        # that one holds the request with its headers.
-        raise as_model_error(endpoint, error) from None

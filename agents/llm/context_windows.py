@@ -1,8 +1,11 @@
 """How many tokens a model can read, and where that is known from.
 
-The provider's row comes first, then what its endpoint said when it was asked (see
-``asking``; here nothing is asked, so a page never waits), then the catalogue. A limit
+The provider's row comes first, then what its endpoint said when it was asked (by
+`endpoints`; here nothing is asked, so a page never waits), then the catalogue. A limit
 that a refusal named bounds all of them.
+
+What a model was trained for is not what it runs with: where a server names both, the
+second counts, and the first alone is only an upper bound.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.db import transaction
 from django.utils import timezone
 from genai_prices.data_snapshot import get_snapshot
 
@@ -24,16 +26,39 @@ from agents.models.llm import AskedWindow
 
 log = logging.getLogger(__name__)
 
+# The window of a model that nobody knows: small, but true nearly everywhere.
 UNKNOWN = 8_192
-"""The window of a model that nobody knows: small, but true nearly everywhere."""
 
 PILOT = 128_000
+
+# How long an answer stands: a local server may be started anew with another one.
 TOLD_FOR = timedelta(minutes=10)
-"""How long an answer stands: a local server may be started anew with another one."""
+
 SILENT_FOR = timedelta(minutes=1)
 LIMITED_FOR = timedelta(days=1)
+
 # Its model list names no windows; the catalogue does.
 _OFFICIAL = "api.openai.com"
+
+LARGEST = 2**31 - 1
+
+# Of one entry, the truest first. Nested ones are written with a dot.
+_FIELDS = (
+    "loaded_context_length",
+    "meta.n_ctx",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "max_input_tokens",
+    "n_ctx",
+)
+
+# OpenRouter's own route may be narrower than the model.
+_ROUTE = "top_provider.context_length"
+
+_TRAINED = ".context_length"
+Found = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +82,7 @@ def window_of(kind: Kind, base_url: str, model: str, told: Told) -> Window:
     """The window of a model of an endpoint; reads one row, asks nobody."""
     if kind == "pilot":
         return Window(told.tokens or PILOT, "provider" if told.tokens else "pilot")
-    key = {"kind": kind, "base_url": base_url, "model": model}
-    row = AskedWindow.objects.filter(**key).first()
+    row = AskedWindow.objects.filter(kind=kind, base_url=base_url, model=model).first()
     found = _without_limit(kind, base_url, model, told, row)
     limit = _limit(row, told)
     if limit is not None and limit < found.tokens:
@@ -105,16 +129,14 @@ def _limit(row: AskedWindow | None, told: Told) -> int | None:
     return row.limit if timezone.now() - row.limited_at < LIMITED_FOR else None
 
 
-@transaction.atomic
 def keep(endpoint: Endpoint, tokens: int | None, source: str) -> None:
-    """Keep what an endpoint said; where it said nothing, what it said before stands."""
+    """Store what an endpoint said; where it said nothing, what it said before stands."""
     said = {"tokens": tokens, "source": source} if tokens else {}
     _update(endpoint, {**said, "asked_at": timezone.now()})
 
 
-@transaction.atomic
 def learn(endpoint: Endpoint, limit: int) -> None:
-    """Keep the limit in tokens that a refusal named (`overflow.limit_of`).
+    """Store the limit in tokens that a refusal named.
 
     For a day, or until its provider is saved again, no budget is larger, so that the
     next assembly fits and every later one too.
@@ -160,28 +182,7 @@ def _warn(kind: Kind, model: str) -> None:
     )
 
 
-# SECTION The window in what servers tell of their models.
-#
-# What a model was trained for is not what it runs with: where a server tells both, the
-# second counts, and the first alone is only an upper bound.
-
-LARGEST = 2**31 - 1
-# Of one entry, the truest first. Nested ones are written with a dot.
-_FIELDS = (
-    "loaded_context_length",
-    "meta.n_ctx",
-    "max_model_len",
-    "context_length",
-    "context_window",
-    "max_context_length",
-    "max_input_tokens",
-    "n_ctx",
-)
-# OpenRouter's own route may be narrower than the model.
-_ROUTE = "top_provider.context_length"
-_TRAINED = ".context_length"
-
-Found = tuple[int, str]
+# --- What servers say of their models
 
 
 def in_list(body: object, model: str) -> Found | None:
@@ -220,7 +221,7 @@ def shown(body: object) -> Found | None:
     """The window that Ollama would run a model with (``/api/show``).
 
     Without a ``num_ctx`` of its own this depends on the server, and the trained length
-    only bounds it: it is told where it is smaller than what is assumed anyway.
+    only bounds it: it counts where it is smaller than what is assumed anyway.
     """
     if not isinstance(body, Mapping):
         return None

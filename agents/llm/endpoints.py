@@ -1,25 +1,28 @@
-"""From a model's name to where it is reached.
+"""From a model's name to where it is reached, and with which window.
 
 A name is ``pilot``, ``<provider>:<model>`` or ``<provider>`` for its default
 model. Providers are the rows of the admin; where there is no row of that name,
 ``openai``, ``anthropic``, ``ollama`` and ``pilot`` come from the environment.
 What a row leaves empty is the kind's own default, and its key is never used for
 an address that it was not given for.
+
+Endpoints are asked for the windows of their models by the worker before it assembles,
+never by a page. However many turns wait for the same answer, one request is made, and
+it is bounded in time and size.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 import httpx2
 from asgiref.sync import ThreadSensitiveContext
-from channels.db import database_sync_to_async
 from django.conf import settings
 
+from agents import db
 from agents.encryption import SecretUnreadableError
 from agents.llm.context_windows import (
     Found,
@@ -38,14 +41,14 @@ from agents.models import Provider
 
 LOCAL_OLLAMA = "http://127.0.0.1:11434/v1"
 PILOT = "pilot"
-_NAMED = "SELECT * FROM agents_provider WHERE name = ANY(%s)"
 _KINDS: tuple[Kind, ...] = ("openai", "anthropic", "ollama", "pilot")
+log = logging.getLogger(__name__)
+SECONDS = 4.0
+_under_way: dict[tuple[str, str, str], asyncio.Task[None]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """A provider's access, from a row or from the environment."""
-
     kind: Kind
     base_url: str = ""
     key: str = ""
@@ -60,7 +63,7 @@ def resolve(model: str) -> Endpoint:
     where the model's name or the key is missing.
     """
     name = model.strip()
-    return _endpoint(name, *_find(name))
+    return _endpoint(name, *_find_account(name))
 
 
 def resolve_in(provider: str, model: str = "") -> Endpoint:
@@ -88,6 +91,18 @@ def resolve_row(row: Provider) -> Endpoint:
     return _endpoint(row.name, _from_row(row), "")
 
 
+async def resolve_with_window(model: str) -> Endpoint:
+    """`resolve` a model's name, after asking its endpoint for the window where due.
+
+    Raises what `resolve` raises; an endpoint that does not answer is no error.
+    """
+    endpoint = await db.run_in_db(resolve, model)
+    if not endpoint.window_due:
+        return endpoint
+    await _ask_once(endpoint)
+    return await db.run_in_db(resolve, model)
+
+
 def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     kind = account.kind
     model = PILOT if kind == "pilot" else wanted or account.default_model
@@ -111,10 +126,10 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     )
 
 
-def _find(name: str) -> tuple[_Account, str]:
-    """The provider that a name begins with, and the rest of the name."""
-    found = Provider.objects.raw(_NAMED, [heads(name)])
-    rows = {row.name: row for row in found}
+def _find_account(name: str) -> tuple[_Account, str]:
+    rows = {
+        row.name: row for row in Provider.objects.raw(db.PROVIDERS_NAMED, [heads(name)])
+    }
     for head in heads(name):
         rest = name[len(head) + 1 :].strip()
         if head in rows:
@@ -168,6 +183,25 @@ def _from_environment(kind: Kind) -> _Account:
     return _Account(kind)
 
 
+def _address(kind: Kind, base_url: str) -> str:
+    """Ollama's own address has no path; its OpenAI-compatible API is at /v1."""
+    url = base_url.strip().rstrip("/")
+    if kind == "ollama" and url and not urlsplit(url).path:
+        return f"{url}/v1"
+    return url
+
+
+def _check_key(name: str, account: _Account) -> None:
+    """Refuse a missing key: only a server of one's own may do without."""
+    if account.key or account.base_url:
+        return
+    variable = f"{account.kind.upper()}_API_KEY"
+    raise ModelError(
+        f'There is no API key for "{name}".',
+        f"Set {variable}, or add the provider with its key in the admin.",
+    )
+
+
 def goes_to(kind: str, base_url: str) -> tuple[str, str, str, int | None]:
     """Where the key of such a provider is sent: kind, scheme, host and port.
 
@@ -186,53 +220,7 @@ def goes_to(kind: str, base_url: str) -> tuple[str, str, str, int | None]:
         return kind, "", address, None
 
 
-def _address(kind: Kind, base_url: str) -> str:
-    """Ollama's own address has no path; its OpenAI-compatible API is at /v1."""
-    url = base_url.strip().rstrip("/")
-    if kind == "ollama" and url and not urlsplit(url).path:
-        return f"{url}/v1"
-    return url
-
-
-def _check_key(name: str, account: _Account) -> None:
-    """A provider's public address needs a key; a server of one's own may not."""
-    if account.key or account.base_url:
-        return
-    variable = f"{account.kind.upper()}_API_KEY"
-    raise ModelError(
-        f'There is no API key for "{name}".',
-        f"Set {variable}, or add the provider with its key in the admin.",
-    )
-
-
-# SECTION Asks endpoints for the windows of their models, where that is due.
-#
-# The worker does it before it assembles, never a page. However many turns wait for the
-# same answer, one request is made, and it is bounded in time and size.
-
-log = logging.getLogger(__name__)
-
-SECONDS = 4.0
-_VERSION = {"anthropic-version": "2023-06-01"}
-
-Key = tuple[str, str, str]
-_under_way: dict[Key, asyncio.Task[None]] = {}
-
-
-async def resolve_with_window(model: str) -> Endpoint:
-    """`resolve` a model's name, after asking its endpoint for the window where due.
-
-    Raises what `resolve` raises; an endpoint that does not answer is no error.
-    """
-    endpoint: Endpoint = await database_sync_to_async(resolve)(model)
-    if not endpoint.window_due:
-        return endpoint
-    await _asked_once(endpoint)
-    found: Endpoint = await database_sync_to_async(resolve)(model)
-    return found
-
-
-async def _asked_once(endpoint: Endpoint) -> None:
+async def _ask_once(endpoint: Endpoint) -> None:
     key = (endpoint.kind, endpoint.base_url, endpoint.model)
     task = _under_way.get(key)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
@@ -244,63 +232,46 @@ async def _asked_once(endpoint: Endpoint) -> None:
 
 
 async def _ask_if_due(endpoint: Endpoint) -> None:
-    """Ask, unless somebody was answered between our look and now."""
+    """Ask, unless somebody was answered meanwhile; no answer is kept too."""
     async with ThreadSensitiveContext():
-        now: Endpoint = await database_sync_to_async(resolve)(endpoint.name)
-    if now.window_due:
-        await ask_and_keep(endpoint)
-
-
-async def ask_and_keep(endpoint: Endpoint) -> None:
-    """Ask now, and keep what is answered; also that there was no answer."""
+        now = await db.run_in_db(resolve, endpoint.name)
+    if not now.window_due:
+        return
     found = await ask_window(endpoint)
     tokens, source = found or (None, "")
     # Its own thread: that of the turn that asked first may end before.
     async with ThreadSensitiveContext():
-        await database_sync_to_async(keep)(endpoint, tokens, source)
+        await db.run_in_db(keep, endpoint, tokens, source)
 
 
 async def ask_window(endpoint: Endpoint) -> Found | None:
-    """The window as the endpoint tells it, with the field; None where it does not."""
+    """The window as the endpoint names it, with the field; None where it does not."""
     if not tells(endpoint.kind, endpoint.base_url):
         return None
     try:
         async with asyncio.timeout(SECONDS), http.client() as client:
-            client.headers.update(_headers(endpoint))
-            return await _QUESTIONS[endpoint.kind](client, endpoint)
+            if endpoint.key:
+                client.headers["Authorization"] = f"Bearer {endpoint.key}"
+            if endpoint.kind == "anthropic":
+                client.headers["anthropic-version"] = "2023-06-01"
+            return await _read_window(client, endpoint)
     except Exception as error:
         # Whatever a stranger's list may hold: the catalogue or 8,192 stand in.
         log.info("%s did not tell its window: %r", endpoint.name, type(error).__name__)
         return None
 
 
-def _headers(endpoint: Endpoint) -> dict[str, str]:
-    signed = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-    return {**signed, **_VERSION} if endpoint.kind == "anthropic" else signed
-
-
-async def _ask_openai(client: httpx2.AsyncClient, endpoint: Endpoint) -> Found | None:
-    answer = await client.get(f"{endpoint.base_url}/models")
-    return in_list(answer.json(), endpoint.model) if answer.is_success else None
-
-
-async def _ask_anthropic(
-    client: httpx2.AsyncClient, endpoint: Endpoint
-) -> Found | None:
-    name = quote(endpoint.model, safe="")
-    answer = await client.get(f"{endpoint.base_url}/v1/models/{name}")
-    return in_entry(answer.json()) if answer.is_success else None
-
-
-async def _ask_ollama(client: httpx2.AsyncClient, endpoint: Endpoint) -> Found | None:
-    root = endpoint.base_url.removesuffix("/v1")
-    loaded = await client.get(f"{root}/api/ps")
-    if loaded.is_success and (found := running(loaded.json(), endpoint.model)):
-        return found
-    answer = await client.post(f"{root}/api/show", json={"model": endpoint.model})
-    return shown(answer.json()) if answer.is_success else None
-
-
-_QUESTIONS: dict[
-    str, Callable[[httpx2.AsyncClient, Endpoint], Awaitable[Found | None]]
-] = {"openai": _ask_openai, "anthropic": _ask_anthropic, "ollama": _ask_ollama}
+async def _read_window(client: httpx2.AsyncClient, endpoint: Endpoint) -> Found | None:
+    url, model = endpoint.base_url, endpoint.model
+    if endpoint.kind == "ollama":
+        root = url.removesuffix("/v1")
+        loaded = await client.get(f"{root}/api/ps")
+        if loaded.is_success and (found := running(loaded.json(), model)):
+            return found
+        answer = await client.post(f"{root}/api/show", json={"model": model})
+        return shown(answer.json()) if answer.is_success else None
+    if endpoint.kind == "anthropic":
+        answer = await client.get(f"{url}/v1/models/{quote(model, safe='')}")
+        return in_entry(answer.json()) if answer.is_success else None
+    answer = await client.get(f"{url}/models")
+    return in_list(answer.json(), model) if answer.is_success else None

@@ -1,9 +1,4 @@
-"""Whether a provider refused a request because it was too long, and how long it may be.
-
-Every server words this in its own way and few send a code, so it is read from the
-text. A limit of tokens per minute reads much the same, but there a smaller request is
-no remedy.
-"""
+"""What a provider's refusals mean: its own words, cleaned of keys, and what to do about them."""
 
 from __future__ import annotations
 
@@ -22,150 +17,25 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
+from agents.llm.context_overflow import CODES, is_overflow
 from agents.llm.model_types import Endpoint, ModelError, UnreachableError
 from agents.llm.wires.http import RedirectedError, TooLargeError
 from memory.gamestate.values import clean_text
 
-CODES = (
-    "context_length_exceeded",
-    "exceed_context_size_error",
-    "model_context_window_exceeded",
-    "request_too_large",
-)
-"""What some servers call it in the ``code`` or ``type`` of an error."""
-
-_NUMBER = r"(\d[\d,_]*)"
-# With the limit. Every server's own words, most of them seen from several.
-_LIMITS = tuple(
-    re.compile(pattern.replace("N", _NUMBER), re.IGNORECASE)
-    for pattern in (
-        # OpenAI, DeepSeek, vLLM, OpenRouter; the limit comes first.
-        r"(?:maximum|model's) context length (?:is|of)(?: only)? N",
-        # Anthropic: without and with the tokens of the answer.
-        r"prompt is too long: \d+ tokens > N",
-        r"exceed context limit: \d+ \+ \d+ > N",
-        # llama.cpp and what is built on it, Ollama too.
-        r"available context size \(N tokens",
-        r"\bn_ctx:? N",
-        r"exceed context window of N",
-        # vLLM's engine, text-generation-inference, Mistral, xAI, Google.
-        r"maximum (?:model|input|prompt) length (?:is|of)(?: only)? N",
-        r"too long and exceeds limit of N",
-        r"tokens? \+ `?max_new_tokens`? must be <= N",
-        r"too large for model with N maximum context length",
-        r"exceeds the maximum number of tokens allowed \(N\)",
-    )
-)
-# Without any limit in the text.
-_WORDS = re.compile(
-    r"maximum context length"
-    r"|exceeds? (?:the |this model's )?(?:\w+ )?context (?:window|length|size|limit)"
-    r"|exceeded max context length"
-    r"|(?:prompt|input) is too long"
-    r"|input length exceeds"
-    r"|reduce the length of the (?:messages|prompt|input)"
-    r"|context window exceeds limit"
-    r"|greater than the context length"
-    r"|request exceeds the maximum size"
-    rf"|{'|'.join(CODES)}",
-    re.IGNORECASE,
-)
-# A budget of tokens over time, a key, an account: nothing that less text would mend.
-_NEVER = re.compile(
-    r"rate.?limit|per.?min(?:ute)?\b|\b[TR]P[MD]\b|quota|per day|api key", re.IGNORECASE
-)
-_NOT_THESE = (401, 402, 403, 404, 408, 429)
-_TOO_LARGE = 413
-
-
-def is_overflow(error: ModelError) -> bool:
-    """Whether the request was too long for the model, so that a shorter one may do."""
-    text = error.detail
-    if error.status in _NOT_THESE or _NEVER.search(text):
-        return False
-    if error.status == _TOO_LARGE:
-        return True
-    return bool(_WORDS.search(text)) or _limit_in(text) is not None
-
-
-def limit_of(error: ModelError) -> int | None:
-    """The model's window in tokens as the refusal names it; None where it does not.
-
-    The answer's own tokens count towards it.
-    """
-    return _limit_in(error.detail) if is_overflow(error) else None
-
-
-def _limit_in(text: str) -> int | None:
-    for pattern in _LIMITS:
-        if found := pattern.search(text):
-            return int(found[1].replace(",", "").replace("_", "")) or None
-    return None
-
-
-# SECTION What a provider says in the body of an error, however it is wrapped.
-
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 _DEEPEST = 6
-
-
-def provider_text(body: object, depth: int = 0) -> str:
-    """The provider's own sentence, with what tells an operator more than that.
-
-    A router's "Provider returned error" is followed by what that provider said, a
-    refusal for its length by the sizes that stand beside it.
-    """
-    if isinstance(body, str):
-        return page_text(body)
-    if not isinstance(body, Mapping) or depth > _DEEPEST:
-        return ""
-    for key in ("error", "message", "detail"):
-        if found := provider_text(body.get(key), depth + 1):
-            return " ".join([found, *_beside(found, body, depth)])
-    return ""
-
-
-def page_text(text: str) -> str:
-    """A page of HTML as its title; any other text as it is."""
-    if not _PAGE.match(text):
-        return text
-    title = _TITLE.search(text)
-    return f'an HTML page, "{title[1].strip()}"' if title else "an HTML page"
-
-
-def _beside(found: str, body: Mapping[str, object], depth: int) -> list[str]:
-    metadata = body.get("metadata")
-    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
-    inner = provider_text(_parsed(raw), depth + 1)
-    codes = [body.get("code"), body.get("type")]
-    sizes = [(key, body.get(key)) for key in ("n_prompt_tokens", "n_ctx")]
-    told = [f"{key} {size}" for key, size in sizes if isinstance(size, int)]
-    told += [str(code) for code in codes if code in CODES and str(code) not in found]
-    return [*([inner] if inner else []), *([f"({', '.join(told)})"] if told else [])]
-
-
-def _parsed(raw: object) -> object:
-    if not isinstance(raw, str):
-        return raw
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        return raw
-
-
-# SECTION What a provider's refusals mean for us.
-
 ErrorT = TypeVar("ErrorT", bound=Exception)
 
+# Characters of a provider's own words that are kept.
 LONGEST = 500
-"""Characters of a provider's own words that are kept."""
 
+# Phases of a connection in which a request has not left.
 NOT_SENT = ("pool", "connect")
-"""Phases of a connection in which a request has not left."""
 
 # Providers repeat a refused key, mostly shortened by stars.
 _GOT = re.compile(r"Expected a JSON response, got: ['\"]?")
+
 _MANUAL = re.compile(r" *For further information visit \S+")
 _KEY = re.compile(r"\b(?:sk|key|pk)-[\w*.…-]{4,}")
 
@@ -178,13 +48,16 @@ _REMEDIES = {
     413: "Choose a smaller budget in the context policy.",
     429: "The provider limits its callers; it is tried again later.",
 }
+
 _SERVER = "The provider has a fault; it is tried again later."
+
 _ENDING = {
     "openai": "it mostly ends in /v1",
     "ollama": "it mostly ends in :11434",
     "anthropic": "it has no /v1 at its end",
     "pilot": "it needs none",
 }
+
 _OVERFLOW = (
     "Choose a smaller budget in the context policy, or give the provider the window "
     "that its model really has."
@@ -220,25 +93,15 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
             f"The call of {endpoint.name} could not be made: {said}.",
             "Check the model settings of the Mysis and the provider.",
         )
-    if isinstance(error, ModelAPIError) and not _is_undecoded(error):
+    # With one of these the answer came, but was not JSON.
+    undecoded = isinstance(error.__cause__, ValueError) or _GOT.match(str(error))
+    if isinstance(error, ModelAPIError) and not undecoded:
         return ModelError(f"{endpoint.name} failed: {said}.", _SERVER, retryable=True)
     return ModelError(
         f"{endpoint.name} answered something that is no completion: {said}.",
         f"Check that the base URL is that of its API ({_ENDING[endpoint.kind]}).",
         retryable=True,
     )
-
-
-def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None:
-    """The libraries wrap what our client raised, each in its own way."""
-    while error is not None and not isinstance(error, kind):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-def _is_undecoded(error: ModelAPIError) -> bool:
-    """Whether the answer came, but was not JSON."""
-    return isinstance(error.__cause__, ValueError) or bool(_GOT.match(str(error)))
 
 
 def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
@@ -252,12 +115,16 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
         retry_after=retry_after(error.headers or {}) if retryable else None,
         status=status,
     )
-    return _too_long(refusal) if is_overflow(refusal) else refusal
+    if is_overflow(refusal):
+        # The same request never passes, even where a server calls it its own fault.
+        return ModelError(refusal.detail, _OVERFLOW, status=status)
+    return refusal
 
 
-def _too_long(error: ModelError) -> ModelError:
-    """The same request never passes, even where a server calls it a fault of its own."""
-    return ModelError(error.detail, _OVERFLOW, status=error.status)
+def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None:
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -284,7 +151,7 @@ def _until(date: str) -> float | None:
 
 
 def _clean(endpoint: Endpoint, text: str) -> str:
-    """One bounded line without the key, without a full stop at its end."""
+    """One bounded line without the key and without a full stop at its end."""
     if endpoint.key:
         text = text.replace(endpoint.key, "[key]")
     text = page_text(_GOT.sub("", _MANUAL.sub("", text[: LONGEST * 20])))
@@ -292,3 +159,47 @@ def _clean(endpoint: Endpoint, text: str) -> str:
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
     return text.rstrip(". ")
+
+
+def provider_text(body: object, depth: int = 0) -> str:
+    """The provider's own sentence, with what helps an operator beside it.
+
+    A router's "Provider returned error" is followed by what that provider said, a
+    refusal for its length by the sizes that stand beside it.
+    """
+    if isinstance(body, str):
+        return page_text(body)
+    if not isinstance(body, Mapping) or depth > _DEEPEST:
+        return ""
+    for key in ("error", "message", "detail"):
+        if found := provider_text(body.get(key), depth + 1):
+            return " ".join([found, *_beside(found, body, depth)])
+    return ""
+
+
+def _beside(found: str, body: Mapping[str, object], depth: int) -> list[str]:
+    metadata = body.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
+    inner = provider_text(_parsed(raw), depth + 1)
+    codes = [body.get("code"), body.get("type")]
+    sizes = [(key, body.get(key)) for key in ("n_prompt_tokens", "n_ctx")]
+    more = [f"{key} {size}" for key, size in sizes if isinstance(size, int)]
+    more += [str(code) for code in codes if code in CODES and str(code) not in found]
+    return [*([inner] if inner else []), *([f"({', '.join(more)})"] if more else [])]
+
+
+def _parsed(raw: object) -> object:
+    if not isinstance(raw, str):
+        return raw
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return raw
+
+
+def page_text(text: str) -> str:
+    """A page of HTML as its title; any other text as it is."""
+    if not _PAGE.match(text):
+        return text
+    title = _TITLE.search(text)
+    return f'an HTML page, "{title[1].strip()}"' if title else "an HTML page"

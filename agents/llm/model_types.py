@@ -1,4 +1,4 @@
-"""What a model call takes and gives, without a word about any provider's format."""
+"""What a model call takes and gives, in no provider's format, and its list price."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
-from genai_prices import Usage as genai_prices_Usage
-from genai_prices import calc_price
+import genai_prices
 
 from memory.context.types import ToolCall
 
 Kind = Literal["openai", "anthropic", "ollama", "pilot"]
 Dialect = Literal["openai", "anthropic"]
+
 ChatMessage = Mapping[str, Any]
 """One message in the OpenAI chat form (anthropic dialect: in Anthropic's)."""
 
-
+# ``max_tokens`` of Anthropic's requests where the settings of the Mysis name none.
 ANTHROPIC_ANSWER = 8_000
-"""``max_tokens`` of its requests where the settings of the Mysis name none."""
 
 
 class ModelError(Exception):
@@ -139,7 +138,7 @@ class Endpoint:
 
 
 def longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> int:
-    """The tokens of an answer that a request asks for at most; 0 where it does not say.
+    """The most tokens of an answer that a request asks for; 0 where it does not say.
 
     Anthropic wants them named in every request.
     """
@@ -149,27 +148,24 @@ def longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> in
     return ANTHROPIC_ANSWER if endpoint and endpoint.kind == "anthropic" else 0
 
 
-# SECTION What a call will cost at list prices, before it is made.
-
-FREE = ("pilot", "ollama")
-"""Kinds of endpoints that charge nobody."""
-
-
 def price(endpoint: Endpoint, *, input_tokens: int, output_tokens: int) -> Decimal:
     """US dollars for so many tokens, none of them cached; 0 where no price is known."""
-    usage = genai_prices_Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    usage = genai_prices.Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     return _listed(endpoint, usage) or Decimal(0)
 
 
 def is_priced(endpoint: Endpoint) -> bool:
     """Whether what its calls cost is known; also where they cost nothing."""
-    return endpoint.kind in FREE or _listed(endpoint, genai_prices_Usage()) is not None
+    return (
+        endpoint.kind in ("pilot", "ollama")
+        or _listed(endpoint, genai_prices.Usage()) is not None
+    )
 
 
-def _listed(endpoint: Endpoint, usage: genai_prices_Usage) -> Decimal | None:
+def _listed(endpoint: Endpoint, usage: genai_prices.Usage) -> Decimal | None:
     for url in dict.fromkeys((endpoint.base_url or None, None)):
         try:
-            found = calc_price(usage, endpoint.model, provider_api_url=url)
+            found = genai_prices.calc_price(usage, endpoint.model, provider_api_url=url)
         except (LookupError, ValueError, AssertionError):
             continue
         return Decimal(found.total_price)

@@ -1,4 +1,4 @@
-"""The words an agent is given: its default orders, and the nudges between turns.
+"""What an agent is told: its default orders, and the nudges between turns.
 
 Placeholders are filled in when a prompt is sent, so that an edited prompt, a new
 account or a new broadcast shows in the very next call.
@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 
 from memory.context.types import CRITICAL_REMINDERS, NUDGES
-
-NO_ACCOUNT = "none yet"
-NO_BROADCAST = "none"
 
 DEFAULT_PROMPT = """\
 You are {{ name }}, a Mysis: one of a fleet of captains in SpaceMolt, an online \
@@ -76,8 +73,8 @@ def render_prompt(
     """
     values = {
         "name": name,
-        "account": account or NO_ACCOUNT,
-        "broadcast": broadcast or NO_BROADCAST,
+        "account": account or "none yet",
+        "broadcast": broadcast or "none",
     }
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 

@@ -10,9 +10,9 @@ from importlib import import_module
 from urllib.parse import urlsplit, urlunsplit
 
 from agents.llm.complete import WIRES, complete
+from agents.llm.context_overflow import is_overflow, limit_of
 from agents.llm.context_windows import Found, keep, learn, tells
 from agents.llm.endpoints import ask_window, resolve, resolve_in, resolve_row
-from agents.llm.errors import is_overflow, limit_of
 from agents.llm.model_types import (
     Endpoint,
     ModelError,
@@ -24,10 +24,13 @@ from agents.models import Provider
 
 SECONDS = 60.0
 HELLO = [{"role": "user", "content": "This is a test. Answer with one word: ready."}]
+
 # A model that reasons needs some room before its first word.
 ROOM = 1024
+
 REFUSED = (401, 403)
 MISSING = 404
+
 # A wrong address gives a 404 too, but its page speaks of no model.
 _NO_MODEL = re.compile(
     r"404\b.*\bmodel|400\b.*\bmodel.*(?:not exist|not found|unknown|invalid)"
@@ -35,9 +38,27 @@ _NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 
+# How long somebody waits in front of a page.
+PAGE_SECONDS = 20.0
+
+KEY, ADDRESS, MODEL = "key", "base_url", "default_model"
+
+# Nothing is tried again by itself here, and there is no turn to look at.
+_REMEDIES = {
+    400: "Check the name of the model, and that it can call tools.",
+    429: "The provider limits its callers: wait a moment, then check again.",
+}
+
+_FAULT = "The provider has a fault: check again later."
+
+_SLOW = (
+    "A local server may still be loading the model: check again in a minute. "
+    "Otherwise the address may be wrong."
+)
+
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class CheckTool:
     """A tool that a model may call and need not: every turn offers some."""
 
     name: str
@@ -45,14 +66,14 @@ class Offered:
     parameters: dict[str, object]
 
 
-TOOL = Offered(
+TOOL = CheckTool(
     "report", "Say that you are ready.", {"type": "object", "properties": {}}
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What came of it. None means that it could not be found out.
+    """The result of a check; None is what could not be found out.
 
     ``key`` is accepted, refused, none or unknown; ``latency_ms`` that of the whole
     request. ``error`` is None where a Mysis could play with this model.
@@ -146,26 +167,12 @@ def address_of(endpoint: Endpoint) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-# SECTION A provider, tried from a page: one tiny request, and what came of it in words.
-
-#: How long somebody waits in front of a page.
-PAGE_SECONDS = 20.0
-KEY, ADDRESS, MODEL = "key", "base_url", "default_model"
-# Nothing is tried again by itself here, and there is no turn to look at.
-_REMEDIES = {
-    400: "Check the name of the model, and that it can call tools.",
-    429: "The provider limits its callers: wait a moment, then check again.",
-}
-_FAULT = "The provider has a fault: check again later."
-_SLOW = (
-    "A local server may still be loading the model: check again in a minute. "
-    "Otherwise the address may be wrong."
-)
+# --- From a page
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderTrial:
-    """What came of it: whether a Mysis could play with it, and a sentence or two.
+    """What a page says of a check: whether a Mysis could play with the provider, and why.
 
     ``field`` is the one whose value is to blame: key, base_url or default_model;
     empty where it is none of them.
@@ -177,9 +184,9 @@ class ProviderTrial:
 
 
 def try_provider(row: Provider) -> ProviderTrial:
-    """Ask its default model for one word; waits half a minute at most.
+    """Check a row that need not be saved; waits half a minute at most.
 
-    The row need not be saved. Nothing that is said holds a key.
+    Nothing that is said holds a key.
     """
     try:
         endpoint = resolve_row(row)
@@ -190,9 +197,8 @@ def try_provider(row: Provider) -> ProviderTrial:
         return ProviderTrial(False, str(error), KEY)
     found = check(endpoint, PAGE_SECONDS)
     if found.error is not None:
-        return ProviderTrial(
-            False, _said(found, found.error), _blamed(found, found.error)
-        )
+        words = f"{found.error.detail} {_remedy(found, found.error)}".strip()
+        return ProviderTrial(False, words, _blamed(found, found.error))
     return ProviderTrial(True, _welcome(row, found))
 
 
@@ -209,10 +215,6 @@ def _welcome(row: Provider, found: Check) -> str:
     return (
         f"Provider {row.name} works: {known.model} answered in {seconds:.1f} s. {reads}"
     )
-
-
-def _said(found: Check, error: ModelError) -> str:
-    return f"{error.detail} {_remedy(found, error)}".strip()
 
 
 def _remedy(found: Check, error: ModelError) -> str:

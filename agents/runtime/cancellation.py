@@ -1,9 +1,8 @@
-"""Aborts turns that have become void: stop wins within a second.
+"""Cancel superseded turns, so that a stop takes effect within a second.
 
-A turn is void once its Mysis was stopped or started anew, and once somebody else
-took it up because this worker had seemed dead.
-
-One look per interval covers all the turns of this worker.
+A turn is superseded once its Mysis was stopped or started anew, and once another worker
+took it up because this one had seemed dead. One query per interval covers all the turns
+of this worker.
 """
 
 from __future__ import annotations
@@ -16,44 +15,43 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from asgiref.sync import ThreadSensitiveContext
-from channels.db import database_sync_to_async
 from django.db import Error
 from django.db.models import F
 
+from agents.db import run_in_db
 from agents.models import Mysis, Turn
 from agents.runtime.turn_rows import TurnHandle
 
 INTERVAL = 0.4
-
 logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
 class Guarded:
-    """One turn in flight; ``voided`` tells a stop from a shutdown."""
+    """A turn in flight; ``voided`` tells a stop from a shutdown."""
 
-    begun: TurnHandle
+    handle: TurnHandle
     task: asyncio.Task[object]
     voided: bool = False
 
 
 @dataclass
 class TurnCanceller:
-    """The turns of this process, looked after while there are any."""
+    """Watches the turns of this process while there are any."""
 
     turns: set[Guarded] = field(default_factory=set)
     _task: asyncio.Task[None] | None = None
 
     @contextmanager
-    def guard(self, begun: TurnHandle) -> Iterator[Guarded]:
-        """Cancel the calling task once its turn is void."""
+    def guard(self, handle: TurnHandle) -> Iterator[Guarded]:
+        """Cancel the calling task once its turn is superseded."""
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a turn runs in a task")
-        guarded = Guarded(begun, task)
+        guarded = Guarded(handle, task)
         self.turns.add(guarded)
         if self._task is None or self._task.done():
-            # A fresh context: in the turn's own the look would wait for its steps.
+            # A fresh context: in the turn's own the query would wait for its steps.
             self._task = asyncio.get_running_loop().create_task(
                 self._watch(), name="stop-watch", context=contextvars.Context()
             )
@@ -63,34 +61,32 @@ class TurnCanceller:
             self.release(guarded)
 
     def release(self, guarded: Guarded) -> None:
-        """Let a turn write its end: a turn that has ended looks like a void one."""
+        """Stop watching a turn that writes its end: it would look superseded."""
         self.turns.discard(guarded)
 
     async def _watch(self) -> None:
-        # A thread of its own: the shared one may be busy with upkeep.
+        # A thread of its own: the shared one may be busy with maintenance.
         async with ThreadSensitiveContext():
             while self.turns:
                 await asyncio.sleep(INTERVAL)
-                await self._look()
+                await self._cancel_superseded()
 
-    async def _look(self) -> None:
+    async def _cancel_superseded(self) -> None:
         looked_at = list(self.turns)
         try:
-            alive = await database_sync_to_async(_alive)(
-                [turn.begun.turn_id for turn in looked_at]
-            )
+            alive = await run_in_db(_alive, [one.handle.turn_id for one in looked_at])
         except Error as error:
             logger.warning("Cannot look for stopped Myses: %s", error)
             return
-        for turn in looked_at:
-            gone = turn.begun.turn_id not in alive
-            if turn in self.turns and not turn.voided and gone:
-                turn.voided = True
-                turn.task.cancel()
+        for one in looked_at:
+            gone = one.handle.turn_id not in alive
+            if one in self.turns and not one.voided and gone:
+                one.voided = True
+                one.task.cancel()
 
 
 def _alive(ids: list[int]) -> set[int]:
-    """Of these turns the ones that may go on, as ``records.going_on`` has it."""
+    """Those of these turns that may go on, as `turn_rows.going_on` has it."""
     going_on = Turn.objects.filter(
         pk__in=ids,
         outcome__isnull=True,

@@ -1,8 +1,13 @@
-"""When the next turn comes: at once, at a tick, after a pause, or not at all."""
+"""The end of a turn: its outcome, when the next one comes, and whether the Mysis is stuck.
+
+Stuck means: the same call with the same result again and again, or turns in a row that
+brought nothing. An action that the game carried out is progress, and so is a new
+answer; an error is not. It is shown as a badge, never a reason to end anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -29,13 +34,22 @@ from memory.snapshots.reads import tick_of
 
 # A turn that ended by itself is followed by a nudge after this pause.
 NUDGE_SECONDS = 1.0
+
 FRUITLESS_LIMIT = 3
+
 # A retry waits twice as long as the one before, up to the longest pause.
 FIRST_PAUSE_SECONDS = 2.0
+
 LONGEST_PAUSE_SECONDS = 300.0
 LONGEST_WAIT_SECONDS = 600.0
+
 # What a provider asks for is believed up to a day.
 LONGEST_RETRY_SECONDS = 86_400.0
+
+TRAIL_FACTOR = 4
+"""How many times as many results are looked back over as make a loop."""
+
+REMEDY = "Send it a message, or look at its prompt and at its context."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +57,9 @@ class Ending:
     """How a turn ended, as far as the next one depends on it.
 
     ``acted`` tells whether any tool call succeeded. ``resolve_tick`` is the latest
-    tick at which something queued takes effect; ``tick`` the tick now.
-    ``fatal`` means that trying again cannot help. ``retry_after`` is in seconds.
-    ``held`` means that a budget has no room for the next call.
+    tick at which something queued takes effect; ``tick`` the tick now. ``fatal`` means
+    that trying again cannot help. ``retry_after`` is in seconds. ``held`` means that a
+    budget has no room for the next call.
     """
 
     outcome: Turn.Outcome
@@ -58,216 +72,38 @@ class Ending:
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to do next. ``at`` None means at once; no trigger means no turn."""
-
-    trigger: str | None
-    at: datetime | None = None
-    nudges: int = 0
-    failures: int = 0
-    errored: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The clock, the game's tick, and how long failures are put up with, in seconds."""
-
-    now: datetime
-    seconds_per_tick: float
-    patience: float
-
-
-def plan(ending: Ending, pace: Pace, *, nudges: int, failures: int) -> Plan:
-    """Decide from how the turn ended and what came before it."""
-    if ending.outcome == Turn.Outcome.ERRORED:
-        return _after_error(ending, pace, nudges, failures)
-    if ending.outcome == Turn.Outcome.INTERRUPTED:
-        # It was cut by our side: that says nothing about what it was at.
-        return Plan("interrupted", nudges=nudges, failures=failures)
-    nudges = 0 if ending.acted else nudges + 1
-    if nudges >= FRUITLESS_LIMIT:
-        return Plan(None)
-    if ending.outcome == Turn.Outcome.ITERATION_LIMIT:
-        # It had more to do: at once, but not before what it queued has happened.
-        wait = _arrival(ending, pace)
-        at = pace.now + timedelta(seconds=wait) if wait > 0 else None
-        return Plan("continue", at=at, nudges=nudges)
-    pause = max(_arrival(ending, pace), NUDGE_SECONDS)
-    return Plan("nudge", at=pace.now + timedelta(seconds=pause), nudges=nudges)
-
-
-def _arrival(ending: Ending, pace: Pace) -> float:
-    """Seconds until what was queued takes effect; 0 where nothing is waited for."""
-    if ending.resolve_tick is None or ending.tick is None:
-        return 0.0
-    wait = (ending.resolve_tick - ending.tick) * pace.seconds_per_tick
-    return min(max(wait, 0.0), LONGEST_WAIT_SECONDS)
-
-
-def _after_error(ending: Ending, pace: Pace, nudges: int, failures: int) -> Plan:
-    if ending.fatal or waited(failures) >= pace.patience:
-        return Plan(None, errored=True)
-    asked = min(ending.retry_after or 0.0, LONGEST_RETRY_SECONDS)
-    wait = max(_pause(failures), asked)
-    at = pace.now + timedelta(seconds=wait)
-    return Plan("retry", at=at, nudges=nudges, failures=failures + 1)
-
-
-def waited(failures: int) -> float:
-    """The pauses, in seconds, that so many failures in a row were given.
-
-    Not the time on the clock: an hour without any worker is no hour of failures, and
-    neither is one that the provider asked to wait.
-    """
-    return sum(_pause(number) for number in range(failures))
-
-
-def _pause(failures: int) -> float:
-    # The exponent is bounded: a float has no room for all powers of two.
-    doubled = FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 30)
-    return min(doubled, LONGEST_PAUSE_SECONDS)
-
-
-# SECTION Loops and standstill: told, shown as a badge, never a reason to end anything.
-#
-# Two signs: the same call with the same result again and again, and turns in a row that
-# brought nothing. An action that the game carried out is progress, and so is an answer
-# that is new; an error is not, nor is an answer that the same call brought before.
-
-WINDOW = 4
-"""How many times as many results are looked back over as make a loop."""
-REMEDY = "Send it a message, or look at its prompt and at its context."
-
-
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """One call and what it brought, as digests; ``acted`` for an action that worked."""
-
-    name: str
-    call: str
-    result: str
-    is_error: bool
-    acted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """After how many equal results, and how many empty turns, somebody is told."""
-
-    repeats: int
-    turns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Trail:
-    """What is remembered of former turns: results as "call:result", and empty turns."""
-
-    results: tuple[str, ...] = ()
-    empty_turns: int = 0
-
-
-def record_call(
-    name: str, arguments: str, text: str, *, is_error: bool, read_only: bool
-) -> CallRecord:
-    """A call and its result, as far as they are compared."""
-    acted = not is_error and not read_only
-    return CallRecord(
-        name, _digest(f"{name} {arguments}"), _digest(text), is_error, acted
-    )
-
-
-def update_trail(
-    trail: Trail, calls: Sequence[CallRecord], limits: Limits, *, whole: bool
-) -> tuple[Trail, str]:
-    """The trail after one more turn, and why the Mysis seems stuck, or nothing.
-
-    ``whole`` is a turn that ended by itself: others say nothing about progress.
-    """
-    results = list(trail.results)
-    progress = False
-    for one in calls:
-        progress = progress or one.acted or _is_new(one, results)
-        results = [] if one.acted else [*results, f"{one.call}:{one.result}"]
-    kept = tuple(results[-limits.repeats * WINDOW :])
-    empty = 0 if progress else trail.empty_turns + whole
-    return Trail(kept, empty), _reason(kept, calls, empty, limits)
-
-
-def _is_new(one: CallRecord, results: Iterable[str]) -> bool:
-    return not one.is_error and f"{one.call}:{one.result}" not in results
-
-
-def _reason(
-    kept: Sequence[str], calls: Sequence[CallRecord], empty: int, limits: Limits
-) -> str:
-    if kept and calls and kept.count(kept[-1]) >= limits.repeats:
-        times = kept.count(kept[-1])
-        name = calls[-1].name
-        return f"{name} brought the same result {times} times. {REMEDY}"
-    if empty >= limits.turns:
-        return f"{empty} turns in a row brought nothing new. {REMEDY}"
-    return ""
-
-
-def _digest(text: str) -> str:
-    return blake2b(text.encode(errors="replace"), digest_size=5).hexdigest()
-
-
-# SECTION The end of a turn: its outcome, and the decision about the next one.
-
-BY_ITSELF = (Turn.Outcome.DONE, Turn.Outcome.ITERATION_LIMIT)
-
-
 @transaction.atomic
 def finish(
-    begun: TurnHandle, ending: Ending, seen: int, calls: Sequence[CallRecord] = ()
+    handle: TurnHandle, ending: Ending, seen: int, calls: Sequence[CallRecord] = ()
 ) -> None:
     """Record the outcome and schedule what follows, in one transaction.
 
-    A message that came while the turn ran, and that none of its calls showed,
-    is answered at once. After a stop only the outcome is written.
+    A message that came while the turn ran, and that none of its calls showed, is
+    answered at once. After a stop only the outcome is written.
     """
-    mysis = locked(begun.mysis_id)
-    turn = Turn.objects.filter(pk=begun.turn_id, outcome__isnull=True).first()
+    mysis = locked(handle.mysis_id)
+    turn = Turn.objects.filter(pk=handle.turn_id, outcome__isnull=True).first()
     if mysis is None or turn is None:
         return
-    current = mysis.epoch == begun.epoch and mysis.state == Mysis.State.RUNNING
+    current = mysis.epoch == handle.epoch and mysis.state == Mysis.State.RUNNING
     outcome = ending.outcome if current else Turn.Outcome.STOPPED
     answer_open_calls(mysis)
-    by_itself = outcome in BY_ITSELF
+    by_itself = outcome in (Turn.Outcome.DONE, Turn.Outcome.ITERATION_LIMIT)
     # An answer that says nothing answers no message: the next one may.
     answered = deliveries.finish(mysis) if by_itself and not ending.error else []
     finish_turn(turn, outcome=outcome, error=ending.error, answered=answered)
     if current:
-        _watch(mysis, calls, whole=by_itself)
+        _check_stuck(mysis, calls, whole=by_itself)
     if current and ending.held:
         pause_for_budget(mysis, ending.error)
     elif current:
-        _go_on(mysis, ending, seen)
+        _plan_next(mysis, ending, seen)
 
 
-def _watch(mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool) -> None:
-    """Tell when it gets stuck, and when it does no longer."""
-    before = Trail(tuple(mysis.trail.split()), mysis.empty_turns)
-    limits = Limits(settings.ZOEA_STUCK_RESULTS, settings.ZOEA_STUCK_TURNS)
-    trail, reason = update_trail(before, calls, limits, whole=whole)
-    was = mysis.stuck
-    mysis.trail, mysis.empty_turns = " ".join(trail.results), trail.empty_turns
-    # A turn that was cut short without a call says nothing either way.
-    mysis.stuck = reason if calls or whole else was
-    mysis.save(update_fields=["trail", "empty_turns", "stuck"])
-    if bool(mysis.stuck) == bool(was):
-        return
-    if mysis.stuck:
-        data = {"code": "stuck", "detail": mysis.stuck}
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
-    state_event(mysis, "runtime")
-
-
-def _go_on(mysis: Mysis, ending: Ending, seen: int) -> None:
-    username = mysis.account.username if mysis.account else None
-    ending = _at_tick(ending, tick_of(username))
+def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
+    tick = tick_of(mysis.account.username if mysis.account else None)
+    if tick is not None:
+        ending = replace(ending, tick=tick)
     pace = Pace(
         timezone.now(),
         settings.ZOEA_SECONDS_PER_TICK,
@@ -292,7 +128,7 @@ def _go_on(mysis: Mysis, ending: Ending, seen: int) -> None:
 
 def _schedule(mysis: Mysis, chosen: Plan, seen: int) -> None:
     # A turn that a message queued meanwhile is needed only if no call showed it.
-    if chosen.trigger != "retry" and _unseen(mysis, seen):
+    if chosen.trigger != "retry" and _is_unseen_intent(mysis, seen):
         scheduling.schedule(mysis, trigger="message")
     elif chosen.trigger is None:
         rest(mysis, Mysis.State.IDLE, mysis.last_error)
@@ -300,17 +136,24 @@ def _schedule(mysis: Mysis, chosen: Plan, seen: int) -> None:
         scheduling.schedule(mysis, trigger=chosen.trigger, at=chosen.at)
 
 
-def _at_tick(ending: Ending, tick: int | None) -> Ending:
-    return ending if tick is None else replace(ending, tick=tick)
-
-
-def _unseen(mysis: Mysis, seen: int) -> bool:
+def _is_unseen_intent(mysis: Mysis, seen: int) -> bool:
     newer = Memory.objects.filter(mysis=mysis, pk__gt=seen)
     return newer.filter(origin__in=INTENT_ORIGINS).exists()
 
 
+def _activity(ending: Ending, chosen: Plan) -> str:
+    if chosen.errored or chosen.trigger is None:
+        return ""
+    if chosen.trigger == "retry":
+        times = f"{chosen.failures} times in a row" if chosen.failures > 1 else "once"
+        return f"waiting to try again, failed {times}: {clean_text(ending.error)}"
+    if ending.resolve_tick is not None and chosen.at is not None:
+        return f"waiting for tick {ending.resolve_tick}"
+    return "between turns"
+
+
 def rest(mysis: Mysis, state: Mysis.State, error: str = "") -> None:
-    """Let a locked Mysis rest, idle or errored, and say so."""
+    """Put a locked Mysis to rest, idle or errored, with its events."""
     mysis.state = state
     mysis.activity = ""
     mysis.nudges = 0
@@ -325,12 +168,169 @@ def rest(mysis: Mysis, state: Mysis.State, error: str = "") -> None:
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
 
 
-def _activity(ending: Ending, chosen: Plan) -> str:
-    if chosen.errored or chosen.trigger is None:
-        return ""
-    if chosen.trigger == "retry":
-        times = f"{chosen.failures} times in a row" if chosen.failures > 1 else "once"
-        return f"waiting to try again, failed {times}: {clean_text(ending.error)}"
-    if ending.resolve_tick is not None and chosen.at is not None:
-        return f"waiting for tick {ending.resolve_tick}"
-    return "between turns"
+# --- When the next turn comes
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The next turn: ``at`` None is at once; no trigger, no turn."""
+
+    trigger: str | None
+    at: datetime | None = None
+    nudges: int = 0
+    failures: int = 0
+    errored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The clock, and the seconds of a tick and of pauses before a Mysis is errored."""
+
+    now: datetime
+    seconds_per_tick: float
+    patience: float
+
+
+def plan(ending: Ending, pace: Pace, *, nudges: int, failures: int) -> Plan:
+    """Decide when the next turn comes."""
+    if ending.outcome == Turn.Outcome.ERRORED:
+        return _after_error(ending, pace, nudges, failures)
+    if ending.outcome == Turn.Outcome.INTERRUPTED:
+        # It was cut by our side: that says nothing about what it was at.
+        return Plan("interrupted", nudges=nudges, failures=failures)
+    nudges = 0 if ending.acted else nudges + 1
+    if nudges >= FRUITLESS_LIMIT:
+        return Plan(None)
+    if ending.outcome == Turn.Outcome.ITERATION_LIMIT:
+        # It had more to do: at once, but not before what it queued has happened.
+        wait = _seconds_to_effect(ending, pace)
+        at = pace.now + timedelta(seconds=wait) if wait > 0 else None
+        return Plan("continue", at=at, nudges=nudges)
+    pause = max(_seconds_to_effect(ending, pace), NUDGE_SECONDS)
+    return Plan("nudge", at=pace.now + timedelta(seconds=pause), nudges=nudges)
+
+
+def _after_error(ending: Ending, pace: Pace, nudges: int, failures: int) -> Plan:
+    if ending.fatal or waited(failures) >= pace.patience:
+        return Plan(None, errored=True)
+    asked = min(ending.retry_after or 0.0, LONGEST_RETRY_SECONDS)
+    wait = max(_pause(failures), asked)
+    at = pace.now + timedelta(seconds=wait)
+    return Plan("retry", at=at, nudges=nudges, failures=failures + 1)
+
+
+def _seconds_to_effect(ending: Ending, pace: Pace) -> float:
+    """Seconds until what was queued takes effect; 0 where nothing was."""
+    if ending.resolve_tick is None or ending.tick is None:
+        return 0.0
+    wait = (ending.resolve_tick - ending.tick) * pace.seconds_per_tick
+    return min(max(wait, 0.0), LONGEST_WAIT_SECONDS)
+
+
+def waited(failures: int) -> float:
+    """Total back-off in seconds after so many consecutive failures.
+
+    Not the time on the clock: an hour without any worker is no hour of failures, and
+    neither is one that the provider asked to wait.
+    """
+    return sum(_pause(number) for number in range(failures))
+
+
+def _pause(failures: int) -> float:
+    # The exponent is bounded: a float has no room for all powers of two.
+    doubled = FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 30)
+    return min(doubled, LONGEST_PAUSE_SECONDS)
+
+
+# --- Loops and standstill
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A tool call and its result as digests; ``acted`` is an action that worked."""
+
+    name: str
+    call: str
+    result: str
+    is_error: bool
+    acted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """After how many equal results, and how many empty turns, a Mysis is stuck."""
+
+    repeats: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """What is kept of former turns: results as "call:result", and empty turns in a row."""
+
+    results: tuple[str, ...] = ()
+    empty_turns: int = 0
+
+
+def record_call(
+    name: str, arguments: str, text: str, *, is_error: bool, read_only: bool
+) -> CallRecord:
+    """Digest a call and its result for the search for loops."""
+    return CallRecord(
+        name,
+        call=_digest(f"{name} {arguments}"),
+        result=_digest(text),
+        is_error=is_error,
+        acted=not is_error and not read_only,
+    )
+
+
+def _check_stuck(mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool) -> None:
+    """Report when a Mysis gets stuck, and when it no longer is."""
+    before = Trail(tuple(mysis.trail.split()), mysis.empty_turns)
+    limits = Limits(settings.ZOEA_STUCK_RESULTS, settings.ZOEA_STUCK_TURNS)
+    trail, reason = update_trail(before, calls, limits, whole=whole)
+    was = mysis.stuck
+    mysis.trail, mysis.empty_turns = " ".join(trail.results), trail.empty_turns
+    # A turn that was cut short without a call says nothing either way.
+    mysis.stuck = reason if calls or whole else was
+    mysis.save(update_fields=["trail", "empty_turns", "stuck"])
+    if bool(mysis.stuck) == bool(was):
+        return
+    if mysis.stuck:
+        data = {"code": "stuck", "detail": mysis.stuck}
+        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+    state_event(mysis, "runtime")
+
+
+def update_trail(
+    trail: Trail, calls: Sequence[CallRecord], limits: Limits, *, whole: bool
+) -> tuple[Trail, str]:
+    """The trail after one more turn, and why the Mysis is stuck, or "".
+
+    ``whole`` is a turn that ended by itself: others say nothing about progress.
+    """
+    results = list(trail.results)
+    progress = False
+    for one in calls:
+        key = f"{one.call}:{one.result}"
+        progress |= one.acted or (not one.is_error and key not in results)
+        results = [] if one.acted else [*results, key]
+    kept = tuple(results[-limits.repeats * TRAIL_FACTOR :])
+    empty = 0 if progress else trail.empty_turns + whole
+    return Trail(kept, empty), _stuck_reason(kept, calls, empty, limits)
+
+
+def _stuck_reason(
+    kept: Sequence[str], calls: Sequence[CallRecord], empty: int, limits: Limits
+) -> str:
+    times = kept.count(kept[-1]) if kept and calls else 0
+    if times and times >= limits.repeats:
+        return f"{calls[-1].name} brought the same result {times} times. {REMEDY}"
+    if empty >= limits.turns:
+        return f"{empty} turns in a row brought nothing new. {REMEDY}"
+    return ""
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(errors="replace"), digest_size=5).hexdigest()

@@ -1,4 +1,8 @@
-"""Answers with neither a word nor a call: why, and what to do about it."""
+"""One turn: assemble, ask the model, run its tools, until it is done.
+
+The event loop crosses into the database once per step. Every turn has a thread of its
+own for that, else all turns of a worker would share one.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +17,22 @@ from agents.budgets import BudgetSpentError
 from agents.context_inputs import remember_tools
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
+from agents.llm import context_overflow
 from agents.llm.endpoints import resolve_with_window
-from agents.llm.errors import is_overflow
 from agents.llm.model_types import Completion, Endpoint, ModelError
 from agents.models import Turn
 from agents.runtime import answers, model_calls, turn_rows
-from agents.runtime import finish as endings
 from agents.runtime.answers import PendingCall, ask_model
 from agents.runtime.cancellation import Guarded, watch
 from agents.runtime.catch_up import fetch_events, verify
-from agents.runtime.finish import CallRecord, Ending, record_call
-from agents.runtime.model_calls import ReadyCall, Retry
+from agents.runtime.finish import CallRecord, Ending, finish, record_call
+from agents.runtime.model_calls import ReadyCall
 from agents.runtime.summary_job import compact
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.request import ToolResult
+from agents.tools.request import NOT_EXECUTED, ToolResult
 
-REASONS: Mapping[str, str] = {
+EMPTY_ANSWERS: Mapping[str, str] = {
     "length": (
         "The answer was cut off at its token limit before any word or call. Raise "
         "max_tokens in the model settings, or lower the reasoning effort."
@@ -39,51 +42,33 @@ REASONS: Mapping[str, str] = {
         "messages of the turn's context, or choose another model."
     ),
 }
-OTHER = (
+
+EMPTY_ANSWER = (
     "The model answered neither a word nor a call (finish reason: {reason}). Look at "
     "the turn's context, or choose another model."
 )
-
-
-def empty_answer_reason(answer: Completion, *, acted: bool) -> str:
-    """Why an answer says nothing; empty where it says something.
-
-    After calls that worked, an end without words is a good end: many models do so.
-    """
-    if answer.text.strip() or answer.tool_calls:
-        return ""
-    if answer.finish_reason in REASONS:
-        return REASONS[answer.finish_reason]
-    return "" if acted else OTHER.format(reason=answer.finish_reason or "none")
-
-
-# SECTION One turn: assemble, ask the model, run its tools, until it is done.
-#
-# The event loop crosses into the database once per step. Every turn has a
-# thread of its own for that, else all turns of a worker would share one.
-
-NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
 
 logger = logging.getLogger(__name__)
 
 
 class WindowError(Exception):
-    """The context cannot be made to fit, whatever is left out."""
+    """The context does not fit, whatever is left out."""
 
 
 @dataclass
 class Progress:
-    """What a turn has come to so far.
+    """How far a turn has come.
 
-    ``calls`` counts requests; ``fit`` bounds the views after one that was too long;
-    ``silence`` is why the newest answer says nothing.
+    ``calls`` counts requests; ``seen`` is the newest row that one showed; ``retry``
+    bounds the views after one that was too long; ``silence`` is why the newest answer
+    says nothing; ``resolve_tick`` is when the last queued action takes effect.
     """
 
     calls: int = 0
     seen: int = 0
     acted: bool = False
     compacted: bool = False
-    fit: Retry | None = None
+    retry: context_overflow.Retry | None = None
     silence: str = ""
     resolve_tick: int | None = None
     tried: list[CallRecord] = field(default_factory=list)
@@ -92,159 +77,151 @@ class Progress:
 async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
     """Take one turn, if it is due; whatever happens, its end is recorded."""
     async with ThreadSensitiveContext():
-        begun = await run_in_db(
+        handle = await run_in_db(
             turn_rows.begin, mysis_id, job_id=job_id, trigger=trigger
         )
-        if begun is None:
+        if handle is None:
             return
-        with watch.guard(begun) as guarded:
-            await _take(begun, guarded)
+        with watch.guard(handle) as guarded:
+            await _take_guarded(handle, guarded)
 
 
-async def _take(begun: TurnHandle, guarded: Guarded) -> None:
+async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
     progress = Progress()
     try:
-        ending = await _play(begun, progress)
+        ending = await _run(handle, progress)
     except asyncio.CancelledError:
         watch.release(guarded)
-        await _shielded(begun, _cut_short(guarded), progress)
+        outcome = Turn.Outcome.INTERRUPTED
+        if guarded.voided:
+            outcome = Turn.Outcome.STOPPED
+        await _finish_shielded(handle, Ending(outcome), progress)
         if guarded.voided:
             return
         raise
     except Exception as error:
-        ending = failure(error)
+        ending = _ending_after(error)
     watch.release(guarded)
-    await _shielded(begun, ending, progress)
+    await _finish_shielded(handle, ending, progress)
 
 
-async def _shielded(begun: TurnHandle, ending: Ending, progress: Progress) -> None:
-    # A worker that is told to end must not leave the turn open.
-    work = run_in_db(endings.finish, begun, ending, progress.seen, progress.tried)
-    await asyncio.shield(asyncio.ensure_future(work))
-
-
-def _cut_short(guarded: Guarded) -> Ending:
-    stopped = Turn.Outcome.STOPPED
-    return Ending(stopped if guarded.voided else Turn.Outcome.INTERRUPTED)
-
-
-async def _play(begun: TurnHandle, progress: Progress) -> Ending:
-    endpoint = await resolve_with_window(begun.model)
-    toolbox = await open_toolbox(begun.mysis_id)
+async def _run(handle: TurnHandle, progress: Progress) -> Ending:
+    endpoint = await resolve_with_window(handle.model)
+    toolbox = await open_toolbox(handle.mysis_id)
     await run_in_db(remember_tools, toolbox.specs)
-    await fetch_events(begun, toolbox)
-    await verify(begun, toolbox)
-    for _ in range(begun.max_iterations):
-        pending = await _call(begun, endpoint, toolbox, progress)
+    await fetch_events(handle, toolbox)
+    await verify(handle, toolbox)
+    for _ in range(handle.max_iterations):
+        pending = await _call(handle, endpoint, toolbox, progress)
         if not pending:
-            return _ended(Turn.Outcome.DONE, progress)
-        await _run_tools(begun, toolbox, pending, progress)
-    return _ended(Turn.Outcome.ITERATION_LIMIT, progress)
+            return _end(Turn.Outcome.DONE, progress)
+        await _run_tools(handle, toolbox, pending, progress)
+    return _end(Turn.Outcome.ITERATION_LIMIT, progress)
 
 
 async def _call(
-    begun: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
+    handle: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
 ) -> list[PendingCall]:
-    """One call of the model; what it wants called now.
+    """Call the model once; returns the tool calls to run now.
 
-    One that was too long is made again, smaller, once a turn, and in the same
+    A request that was too long is made again, smaller, once a turn, and in the same
     iteration: else the last one would end the turn without an answer or an error.
     """
-    prepared = await _prepare(begun, endpoint, toolbox, progress)
+    prepared = await _prepare(handle, endpoint, toolbox, progress)
     try:
-        answer, pending = await _ask(begun, endpoint, toolbox, prepared)
+        answer, pending = await _ask(handle, endpoint, toolbox, prepared)
     except ModelError as error:
-        if progress.fit is not None or not is_overflow(error):
+        if progress.retry is not None or not context_overflow.is_overflow(error):
             raise
-        estimated = prepared.estimated
-        progress.fit = await run_in_db(
-            model_calls.plan_retry, endpoint, error, estimated
+        progress.retry = await run_in_db(
+            context_overflow.plan_retry, endpoint, error, prepared.estimated
         )
-        return await _call(begun, endpoint, toolbox, progress)
-    if progress.fit is not None and progress.fit.guess:
-        await run_in_db(model_calls.remember_retry, begun, progress.fit)
+        return await _call(handle, endpoint, toolbox, progress)
+    if progress.retry is not None and progress.retry.guess:
+        await run_in_db(
+            context_overflow.remember_retry,
+            progress.retry,
+            mysis_id=handle.mysis_id,
+            model=handle.model,
+        )
     progress.silence = empty_answer_reason(answer, acted=progress.acted)
     return pending
 
 
 async def _prepare(
-    begun: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
+    handle: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, progress: Progress
 ) -> ReadyCall:
-    """What the next call is sent, kept; raises WindowError where nothing fits."""
-    within = progress.fit.tokens if progress.fit else 0
-    view = await run_in_db(model_calls.assemble_next, begun, within=within)
+    """Assemble and store the next call; raises WindowError where nothing fits."""
+    within = progress.retry.tokens if progress.retry else 0
+    view = await run_in_db(model_calls.assemble_next, handle, within=within)
     if view.assembly.summary_wanted and not progress.compacted:
         # Once a turn: whatever comes of it, the call is made then (I24, L12).
         progress.compacted = True
-        made = await compact(begun, endpoint, toolbox.specs, view)
+        made = await compact(handle, endpoint, toolbox.specs, view)
         view = await run_in_db(
-            model_calls.assemble_next, begun, summary_calls=made, within=within
+            model_calls.assemble_next, handle, summary_calls=made, within=within
         )
     progress.calls += 1
     prepared = await run_in_db(
-        model_calls.persist_call, begun, progress.calls, endpoint, view
+        model_calls.persist_call, handle, progress.calls, endpoint, view
     )
     progress.seen = max(progress.seen, prepared.seen)
     if not prepared.assembly.messages:
-        if progress.fit is not None:
-            raise progress.fit.refusal
+        if progress.retry is not None:
+            raise progress.retry.refusal
         raise WindowError(prepared.assembly.reason)
     return prepared
 
 
 async def _ask(
-    begun: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, prepared: ReadyCall
+    handle: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, prepared: ReadyCall
 ) -> tuple[Completion, list[PendingCall]]:
-    """Make the call and store its answer; with it what the model wants called now."""
     answer, latency = await ask_model(
         endpoint,
         prepared.opened,
         messages=prepared.assembly.messages,
         system=prepared.assembly.system,
         tools=toolbox.specs,
-        settings=begun.model_settings,
+        settings=handle.model_settings,
     )
-    pending = await run_in_db(answers.record_answer, begun, prepared, answer, latency)
+    pending = await run_in_db(answers.record_answer, handle, prepared, answer, latency)
     return answer, pending
 
 
 async def _run_tools(
-    begun: TurnHandle, toolbox: Toolbox, pending: list[PendingCall], progress: Progress
+    handle: TurnHandle, toolbox: Toolbox, pending: list[PendingCall], progress: Progress
 ) -> None:
     for place, call in enumerate(pending):
         if place:
-            await run_in_db(turn_rows.doing, begun, f"calling {call.name}")
+            await run_in_db(turn_rows.doing, handle, f"calling {call.name}")
         try:
             result = await toolbox.call(call.name, call.arguments)
         except GameUnreachableError:
-            await run_in_db(_not_executed, begun, pending[place:])
+            await run_in_db(_record_not_executed, handle, pending[place:])
             raise
-        await run_in_db(answers.record_result, begun, call, result)
+        await run_in_db(answers.record_result, handle, call, result)
         progress.acted = progress.acted or not result.is_error
-        progress.tried.append(_tried(toolbox, call, result))
+        progress.tried.append(
+            record_call(
+                call.name,
+                call.arguments,
+                result.text,
+                is_error=result.is_error,
+                read_only=toolbox.reads_only(call.name),
+            )
+        )
         if result.resolve_tick is not None:
             progress.resolve_tick = max(
                 result.resolve_tick, progress.resolve_tick or result.resolve_tick
             )
 
 
-def _tried(toolbox: Toolbox, call: PendingCall, result: ToolResult) -> CallRecord:
-    spec = next((spec for spec in toolbox.specs if spec.name == call.name), None)
-    return record_call(
-        call.name,
-        call.arguments,
-        result.text,
-        is_error=result.is_error,
-        read_only=spec is None or spec.read_only,
-    )
-
-
-def _not_executed(begun: TurnHandle, pending: list[PendingCall]) -> None:
+def _record_not_executed(handle: TurnHandle, pending: list[PendingCall]) -> None:
     for call in pending:
-        answers.record_result(begun, call, ToolResult(NOT_EXECUTED, is_error=True))
+        answers.record_result(handle, call, ToolResult(NOT_EXECUTED, is_error=True))
 
 
-def _ended(outcome: Turn.Outcome, progress: Progress) -> Ending:
+def _end(outcome: Turn.Outcome, progress: Progress) -> Ending:
     return Ending(
         outcome,
         acted=progress.acted,
@@ -253,8 +230,8 @@ def _ended(outcome: Turn.Outcome, progress: Progress) -> Ending:
     )
 
 
-def failure(error: Exception) -> Ending:
-    """A failed turn: what the operator reads, and whether to try again."""
+def _ending_after(error: Exception) -> Ending:
+    """How a turn ends after an error: what the operator reads, and whether to retry."""
     errored = Turn.Outcome.ERRORED
     if isinstance(error, TurnSuperseded):
         return Ending(Turn.Outcome.STOPPED)
@@ -267,12 +244,32 @@ def failure(error: Exception) -> Ending:
         )
     if isinstance(error, GameUnreachableError):
         return Ending(errored, error=str(error), retry_after=error.retry_after)
-    if isinstance(error, BudgetSpentError):
-        return Ending(Turn.Outcome.INTERRUPTED, error=str(error), held=True)
     if isinstance(error, WindowError):
         return Ending(errored, error=str(error), fatal=True)
+    if isinstance(error, BudgetSpentError):
+        return Ending(Turn.Outcome.INTERRUPTED, error=str(error), held=True)
     logger.exception("A turn failed", exc_info=error)
     return Ending(
         errored,
         error=f"Internal error ({type(error).__name__}). The worker's log has more.",
     )
+
+
+async def _finish_shielded(
+    handle: TurnHandle, ending: Ending, progress: Progress
+) -> None:
+    # A worker that is told to end must not leave the turn open.
+    work = run_in_db(finish, handle, ending, progress.seen, progress.tried)
+    await asyncio.shield(asyncio.ensure_future(work))
+
+
+def empty_answer_reason(answer: Completion, *, acted: bool) -> str:
+    """Why an answer has neither a word nor a call; empty where it has one.
+
+    After calls that worked, an end without words is a good end: many models do so.
+    """
+    if answer.text.strip() or answer.tool_calls:
+        return ""
+    if answer.finish_reason in EMPTY_ANSWERS:
+        return EMPTY_ANSWERS[answer.finish_reason]
+    return "" if acted else EMPTY_ANSWER.format(reason=answer.finish_reason or "none")

@@ -1,6 +1,11 @@
-"""Myses that make no call because a budget has no room for one.
+"""The rows of a turn: begin it, check that it still counts, end it.
 
-They run on: at 00:00 UTC, or when a budget is raised, their next turn comes by itself.
+Each step is one transaction under the lock of the Mysis's row. A turn belongs to one
+epoch of its Mysis: after a stop the epoch is another, and every step that would go on
+raises `TurnSuperseded`. What has already happened in the game is recorded all the same.
+
+A Mysis whose budget has no room is held: it runs on without a turn until 00:00 UTC, or
+until the budget is raised.
 """
 
 from __future__ import annotations
@@ -10,74 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
-from agents import budgets, events, scheduling
-from agents.actions import memory_line
-from agents.actions.base import state_event
+from agents import budgets, db, events, scheduling
+from agents.actions.base import memory_line, state_event
 from agents.events import Kind
 from agents.models import Account, Mysis, Turn
+from agents.tools.request import INTERRUPTED
 from agents.tools.snapshot import doubt
 from memory.gamestate.values import clean_text
 from memory.models import ContextPolicy, Memory
-
-ACTIVITY = "held by a budget"
-
-
-def pause_for_budget(mysis: Mysis, reason: str) -> None:
-    """Let a locked, running Mysis wait for its budget; the event comes once."""
-    first = not mysis.hold
-    mysis.hold = reason
-    mysis.activity = ACTIVITY
-    # What failed before was the provider or the game; it may be well again by then.
-    mysis.failures = 0
-    mysis.save(update_fields=["hold", "activity", "failures"])
-    scheduling.schedule(mysis, trigger="budget", at=budgets.next_look(mysis.pk))
-    if first:
-        data = {"code": "budget", "detail": reason}
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
-        state_event(mysis, "runtime")
-
-
-def resume_from_budget(mysis: Mysis) -> None:
-    """A call is let through again: say so, if there was a hold."""
-    if mysis.hold:
-        mysis.hold = ""
-        mysis.save(update_fields=["hold"])
-        state_event(mysis, "runtime")
-
-
-# SECTION The database side of a turn: each step one transaction, each under the row lock.
-#
-# A turn belongs to one epoch of its Mysis. After a stop the epoch is another, and
-# every step that would go on raises :class:`VoidedError`; what has already
-# happened in the game is recorded all the same.
-
-INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
-
-_ROW = """
-SELECT mysis.*, account.username AS account_name, policy.name AS policy_name,
-  policy.strategy AS policy_strategy, policy.options AS policy_options,
-  policy.budget_tokens AS policy_tokens, policy.budget_reserve AS policy_reserve
-FROM agents_mysis AS mysis
-LEFT JOIN agents_account AS account ON account.id = mysis.account_id
-LEFT JOIN memory_contextpolicy AS policy ON policy.id = mysis.policy_id
-WHERE mysis.id = %s
-"""
-LOCKED = "FOR UPDATE OF mysis"
-ROW = _ROW + LOCKED
-GOING_ON = f"""{_ROW} AND mysis.epoch = %s AND mysis.state = 'running'
-AND EXISTS (SELECT FROM agents_turn WHERE id = %s AND outcome IS NULL)
-"""
-OPEN_TURNS = "SELECT * FROM agents_turn WHERE mysis_id = %s AND outcome IS NULL"
-OPEN_CALLS = "SELECT * FROM memory_memory WHERE mysis_id = %s AND pending ORDER BY id"
-START = """
-INSERT INTO agents_turn (
-  mysis_id, number, epoch, job_id, trigger, iterations, input_tokens, output_tokens,
-  cached_tokens, cost, latency_ms, error, started_at
-) VALUES (%s, %s, %s, %s, %s, 0, 0, 0, 0, 0, 0, '', %s) RETURNING id
-"""
 
 
 class TurnSuperseded(Exception):
@@ -86,7 +34,7 @@ class TurnSuperseded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TurnHandle:
-    """A turn that has begun."""
+    """A turn that has handle."""
 
     turn_id: int
     mysis_id: int
@@ -100,7 +48,7 @@ class TurnHandle:
 
 @transaction.atomic
 def begin(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None:
-    """Begin a turn; None where the job is void, or the Mysis rests or is held."""
+    """Begin a turn; None where its job is outdated, or the Mysis is at rest or held."""
     mysis = locked(mysis_id)
     if mysis is None or mysis.next_job != job_id:
         return None
@@ -117,7 +65,10 @@ def begin(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None:
     mysis.wake_at = None
     mysis.activity = "thinking"
     mysis.save(update_fields=["turn_count", "next_job", "wake_at", "activity"])
-    turn_id = _started(mysis, job_id, trigger)
+    (turn_id,) = db.fetch_row(
+        db.BEGIN_TURN,
+        [mysis.pk, mysis.turn_count, mysis.epoch, job_id, trigger, timezone.now()],
+    )
     line = {"turn": turn_id, "number": mysis.turn_count, "trigger": trigger}
     events.append(Kind.TURN_STARTED, mysis_id=mysis.pk, data=line)
     return TurnHandle(
@@ -132,58 +83,42 @@ def begin(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None:
     )
 
 
-def _started(mysis: Mysis, job_id: int, trigger: str) -> int:
-    """The id of the Mysis's new turn."""
-    now = timezone.now()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            START,
-            [mysis.pk, mysis.turn_count, mysis.epoch, job_id, trigger, now],
-        )
-        (turn_id,) = cursor.fetchone()
-    return int(turn_id)
-
-
 @transaction.atomic
-def doing(begun: TurnHandle, words: str) -> None:
-    """Say what the Mysis does now; raises VoidedError when it may not go on."""
-    activity(current(begun), words)
+def doing(handle: TurnHandle, words: str) -> None:
+    """Show what the Mysis does now; raises TurnSuperseded where the turn may not go on."""
+    activity(current(handle), words)
 
 
 def locked(mysis_id: int) -> Mysis | None:
-    """The row of a Mysis, locked until the transaction ends."""
-    for mysis in Mysis.objects.raw(ROW, [mysis_id]):
-        return _joined(mysis)
-    return None
+    return _first_joined(db.LOCK_MYSIS, [mysis_id])
 
 
-def current(begun: TurnHandle) -> Mysis:
-    """The locked row, if this turn may still go on. Raises VoidedError."""
-    mysis = going_on(begun, lock=True)
+def current(handle: TurnHandle) -> Mysis:
+    """Lock the row, if this turn may still go on; raises TurnSuperseded."""
+    mysis = going_on(handle, lock=True)
     if mysis is None:
         raise TurnSuperseded
     return mysis
 
 
-def going_on(begun: TurnHandle, *, lock: bool = False) -> Mysis | None:
+def going_on(handle: TurnHandle, *, lock: bool = False) -> Mysis | None:
     """The Mysis while this turn is its open one: not stopped, not taken up.
 
-    Its account has no more than its name. Asked several times in each call, so the
-    query is written out.
+    Its account has no more than its name.
     """
-    sql = GOING_ON + LOCKED if lock else GOING_ON
-    values = [begun.mysis_id, begun.epoch, begun.turn_id]
-    for mysis in Mysis.objects.raw(sql, values):
-        return _joined(mysis)
-    return None
+    sql = db.LOCK_FOR_TURN if lock else db.LOAD_FOR_TURN
+    return _first_joined(sql, [handle.mysis_id, handle.epoch, handle.turn_id])
 
 
-def _joined(mysis: Any) -> Mysis:
-    """With what the query found in other tables, so that nothing is read again."""
+def _first_joined(sql: str, values: Sequence[int]) -> Mysis | None:
+    """The first Mysis of a query, with its account's name and its policy."""
+    mysis: Any = next(iter(Mysis.objects.raw(sql, values)), None)
+    if mysis is None:
+        return None
     if mysis.account_id is not None:
-        fields = ["id", "username"]
-        values = [mysis.account_id, mysis.account_name]
-        mysis.account = Account.from_db(None, fields, values)
+        mysis.account = Account.from_db(
+            None, ["id", "username"], [mysis.account_id, mysis.account_name]
+        )
     if mysis.policy_id is not None:
         mysis.policy = ContextPolicy(
             id=mysis.policy_id,
@@ -193,27 +128,20 @@ def _joined(mysis: Any) -> Mysis:
             budget_tokens=mysis.policy_tokens,
             budget_reserve=mysis.policy_reserve,
         )
-    found: Mysis = mysis
-    return found
+    joined: Mysis = mysis
+    return joined
 
 
-def close_open_turns(
-    mysis: Mysis, *, outcome: Turn.Outcome, turn_id: int | None = None
-) -> None:
+def close_open_turns(mysis: Mysis, *, outcome: Turn.Outcome) -> None:
     """End turns that nobody will end, and answer the calls they left open."""
-    open_turns = Turn.objects.raw(OPEN_TURNS, [mysis.pk])
-    for turn in open_turns:
-        if turn_id is None or turn.pk == turn_id:
-            finish_turn(turn, outcome=outcome)
+    for turn in Turn.objects.raw(db.OPEN_TURNS, [mysis.pk]):
+        finish_turn(turn, outcome=outcome)
     answer_open_calls(mysis)
 
 
 def answer_open_calls(mysis: Mysis) -> None:
-    """Give every pending call the result that its outcome is unknown.
-
-    What such an action may have changed is in doubt from now on.
-    """
-    for row in Memory.objects.raw(OPEN_CALLS, [mysis.pk]):
+    """Answer every pending call with "outcome unknown", and doubt what it may have changed."""
+    for row in Memory.objects.raw(db.OPEN_CALLS, [mysis.pk]):
         if mysis.account is not None:
             doubt(
                 mysis_id=mysis.pk,
@@ -236,7 +164,7 @@ def finish_turn(
     error: str = "",
     answered: Sequence[int] = (),
 ) -> None:
-    """Write the outcome and say so; the caller holds the Mysis's row."""
+    """Write a turn's outcome and append the event; the caller holds the Mysis's row."""
     turn.outcome = outcome
     turn.error = clean_text(error)
     turn.finished_at = timezone.now()
@@ -254,6 +182,29 @@ def finish_turn(
 
 
 def activity(mysis: Mysis, words: str) -> None:
-    """Show what a locked Mysis does."""
+    """Set what a locked Mysis is shown to do."""
     mysis.activity = words[:200]
     mysis.save(update_fields=["activity"])
+
+
+def pause_for_budget(mysis: Mysis, reason: str) -> None:
+    """Hold a locked, running Mysis until its budget has room; the event comes once."""
+    first = not mysis.hold
+    mysis.hold = reason
+    mysis.activity = "held by a budget"
+    # What failed before was the provider or the game; it may be well again by then.
+    mysis.failures = 0
+    mysis.save(update_fields=["hold", "activity", "failures"])
+    scheduling.schedule(mysis, trigger="budget", at=budgets.next_look(mysis.pk))
+    if first:
+        data = {"code": "budget", "detail": reason}
+        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+        state_event(mysis, "runtime")
+
+
+def resume_from_budget(mysis: Mysis) -> None:
+    """End the hold of a Mysis whose call was let through."""
+    if mysis.hold:
+        mysis.hold = ""
+        mysis.save(update_fields=["hold"])
+        state_event(mysis, "runtime")

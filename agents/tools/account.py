@@ -1,4 +1,4 @@
-"""Who a Mysis is in the game: session ids, register, login, logout, re-login.
+"""The account step: session ids, register, login, logout, and login when a session is lost.
 
 The model sees accounts by name only. What the game wants beside that is filled in
 here and goes no further than the game.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from django.conf import settings
 
@@ -22,6 +20,7 @@ from agents.game.client import GameCallError, GameUnreachableError, ReplyLostErr
 from agents.game.sessions import pool
 from agents.tools import unknown_outcomes
 from agents.tools.request import CallNext, Outcome, Request, refusal
+from memory.gamestate.values import parse_text
 
 AUTH = frozenset({"register", "login", "logout"})
 NOT_LOGGED_IN = "Not logged in. Use register or login."
@@ -29,11 +28,12 @@ NOT_LOGGED_IN = "Not logged in. Use register or login."
 _LOST_CODES = frozenset(
     {"session_invalid", "session_required", "session_expired", "not_authenticated"}
 )
+
 _BAD_LOGIN = frozenset({"auth_failed", "invalid_credentials"})
 
 
 class _LoginRefusedError(Exception):
-    """The login in code did not succeed; ``outcome`` says why."""
+    """A login by the program was refused; ``outcome`` says why."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.text)
@@ -45,20 +45,17 @@ async def account(request: Request, call_next: CallNext) -> Outcome:
     steps = {"register": _register, "login": _login, "logout": _logout}
     step = steps.get(request.name)
     if step is None:
-        return await _play(request, call_next)
-    async with pool().lock(request.seat.mysis_id):
+        return await _call_with_session(request, call_next)
+    async with pool().lock(request.caller.mysis_id):
         return await step(request, call_next)
 
 
-# -- playing ---------------------------------------------------------------
-
-
-async def _play(request: Request, call_next: CallNext) -> Outcome:
+async def _call_with_session(request: Request, call_next: CallNext) -> Outcome:
     """Call with the session id; when the session is lost, log in and call once more.
 
     The refused call was not executed, so that is right for actions too.
     """
-    tool, card = request.tool, request.seat.card
+    tool, card = request.tool, request.caller.card
     if tool is None or "session_id" not in tool.wants:
         return await call_next(_filled(request))
     if card is None:
@@ -68,7 +65,7 @@ async def _play(request: Request, call_next: CallNext) -> Outcome:
     try:
         session = card.session or await _log_in_again(request, call_next, "")
         outcome = await call_next(_filled(request, session_id=session))
-        if not session_lost(outcome):
+        if not _is_session_lost(outcome):
             return outcome
         session = await _log_in_again(request, call_next, session)
     except _LoginRefusedError as error:
@@ -76,7 +73,7 @@ async def _play(request: Request, call_next: CallNext) -> Outcome:
     return await call_next(_filled(request, session_id=session))
 
 
-def session_lost(outcome: Outcome) -> bool:
+def _is_session_lost(outcome: Outcome) -> bool:
     """Whether the game refused a call because it knows no such session (1.6)."""
     error = outcome.read().error if outcome.is_error else None
     if error is None:
@@ -86,15 +83,15 @@ def session_lost(outcome: Outcome) -> bool:
 
 async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> str:
     """A game session that works: another process's newer one, else a new login."""
-    seat = request.seat
-    async with pool().lock(seat.mysis_id):
-        card = seat.card
+    caller = request.caller
+    async with pool().lock(caller.mysis_id):
+        card = caller.card
         if card is None:
             raise _LoginRefusedError(refusal("not_authenticated", NOT_LOGGED_IN))
         newest = await run_in_db(accounts.session_of, card.pk)
         if newest and newest != failed:
-            seat.card = replace(card, session=newest)
-            seat.secrets.add(newest)
+            caller.card = replace(card, session=newest)
+            caller.secrets.add(newest)
             return newest
         try:
             outcome = await _log_in(request, call_next, card)
@@ -103,16 +100,13 @@ async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> s
             raise GameUnreachableError(error.detail) from error
     if outcome.is_error:
         raise _LoginRefusedError(outcome)
-    return seat.card.session if seat.card else ""
-
-
-# -- register, login, logout -----------------------------------------------
+    return caller.card.session if caller.card else ""
 
 
 async def _register(request: Request, call_next: CallNext) -> Outcome:
     """A free account if there is one, else a new one upstream; never a second."""
-    seat = request.seat
-    names = await run_in_db(accounts.owned, seat.mysis_id)
+    caller = request.caller
+    names = await run_in_db(accounts.owned, caller.mysis_id)
     if names:
         return refusal(
             "already_registered",
@@ -123,7 +117,7 @@ async def _register(request: Request, call_next: CallNext) -> Outcome:
     while True:
         card = await run_in_db(
             accounts.claim_free,
-            seat.mysis_id,
+            caller.mysis_id,
             username=_argument(request, "username"),
             empire=_argument(request, "empire"),
             passed=tuple(passed),
@@ -134,33 +128,28 @@ async def _register(request: Request, call_next: CallNext) -> Outcome:
             return await asyncio.shield(work)
         outcome = await _log_in_or_release(request, call_next, card)
         if not outcome.is_error or not _login_impossible(outcome):
-            return _noted(outcome, card.username)
+            return _with_note(outcome, card.username)
         passed.append(card.pk)
 
 
 async def _register_upstream(request: Request, call_next: CallNext) -> Outcome:
-    seat, wanted = request.seat, _argument(request, "username")
+    caller, username = request.caller, _argument(request, "username")
     try:
-        await run_in_db(accounts.check_name, seat.mysis_id, wanted)
-        return await _register_anew(request, call_next)
+        await run_in_db(accounts.check_name, caller.mysis_id, username)
+        outcome = await call_next(_filled(request))
+        if outcome.is_error:
+            return outcome
+        found = accounts.credentials(outcome.blocks)
+        caller.secrets.update({found.password, found.session})
+        caller.card = await run_in_db(
+            accounts.add_registered,
+            caller.mysis_id,
+            username=username,
+            empire=_argument(request, "empire"),
+            found=found,
+        )
     except AccountRefusedError as error:
         return refusal("account_refused", str(error))
-
-
-async def _register_anew(request: Request, call_next: CallNext) -> Outcome:
-    seat = request.seat
-    outcome = await call_next(_filled(request))
-    if outcome.is_error:
-        return outcome
-    found = accounts.credentials(outcome.blocks)
-    seat.secrets.update({found.password, found.session})
-    seat.card = await run_in_db(
-        accounts.add_registered,
-        seat.mysis_id,
-        username=_argument(request, "username"),
-        empire=_argument(request, "empire"),
-        found=found,
-    )
     return outcome
 
 
@@ -168,7 +157,7 @@ async def _login(request: Request, call_next: CallNext) -> Outcome:
     """Switch to the Mysis's own account, or to a free one, by its name."""
     try:
         card, fresh = await run_in_db(
-            accounts.take, request.seat.mysis_id, _argument(request, "username")
+            accounts.take, request.caller.mysis_id, _argument(request, "username")
         )
     except AccountRefusedError as error:
         return refusal("account_refused", str(error))
@@ -184,18 +173,17 @@ async def _log_in_or_release(
     try:
         outcome = await _log_in(request, call_next, card)
     except GameCallError:
-        await run_in_db(accounts.release, request.seat.mysis_id, card.pk)
+        await run_in_db(accounts.release, request.caller.mysis_id, card.pk)
         raise
     if outcome.is_error:
-        await run_in_db(accounts.release, request.seat.mysis_id, card.pk)
+        await run_in_db(accounts.release, request.caller.mysis_id, card.pk)
     return outcome
 
 
 async def _log_in(
     request: Request, call_next: CallNext, card: ActiveAccount
 ) -> Outcome:
-    """Log in with the stored password and play as the account from now on."""
-    seat = request.seat
+    caller = request.caller
     try:
         password = await run_in_db(accounts.password_of, card.pk)
     except SecretUnreadableError as error:
@@ -205,38 +193,37 @@ async def _log_in(
             "no_password",
             f"No password is stored for {card.username}: an operator must set it.",
         )
-    seat.secrets.add(password)
+    caller.secrets.add(password)
     given = {"username": card.username, "password": password}
     outcome = await call_next(replace(request, name="login", arguments=given))
     if outcome.is_error:
-        return _explained(outcome, card.username)
+        return _explain_refusal(outcome, card.username)
     session = accounts.credentials(outcome.blocks).session
-    seat.secrets.add(session)
-    seat.card = await run_in_db(unknown_outcomes.play_as, seat.mysis_id, card, session)
+    caller.secrets.add(session)
+    caller.card = await run_in_db(
+        unknown_outcomes.play_as, caller.mysis_id, card, session
+    )
     return outcome
 
 
 async def _logout(request: Request, call_next: CallNext) -> Outcome:
     """End the game session; the account's state is forgotten at once (A19)."""
-    seat = request.seat
-    if seat.card is None:
+    caller = request.caller
+    if caller.card is None:
         return refusal("not_authenticated", NOT_LOGGED_IN)
     outcome = Outcome(('{"message": "Logged out."}',))
-    if seat.card.session:
-        answer = await call_next(_filled(request, session_id=seat.card.session))
-        if answer.is_error and not session_lost(answer):
+    if caller.card.session:
+        answer = await call_next(_filled(request, session_id=caller.card.session))
+        if not answer.is_error:
+            outcome = answer
+        elif not _is_session_lost(answer):
             return answer
-        outcome = outcome if answer.is_error else answer
-    await run_in_db(accounts.leave, seat.mysis_id, seat.card)
-    seat.card = None
+    await run_in_db(accounts.leave, caller.mysis_id, caller.card)
+    caller.card = None
     return outcome
 
 
-# -- words and arguments ---------------------------------------------------
-
-
 def _filled(request: Request, **known: str) -> Request:
-    """The request with what the server wants and only we know."""
     tool = request.tool
     if tool is not None and "registration_code" in tool.wants:
         known["registration_code"] = settings.SPACEMOLT_REGISTRATION_CODE
@@ -255,7 +242,7 @@ def _login_impossible(outcome: Outcome) -> bool:
     return error is not None and error.code in {*_BAD_LOGIN, "no_password"}
 
 
-def _explained(outcome: Outcome, username: str) -> Outcome:
+def _explain_refusal(outcome: Outcome, username: str) -> Outcome:
     error = outcome.read().error
     if error is None or error.code not in _BAD_LOGIN:
         return outcome
@@ -266,22 +253,13 @@ def _explained(outcome: Outcome, username: str) -> Outcome:
     )
 
 
-def _noted(outcome: Outcome, username: str) -> Outcome:
-    """Tell a Mysis that registered which existing account it plays now."""
+def _with_note(outcome: Outcome, username: str) -> Outcome:
     if outcome.is_error:
         return outcome
     note = f"You were given the existing account {username}. Use this name to log in."
     first, *rest = outcome.blocks
-    value = _object(first)
-    if value is None:
+    value = parse_text(first)
+    if not isinstance(value, dict):
         return replace(outcome, blocks=(note, first, *rest))
     text = json.dumps({"note": note, **value}, ensure_ascii=False, indent=2)
     return replace(outcome, blocks=(text, *rest))
-
-
-def _object(text: str) -> Mapping[str, Any] | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

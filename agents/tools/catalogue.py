@@ -1,4 +1,4 @@
-"""From the server's list of tools to the tools that a Mysis may call."""
+"""The server's list of tools as the tools that a Mysis may call."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from agents.game.client import GameCallError, GameTool, GameUnreachableError
 from agents.game.sessions import GameSession
 from agents.tools.request import FILLED_IN, Tool, ToolSpec
 from memory.context.tool_calls import ToolFacts, build_policy, policy_by_name
+from memory.gamestate.values import parse_text
 
 COMMANDS = "get_commands"
-
 logger = logging.getLogger(__name__)
 
 # The newest table of each server; made again when a connection lists other tools.
@@ -32,10 +32,7 @@ _tables: dict[str, tuple[Sequence[GameTool], Mapping[str, Tool]]] = {}
 async def game_tools(
     session: GameSession, card: ActiveAccount | None
 ) -> Mapping[str, Tool]:
-    """The game's tools by name, as listed when the session was opened.
-
-    Raises GameUnreachableError.
-    """
+    """The game's tools by name; raises GameUnreachableError."""
     listed = await session.tools()
     url: str = settings.SPACEMOLT_MCP_URL
     known = _tables.get(url)
@@ -43,7 +40,7 @@ async def game_tools(
         return known[1]
     marks: Mapping[str, bool] | None = {}
     if any(tool.read_only is None for tool in listed):
-        marks = await _marks(session, listed, card)
+        marks = await _ask_marks(session, listed, card)
     table = build_tools(listed, marks or {})
     if marks is not None:
         _tables[url] = (listed, table)
@@ -53,7 +50,7 @@ async def game_tools(
 def build_tools(
     listed: Sequence[GameTool], marks: Mapping[str, bool]
 ) -> dict[str, Tool]:
-    """The table for a list of tools and the server's marks of mutations (A1)."""
+    """Build the table from a list of tools and the server's marks of mutations (A1)."""
     facts = [ToolFacts(t.name, t.read_only, marks.get(t.name)) for t in listed]
     policies = build_policy(facts)
     return {tool.name: _tool(tool, policies[tool.name]) for tool in listed}
@@ -73,13 +70,13 @@ def _tool(tool: GameTool, policy: str) -> Tool:
         description=tool.description,
         parameters=schema,
         policy=policy,
-        read_only=policy != "mutation" and _reads(tool),
+        read_only=policy != "mutation" and _is_read_only(tool),
     )
     text = json.dumps(schema, sort_keys=True)
     return Tool(spec, hidden, hidden & set(required), _validator(text))
 
 
-def _reads(tool: GameTool) -> bool:
+def _is_read_only(tool: GameTool) -> bool:
     """Whether a tool changes nothing at all.
 
     The server's ``is_mutation`` is not enough: what takes no turn may still write
@@ -92,7 +89,7 @@ def _reads(tool: GameTool) -> bool:
 
 @lru_cache(maxsize=1024)
 def _validator(text: str) -> Validator | None:
-    """A schema's validator; None if it is no schema. Checking one takes milliseconds."""
+    """A schema's validator, None if it is no schema. Checking one takes milliseconds."""
     schema = json.loads(text)
     kind = validator_for(schema, default=Draft202012Validator)
     try:
@@ -103,7 +100,7 @@ def _validator(text: str) -> Validator | None:
     return kind(schema, registry=Registry())
 
 
-async def _marks(
+async def _ask_marks(
     session: GameSession, listed: Sequence[GameTool], card: ActiveAccount | None
 ) -> Mapping[str, bool] | None:
     """What get_commands says of mutations; None where it could not be asked."""
@@ -127,12 +124,8 @@ async def _marks(
 
 def read_marks(text: str) -> dict[str, bool]:
     """``is_mutation`` by command name, out of a get_commands answer of any shape."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
     marks: dict[str, bool] = {}
-    waiting = [value]
+    waiting = [parse_text(text)]
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):

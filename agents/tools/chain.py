@@ -1,20 +1,27 @@
-"""What happens around every tool call, one behaviour a step, the outermost first."""
+"""Every tool call passes this chain: one behaviour a step, the outermost first.
+
+The steps that have a body of their own stand in modules of their own; here are the two
+outermost, which record every call and take the secrets out of what comes back.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
+from agents import events
 from agents.db import run_in_db
 from agents.game.accounts import ActiveAccount
-from agents.game.client import GameUnreachableError
+from agents.game.client import GameCallError
 from agents.game.sessions import pool
 from agents.tools.account import account
 from agents.tools.catalogue import game_tools
 from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
 from agents.tools.own_tools import local, offered
-from agents.tools.record import record, redact
 from agents.tools.request import (
     CallNext,
     Outcome,
@@ -23,39 +30,26 @@ from agents.tools.request import (
     Tool,
     ToolResult,
     ToolSession,
-    ToolSpec,
     Unknown,
 )
 from agents.tools.snapshot import snapshot
 from agents.tools.transport import retry, send, verify
 from agents.tools.unknown_outcomes import seated, telling
+from memory.gamestate.values import clean_text as storable_text
+from memory.gamestate.values import storable
+from memory.redaction import HIDDEN, clean_text, clean_value
 
-__all__ = ["STEPS", "GameUnreachableError", "Toolbox", "compose", "open_toolbox"]
-
-STEPS: Sequence[Step] = (
-    record,
-    redact,
-    guard,
-    local,
-    verify,
-    retry,
-    account,
-    snapshot,
-)
-"""The order matters: secrets are taken out before anything is recorded, arguments
-are checked before anything is sent, and what is sent again passes the account and
-snapshot steps again."""
+LONGEST_TEXT = 500
+LONGEST_ARGUMENTS = 4000
 
 
 class Toolbox:
     """The tools of one Mysis for one turn."""
 
-    def __init__(self, seat: ToolSession) -> None:
-        self._seat = seat
+    def __init__(self, caller: ToolSession) -> None:
+        self._seat = caller
         self._call = compose(STEPS, send)
-        self.specs: tuple[ToolSpec, ...]
-        self.specs = tuple(tool.spec for tool in seat.tools.values())
-        self.policies: Mapping[str, str]
+        self.specs = tuple(tool.spec for tool in caller.tools.values())
         self.policies = {spec.name: spec.policy for spec in self.specs}
 
     @property
@@ -75,13 +69,18 @@ class Toolbox:
         check_arguments(checked, tool)
         return checked
 
+    def reads_only(self, name: str) -> bool:
+        """Whether a tool changes nothing; one that does not exist cannot."""
+        tool = self._seat.tools.get(name)
+        return tool is None or tool.spec.read_only
+
     @property
     def unknown(self) -> tuple[Unknown, ...]:
         """The actions of which no read has told yet whether they happened."""
         return self._seat.unknown
 
     async def look_into(self, unknown: Unknown) -> str:
-        """What the game says now of such an action; empty where it says nothing.
+        """What the game says now of such an action, "" for nothing.
 
         Raises GameUnreachableError.
         """
@@ -106,39 +105,111 @@ class Toolbox:
         )
 
 
-def compose(steps: Sequence[Step], last: CallNext) -> CallNext:
-    """Put the steps around ``last``, the first one outermost."""
-    call = last
-    for step in reversed(steps):
-        call = _around(step, call)
-    return call
-
-
-def _around(step: Step, call_next: CallNext) -> CallNext:
-    async def call(request: Request) -> Outcome:
-        return await step(request, call_next)
-
-    return call
-
-
 async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
-    """The tools that a Mysis has now: the game's and ours.
+    """Open the tools that a Mysis has now: the game's and ours.
 
     ``by`` names the person who calls them by hand. Raises GameUnreachableError when
     the game server cannot be reached.
     """
     session = await pool().session(mysis_id)
-    card, unknown, ours = await run_in_db(_known, mysis_id)
+    card, unknown, ours = await run_in_db(_load, mysis_id)
     tools = await game_tools(session, card)
-    seat = ToolSession(mysis_id, {**tools, **ours}, card, by=by, unknown=unknown)
+    caller = ToolSession(mysis_id, {**tools, **ours}, card, by=by, unknown=unknown)
     if card is not None and card.session:
-        seat.secrets.add(card.session)
-    return Toolbox(seat)
+        caller.secrets.add(card.session)
+    return Toolbox(caller)
 
 
-def _known(
+def _load(
     mysis_id: int,
 ) -> tuple[ActiveAccount | None, tuple[Unknown, ...], Mapping[str, Tool]]:
-    """Whom a Mysis plays as, what is unknown of that, and which of our tools it has."""
-    card, unknown = seated(mysis_id)
-    return card, unknown, offered(mysis_id)
+    """The account that a Mysis plays as, what is unknown of it, and our tools for it."""
+    return *seated(mysis_id), offered(mysis_id)
+
+
+def compose(steps: Sequence[Step], last: CallNext) -> CallNext:
+    """Put the steps around ``last``, the first one outermost."""
+
+    def around(call_next: CallNext, step: Step) -> CallNext:
+        return lambda request: step(request, call_next)
+
+    return reduce(around, reversed(steps), last)
+
+
+async def redact(request: Request, call_next: CallNext) -> Outcome:
+    outcome = await call_next(request)
+    secrets = request.caller.secrets
+    blocks = tuple(clean_text(block, secrets) for block in outcome.blocks)
+    return replace(outcome, blocks=blocks)
+
+
+async def record(request: Request, call_next: CallNext) -> Outcome:
+    """Append a ``tool.called`` event, also for a call that could not be made."""
+    started = time.perf_counter()
+    try:
+        outcome = await call_next(request)
+    except GameCallError as error:
+        failed = Outcome((str(error),), is_error=True)
+        await run_in_db(_append_event, request, failed, _since(started))
+        raise
+    await run_in_db(_append_event, request, outcome, _since(started))
+    return outcome
+
+
+def _append_event(request: Request, outcome: Outcome, ms: int) -> None:
+    data = {
+        "tool": storable_text(request.name)[:200],
+        "arguments": HIDDEN
+        if request.policy == "secret"
+        else shown_arguments(request.raw, request.caller.secrets),
+        "ok": not outcome.is_error,
+        "ms": ms,
+        "tick": outcome.tick,
+    }
+    if outcome.is_error and outcome.text:
+        # Why it was refused, in the game's own words; secrets were taken out before.
+        said = clean_text(storable_text(outcome.text), request.caller.secrets)
+        data["error"] = said[:200]
+    if request.caller.by:
+        data["by"] = request.caller.by
+    events.append(events.Kind.TOOL_CALLED, mysis_id=request.caller.mysis_id, data=data)
+
+
+def shown_arguments(raw: str, secrets: set[str]) -> Any:
+    """Arguments for a log: secrets masked, long texts cut, bad JSON as text."""
+    try:
+        value = storable(json.loads(raw or "{}"))
+    except (ValueError, RecursionError):
+        return clean_text(storable_text(raw), secrets)[:LONGEST_TEXT]
+    cleaned = _cut(clean_value(value, secrets))
+    text = json.dumps(cleaned, ensure_ascii=False)
+    return cleaned if len(text) <= LONGEST_ARGUMENTS else text[:LONGEST_TEXT]
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _cut(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return value[:LONGEST_TEXT] + "…"
+    return value
+
+
+def _since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)
+
+
+STEPS: Sequence[Step] = (
+    record,
+    redact,
+    guard,
+    local,
+    verify,
+    retry,
+    account,
+    snapshot,
+)
+"""The order matters: secrets are taken out before anything is recorded, arguments
+are checked before anything is sent, and what is sent again passes the account and
+snapshot steps again."""

@@ -1,4 +1,4 @@
-"""Lets a call through only if the tool is allowed and its arguments fit.
+"""The guard step: only allowed tools with fitting arguments are called.
 
 Models invent tools and arguments; the answer names what is wrong and what would
 be right, so that the next try succeeds.
@@ -20,8 +20,9 @@ from memory.gamestate.values import clean_text, storable
 
 LONGEST_VALUE = 80
 MOST_NAMES = 40
+
+# With one of these a schema may allow arguments beside its properties.
 OPEN = ("additionalProperties", "patternProperties", "anyOf", "oneOf", "allOf", "$ref")
-"""With one of these a schema may allow arguments beside its properties."""
 
 
 class ArgumentsError(Exception):
@@ -29,7 +30,7 @@ class ArgumentsError(Exception):
 
 
 async def guard(request: Request, call_next: CallNext) -> Outcome:
-    """Check the call; a bad one becomes an error result and goes nowhere."""
+    """Turn a call of an unknown tool, or with bad arguments, into an error result."""
     tool = request.tool
     if tool is None:
         return refusal("unknown_tool", _unknown_tool(request))
@@ -42,10 +43,10 @@ async def guard(request: Request, call_next: CallNext) -> Outcome:
 
 
 def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
-    """The arguments in a model's JSON text; none at all is an empty object.
+    """Parse a model's JSON text; none at all is an empty object.
 
-    What the account step fills in is dropped wherever a model put it, and so is
-    null for an optional argument. Nothing is left that a store would refuse.
+    What the account step fills in is dropped wherever a model put it, and so is null
+    for an optional argument. Texts that the database would refuse are cleaned.
     """
     try:
         value = json.loads(raw, parse_constant=_no_constant) if raw.strip() else {}
@@ -83,12 +84,8 @@ def check_arguments(arguments: Mapping[str, Any], tool: Tool) -> None:
         for name in arguments:
             if name not in properties:
                 raise ArgumentsError(_unknown_argument(name, tool))
-    if tool.validator is not None:
-        _check_schema(arguments, tool)
-
-
-def _check_schema(arguments: Mapping[str, Any], tool: Tool) -> None:
-    assert tool.validator is not None  # noqa: S101 - the caller asked
+    if tool.validator is None:
+        return
     try:
         error = best_match(tool.validator.iter_errors(dict(arguments)))
     except Unresolvable:
@@ -119,7 +116,7 @@ def _unknown_argument(name: str, tool: Tool) -> str:
 
 
 def _unknown_tool(request: Request) -> str:
-    names = sorted(request.seat.tools)
+    names = sorted(request.caller.tools)
     near = get_close_matches(request.name, names, n=3, cutoff=0.5)
     shown = near or names[:MOST_NAMES]
     lead = "Did you mean" if near else "There are"
@@ -128,7 +125,6 @@ def _unknown_tool(request: Request) -> str:
 
 
 def _example(tool: Tool) -> str:
-    """The arguments of a tool in words, the required ones first."""
     properties = tool.spec.parameters.get("properties", {})
     required = tool.spec.parameters.get("required", [])
     if not properties:

@@ -1,4 +1,8 @@
-"""Who calls one of our own tools, and whose memory is open to them (I27)."""
+"""What our own tools answer, and whose memory is open to their caller (I27).
+
+What a Mysis writes to another begins with its name: a view shows the text alone, and
+nobody is to take another agent's word for an order of the operator.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,13 @@ from typing import Any, Literal, cast
 
 from django.db.models import Count
 
-from agents import actions
-from agents.actions import ActionError
+from agents.actions.base import ActionError
+from agents.actions.messages import recipients, send_broadcast, send_message
 from agents.broadcast_search import search_broadcasts
 from agents.models import Mysis
 from memory.context.types import handle_of
 from memory.handles import (
     LARGEST_PART,
-    Part,
     RecallError,
     is_state,
     message,
@@ -33,6 +36,13 @@ from memory.snapshots.writes import newest_tick
 ANOTHER = (
     "Argument '{argument}' names another Mysis, whose history is its own: {remedy}."
 )
+
+DEFAULT_LIMIT = 20
+MOST_HITS = 100
+LONGEST_CONTENT = 2000
+LONGEST_QUERY = 1000
+DEFAULT_LISTED = 50
+MOST_LISTED = 200
 
 
 class LocalRefusedError(Exception):
@@ -69,14 +79,13 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool of ours answers: as a value, and as texts for a model."""
+    """The answer of one of our tools: as a value, and as texts for a model."""
 
     value: dict[str, Any]
     blocks: tuple[str, ...]
 
 
 def json_answer(value: dict[str, Any]) -> Answer:
-    """A value as an answer; its text is JSON."""
     return Answer(value, (json.dumps(value, ensure_ascii=False, indent=2),))
 
 
@@ -93,47 +102,44 @@ def find_mysis(reference: object, argument: str = "mysis_id") -> Mysis:
 
 
 def secret_tools(policies: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Of tools and their policies, those whose calls nobody may read."""
+    """Of tools and their policies, the tools whose calls nobody may read."""
     return frozenset(name for name, policy in policies if policy == "secret")
 
 
-# SECTION `zoea_send_message` and `zoea_broadcast`, for those who may write to the fleet.
-#
-# What a Mysis writes begins with its name: a view shows the text alone, and nobody
-# is to take another agent's word for an order of the operator.
+# --- Messages
 
 
-def send(arguments: Mapping[str, Any], reach: Scope) -> Answer:
-    """A message to one Mysis; an idle one wakes."""
+def send(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """Send a message to one Mysis; an idle one wakes."""
     to = find_mysis(arguments.get("mysis_id"))
-    if to.pk == reach.mysis_id:
+    if to.pk == scope.mysis_id:
         raise LocalRefusedError(
             "Argument 'mysis_id' names yourself: use the captain's log for notes."
         )
-    text = _signed(arguments["message"], _sender(reach))
+    text = _signed(arguments["message"], _sender(scope))
     try:
-        row = actions.send_message(mysis=to, text=text, by=reach.by)
+        row = send_message(mysis=to, text=text, by=scope.by)
     except ActionError as error:
         raise LocalRefusedError(error.detail) from error
     return json_answer({"sent": True, "to": to.name, "memory_id": row.pk})
 
 
-def broadcast(arguments: Mapping[str, Any], reach: Scope) -> Answer:
-    """A message to every idle and running Mysis but the sender."""
-    sender = _sender(reach)
+def broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """Send a message to every idle and running Mysis but the sender."""
+    sender = _sender(scope)
     text = _signed(arguments["message"], sender)
     try:
-        row = actions.send_broadcast(text=text, by=reach.by, sender=sender)
+        row = send_broadcast(text=text, by=scope.by, sender=sender)
     except ActionError as error:
         raise LocalRefusedError(error.detail) from error
-    count = actions.recipients(row)
+    count = recipients(row)
     return json_answer({"sent": True, "broadcast_id": row.pk, "recipients": count})
 
 
-def _sender(reach: Scope) -> Mysis | None:
-    if reach.mysis_id is None:
+def _sender(scope: Scope) -> Mysis | None:
+    if scope.mysis_id is None:
         return None
-    return Mysis.objects.get(pk=reach.mysis_id)
+    return Mysis.objects.get(pk=scope.mysis_id)
 
 
 def _signed(message: str, sender: Mysis | None) -> str:
@@ -142,17 +148,16 @@ def _signed(message: str, sender: Mysis | None) -> str:
     return f"[From Mysis {sender.name}] {message}"
 
 
-# SECTION `zoea_recall`: the stored text behind a handle, in parts (I21, I27).
+# --- Handles
 
 
-def recall(arguments: Mapping[str, Any], reach: Scope) -> Answer:
-    """The text of a handle, letter for letter, and where to go on if it is long."""
+def recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """The stored text of a handle, in parts where it is long (I21)."""
     handle = str(arguments["handle"]).strip()
-    text = (
-        _state(arguments, reach)
-        if is_state(handle)
-        else _recalled_message(handle, reach)
-    )
+    if is_state(handle):
+        text = _recalled_state(handle, scope.target(arguments.get("mysis_id")))
+    else:
+        text = _recalled_message(handle, scope)
     # Cleaned as a whole: a secret must not slip through where it is cut.
     found = part(
         clean_text(text),
@@ -166,53 +171,37 @@ def recall(arguments: Mapping[str, Any], reach: Scope) -> Answer:
         "total": found.total,
         "next_offset": found.next,
     }
-    return Answer(value, _blocks(found))
+    if found.offset == 0 and found.next is None:
+        return Answer(value, (found.text,))
+    end = found.offset + len(found.text)
+    more = f"; go on with offset {found.next}" if found.next is not None else ""
+    note = f"[characters {found.offset} to {end} of {found.total}{more}]"
+    return Answer(value, (found.text, note))
 
 
-def _recalled_message(handle: str, reach: Scope) -> str:
+def _recalled_message(handle: str, scope: Scope) -> str:
     try:
         named = read_handle(handle)
-        owner = reach.target(
+        owner = scope.target(
             named.owner,
             argument="handle",
             remedy="only handles out of your own context can be recalled",
         )
-        return message(owner.pk, named.message_id, secret=reach.secret)
+        return message(owner.pk, named.message_id, secret=scope.secret)
     except RecallError as error:
         raise LocalRefusedError(str(error)) from error
 
 
-def _state(arguments: Mapping[str, Any], reach: Scope) -> str:
-    owner = reach.target(arguments.get("mysis_id"))
+def _recalled_state(handle: str, owner: Mysis) -> str:
     username = owner.account.username if owner.account else None
     try:
-        return reads.recall(username, str(arguments["handle"]))
+        return reads.recall(username, handle)
     except (ValueError, LookupError) as error:
         raise LocalRefusedError(str(error.args[0])) from error
 
 
-def _blocks(found: Part) -> tuple[str, ...]:
-    """The text alone where it is all there is, else with a line that says so."""
-    if found.offset == 0 and found.next is None:
-        return (found.text,)
-    end = found.offset + len(found.text)
-    more = f"; go on with offset {found.next}" if found.next is not None else ""
-    note = f"[characters {found.offset} to {end} of {found.total}{more}]"
-    return (found.text, note)
-
-
-# SECTION Search in messages, reasoning and broadcasts, as tools (W10, W11, W12).
-
-DEFAULT_LIMIT = 20
-MOST_HITS = 100
-LONGEST_CONTENT = 2000
-LONGEST_QUERY = 1000
-
-
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is searched for, and in which way."""
-
     query: str
     mode: Literal["fts", "exact"]
     limit: int
@@ -220,20 +209,23 @@ class Search:
     stem: bool = False
 
 
-def messages(arguments: Mapping[str, Any], reach: Scope) -> Answer:
-    """The newest matches in what was said, oldest first."""
-    search = search_of(arguments)
-    mysis = reach.target(arguments.get("mysis_id"))
-    with _patience():
+# --- Search
+
+
+def messages(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """The newest matches in what was said, oldest first (W10)."""
+    search = _read_search(arguments)
+    mysis = scope.target(arguments.get("mysis_id"))
+    with _refuse_slow():
         hits = search_messages(mysis_id=mysis.pk, **asdict(search))
     return _matches([_message_hit(hit, search) for hit in reversed(hits)])
 
 
-def reasoning(arguments: Mapping[str, Any], reach: Scope) -> Answer:
-    """The newest matches in what was thought, oldest first."""
-    search = search_of(arguments)
-    mysis = reach.target(arguments.get("mysis_id"))
-    with _patience():
+def reasoning(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """The newest matches in what was thought, oldest first (W12)."""
+    search = _read_search(arguments)
+    mysis = scope.target(arguments.get("mysis_id"))
+    with _refuse_slow():
         hits = search_messages(mysis_id=mysis.pk, reasoning=True, **asdict(search))
     return _matches(
         [
@@ -244,26 +236,26 @@ def reasoning(arguments: Mapping[str, Any], reach: Scope) -> Answer:
     )
 
 
-def broadcasts(arguments: Mapping[str, Any], reach: Scope) -> Answer:
-    """The newest matching broadcasts, oldest first; a Mysis finds those it knows."""
-    search = search_of(arguments)
-    with _patience():
-        hits = search_broadcasts(mysis_id=reach.mysis_id, **asdict(search))
+def broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """The newest matching broadcasts, oldest first; a Mysis finds those it knows (W11)."""
+    search = _read_search(arguments)
+    with _refuse_slow():
+        hits = search_broadcasts(mysis_id=scope.mysis_id, **asdict(search))
     return _matches(
         [
             {
                 "broadcast_id": hit.id,
                 "sender": hit.sender,
                 "content": excerpt(hit.content, search.query),
-                "timestamp": _stamp(hit.timestamp),
+                "timestamp": hit.timestamp.isoformat(timespec="seconds"),
             }
             for hit in reversed(hits)
         ]
     )
 
 
-def search_of(arguments: Mapping[str, Any]) -> Search:
-    """The search that checked arguments ask for; raises LocalRefusedError."""
+def _read_search(arguments: Mapping[str, Any]) -> Search:
+    """Read checked arguments; raises LocalRefusedError."""
     query = arguments["query"].replace("\x00", "")
     if not query.strip():
         raise LocalRefusedError("Argument 'query' is empty: give words to look for.")
@@ -271,12 +263,10 @@ def search_of(arguments: Mapping[str, Any]) -> Search:
         raise LocalRefusedError(
             f"Argument 'query' is longer than {LONGEST_QUERY} characters: take a part."
         )
-    exact = arguments.get("mode") == "exact"
-    limit = int(arguments.get("limit", DEFAULT_LIMIT))
     return Search(
         query,
-        "exact" if exact else "fts",
-        limit,
+        "exact" if arguments.get("mode") == "exact" else "fts",
+        int(arguments.get("limit", DEFAULT_LIMIT)),
         ignore_case=arguments.get("ignore_case") is True,
         stem=arguments.get("stem") is True,
     )
@@ -306,7 +296,7 @@ def _message_hit(hit: Hit, search: Search) -> dict[str, Any]:
         "role": hit.role,
         "source": hit.origin,
         "content": excerpt(hit.content, search.query, _handle(hit)),
-        "timestamp": _stamp(hit.timestamp),
+        "timestamp": hit.timestamp.isoformat(timespec="seconds"),
     }
 
 
@@ -315,8 +305,8 @@ def _handle(hit: Hit) -> str:
 
 
 @contextmanager
-def _patience() -> Iterator[None]:
-    """A search that takes too long is refused, and the text says what to do."""
+def _refuse_slow() -> Iterator[None]:
+    """Refuse a search that takes too long; the text says what to do."""
     try:
         yield
     except SlowSearchError as error:
@@ -327,47 +317,38 @@ def _matches(found: list[dict[str, Any]]) -> Answer:
     return json_answer({"count": len(found), "matches": found})
 
 
-def _stamp(moment: Any) -> str:
-    return str(moment.isoformat(timespec="seconds"))
+# --- The fleet
 
 
-# SECTION `zoea_swarm_status` and `zoea_list_myses`: who flies, and how they are.
-
-DEFAULT_LISTED = 50
-MOST_LISTED = 200
-
-
-def status(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+def status(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """How many Myses are in which state, and the newest game tick."""
-    counts = dict.fromkeys(map(str, Mysis.State), 0)
-    counts |= dict(
-        Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
-    )
+    found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
+    counts = dict.fromkeys(map(str, Mysis.State), 0) | dict(found)
     value = {"total": sum(counts.values()), "counts": counts, "tick": newest_tick()}
     return json_answer(value)
 
 
-def listing(arguments: Mapping[str, Any], reach: Scope) -> Answer:
+def listing(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The Myses by number; ``next`` is the ``after`` of the following page."""
     limit = int(arguments.get("limit", DEFAULT_LISTED))
     rows = Mysis.objects.select_related("account", "policy").order_by("pk")
     after = int(arguments.get("after", 0))
     found = list(rows.filter(pk__gt=after)[: limit + 1])
     more = found[limit - 1].pk if len(found) > limit else None
-    shown = [_line(row, reach) for row in found[:limit]]
+    shown = [_mysis_line(row, scope) for row in found[:limit]]
     return json_answer({"total": rows.count(), "myses": shown, "next": more})
 
 
-def _line(row: Mysis, reach: Scope) -> dict[str, Any]:
+def _mysis_line(row: Mysis, scope: Scope) -> dict[str, Any]:
     known: dict[str, Any] = {
         "id": row.pk,
         "name": row.name,
         "state": row.state,
         "account": row.account.username if row.account else None,
     }
-    if reach.mysis_id is not None:
+    if scope.mysis_id is not None:
         # What another one does and runs on is not a Mysis's business.
-        return known | {"is_you": row.pk == reach.mysis_id}
+        return known | {"is_you": row.pk == scope.mysis_id}
     return known | {
         "model": row.model,
         "policy": row.policy.name if row.policy else None,

@@ -1,14 +1,17 @@
-"""What our own tools are called, take and do, in the words that a model reads."""
+"""Our own tools, offered to Myses beside the game's, and to programs over MCP.
+
+What they are called, take and do stands here, in the words that a model reads; what
+they answer, in `own_tool_answers`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from django.db import connection
 from jsonschema import Draft202012Validator
 
-from agents.db import run_in_db
+from agents import db
 from agents.models import Mysis
 from agents.tools import own_tool_answers
 from agents.tools.own_tool_answers import (
@@ -28,36 +31,46 @@ from memory.handles import LARGEST_PART
 
 Schema = dict[str, Any]
 
+# These act; they are offered only where the Mysis's policy allows it.
 SENDING = frozenset({"zoea_send_message", "zoea_broadcast"})
-"""These act; they are offered only where the Mysis's policy allows it."""
 
-_YOURSELF: Schema = {
-    "type": ["integer", "string"],
-    "description": "Yourself; leave it out",
-}
-_MYSIS: Schema = {
-    "type": ["integer", "string"],
-    "description": "The number or the name of a Mysis",
-}
+_WHICH: Schema = {"type": ["integer", "string"]}
+_YOURSELF = _WHICH | {"description": "Yourself; leave it out"}
+_MYSIS = _WHICH | {"description": "The number or the name of a Mysis"}
 _MESSAGE: Schema = {"type": "string", "description": "What to say"}
+_NEWEST = "Returns the newest matches, oldest first."
+
+ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
+    "zoea_search_messages": own_tool_answers.messages,
+    "zoea_search_reasoning": own_tool_answers.reasoning,
+    "zoea_search_broadcasts": own_tool_answers.broadcasts,
+    "zoea_recall": own_tool_answers.recall,
+    "zoea_swarm_status": own_tool_answers.status,
+    "zoea_list_myses": own_tool_answers.listing,
+    "zoea_send_message": own_tool_answers.send,
+    "zoea_broadcast": own_tool_answers.broadcast,
+}
+
+
+def _whole(least: int, most: int | None, description: str) -> Schema:
+    bounds = {"minimum": least} | ({} if most is None else {"maximum": most})
+    return {"type": "integer", **bounds, "description": description}
+
+
 _SEARCH: Mapping[str, Schema] = {
     "query": {
         "type": "string",
         "maxLength": LONGEST_QUERY,
         "description": "Words that must all occur",
     },
-    "limit": {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": MOST_HITS,
-        "description": f"How many at most (default {DEFAULT_LIMIT})",
-    },
+    "limit": _whole(1, MOST_HITS, f"How many at most (default {DEFAULT_LIMIT})"),
     "mode": {
         "type": "string",
         "enum": ["fts", "exact"],
         "description": "fts: words (default); exact: the text letter for letter",
     },
 }
+
 # Not for Myses: each argument more is paid for in every call of a model.
 _SEARCH_BY_PROGRAMS: Mapping[str, Schema] = {
     **_SEARCH,
@@ -70,38 +83,22 @@ _SEARCH_BY_PROGRAMS: Mapping[str, Schema] = {
         "description": "For fts: by English stems, so that mining finds mined",
     },
 }
+
 _RECALL: Mapping[str, Schema] = {
     "handle": {
         "type": "string",
         "description": "ctx://<mysis>/<message id>, or state://<tool>",
     },
-    "offset": {
-        "type": "integer",
-        "minimum": 0,
-        "description": "The character to begin at (default 0)",
-    },
-    "limit": {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": LARGEST_PART,
-        "description": f"How many characters at most (default {LARGEST_PART})",
-    },
-}
-_LISTING: Mapping[str, Schema] = {
-    "limit": {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": MOST_LISTED,
-        "description": f"How many at most (default {DEFAULT_LISTED})",
-    },
-    "after": {
-        "type": "integer",
-        "minimum": 0,
-        "description": "`next` of the answer before, for more",
-    },
+    "offset": _whole(0, None, "The character to begin at (default 0)"),
+    "limit": _whole(
+        1, LARGEST_PART, f"How many characters at most (default {LARGEST_PART})"
+    ),
 }
 
-_NEWEST = "Returns the newest matches, oldest first."
+_LISTING: Mapping[str, Schema] = {
+    "limit": _whole(1, MOST_LISTED, f"How many at most (default {DEFAULT_LISTED})"),
+    "after": _whole(0, None, "`next` of the answer before, for more"),
+}
 
 
 def tool(
@@ -110,14 +107,19 @@ def tool(
     properties: Mapping[str, Schema],
     required: Iterable[str] = (),
 ) -> Tool:
-    """One of our own tools, with its arguments checked against this schema."""
+    """Define one of our own tools; its arguments are checked against this schema."""
     schema: Schema = {
         "type": "object",
         "properties": dict(properties),
         "required": list(required),
     }
-    policy = policy_by_name(name)
-    spec = ToolSpec(name, description, schema, policy, read_only=name not in SENDING)
+    spec = ToolSpec(
+        name,
+        description,
+        schema,
+        policy_by_name(name),
+        read_only=name not in SENDING,
+    )
     return Tool(spec, validator=Draft202012Validator(schema), local=True)
 
 
@@ -125,6 +127,7 @@ def _table(*tools: Tool) -> Mapping[str, Tool]:
     return {each.spec.name: each for each in tools}
 
 
+# As a Mysis sees them: about itself, nobody else's memory.
 FOR_MYSES = _table(
     tool(
         "zoea_search_messages",
@@ -172,8 +175,8 @@ FOR_MYSES = _table(
         ["message"],
     ),
 )
-"""As a Mysis sees them: about itself, nobody else's memory."""
 
+# As programs outside see them, over MCP.
 FOR_PROGRAMS = _table(
     tool(
         "zoea_search_messages",
@@ -220,32 +223,18 @@ FOR_PROGRAMS = _table(
         ["message"],
     ),
 )
-"""As programs outside see them, over MCP."""
-
-# SECTION Our own tools, offered to every Mysis beside the game's, answered here.
 
 SILENT: Mapping[str, Tool] = {
-    name: tool for name, tool in FOR_MYSES.items() if name not in SENDING
-}
-ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
-    "zoea_search_messages": own_tool_answers.messages,
-    "zoea_search_reasoning": own_tool_answers.reasoning,
-    "zoea_search_broadcasts": own_tool_answers.broadcasts,
-    "zoea_recall": own_tool_answers.recall,
-    "zoea_swarm_status": own_tool_answers.status,
-    "zoea_list_myses": own_tool_answers.listing,
-    "zoea_send_message": own_tool_answers.send,
-    "zoea_broadcast": own_tool_answers.broadcast,
+    name: each for name, each in FOR_MYSES.items() if name not in SENDING
 }
 
 
 async def local(request: Request, call_next: CallNext) -> Outcome:
-    """Answer our own tools here; pass everything else on."""
-    tool = request.tool
-    if tool is None or not tool.local:
+    """The step that answers our own tools; everything else is passed on."""
+    if request.tool is None or not request.tool.local:
         return await call_next(request)
     try:
-        answer = await run_in_db(_answer, request)
+        answer = await db.run_in_db(_answer, request)
     except LocalRefusedError as error:
         return refusal("invalid_arguments", str(error))
     return Outcome(answer.blocks)
@@ -253,20 +242,14 @@ async def local(request: Request, call_next: CallNext) -> Outcome:
 
 def offered(mysis_id: int) -> Mapping[str, Tool]:
     """Our tools for one Mysis: those that send only where it may."""
-    return FOR_MYSES if _may_send(mysis_id) else SILENT
-
-
-def _may_send(mysis_id: int) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT messaging FROM agents_mysis WHERE id = %s", [mysis_id])
-        row = cursor.fetchone()
-    return bool(row and row[0])
+    row = db.fetch_row(db.MAY_SEND, [mysis_id])
+    return FOR_MYSES if row and row[0] else SILENT
 
 
 def _answer(request: Request) -> Answer:
-    mysis_id = request.seat.mysis_id
+    mysis_id = request.caller.mysis_id
     name = Mysis.objects.values_list("name", flat=True).get(pk=mysis_id)
-    tools = request.seat.tools.items()
-    policies = ((name, tool.spec.policy) for name, tool in tools)
-    reach = Scope(f"mysis:{name}", mysis_id, secret_tools(policies))
-    return ANSWERS[request.name](request.arguments, reach)
+    tools = request.caller.tools.values()
+    secret = secret_tools((each.spec.name, each.spec.policy) for each in tools)
+    scope = Scope(f"mysis:{name}", mysis_id, secret)
+    return ANSWERS[request.name](request.arguments, scope)

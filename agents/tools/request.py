@@ -1,4 +1,4 @@
-"""What the runtime sees of tools: their descriptions, and what a call brought."""
+"""What travels along the tool chain: tools, who calls, the call, and its outcome."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from jsonschema.protocols import Validator
 
 from agents.game.accounts import ActiveAccount
 from memory.gamestate.extract import Result, read_result
+
+NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
+INTERRUPTED = "Error: interrupted: outcome unknown. Check the state before repeating."
+
+# Arguments that the account step knows and no model may see or set.
+FILLED_IN = frozenset({"session_id", "password", "registration_code"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call brought, without any secret.
+    """What the runtime gets of a call, without any secret.
 
     Errors are results too: ``text`` then says what to do. ``tick`` is the game
     tick named in the result. ``resolve_tick`` is the tick at which an action that
@@ -43,15 +49,9 @@ class ToolResult:
     resolve_tick: int | None = None
 
 
-# SECTION What travels along the tool chain: who calls, the call, and its outcome.
-
-FILLED_IN = frozenset({"session_id", "password", "registration_code"})
-"""Arguments that the account step knows and no model may see or set."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that may be called: as models see it, and what the server wants more.
+    """A tool that may be called.
 
     ``wants`` and ``needs`` are the arguments out of `FILLED_IN` that the server
     lists and requires. ``validator`` is None for a schema that is none. ``local``
@@ -79,7 +79,7 @@ class Unknown:
 
 @dataclass(slots=True)
 class ToolSession:
-    """One Mysis at the game: its tools, its account, what nobody may read.
+    """One Mysis at the game: its tools, its account, and the secrets to take out.
 
     ``by`` names the person who calls by hand, "" for the Mysis itself. ``unknown``
     are the actions of its account of which no read has told yet.
@@ -95,9 +95,9 @@ class ToolSession:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call. ``raw`` is the model's JSON text; the guard reads ``arguments``."""
+    """One call; ``raw`` is the model's JSON text, ``arguments`` what the guard read in it."""
 
-    seat: ToolSession
+    caller: ToolSession
     name: str
     raw: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Request:
     @property
     def tool(self) -> Tool | None:
         """The tool, None for an unknown one."""
-        return self.seat.tools.get(self.name)
+        return self.caller.tools.get(self.name)
 
     @property
     def policy(self) -> str:
@@ -115,7 +115,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call, one text per content block.
+    """The outcome of a call, one text per content block.
 
     ``unknown`` is set where an action was sent and its reply was lost.
     """
@@ -128,7 +128,6 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """All blocks as one text."""
         return "\n".join(self.blocks)
 
     def read(self) -> Result:
@@ -138,6 +137,7 @@ class Outcome:
 
 
 CallNext = Callable[[Request], Awaitable[Outcome]]
+
 Step = Callable[[Request, CallNext], Awaitable[Outcome]]
 
 

@@ -1,4 +1,4 @@
-"""Feeds the game-state cache: stores what a read shows, marks what an action changes.
+"""The snapshot step: store what a read shows, and mark what an action changes.
 
 The rules are in ``memory.gamestate``; logins and logouts are the account step's.
 """
@@ -11,6 +11,7 @@ import logging
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -32,83 +33,67 @@ from memory.gamestate.values import parse_text
 from memory.redaction import clean_text, clean_value
 from memory.snapshots import notifications, reads, writes
 
+# Failures of a call after which the game is as it was.
 NOT_EXECUTED = (GameUnreachableError, SessionLostError, RateLimitedError)
-"""Failures of a call after which the game is as it was."""
 
 T = TypeVar("T")
-
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Answer:
-    """One answer about one account, and the call that it answers."""
+    """An answer about one account, and the call that it answers."""
 
     request: Request
     outcome: Outcome
     username: str
     asked_at: datetime
 
+    @cached_property
+    def result(self) -> Result:
+        return self.outcome.read()
+
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments without what the account step filled in."""
-        given = self.request.arguments
-        return {key: value for key, value in given.items() if key not in FILLED_IN}
-
-    def read(self) -> _Seen:
-        """The answer with what it says."""
-        return _Seen(
-            self.request,
-            self.outcome,
-            self.username,
-            self.asked_at,
-            self.outcome.read(),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen(_Answer):
-    """An answer that was read."""
-
-    result: Result
+        return _own_arguments(self.request)
 
 
 async def snapshot(request: Request, call_next: CallNext) -> Outcome:
-    """Call; then note the tick, and capture, invalidate or merge, in one transaction.
+    """Call; then store the tick, and capture, invalidate or merge, in one transaction.
 
-    An action whose answer is lost, or not waited for, may have happened: what it
-    would have changed is in doubt. So is what events would have told that the game
-    gave away with an answer that never arrived, or that could not be stored.
+    If the reply to an action is lost, the action may still have run: mark the snapshots
+    it affects as uncertain. The same holds for notifications in a reply that was lost or
+    could not be stored.
     """
-    card, asked_at = request.seat.card, timezone.now()
+    card, asked_at = request.caller.card, timezone.now()
     try:
         outcome = await call_next(request)
     except NOT_EXECUTED:
         raise
     except BaseException:
         if card is not None:
-            await _finish(run_in_db(_lost, request, card.username))
+            await _let_finish(run_in_db(_doubt_lost, request, card.username))
         raise
     if card is None or request.name in AUTH:
         return outcome
     answer = _Answer(request, outcome, card.username, asked_at)
-    return replace(outcome, resolve_tick=await _finish(_keep(answer)))
+    return replace(outcome, resolve_tick=await _let_finish(_store_or_doubt(answer)))
 
 
-async def _keep(answer: _Answer) -> int | None:
-    """Store an answer; one that cannot be stored is as good as lost, and no failure."""
+async def _store_or_doubt(answer: _Answer) -> int | None:
+    """Store an answer; one that cannot be stored counts as lost, and is no failure."""
     try:
-        return await run_in_db(_remember, answer)
+        return await run_in_db(_store, answer)
     except Exception:
         name = answer.request.name
         logger.exception(
             "The answer to %s was not stored: its state is in doubt.", name
         )
-        await run_in_db(_lost, answer.request, answer.username)
+        await run_in_db(_doubt_lost, answer.request, answer.username)
         return None
 
 
-async def _finish(work: Coroutine[Any, Any, T]) -> T:
+async def _let_finish(work: Coroutine[Any, Any, T]) -> T:
     """Let work end that must not be lost; whoever cancels waits for it."""
     task = asyncio.ensure_future(work)
     try:
@@ -119,17 +104,16 @@ async def _finish(work: Coroutine[Any, Any, T]) -> T:
 
 
 @transaction.atomic
-def _remember(answer: _Answer) -> int | None:
-    """Store what the answer tells; the tick at which a queued action takes effect."""
-    seen = answer.read()
-    if acts(seen.request):
-        return _mutated(seen)
-    if seen.request.policy == "snapshot" and not seen.result.is_error:
-        _captured(seen)
-    elif seen.request.policy == "drain":
-        _told(seen)
-    elif belongs_to(seen.result, seen.username):
-        writes.note_tick(username=seen.username, result=seen.result)
+def _store(answer: _Answer) -> int | None:
+    """Store an answer; returns the tick at which a queued action takes effect."""
+    if acts(answer.request):
+        return _invalidate(answer)
+    if answer.request.policy == "snapshot" and not answer.result.is_error:
+        _capture(answer)
+    elif answer.request.policy == "drain":
+        _merge_notifications(answer)
+    elif belongs_to(answer.result, answer.username):
+        writes.note_tick(username=answer.username, result=answer.result)
     return None
 
 
@@ -139,104 +123,124 @@ def acts(request: Request) -> bool:
     Some do though they take no turn, and servers that mark no tool as reading call
     them no mutation (captains_log_add, chat: API.md 1.8).
     """
-    told = request.policy == "mutation"
-    return invalidation.is_mutation(request.name, told)
+    return invalidation.is_mutation(request.name, request.policy == "mutation")
 
 
-def _captured(seen: _Seen) -> None:
-    """Store an answer; say so, and what of it an action has made untrue already."""
-    call = seen.username, seen.request.name, seen.arguments
+def _capture(answer: _Answer) -> None:
+    """Store a snapshot, with an event; one more if an action has outdated it already."""
+    call = answer.username, answer.request.name, answer.arguments
     doubted = writes.doubt_of(*call)
     row = writes.capture(
-        username=seen.username,
-        tool=seen.request.name,
-        args=seen.arguments,
-        text=_text(seen),
-        result=seen.result,
-        asked_at=seen.asked_at,
+        username=answer.username,
+        tool=answer.request.name,
+        args=answer.arguments,
+        text=_text(answer),
+        result=answer.result,
+        asked_at=answer.asked_at,
     )
     if row is None:
         return
     events.append(
         events.Kind.SNAPSHOT_UPDATED,
-        mysis_id=seen.request.seat.mysis_id,
+        mysis_id=answer.request.caller.mysis_id,
         data={
-            "account": seen.username,
-            "tool": seen.request.name,
-            "args": seen.arguments,
+            "account": answer.username,
+            "tool": answer.request.name,
+            "args": answer.arguments,
             "tick": row.game_tick,
         },
     )
     reason, fields, tick = now = writes.doubt_of(*call)
     if reason and now != doubted:
         untrue = writes.Touched(call[1], call[2], fields, reason, tick)
-        unknown_outcomes.tell(seen.request.seat.mysis_id, seen.username, [untrue])
+        unknown_outcomes.tell(answer.request.caller.mysis_id, answer.username, [untrue])
 
 
-def _told(seen: _Seen) -> None:
-    """Merge what get_notifications told; say which snapshots that changed, and how."""
-    if not seen.result.is_error and is_incomplete(seen.result.content):
-        unknown_outcomes.lose_events(seen.request.seat.mysis_id, seen.username)
+def _text(answer: _Answer) -> str:
+    blocks = [
+        clean_text(b, answer.request.caller.secrets) for b in answer.outcome.blocks
+    ]
+    if len(blocks) == 1:
+        return blocks[0]
+    return json.dumps([parse_text(block) for block in blocks], ensure_ascii=False)
+
+
+def _invalidate(answer: _Answer) -> int | None:
+    touched = writes.invalidate(
+        username=answer.username,
+        tool=answer.request.name,
+        args=answer.arguments,
+        result=answer.result,
+        mutation=True,
+        asked_at=answer.asked_at,
+    )
+    unknown_outcomes.tell(answer.request.caller.mysis_id, answer.username, touched)
+    return None if answer.result.is_error else _resolve_tick(answer)
+
+
+def _resolve_tick(answer: _Answer) -> int | None:
+    """From which tick on the outcome of a queued action shows (era A)."""
+    if not answer.result.queued:
+        return None
+    around = invalidation.Circumstances(
+        current_tick=rows.tick_of(answer.username), mutation=True
+    )
+    hits = invalidation.touched(
+        answer.request.name, answer.arguments, answer.result, around
+    )
+    return max(
+        (h.resolve_tick for h in hits if h.resolve_tick is not None), default=None
+    )
+
+
+def _merge_notifications(answer: _Answer) -> None:
+    mysis_id = answer.request.caller.mysis_id
+    if not answer.result.is_error and is_incomplete(answer.result.content):
+        unknown_outcomes.lose_events(mysis_id, answer.username)
     lines: list[tuple[events.Kind, int | None, dict[str, Any]]] = []
-    mysis_id = seen.request.seat.mysis_id
     # Redaction stands outside of this step, and the events are kept and shown.
-    told = clean_value(seen.result.content, seen.request.seat.secrets)
-    result = replace(seen.result, content=told)
+    content = clean_value(answer.result.content, answer.request.caller.secrets)
+    result = replace(answer.result, content=content)
     merged = notifications.merge(
-        username=seen.username, result=result, asked_at=seen.asked_at
+        username=answer.username, result=result, asked_at=answer.asked_at
     )
     for one in merged:
-        line = {"account": seen.username, "tool": one.tool, "args": dict(one.args)}
+        line = {"account": answer.username, "tool": one.tool, "args": dict(one.args)}
         if one.merged:
-            written = {"fields": list(one.merged), "reason": seen.request.name}
-            lines.append(
-                (
-                    events.Kind.SNAPSHOT_UPDATED,
-                    mysis_id,
-                    {**line, **written, "tick": one.merged_tick},
-                )
-            )
+            written = {
+                "fields": list(one.merged),
+                "reason": answer.request.name,
+                "tick": one.merged_tick,
+            }
+            lines.append((events.Kind.SNAPSHOT_UPDATED, mysis_id, line | written))
         if one.doubted is not None:
-            doubt = {
+            doubted = {
                 "fields": list(one.doubted),
                 "reason": one.reason,
                 "tick": one.tick,
                 "confidence": str(Confidence.INVALIDATED),
             }
-            lines.append((events.Kind.SNAPSHOT_STALE, mysis_id, line | doubt))
+            lines.append((events.Kind.SNAPSHOT_STALE, mysis_id, line | doubted))
     events.append_all(lines)
 
 
-def _mutated(seen: _Seen) -> int | None:
-    touched = writes.invalidate(
-        username=seen.username,
-        tool=seen.request.name,
-        args=seen.arguments,
-        result=seen.result,
-        mutation=True,
-        asked_at=seen.asked_at,
-    )
-    unknown_outcomes.tell(seen.request.seat.mysis_id, seen.username, touched)
-    return None if seen.result.is_error else _resolve_tick(seen)
-
-
-def _lost(request: Request, username: str) -> None:
-    """An answer was lost: of an action its outcome, of a drain the events."""
+def _doubt_lost(request: Request, username: str) -> None:
     if request.policy == "drain":
-        unknown_outcomes.lose_events(request.seat.mysis_id, username)
+        unknown_outcomes.lose_events(request.caller.mysis_id, username)
     elif acts(request):
-        _doubt(request, username)
+        doubt(
+            mysis_id=request.caller.mysis_id,
+            username=username,
+            tool=request.name,
+            args=_own_arguments(request),
+            mutation=True,
+        )
 
 
-def _doubt(request: Request, username: str) -> None:
-    given = {k: v for k, v in request.arguments.items() if k not in FILLED_IN}
-    doubt(
-        mysis_id=request.seat.mysis_id,
-        username=username,
-        tool=request.name,
-        args=given,
-        mutation=True,
-    )
+def _own_arguments(request: Request) -> dict[str, Any]:
+    """The arguments without what the account step filled in."""
+    given = request.arguments
+    return {key: value for key, value in given.items() if key not in FILLED_IN}
 
 
 @transaction.atomic
@@ -249,14 +253,14 @@ def doubt(
     mutation: bool | None = None,
     memory_id: int | None = None,
 ) -> None:
-    """Mark what a call of unknown outcome may have changed, or told, and say so.
+    """Mark what a call of unknown outcome may have changed.
 
-    An action is not sent again before a read has told what became of it.
+    An action is not sent again before a read has shown what became of it.
     ``memory_id`` is the row of its result, for what that read says.
     """
     # Before the account, as all who hold a Mysis do: else two could wait for each other.
-    locked = Mysis.objects.select_for_update(of=("self",), no_key=True)
-    if not locked.filter(pk=mysis_id).exists():
+    rows = Mysis.objects.select_for_update(of=("self",), no_key=True)
+    if not rows.filter(pk=mysis_id).exists():
         return
     if policy_by_name(tool) == "drain":
         unknown_outcomes.lose_events(mysis_id, username)
@@ -276,55 +280,33 @@ def doubt(
     unknown_outcomes.tell(mysis_id, username, touched)
 
 
-def _resolve_tick(seen: _Seen) -> int | None:
-    """From which tick on the outcome of a queued action shows (era A)."""
-    if not seen.result.queued:
-        return None
-    around = invalidation.Circumstances(
-        current_tick=reads.tick_of(seen.username), mutation=True
-    )
-    hits = invalidation.touched(seen.request.name, seen.arguments, seen.result, around)
-    return max(
-        (h.resolve_tick for h in hits if h.resolve_tick is not None), default=None
-    )
-
-
-def _text(seen: _Seen) -> str:
-    """The content to store: without secrets, several blocks as one JSON list."""
-    blocks = [clean_text(b, seen.request.seat.secrets) for b in seen.outcome.blocks]
-    if len(blocks) == 1:
-        return blocks[0]
-    return json.dumps([parse_text(block) for block in blocks], ensure_ascii=False)
-
-
-# SECTION Says which snapshots of the fleet have grown too old to be believed.
-
-
 def announce(mysis_id: int | None = None) -> int:
-    """Append an event for each snapshot that crossed an age limit; how many.
+    """Append an event for each snapshot that crossed an age limit; returns how many.
 
-    Of one Mysis, or of all that fly an account. A crossing is told once, whoever
+    Of one Mysis, or of all that fly an account. A crossing is reported once, whoever
     asks and however often.
     """
     flown = Mysis.objects.exclude(account=None)
     if mysis_id is not None:
         flown = flown.filter(pk=mysis_id)
     owners = dict(flown.values_list("account__username", "pk"))
-    return sum(_announce(name, owners[name]) for name in reads.due(list(owners)))
+    return sum(
+        _announce_account(name, owners[name]) for name in reads.due(list(owners))
+    )
 
 
 @transaction.atomic
-def _announce(username: str, mysis_id: int) -> int:
+def _announce_account(username: str, mysis_id: int) -> int:
     """One account in a transaction of its own, so that no turn waits for others."""
     lines = [
-        (events.Kind.SNAPSHOT_STALE, mysis_id, _line(one))
+        (events.Kind.SNAPSHOT_STALE, mysis_id, _stale_data(one))
         for one in reads.crossings([username])
     ]
     events.append_all(lines)
     return len(lines)
 
 
-def _line(one: reads.Crossing) -> dict[str, Any]:
+def _stale_data(one: reads.Crossing) -> dict[str, Any]:
     return {
         "account": one.username,
         "tool": one.tool,

@@ -1,4 +1,10 @@
-"""Repeats what may be repeated; a lost reply to an action is said, not guessed."""
+"""Send a call, repeat what may be repeated, and look after actions whose reply was lost.
+
+The steps ``verify`` and ``retry``, and ``send``, the end of the chain. A lost reply to an
+action is reported, never guessed: a read shows whether it happened before the same call
+is sent again. That read goes through the rest of the chain, so it also refreshes the
+cached state.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +37,124 @@ from memory.snapshots.reads import tick_of
 
 logger = logging.getLogger(__name__)
 
+# Seconds before the first and the second repetition.
 PAUSES = (0.3, 1.2)
-"""Seconds before the first and the second repetition."""
 
+# Seconds that a call waits where the game asks for it. Never less is waited than is
+# asked for: who calls too early too often is shut out.
 LONGEST_WAIT = 60.0
-"""Seconds that a call waits where the game asks for it. Never less is waited than is
-asked for: who calls too early too often is shut out."""
 
+# They write, yet a second time changes nothing more.
 REPEATABLE = frozenset({"login", "logout"})
-"""They write, yet a second time changes nothing more."""
+
+NOT_YET = (
+    "Not executed: a call of {tool} with the same arguments had an unknown outcome. "
+    "{found} Call it again only if that shows that it did not happen."
+)
+
+READ_FIRST = "Call {read} {when} and compare."
+LATER = "What it did may show only {when}."
+
+
+async def verify(request: Request, call_next: CallNext) -> Outcome:
+    """Hold an action back while the outcome of the same one is unknown, and read first."""
+    if request.caller.card is None or request.name in AUTH:
+        return await call_next(request)
+    if not acts(request):
+        outcome = await call_next(request)
+        if not outcome.is_error:
+            await _settle(request, request.name, outcome)
+        return outcome
+    same = _same_unknown(request)
+    if same is not None:
+        return await _read_instead(same, request, call_next)
+    outcome = await call_next(request)
+    return await _add_read(request, outcome, call_next) if outcome.unknown else outcome
+
+
+def _same_unknown(request: Request) -> Unknown | None:
+    given = unknown_outcomes.compared(request.arguments)
+    for one in request.caller.unknown:
+        same_tool = one.tool == request.name
+        if same_tool and unknown_outcomes.compared(one.arguments) == given:
+            return one
+    return None
+
+
+async def _add_read(request: Request, outcome: Outcome, call_next: CallNext) -> Outcome:
+    caller = request.caller
+    username = caller.card.username if caller.card else ""
+    caller.unknown = await run_in_db(
+        unknown_outcomes.pending_for, caller.mysis_id, username
+    )
+    lost = _same_unknown(request)
+    read = unknown_outcomes.telling(lost, caller.tools) if lost else None
+    if lost is None or read is None:
+        return outcome
+    words = await _read(read, request, call_next)
+    if lost in caller.unknown:
+        words = f"{words} {LATER.format(when=_when(lost))}"
+    *others, last = outcome.blocks
+    blocks = (*others, f"{last} {words}".rstrip())
+    return replace(outcome, blocks=blocks, resolve_tick=lost.tick)
+
+
+async def _read_instead(one: Unknown, request: Request, call_next: CallNext) -> Outcome:
+    """Read in place of the repetition, and show that; the model decides then."""
+    read = unknown_outcomes.telling(one, request.caller.tools)
+    if read is None:
+        # No tool of this server can tell: the call is all there is.
+        await _forget(request, [one])
+        return await call_next(request)
+    found = await _read(read, request, call_next)
+    if not found or one in request.caller.unknown:
+        first = READ_FIRST.format(read=read.name, when=_when(one))
+        found = f"{found} {first}".strip()
+    return refusal("not_verified", NOT_YET.format(tool=one.tool, found=found))
+
+
+def _when(one: Unknown) -> str:
+    return "two ticks later" if one.tick is None else f"from tick {one.tick} on"
+
+
+async def _read(read: Read, request: Request, call_next: CallNext) -> str:
+    """What the game says now, in a sentence; "" where it says nothing."""
+    raw = json.dumps(dict(read.arguments))
+    asked = replace(request, name=read.name, raw=raw, arguments=read.arguments)
+    try:
+        outcome = await call_next(asked)
+    except GameCallError:
+        return ""
+    if outcome.is_error:
+        return ""
+    await _settle(request, read.name, outcome)
+    return read.told(outcome.text, outcome.tick)
+
+
+async def _settle(request: Request, name: str, outcome: Outcome) -> None:
+    """Forget the unknown outcomes that this answer of ``name`` shows."""
+    caller = request.caller
+    if not caller.unknown or caller.card is None:
+        return
+    tick = outcome.tick
+    if tick is None:
+        tick = await run_in_db(tick_of, caller.card.username)
+    now = timezone.now()
+    shown = [
+        one
+        for one in caller.unknown
+        if (read := unknown_outcomes.telling(one, caller.tools)) is not None
+        and read.name == name
+        and unknown_outcomes.shows(one, tick, now)
+    ]
+    await _forget(request, shown)
+
+
+async def _forget(request: Request, found: list[Unknown]) -> None:
+    if found:
+        await run_in_db(unknown_outcomes.settle, found)
+        caller = request.caller
+        caller.unknown = tuple(one for one in caller.unknown if one not in found)
 
 
 async def retry(request: Request, call_next: CallNext) -> Outcome:
@@ -55,7 +170,7 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
             failure: GameCallError = error
             if not may_repeat(request):
                 logger.warning("Reply to %s lost: %s", request.name, error.detail)
-                return _unknown(request)
+                return _unknown_outcome(request)
         except GameCallError as error:
             failure = error
         wait = _wait(failure, pause)
@@ -63,7 +178,10 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
             break
         await asyncio.sleep(wait)
     if isinstance(failure, RateLimitedError):
-        return refusal("rate_limited", _later(failure))
+        seconds = failure.retry_after
+        when = f"in {seconds:.0f} seconds" if seconds else "a little later"
+        words = f"The game server takes no more calls now. Try again {when}."
+        return refusal("rate_limited", words)
     asked = failure.retry_after if isinstance(failure, GameUnreachableError) else None
     raise GameUnreachableError(failure.detail, asked) from failure
 
@@ -75,7 +193,6 @@ def may_repeat(request: Request) -> bool:
 
 
 def _wait(failure: GameCallError, pause: float | None) -> float | None:
-    """Seconds until the next try; None where there is none in this call."""
     asked = 0.0
     if isinstance(failure, RateLimitedError | GameUnreachableError):
         asked = failure.retry_after or 0.0
@@ -84,22 +201,13 @@ def _wait(failure: GameCallError, pause: float | None) -> float | None:
     return asked or pause
 
 
-def _later(failure: RateLimitedError) -> str:
-    seconds = failure.retry_after
-    when = f"in {seconds:.0f} seconds" if seconds else "a little later"
-    return f"The game server takes no more calls now. Try again {when}."
-
-
-def _unknown(request: Request) -> Outcome:
+def _unknown_outcome(request: Request) -> Outcome:
     if request.name == "register":
         remedy = "Call register again; if the name is taken by now, use another one."
     else:
         remedy = "It may have been executed: check get_status before you repeat it."
     words = f"The reply to {request.name} was lost. {remedy}"
     return replace(refusal("outcome_unknown", words), unknown=True)
-
-
-# SECTION The end of the chain: the call itself, over the Mysis's MCP session.
 
 
 async def send(request: Request) -> Outcome:
@@ -121,7 +229,7 @@ async def send(request: Request) -> Outcome:
 
 
 async def _send(request: Request) -> Outcome:
-    session = await pool().session(request.seat.mysis_id)
+    session = await pool().session(request.caller.mysis_id)
     try:
         answer = await session.call(request.name, request.arguments)
     except ProtocolRefusalError as error:
@@ -136,120 +244,3 @@ async def _send(request: Request) -> Outcome:
         with suppress(GameCallError):
             await session.refresh()
     return replace(outcome, is_error=read.is_error, tick=read.tick)
-
-
-# SECTION Looks at the game after an action whose reply was lost, before it may be repeated.
-#
-# The read goes through the rest of the chain, so it also refreshes the cached state.
-
-NOT_YET = (
-    "Not executed: a call of {tool} with the same arguments had an unknown outcome. "
-    "{found} Call it again only if that shows that it did not happen."
-)
-READ_FIRST = "Call {read} {when} and compare."
-LATER = "What it did may show only {when}."
-
-
-async def verify(request: Request, call_next: CallNext) -> Outcome:
-    """Call; an unknown outcome is looked into, and the same call held back till then."""
-    if request.seat.card is None or request.name in AUTH:
-        return await call_next(request)
-    if not acts(request):
-        outcome = await call_next(request)
-        if not outcome.is_error:
-            await _settle(request, request.name, outcome)
-        return outcome
-    same = _same(request)
-    if same is not None:
-        return await _not_yet(same, request, call_next)
-    outcome = await call_next(request)
-    return await _look(request, outcome, call_next) if outcome.unknown else outcome
-
-
-def _same(request: Request) -> Unknown | None:
-    given = unknown_outcomes.compared(request.arguments)
-    for one in request.seat.unknown:
-        if (
-            one.tool == request.name
-            and unknown_outcomes.compared(one.arguments) == given
-        ):
-            return one
-    return None
-
-
-async def _look(request: Request, outcome: Outcome, call_next: CallNext) -> Outcome:
-    """Put what a read says now behind the words about a lost reply."""
-    seat = request.seat
-    username = seat.card.username if seat.card else ""
-    seat.unknown = await run_in_db(
-        unknown_outcomes.pending_for, seat.mysis_id, username
-    )
-    lost = _same(request)
-    read = unknown_outcomes.telling(lost, seat.tools) if lost else None
-    if lost is None or read is None:
-        return outcome
-    words = await _read(read, request, call_next)
-    if lost in seat.unknown:
-        words = f"{words} {LATER.format(when=_when(lost))}"
-    *before, last = outcome.blocks
-    blocks = (*before, f"{last} {words}".rstrip())
-    return replace(outcome, blocks=blocks, resolve_tick=lost.tick)
-
-
-async def _not_yet(one: Unknown, request: Request, call_next: CallNext) -> Outcome:
-    """Read in place of the repetition, and show that; the model decides then."""
-    read = unknown_outcomes.telling(one, request.seat.tools)
-    if read is None:
-        # No tool of this server tells: then words are all there is.
-        await _forget(request, [one])
-        return await call_next(request)
-    found = await _read(read, request, call_next)
-    if not found or one in request.seat.unknown:
-        first = READ_FIRST.format(read=read.name, when=_when(one))
-        found = f"{found} {first}".strip()
-    return refusal("not_verified", NOT_YET.format(tool=one.tool, found=found))
-
-
-def _when(one: Unknown) -> str:
-    return "two ticks later" if one.tick is None else f"from tick {one.tick} on"
-
-
-async def _read(read: Read, request: Request, call_next: CallNext) -> str:
-    """What the game says now, in a sentence; empty where it says nothing."""
-    raw = json.dumps(dict(read.arguments))
-    asked = replace(request, name=read.name, raw=raw, arguments=read.arguments)
-    try:
-        outcome = await call_next(asked)
-    except GameCallError:
-        return ""
-    if outcome.is_error:
-        return ""
-    await _settle(request, read.name, outcome)
-    return read.told(outcome.text, outcome.tick)
-
-
-async def _settle(request: Request, name: str, outcome: Outcome) -> None:
-    """Forget the unknown outcomes that this answer of ``name`` tells of."""
-    seat = request.seat
-    if not seat.unknown or seat.card is None:
-        return
-    tick = outcome.tick
-    if tick is None:
-        tick = await run_in_db(tick_of, seat.card.username)
-    told, now = [], timezone.now()
-    for one in seat.unknown:
-        read = unknown_outcomes.telling(one, seat.tools)
-        if (
-            read is not None
-            and read.name == name
-            and unknown_outcomes.shows(one, tick, now)
-        ):
-            told.append(one)
-    await _forget(request, told)
-
-
-async def _forget(request: Request, told: list[Unknown]) -> None:
-    if told:
-        await run_in_db(unknown_outcomes.settle, told)
-        seat = request.seat
-        seat.unknown = tuple(one for one in seat.unknown if one not in told)

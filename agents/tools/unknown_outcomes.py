@@ -1,4 +1,4 @@
-"""Which actions of a Mysis have an unknown outcome, and which read tells of it."""
+"""Actions whose outcome is unknown, the read that shows it, and what they make doubtful."""
 
 from __future__ import annotations
 
@@ -30,33 +30,36 @@ LONGEST_FOUND = 600
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A call that tells what an action did, and the fields of its answer that do."""
+    """A call that shows what an action did, and the fields of its answer that do."""
 
     name: str
     arguments: Mapping[str, Any]
     fields: tuple[str, ...]
 
     def told(self, text: str, tick: int | None) -> str:
-        """What an answer says of those fields, in a sentence; no field is the head."""
+        """What an answer says of those fields, in a sentence; without them its head."""
         content = primary(parse_text(text))
         found = {
             path: lookup(content, path)
             for path in self.fields
             if "*" not in path and names_something(content, path)
         }
-        parts = [f"{path} {_clipped(_json(value))}" for path, value in found.items()]
+        parts = [
+            f"{path} {_clipped(json.dumps(value, ensure_ascii=False, default=str))}"
+            for path, value in found.items()
+        ]
         said = ", ".join(parts) or " ".join(text.split())
         at = "" if tick is None else f" at tick {tick}"
         return f"{self.name} says now{at}: {_clipped(said, LONGEST_FOUND)}."
 
 
 def telling(unknown: Unknown, tools: Mapping[str, Tool]) -> Read | None:
-    """The read that tells what became of an action; None where no tool does.
+    """The read that shows what became of an action; None where no tool does.
 
     What such a read must be given is taken from the action: the channel of a chat.
     """
-    told_by = invalidation.told_by(unknown.tool, unknown.arguments)
-    for name, fields in told_by.items():
+    reads = invalidation.told_by(unknown.tool, unknown.arguments)
+    for name, fields in reads.items():
         tool = tools.get(name)
         if tool is None or not tool.spec.read_only:
             continue
@@ -68,16 +71,12 @@ def telling(unknown: Unknown, tools: Mapping[str, Tool]) -> Read | None:
 
 
 def shows(unknown: Unknown, tick: int | None, now: datetime) -> bool:
-    """Whether a read of this tick shows the outcome; without a tick the time tells."""
+    """Whether a read of this tick shows the outcome; without a tick the time decides."""
     if unknown.tick is None or tick is None:
-        return now >= unknown.since + _margin()
+        seconds = invalidation.QUEUE_MARGIN_TICKS * settings.ZOEA_SECONDS_PER_TICK
+        return now >= unknown.since + timedelta(seconds=seconds)
     # So far behind, the game's counter was set back.
     return not tick < unknown.tick <= tick + invalidation.LONGEST_WAIT_TICKS
-
-
-def _margin() -> timedelta:
-    ticks = invalidation.QUEUE_MARGIN_TICKS
-    return timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK)
 
 
 def compared(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,16 +96,15 @@ def note(
     args: Mapping[str, Any],
     memory_id: int | None = None,
 ) -> None:
-    """Keep that an action of an account may have happened or not."""
+    """Store that an action of an account may have happened or not."""
     now = tick_of(username)
-    shown_from = None if now is None else now + invalidation.QUEUE_MARGIN_TICKS
     UnknownOutcome.objects.update_or_create(
         mysis_id=mysis_id,
         username=username,
         tool=tool,
         args=compared(args),
         defaults={
-            "tick": shown_from,
+            "tick": None if now is None else now + invalidation.QUEUE_MARGIN_TICKS,
             "memory": memory_id,
             "created_at": timezone.now(),
         },
@@ -129,47 +127,21 @@ def seated(mysis_id: int) -> tuple[ActiveAccount | None, tuple[Unknown, ...]]:
 
 
 def settle(found: Iterable[Unknown]) -> None:
-    """Forget what a read has told of."""
+    """Delete unknown outcomes that a read has shown."""
     UnknownOutcome.objects.filter(pk__in=[one.pk for one in found]).delete()
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _clipped(text: str, most: int = LONGEST_VALUE) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-# SECTION Says which snapshots are not true any more, and marks what lost events told of.
-
-
 def tell(mysis_id: int, username: str, touched: Iterable[writes.Touched]) -> None:
-    """Append an event for each snapshot that was made untrue."""
-    lines = [
-        (events.Kind.SNAPSHOT_STALE, mysis_id, _line(username, t)) for t in touched
-    ]
-    events.append_all(lines)
+    """Append a ``snapshot.stale`` event for each snapshot that was marked."""
+    events.append_all(
+        [
+            (events.Kind.SNAPSHOT_STALE, mysis_id, _stale_data(username, t))
+            for t in touched
+        ]
+    )
 
 
-@transaction.atomic
-def lose_events(mysis_id: int, username: str) -> None:
-    """The game gave events away that never arrived: doubt what they may have told."""
-    tell(mysis_id, username, writes.lose_events(username, LOST_EVENTS))
-
-
-@transaction.atomic
-def play_as(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
-    """Play as an account after its login; events of an older session are lost.
-
-    They wait in that session's own queue, which nobody asks for any more.
-    """
-    played = accounts.play_as(mysis_id, card, session)
-    tell(mysis_id, card.username, writes.lose_events(card.username, LOST_SESSION))
-    return played
-
-
-def _line(username: str, touched: writes.Touched) -> dict[str, Any]:
+def _stale_data(username: str, touched: writes.Touched) -> dict[str, Any]:
     return {
         "account": username,
         "tool": touched.tool,
@@ -179,3 +151,24 @@ def _line(username: str, touched: writes.Touched) -> dict[str, Any]:
         "tick": touched.tick,
         "confidence": str(Confidence.INVALIDATED),
     }
+
+
+@transaction.atomic
+def lose_events(mysis_id: int, username: str) -> None:
+    """Doubt what lost notifications may have changed: the game gave them away."""
+    tell(mysis_id, username, writes.lose_events(username, LOST_EVENTS))
+
+
+@transaction.atomic
+def play_as(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
+    """Play as an account after its login, and doubt what its older session was to hear.
+
+    Events wait in that session's own queue, which nobody asks for any more.
+    """
+    played = accounts.play_as(mysis_id, card, session)
+    tell(mysis_id, card.username, writes.lose_events(card.username, LOST_SESSION))
+    return played
+
+
+def _clipped(text: str, most: int = LONGEST_VALUE) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -30,7 +30,7 @@ def success(request: HttpRequest, words: str, level: Level = "success") -> HttpR
         messages.add_message(request, LEVELS[level], words)
         return back(request)
     context = {"words": words, "level": level}
-    return render(request, "agents/live/notice.html", context)
+    return render(request, "agents/shared/notice.html", context)
 
 
 def error(request: HttpRequest, words: str, status: int) -> HttpResponse:
@@ -39,7 +39,7 @@ def error(request: HttpRequest, words: str, status: int) -> HttpResponse:
         messages.error(request, words)
         return back(request)
     context = {"words": words, "level": "error"}
-    return render(request, "agents/live/notice.html", context, status=status)
+    return render(request, "agents/shared/notice.html", context, status=status)
 
 
 def back(request: HttpRequest) -> HttpResponse:

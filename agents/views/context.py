@@ -6,8 +6,8 @@ The same for the next call and for any that was made: only what is assembled dif
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -24,9 +24,11 @@ from agents.dashboard.context import tools_of
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm, number_of
 from agents.models import Mysis
-from memory.assembly.prepare import PreparedRequest, Subject
+from memory.assembly import replay
+from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import Past, as_sent, guessed
 from memory.assembly.sent_view import canonical, show
+from memory.context.types import Budget
 from memory.models import SentContext
 
 AS_SENT, WHAT_IF = "as it was sent", "what if"
@@ -88,9 +90,33 @@ def on_past(then: Past) -> Basis:
     """A call that was made."""
 
     def make(**values: Any) -> PreparedRequest:
-        return context_inputs.again(then, **values)
+        return assemble_again(then, **values)
 
     return Basis(then.subject, lambda: as_sent(then), make, AS_SENT)
+
+
+def assemble_again(
+    then: Past,
+    *,
+    strategy: str | None = None,
+    options: Mapping[str, object] | None = None,
+    budget: Budget | None = None,
+) -> PreparedRequest:
+    """What a past call would have been sent; without other settings, what it was.
+
+    Raises ActionError 422 for an unknown strategy or a bad option.
+    """
+    own = then.subject
+    same = strategy is None or strategy == own.strategy
+    kept = own.options if same else {}
+    subject = replace(
+        own,
+        strategy=strategy or own.strategy,
+        options=options if options is not None else kept,
+        budget=budget or own.budget,
+    )
+    context_inputs.check_policy(subject.strategy, subject.options)
+    return prepare_request(subject, before=then.before)
 
 
 def asks(form: WhatIfForm) -> bool:
@@ -147,7 +173,7 @@ def _compared(
 def likeness(then: Past) -> Likeness:
     """Make a past call again under its own settings, and lay it beside what was sent."""
     try:
-        made = context_inputs.again(then)
+        made = assemble_again(then)
     except ActionError as error:
         # A strategy or an option of then may be gone.
         return Likeness(False, 0, then.unknown, error.detail)
@@ -331,7 +357,7 @@ def _tried_on(
     """What is tried on a past call. To be shown it needs none of its moment."""
     if not asks(form):
         return Tried(None), None
-    then = context_inputs.past_of(sent)
+    then = replay.past_of(sent, context_inputs.subject_of(sent.mysis))
     tried = attempt(on_past(then), form, compare=compare)
     asked = tried.what_if is not None or tried.comparison is not None
     return tried, likeness(then) if asked else None

@@ -76,7 +76,9 @@ def older_lines(request: HttpRequest, key: str) -> HttpResponse:
         "lines": shown,
         "older": _older(mysis.pk, shown),
     }
-    template = "agents/live/log.html" if uses_htmx(request) else "agents/older.html"
+    template = (
+        "agents/conversation/log.html" if uses_htmx(request) else "agents/older.html"
+    )
     return render(request, template, context)
 
 
@@ -108,7 +110,7 @@ def inspect(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
         "turn": Turn.objects.filter(pk=found[0].turn_id or 0).first(),
         "entry": next((e for e in ledger if e.id == memory_id), None),
     }
-    return render(request, "agents/live/inspected.html", context)
+    return render(request, "agents/mysis/inspected.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -1,4 +1,4 @@
-"""``make chaos``: a fleet that plays while everything goes wrong, and the reckoning.
+"""``make chaos``: a fleet that plays while everything goes wrong, and the audit.
 
 Real workers and web servers, a provider over HTTP that refuses what the real one
 refuses, the local game with faults; workers and web servers are killed, PostgreSQL
@@ -19,10 +19,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
 
-from bench.chaos.play import Options, Report, fly
+from bench.chaos.run import Options, Report, fly
 
 
-def options_of(argv: Sequence[str] | None) -> tuple[Options, Path | None]:
+def parse_options(argv: Sequence[str] | None) -> tuple[Options, Path | None]:
     """How large the run is, and where its figures go."""
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     for field in fields(Options):
@@ -40,37 +40,37 @@ def options_of(argv: Sequence[str] | None) -> tuple[Options, Path | None]:
     return Options(**found), file
 
 
-def table_of(report: Report) -> Table:
+def report_table(report: Report) -> Table:
     """What happened, in lines."""
     table = Table(title="What the fleet went through", title_justify="left")
     table.add_column("what")
     table.add_column("how often")
     total = sum(report.turns.values())
     table.add_row(
-        "turns", f"{total} in {report.seconds:.0f} s: {_listed(report.turns)}"
+        "turns", f"{total} in {report.seconds:.0f} s: {_format_counts(report.turns)}"
     )
-    table.add_row("killed or crashed", _listed(report.struck))
+    table.add_row("killed or crashed", _format_counts(report.struck))
     table.add_row("starts again", str(report.deaths))
-    table.add_row("model", _listed(report.model))
-    table.add_row("faults of the game", _listed(report.game))
-    table.add_row("actions in the game", _listed(report.actions))
+    table.add_row("model", _format_counts(report.model))
+    table.add_row("faults of the game", _format_counts(report.game))
+    table.add_row("actions in the game", _format_counts(report.actions))
     table.add_row("messages taken", str(report.messages))
     return table
 
 
-def _listed(counts: dict[str, int]) -> str:
+def _format_counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "-"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Fly and print; 1 where something is not accounted for."""
-    options, file = options_of(argv)
+    options, file = parse_options(argv)
     columns = (TextColumn("turns"), BarColumn(), MofNCompleteColumn(), Elapsed())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task("turns", total=options.myses * options.turns)
         report = fly(options, lambda turns: shown.update(task, completed=turns))
     console = Console()
-    console.print(table_of(report))
+    console.print(report_table(report))
     for fault in report.faults:
         console.print(fault, style="red", highlight=False)
     if not report.faults:

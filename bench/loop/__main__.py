@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Table
 
-from bench.loop.arms import ARMS, BASELINE, RULE
-from bench.loop.figures import PRICED
-from bench.loop.targets import TARGETS, Target, verdict
-from bench.surroundings import ROOT, environment
+from bench.loop.arms import ARMS, BASELINE, PRICED, RULE
+from bench.processes import run_function
 
-PROGRAM = [sys.executable, "-W", "ignore", "-m", "bench.loop.flying"]
 BELIEFS = (
     "a fact of the curated sections counts as good where it is fresh or merged; it is "
     "wrong where the same tool would answer otherwise at that moment, or not tell it any "
@@ -61,43 +58,79 @@ ROWS: tuple[tuple[str, str], ...] = (
 )
 
 
-def fly(wanted: dict[str, Any], progress: Progress) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A figure with the seed's target and ours.
+
+    A ``relative`` one is the change against the arm with the full history; ``limit``
+    is the most that it may be.
+    """
+
+    key: str
+    title: str
+    seed: str
+    ours: str
+    limit: float
+    relative: bool = False
+
+
+#: What the state cache must achieve (GAME_STATE.md section 5).
+TARGETS = (
+    Target("gets_per_action", "get_* calls per action", "-80 %", "-95 %", -0.95, True),
+    Target(
+        "queries_per_action",
+        "with the program's queries",
+        "-80 %",
+        "-95 %",
+        -0.95,
+        True,
+    ),
+    Target(
+        "iteration_limit_endings",
+        "iteration-limit endings",
+        "-90 %",
+        "-99 %",
+        -0.99,
+        True,
+    ),
+    Target("bytes_mean", "average context, bytes", "under 20 KB", "under 8 KB", 8_000),
+    Target("state_bytes_most", "state per call, bytes", "2 KB", "at most 2 KB", 2_048),
+    Target("state_bytes_median", "state per call, median", "-", "under 1.2 KB", 1_200),
+    Target("calls_per_action", "model calls per action", "2 to 3", "at most 2", 2),
+    Target("wrong_beliefs", "wrong beliefs", "-", "0", 0),
+)
+
+
+def judge_target(
+    target: Target, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+) -> tuple[float | None, bool]:
+    """The figure of a target, None where there is none, and whether it is met."""
+    value = after[target.key]
+    if value is None:
+        return None, False
+    if not target.relative:
+        return value, value <= target.limit
+    if before is None or not before[target.key]:
+        return None, False
+    change = value / before[target.key] - 1
+    return change, change <= target.limit
+
+
+def fly_arms(wanted: dict[str, Any], progress: Progress) -> dict[str, dict[str, Any]]:
     """The figures of every wanted arm. Raises RuntimeError where flying fails."""
-    task = progress.add_task("Starting", total=wanted["ticks"] * len(wanted["arms"]))
-    found: dict[str, dict[str, Any]] = {}
-    for line in _lines(wanted):
-        if "flown" in line:
-            found[line["arm"]] = line["flown"]
-        else:
-            said = f"Arm {line['arm']}, tick {line['tick']}"
-            done = wanted["arms"].index(line["arm"]) * wanted["ticks"] + line["tick"]
-            progress.update(task, completed=done, description=said)
-    if set(found) != set(wanted["arms"]):
-        raise RuntimeError("The fleet could not be flown to its end; see above.")
+    total = wanted["ticks"] * len(wanted["arms"])
+    task = progress.add_task("Starting", total=total + 1)
+    with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
+        found: dict[str, dict[str, Any]] = run_function(
+            "bench.loop.flight:fly_arms",
+            Path(folder),
+            lambda said: progress.update(task, advance=1, description=said),
+            json.dumps(wanted),
+        )
     return found
 
 
-def _lines(wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    with tempfile.TemporaryDirectory(prefix="zoea-bench-") as folder:
-        process = subprocess.Popen(
-            [*PROGRAM, json.dumps(wanted)],
-            cwd=ROOT,
-            env=environment(Path(folder)),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.startswith("{"):
-                    yield json.loads(line)
-        finally:
-            # It lets go of its database when it is asked to end.
-            process.terminate()
-            process.wait(timeout=60)
-
-
-def table_of(found: dict[str, dict[str, Any]]) -> Table:
+def figure_table(found: dict[str, dict[str, Any]]) -> Table:
     """The arms side by side."""
     table = Table(title="One fleet, several contexts", title_justify="left")
     table.add_column("what")
@@ -106,12 +139,12 @@ def table_of(found: dict[str, dict[str, Any]]) -> Table:
             table.add_column(f"({arm.letter})", justify="right", no_wrap=True)
     for key, words in ROWS:
         values = (found[arm.letter][key] for arm in ARMS if arm.letter in found)
-        table.add_row(words, *map(shown, values))
+        table.add_row(words, *map(format_value, values))
     return table
 
 
-def targets_of(found: dict[str, dict[str, Any]]) -> Table:
-    """What is to be achieved, against the arm without cache and without cuts."""
+def target_table(found: dict[str, dict[str, Any]]) -> Table:
+    """The targets, against the arm without cache and without cuts."""
     table = Table(title="Targets", title_justify="left")
     table.add_column("what")
     table.add_column("seed's target", justify="right")
@@ -127,15 +160,15 @@ def targets_of(found: dict[str, dict[str, Any]]) -> Table:
 
 
 def _cell(target: Target, before: dict[str, Any] | None, after: dict[str, Any]) -> str:
-    value, met = verdict(target, before, after)
+    value, met = judge_target(target, before, after)
     if value is None:
         return "-"
     colour = "green" if met else "red"
-    words = f"{value:+.0%}" if target.relative else shown(value)
+    words = f"{value:+.0%}" if target.relative else format_value(value)
     return f"[{colour}]{words}[/{colour}]"
 
 
-def shown(value: float | None) -> str:
+def format_value(value: float | None) -> str:
     """A figure, short enough for a table."""
     if value is None:
         return "-"
@@ -144,8 +177,8 @@ def shown(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def wishes_of(argv: Sequence[str] | None) -> argparse.Namespace:
-    """How long, how many, which."""
+def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Which arms fly, how long, and in what game."""
     parser = argparse.ArgumentParser(prog="make bench-fleet", description=__doc__)
     parser.add_argument("--ticks", type=int, default=150, help="default 150")
     parser.add_argument("--myses", type=int, default=4, help="default 4")
@@ -158,26 +191,26 @@ def wishes_of(argv: Sequence[str] | None) -> argparse.Namespace:
     letters = "".join(arm.letter for arm in ARMS)
     parser.add_argument("--arms", default=letters, help=f"default {letters}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it there too")
-    wishes = parser.parse_args(argv)
-    if not wishes.arms or set(wishes.arms) - set(letters):
+    options = parser.parse_args(argv)
+    if not options.arms or set(options.arms) - set(letters):
         parser.error(f"--arms: name some of {letters}")
-    if wishes.ticks < 1 or wishes.myses < 1:
+    if options.ticks < 1 or options.myses < 1:
         parser.error("--ticks and --myses must be at least 1")
-    return wishes
+    return options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Fly, and print; status 1 where it could not be flown."""
-    wishes = wishes_of(argv)
+    options = parse_options(argv)
     wanted = {
-        "arms": [arm.letter for arm in ARMS if arm.letter in wishes.arms],
-        "ticks": wishes.ticks,
-        "myses": wishes.myses,
-        "seed": wishes.seed,
+        "arms": [arm.letter for arm in ARMS if arm.letter in options.arms],
+        "ticks": options.ticks,
+        "myses": options.myses,
+        "seed": options.seed,
         "game": {
-            "era": wishes.era,
-            "faults": wishes.faults,
-            "raid_chance": wishes.raids,
+            "era": options.era,
+            "faults": options.faults,
+            "raid_chance": options.raids,
         },
     }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -190,11 +223,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     try:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            found = fly(wanted, bar)
+            found = fly_arms(wanted, bar)
     except (OSError, RuntimeError, ValueError) as error:
         console.print(f"bench-fleet: {error}", style="red", highlight=False)
         return 1
-    console.print(table_of(found), targets_of(found), sep="\n")
+    console.print(figure_table(found), target_table(found), sep="\n")
     for arm in ARMS:
         if arm.letter in found:
             console.print(f"({arm.letter}) {arm.title}", highlight=False)
@@ -205,9 +238,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(f"({letter}) calls of tools: {asked}", highlight=False)
         for line in flown["wrong"]:
             console.print(f"({letter}) wrong: {line}", highlight=False, markup=False)
-    if wishes.json:
+    if options.json:
         document = {"wanted": wanted, "rule": RULE, "arms": found}
-        wishes.json.write_text(f"{json.dumps(document, indent=2)}\n")
+        options.json.write_text(f"{json.dumps(document, indent=2)}\n")
     return 0
 
 

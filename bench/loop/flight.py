@@ -1,17 +1,18 @@
 """Flies one arm: the real turn loop, a real database, the sandbox stepped by hand.
 
 Time is simulated: a tick is ten seconds whatever the machine does, and it passes when
-every turn that is due has been taken. So all arms see the same game, from one seed.
+every turn that is due has been taken. So all arms see the same game, from one seed. It
+runs in a process of its own; see ``bench.processes``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from channels.db import database_sync_to_async as in_db
 from django.conf import settings
@@ -22,11 +23,18 @@ from agents.game import sessions
 from agents.models import Mysis, Provider, Turn
 from agents.runtime import model_calls
 from agents.runtime.turn import take_turn
-from bench.loop.arms import WIDE, Arm
-from bench.loop.beliefs import wrong
-from bench.loop.figures import Flown, Sent
-from memory.assembly.prepare import PreparedRequest as View
+from bench.figures import Step
+from bench.loop.arms import ARMS, WIDE, Arm, ArmResult, SentCall
+from bench.processes import migrated_database
+from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import view_of
+from memory.gamestate.blocks import Scene
+from memory.gamestate.confidence import Confidence, Moment, confidence
+from memory.gamestate.facts import Fact, View
+from memory.gamestate.names import Names
+from memory.gamestate.sections import CURATED, read
+from memory.gamestate.types import AccountState, Snapshot
+from memory.gamestate.values import primary
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from memory.snapshots.reads import account_state
 from sandbox.game.state import Sources
@@ -35,11 +43,26 @@ from sandbox.game.testing import SandboxServer
 START = datetime(2026, 2, 5, tzinfo=UTC)
 SECONDS = 10.0
 POLL = 0.01
+GOOD = (Confidence.FRESH, Confidence.MERGED)
+#: These are about others or about the moment itself: true when they were asked.
+PASSING = frozenset({"In transit", "Online", "Police", "Tick"})
+
+
+def fly_arms(step: Step, text: str) -> dict[str, dict[str, Any]]:
+    """Fly the wanted arms (JSON) one after the other against one database; results by letter."""
+    wanted = json.loads(text)
+    found = {}
+    with migrated_database(step):
+        for arm in ARMS:
+            if arm.letter in wanted["arms"]:
+                result = asyncio.run(fly_arm(arm, wanted, step))
+                found[arm.letter] = result.document()
+    return found
 
 
 @dataclass
 class Clock:
-    """The simulated time; `install` puts it in the place of the real one.
+    """The simulated time; ``install`` puts it in the place of the real one.
 
     What the game does at a tick happens at its very beginning, what the fleet does in
     the middle of it.
@@ -49,7 +72,7 @@ class Clock:
     phase: float = SECONDS / 2
 
     def now(self) -> datetime:
-        """The moment."""
+        """The simulated moment."""
         return START + timedelta(seconds=SECONDS * self.ticks + self.phase)
 
     def install(self, sandbox: SandboxServer) -> None:
@@ -74,11 +97,11 @@ class Flight:
     sandbox: SandboxServer
     clock: Clock
     myses: list[int] = field(default_factory=list)
-    flown: Flown = field(default_factory=Flown)
+    result: ArmResult = field(default_factory=ArmResult)
     beliefs: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def crew(self, number: int) -> None:
-        """Make the Myses of the arm and start them."""
+    def start_myses(self, number: int) -> None:
+        """Create and start the Myses of the arm."""
         policy = ContextPolicy.objects.create(
             name=f"arm {self.arm.letter}",
             strategy=self.arm.strategy,
@@ -96,29 +119,31 @@ class Flight:
             actions.start_mysis(mysis=mysis, by="bench")
             self.myses.append(mysis.pk)
 
-    def look(self, keep: Callable[..., Any]) -> Callable[..., Any]:
-        """`calls.keep`, with a look at what is believed at that moment."""
+    def watch_beliefs(self, persist: Callable[..., Any]) -> Callable[..., Any]:
+        """``persist_call``, counting what is believed at that moment."""
 
-        def keep_and_look(*given: Any) -> Any:
-            kept = keep(*given)
-            view: View = given[-1]
+        def persist_and_count(*given: Any) -> Any:
+            kept = persist(*given)
+            view: PreparedRequest = given[-1]
             if view.facts:
-                self.beliefs[kept.opened.place.call_id] = self._believed(view)
+                self.beliefs[kept.opened.place.call_id] = self._count_beliefs(view)
             return kept
 
-        return keep_and_look
+        return persist_and_count
 
-    def _believed(self, view: View) -> tuple[int, int]:
+    def _count_beliefs(self, view: PreparedRequest) -> tuple[int, int]:
         username = view.subject.username
         state = account_state(username, newest_only=True)
         truth = self.sandbox.truth(str(username))["snapshots"]
-        good, found = wrong(state, truth)
-        self.flown.wrong += [f"{b.tool} {b.label}: {b.shown} / {b.true}" for b in found]
+        good, found = find_wrong_beliefs(state, truth)
+        self.result.wrong += [
+            f"{b.tool} {b.label}: {b.shown} / {b.true}" for b in found
+        ]
         return good, len(found)
 
-    async def tick(self) -> None:
+    async def pass_tick(self) -> None:
         """Take the turns that are due, then let a tick pass."""
-        due = await in_db(self._due)()
+        due = await in_db(self._list_due)()
         turns = {
             asyncio.create_task(take_turn(pk, job_id=job, trigger=trigger))
             for pk, job, trigger in due
@@ -126,61 +151,60 @@ class Flight:
         while turns:
             _, turns = await asyncio.wait(turns, timeout=POLL)
             # Whoever waits for the next tick inside its turn gets it.
-            if turns and await asyncio.to_thread(self._held) >= len(turns):
-                await self._pass()
-        await self._pass()
+            if turns and await asyncio.to_thread(lambda: self.sandbox.held) >= len(
+                turns
+            ):
+                await self._step_game()
+        await self._step_game()
 
-    def _held(self) -> int:
-        return self.sandbox.held
-
-    async def _pass(self) -> None:
+    async def _step_game(self) -> None:
         await asyncio.to_thread(self.clock.tick, self.sandbox.step)
 
-    def _due(self) -> list[tuple[int, int, str]]:
+    def _list_due(self) -> list[tuple[int, int, str]]:
         now = self.clock.now()
         found = []
         for mysis in Mysis.objects.filter(pk__in=self.myses).order_by("pk"):
             if mysis.state != Mysis.State.RUNNING:
-                self.flown.idle += 1
+                self.result.idle += 1
                 mysis = actions.start_mysis(mysis=mysis, by="bench")
             if mysis.next_job and (mysis.wake_at is None or mysis.wake_at <= now):
                 found.append((mysis.pk, mysis.next_job, "next"))
         return found
 
-    def add_up(self) -> Flown:
-        """What all calls and turns of the arm came to."""
+    def add_up(self) -> ArmResult:
+        """Add up all calls and turns of the arm."""
         turns = Turn.objects.filter(mysis_id__in=self.myses)
-        self.flown.turns = turns.count()
+        self.result.turns = turns.count()
         outcomes = list(turns.values_list("outcome", flat=True))
-        self.flown.limited = outcomes.count(Turn.Outcome.ITERATION_LIMIT)
-        self.flown.errors = outcomes.count(Turn.Outcome.ERRORED)
-        self.flown.summaries = HistorySummary.objects.filter(
+        self.result.limited = outcomes.count(Turn.Outcome.ITERATION_LIMIT)
+        self.result.errors = outcomes.count(Turn.Outcome.ERRORED)
+        self.result.summaries = HistorySummary.objects.filter(
             mysis_id__in=self.myses, text__gt=""
         ).count()
         for mysis in Mysis.objects.filter(pk__in=self.myses).select_related("account"):
-            self._count(mysis)
+            self._count_calls(mysis)
             name = mysis.account.username if mysis.account else ""
             calls = self.sandbox.calls(name)
             asked = mysis.memories.filter(role="tool", pending=False)
             asked = asked.filter(tool_name__startswith="get_")
-            self.flown.gets += asked.count()
-            self.flown.fetched += max(0, calls["get_calls"] - asked.count())
-            self.flown.actions += calls["mutations_executed"]
+            self.result.gets += asked.count()
+            self.result.fetched += max(0, calls["get_calls"] - asked.count())
+            self.result.actions += calls["mutations_executed"]
             names = mysis.memories.filter(role="tool").exclude(tool_name="")
-            self.flown.queries.update(names.values_list("tool_name", flat=True))
+            self.result.queries.update(names.values_list("tool_name", flat=True))
             if name:
-                self.flown.credits += self.sandbox.truth(name)["facts"]["credits"]
-        return self.flown
+                self.result.credits += self.sandbox.truth(name)["facts"]["credits"]
+        return self.result
 
-    def _count(self, mysis: Mysis) -> None:
+    def _count_calls(self, mysis: Mysis) -> None:
         kept = SentContext.objects.filter(mysis=mysis).select_related("call")
         for sent in kept.order_by("pk").iterator(chunk_size=50):
             messages, system = view_of(sent)
             text = json.dumps(messages, ensure_ascii=False, separators=(",", ":"))
             good, bad = self.beliefs.get(sent.call_id, (0, 0))
             categories = sent.stats["tokens_by_category"]
-            self.flown.calls.append(
-                Sent(
+            self.result.calls.append(
+                SentCall(
                     size=len(text.encode()) + len((system or "").encode()),
                     tokens=sum(categories.values()),
                     shared=sent.stats["prefix_shared_bytes"],
@@ -197,10 +221,8 @@ def _state_bytes(messages: list[dict[str, Any]], synthetic: list[Any]) -> int:
     return sum(len(str(messages[place]["content"]).encode()) for place in places)
 
 
-async def fly(
-    arm: Arm, wanted: Mapping[str, Any], told: Callable[[int], None]
-) -> Flown:
-    """Fly an arm as wanted (myses, ticks, seed, game); `told` hears each tick."""
+async def fly_arm(arm: Arm, wanted: Mapping[str, Any], step: Step) -> ArmResult:
+    """Fly an arm as wanted (myses, ticks, seed, game); every tick is a step."""
     clock = Clock()
     game = {"seed": wanted["seed"], "systems": 505, **wanted["game"]}
     with SandboxServer(**game) as sandbox:
@@ -208,17 +230,74 @@ async def fly(
         settings.SPACEMOLT_MCP_URL = sandbox.url
         settings.ZOEA_SECONDS_PER_TICK = SECONDS
         flight = Flight(arm, sandbox, clock)
-        keep, model_calls.persist_call = (
-            model_calls.persist_call,
-            flight.look(model_calls.persist_call),
-        )
+        persist = model_calls.persist_call
+        model_calls.persist_call = flight.watch_beliefs(persist)
         try:
-            await in_db(flight.crew)(wanted["myses"])
+            await in_db(flight.start_myses)(wanted["myses"])
             while clock.ticks < wanted["ticks"]:
-                await flight.tick()
-                told(clock.ticks)
-            flown: Flown = await in_db(flight.add_up)()
-            return flown
+                await flight.pass_tick()
+                step(f"Arm {arm.letter}, tick {clock.ticks}")
+            result: ArmResult = await in_db(flight.add_up)()
+            return result
         finally:
-            model_calls.persist_call = keep
+            model_calls.persist_call = persist
             await sessions.close_all()
+
+
+# --- Beliefs: what a state block shows as good, against the game (I27, section 5)
+
+
+class Belief(NamedTuple):
+    """A fact that is shown as good, and what is true of it."""
+
+    tool: str
+    label: str
+    shown: str
+    true: str
+
+
+def find_wrong_beliefs(
+    state: AccountState, truth: Mapping[str, Any]
+) -> tuple[int, list[Belief]]:
+    """The number of facts of a state that count as good, and the false ones of them.
+
+    ``truth`` are the answers that the account would get now, by tool. Facts whose
+    tool answers with an error now are not counted.
+    """
+    moment, names = Moment.of(state), Scene.of(state).names
+    good, found = 0, []
+    for snapshot in state.snapshots:
+        answer = truth.get(snapshot.tool)
+        if snapshot.tool not in CURATED or not isinstance(answer, Mapping):
+            continue
+        if "error" in answer:
+            continue
+        now = dict(_read_facts(replace(snapshot, content=answer, shown=None), names))
+        for label, fact in _read_facts(snapshot, names):
+            if not _is_good(fact, snapshot, moment):
+                continue
+            good += 1
+            true = _fact_text(now[label]) if label in now else "(not told)"
+            if _fact_text(fact) != true:
+                found.append(Belief(snapshot.tool, label, _fact_text(fact), true))
+    return good, found
+
+
+def _read_facts(snapshot: Snapshot, names: Names) -> Iterator[tuple[str, Fact]]:
+    content = primary(snapshot.current)
+    view = View(content if isinstance(content, Mapping) else {}, names)
+    for fact in read(snapshot.tool, view, content):
+        if fact.label not in PASSING:
+            yield fact.label, fact
+
+
+def _fact_text(fact: Fact) -> str:
+    listed = [*sorted(fact.items), *(f"{what} {much}" for what, much in fact.children)]
+    return "; ".join([fact.value, *listed])
+
+
+def _is_good(fact: Fact, snapshot: Snapshot, moment: Moment) -> bool:
+    # Also of paths that are not there: that nothing is there may be what is shown.
+    return all(
+        confidence(snapshot, moment, path) in GOOD for path in fact.paths or ("",)
+    )

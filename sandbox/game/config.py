@@ -1,4 +1,4 @@
-"""How a game is set up: its options and versions, its chance, its clock and its errors."""
+"""How a game is set up: options and versions, chance, the writing of time, errors."""
 
 from __future__ import annotations
 

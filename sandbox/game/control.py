@@ -7,8 +7,9 @@ GET  /calls, POST /calls/reset  what was asked, by account
 POST /step {"ticks": 3}         let ticks pass
 POST /clock {"running": false}  stop or start the clock
 POST /held {"count": 1}         wait until so many requests wait for a tick
-POST /happen {"username": "Ada", "kind": "drone_update"}  let an event happen; "subject",
-      "count" and "base_id" say to what, "data" are the words of one that changes nothing
+POST /happen {"username": "Ada", "kind": "drone_update"}  let an event happen
+      ("subject", "count" and "base_id" say to what; "data" are the words of one that
+      changes nothing)
 GET  /faults, POST /faults {"plan": "502=0.1"}
 POST /faults/once {"kind": "502", "tool": "mine", "username": "Ada"}
 """

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sandbox.game.actions.action import Action, Intent
 from sandbox.game.config import GameError
@@ -32,34 +32,6 @@ class Outcome:
 
     result: Json | None = None
     error: GameError | None = None
-
-
-class Resolution(Protocol):
-    """An era's way to take actions in and to carry them out."""
-
-    blocks: bool
-    """Does the caller wait for the outcome, instead of being told of it later?"""
-
-    def must_wait(self, state: State, player: Player) -> bool:
-        """Has the player used up this tick?"""
-        ...
-
-    def submit(
-        self, state: State, player: Player, action: Action, arguments: Json
-    ) -> Json:
-        """Take an action in and give the answer to its caller.
-
-        Raises GameError when it is impossible; that costs the player no tick.
-        """
-        ...
-
-    def resolve(self, state: State) -> None:
-        """Carry out what is due at the state's tick."""
-        ...
-
-    def outcome(self, player_id: str) -> Outcome | None:
-        """Take what came of the player's last action, None while it is under way."""
-        ...
 
 
 def refuse_in_flight(player: Player, action: Action) -> None:
@@ -89,43 +61,18 @@ def accept(
     return intent
 
 
-Ended = Callable[[State, Player, Pending, Action, list[Event]], None]
-Failed = Callable[[State, Player, Pending, GameError], None]
-
-
-def carry_out(state: State, ended: Ended, failed: Failed) -> None:
-    """Take everybody's action one tick further, and tell of those that end.
-
-    One that has become impossible since it was accepted ends by that: `failed` is told.
-    """
-    for player in list(state.players.values()):
-        pending = player.pending
-        if pending is None:
-            continue
-        try:
-            done = advance(state, player)
-        except GameError as error:
-            failed(state, player, pending, error)
-            continue
-        if done is not None:
-            ended(state, player, pending, *done)
-
-
-def advance(state: State, player: Player) -> tuple[Action, list[Event]] | None:
+def advance(state: State, player: Player, pending: Pending) -> list[Event]:
     """Take a player's action one tick further; its events when it ends.
 
     Raises GameError, repeating its code in the message, where the action has become
     impossible since it was accepted; it ends by that.
     """
-    pending = player.pending
-    if pending is None:
-        return None
     action = ACTIONS[pending.tool]
     if not pending.begun:
         action.begin(state, player, pending.arguments)
         pending.begun = True
     if state.tick < pending.due_tick:
-        return None
+        return []
     player.pending = None
     tally = state.tallies.of(player.username)
     try:
@@ -134,49 +81,66 @@ def advance(state: State, player: Player) -> tuple[Action, list[Event]] | None:
         tally.failed[action.name] += 1
         raise GameError(error.code, f"{error.code}: {error.message}") from None
     tally.executed[action.name] += 1
-    return action, events
-
-
-def tell_error(state: State, player: Player, pending: Pending, why: GameError) -> None:
-    """Put an action_error into the player's queue."""
-    data = {
-        "command": pending.tool,
-        "tick": state.tick,
-        "code": why.code,
-        "message": why.message,
-    }
-    state.tell(player, state.notification("action_error", data))
+    return events
 
 
 class Queued:
-    """Era A."""
+    """Era A, and what both eras do alike.
+
+    `blocks`: does the caller wait for the outcome, instead of being told of it later?
+    """
 
     blocks = False
 
     def must_wait(self, state: State, player: Player) -> bool:
+        """Has the player used up this tick?"""
         return player.acted_tick == state.tick
 
     def submit(
         self, state: State, player: Player, action: Action, arguments: Json
     ) -> Json:
+        """Take an action in and give the answer to its caller.
+
+        Raises GameError when it is impossible; that costs the player no tick.
+        """
         refuse_in_flight(player, action)
         intent = accept(state, player, action, arguments)
         player.acted_tick = state.tick
         return {"queued": True, **intent.preview}
 
     def resolve(self, state: State) -> None:
-        carry_out(state, _tell_all, tell_error)
+        """Take everybody's action one tick further, and tell of those that end.
+
+        One that has become impossible since it was accepted ends by that.
+        """
+        for player in list(state.players.values()):
+            pending = player.pending
+            if pending is None:
+                continue
+            try:
+                events = advance(state, player, pending)
+            except GameError as error:
+                self._fail(state, player, pending, error)
+            else:
+                if events:
+                    self._succeed(state, player, pending, events)
 
     def outcome(self, player_id: str) -> Outcome | None:
-        """Nobody waits for it in this era."""
+        """Take what came of the player's last action, None while it is under way."""
         return None
 
+    def _succeed(
+        self, state: State, player: Player, pending: Pending, events: list[Event]
+    ) -> None:
+        for event in events:
+            state.tell_event(player, event)
 
-def _tell_all(
-    state: State, player: Player, pending: Pending, action: Action, events: list[Event]
-) -> None:
-    for event in events:
-        state.tell_event(player, event)
+    def _fail(
+        self, state: State, player: Player, pending: Pending, why: GameError
+    ) -> None:
+        told = {"command": pending.tool, "tick": state.tick}
+        told |= {"code": why.code, "message": why.message}
+        state.tell(player, state.notification("action_error", told))
 
 
 MOST_NAMES = 20
@@ -246,7 +210,7 @@ _FORMS: dict[str, Callable[[State, Player, Json], Json]] = {
 }
 
 
-class Blocking:
+class Blocking(Queued):
     """Era C."""
 
     blocks = True
@@ -273,31 +237,22 @@ class Blocking:
             "message": "The action is carried out at its tick.",
         }
 
-    def resolve(self, state: State) -> None:
-        carry_out(state, self._succeed, self._fail)
-
     def _fail(
         self, state: State, player: Player, pending: Pending, why: GameError
     ) -> None:
-        tell_error(state, player, pending, why)
+        super()._fail(state, player, pending, why)
         self._outcomes[player.id] = Outcome(error=why)
 
     def _succeed(
-        self,
-        state: State,
-        player: Player,
-        pending: Pending,
-        action: Action,
-        events: list[Event],
+        self, state: State, player: Player, pending: Pending, events: list[Event]
     ) -> None:
-        result = report(state, player, action.name, events)
+        result = report(state, player, pending.tool, events)
         if pending.flag:
             result[pending.flag] = True
-        for event in events:
-            # The captain learns his own outcome by action_result, once.
-            if event.msg_type != "ok":
-                state.tell_event(player, event)
-        told = {"command": action.name, "tick": state.tick, "result": result}
+        # The captain learns his own outcome by action_result, once.
+        others = [event for event in events if event.msg_type != "ok"]
+        super()._succeed(state, player, pending, others)
+        told = {"command": pending.tool, "tick": state.tick, "result": result}
         state.tell(player, state.notification("action_result", told))
         self._outcomes[player.id] = Outcome(result)
 
@@ -325,4 +280,4 @@ def _told(state: State, player: Player, action: Action, move: str) -> str:
     return f"auto_{move}ed"
 
 
-ERAS: dict[str, Callable[[], Resolution]] = {"A": Queued, "C": Blocking}
+ERAS: dict[str, type[Queued]] = {"A": Queued, "C": Blocking}

@@ -19,11 +19,11 @@ from sandbox.game.config import (
 )
 from sandbox.game.eras import ERAS, Outcome
 from sandbox.game.happenings import let_happen
-from sandbox.game.minor.missions import expire_missions
 from sandbox.game.sessions import Session, Write
 from sandbox.game.state import Sources, State
 from sandbox.game.table import ACTIONS, QUERIES, tools_of
 from sandbox.game.tool import Tool, check
+from sandbox.game.world.missions import expire_missions
 from sandbox.game.world.npcs import wander
 
 Json = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The door of the game's server: calls meet the faults, and wait for the tick they need.
+"""The door of the game's server: calls meet the faults, and wait for their tick.
 
 Era A: over MCP a second action in the same tick is not refused: the request waits for
 the next one. The requests of one player are served in the order in which they came.

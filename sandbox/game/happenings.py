@@ -19,7 +19,8 @@ from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.world.catalogue import SHIP_CLASSES
 from sandbox.game.world.models import BaseState, Job, Player
-from sandbox.game.world.skills import learn, needed
+from sandbox.game.world.npcs import TIERS
+from sandbox.game.world.skills import KINDS, learn, needed
 
 Json = dict[str, Any]
 REPAIR_TICKS = 20
@@ -142,14 +143,15 @@ def _queue_lost(case: Case) -> None:
 
 
 def _level_gained(case: Case) -> Json:
-    skill_id, player = case.subject or "trading", case.player
-    skill = player.skills.get(skill_id)
+    skill_id = case.pick(KINDS, "skill").id
+    player, skill = case.player, case.player.skills.get(skill_id)
     learn(player, skill_id, needed(skill.level if skill else 0))
     return {"skill_id": skill_id, "new_level": player.skills[skill_id].level}
 
 
 def _ambushed(case: Case) -> None:
-    ambush(case.state, case.player, case.subject or "small")
+    tier: str = case.pick({name: name for name in TIERS}, "pirate of this tier")
+    ambush(case.state, case.player, tier)
 
 
 Change = Callable[[Case], Json | None]

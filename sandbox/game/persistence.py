@@ -17,10 +17,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from sandbox.game.game import Game
 from sandbox.game.happenings import HAPPENINGS
-from sandbox.game.minor.missions import TEMPLATES
 from sandbox.game.state import State
 from sandbox.game.table import ACTIONS
 from sandbox.game.world.catalogue import ITEMS, MODULES, SHIP_CLASSES
+from sandbox.game.world.missions import TEMPLATES
 from sandbox.game.world.models import (
     BaseState,
     Faction,
@@ -164,11 +164,17 @@ def _take_up(state: State, saved: SavedGame) -> None:
     owners = [(one.player_id, one.base_id) for one in saved.orders]
     owners += [(one.player_id, one.base_id) for one in saved.jobs]
     for player_id, base_id in owners:
-        known += [state.players[player_id], state.world.bases[base_id]]
+        known.append(state.players[player_id])
+        if base_id:
+            known.append(state.world.bases[base_id])
     known += [ITEMS[order.item_id] for order in saved.orders]
     for job in saved.jobs:
         job.kind = _EARLIER_JOBS.get(job.kind, job.kind)
         known.append(HAPPENINGS[job.kind])
+    # Earlier games mended their bases without a job.
+    in_repair = {job.base_id for job in saved.jobs if job.kind == "station_repaired"}
+    for name in set(saved.bases) - in_repair:
+        saved.bases[name].damage = 0
     state.orders = {one.id: one for one in saved.orders}
     state.jobs = {one.id: one for one in saved.jobs}
     state.factions = {one.id: one for one in saved.factions}

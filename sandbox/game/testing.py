@@ -121,7 +121,7 @@ class SandboxServer:
         return self.run(lambda: ambush(self.game.state, player, tier).id)
 
     def happen(self, username: str, kind: str, **about: Any) -> None:
-        """Let an event happen to an account, as on the truth port. Raises ValueError."""
+        """Let an event happen to an account; raises ValueError where it cannot."""
         self.run(lambda: truth.happen(self.game, username, kind, about))
 
     def truth(self, username: str) -> dict[str, Any]:

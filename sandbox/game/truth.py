@@ -7,13 +7,13 @@ given.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from sandbox.game import happenings
 from sandbox.game.actions.action import Call
 from sandbox.game.config import GameError
 from sandbox.game.game import Game
-from sandbox.game.happenings import Case
 from sandbox.game.sessions import Mailbox, Session
 from sandbox.game.table import QUERIES
 from sandbox.game.tool import check
@@ -23,6 +23,8 @@ from sandbox.game.world.models import Player
 Json = dict[str, Any]
 LEFT_OUT = frozenset({"get_map", "get_skills", "get_recipes", "get_notifications"})
 """Long or draining tools; they are had by their name."""
+
+MOST_AT_ONCE = 1_000_000
 
 
 class UnknownError(Exception):
@@ -92,13 +94,29 @@ def happen(game: Game, username: str, kind: str, about: Json) -> None:
     """
     given = dict(about)
     data = given.pop("data", None)
-    kinds: dict[str, type] = {"subject": str, "count": int, "base_id": str}
+    if not isinstance(data, dict | None):
+        raise ValueError("data is an object")
     for name, value in given.items():
-        if name not in kinds or not isinstance(value, kinds[name]):
-            raise ValueError(
-                f"{name} is not one of {', '.join(kinds)}, or no such value"
-            )
-    happenings.happen(Case(game.state, _player(game, username), **given), kind, data)
+        if name not in _ABOUT:
+            raise ValueError(f"{name} is unknown; give {', '.join(_ABOUT)} or data")
+        fits, words = _ABOUT[name]
+        if not fits(game, value):
+            raise ValueError(f"{name} is {words}")
+    case = happenings.Case(game.state, _player(game, username), **given)
+    happenings.happen(case, kind, data)
+
+
+_ABOUT: dict[str, tuple[Callable[[Game, Any], bool], str]] = {
+    "subject": (lambda game, value: isinstance(value, str), "the id of a thing"),
+    "count": (
+        lambda game, value: type(value) is int and 1 <= value <= MOST_AT_ONCE,
+        f"a whole number from 1 to {MOST_AT_ONCE}",
+    ),
+    "base_id": (
+        lambda game, value: str(value) in game.state.world.bases,
+        "a base's id",
+    ),
+}
 
 
 def facts(game: Game, player: Player) -> Json:

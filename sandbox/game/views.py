@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any
 
 from sandbox.game.config import NEVER, hex_id
@@ -10,7 +10,7 @@ from sandbox.game.world.catalogue import ITEMS, MODULES, ShipClass
 from sandbox.game.world.markets import Market
 from sandbox.game.world.models import BaseState, Faction, LogEntry, Module, Player, Ship
 from sandbox.game.world.npcs import Npc, Pirate
-from sandbox.game.world.places import Base, Deposit, Poi, Position, System
+from sandbox.game.world.places import Base, Deposit, Poi, System
 
 Json = dict[str, Any]
 
@@ -138,10 +138,6 @@ def class_view(build: ShipClass) -> Json:
     }
 
 
-def position_view(position: Position) -> Json:
-    return {"x": position.x, "y": position.y}
-
-
 def system_view(system: System, revealed: Container[str] = ()) -> Json:
     """A system in the seed era's form: ids only, the places are listed beside it."""
     empire = {"empire": system.empire} if system.empire else {}
@@ -153,7 +149,7 @@ def system_view(system: System, revealed: Container[str] = ()) -> Json:
         "police_level": system.police_level,
         "connections": list(system.connections),
         "pois": [poi.id for poi in system.known(revealed)],
-        "position": position_view(system.position),
+        "position": system.position.view(),
     }
 
 
@@ -164,7 +160,7 @@ def poi_view(poi: Poi, *, resources: bool = True) -> Json:
         "type": poi.type,
         "name": poi.name,
         "description": poi.description,
-        "position": position_view(poi.position),
+        "position": poi.position.view(),
     }
     if poi.deposits and resources:
         view["resources"] = [_brief_deposit(deposit) for deposit in poi.deposits]
@@ -224,6 +220,19 @@ def condition_view(base: Base, now: BaseState | None = None) -> Json:
         "satisfied_count": working,
         "total_service_infra": len(base.facilities),
     }
+
+
+def goods_view(goods: Mapping[str, int]) -> list[Json]:
+    """Mapping[str, int] with their names, as storage and hold show them."""
+    return [
+        {
+            "item_id": item_id,
+            "name": ITEMS[item_id].name,
+            "quantity": count,
+            "size": ITEMS[item_id].size,
+        }
+        for item_id, count in goods.items()
+    ]
 
 
 def offers_view(market: Market) -> list[Json]:

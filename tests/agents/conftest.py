@@ -1,13 +1,21 @@
-"""Whoever looks at the pages."""
+"""Whoever looks at the pages; the game, and a model's provider."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.db import connections
 from django.test import Client
+from pytest_django import Settings
+
+from agents.game import sessions
+from bench.providers.openai import FakeProvider
+from sandbox.game.testing import SandboxServer
 
 
 @pytest.fixture
@@ -30,3 +38,28 @@ def sign_in(db: None) -> Callable[..., Client]:
 def admin(sign_in: Callable[..., Client]) -> Client:
     """Somebody who may do everything."""
     return sign_in()
+
+
+@pytest_asyncio.fixture
+async def sandbox(settings: Settings) -> AsyncIterator[SandboxServer]:
+    """A small game; ticks pass by `step` only."""
+    with SandboxServer() as server:
+        settings.SPACEMOLT_MCP_URL = server.url
+        yield server
+        # A server with open event streams waits a second before it cuts them.
+        await sessions.close_all()
+
+
+@pytest.fixture
+def provider() -> Iterator[FakeProvider]:
+    """A strict fake of the OpenAI API."""
+    with FakeProvider() as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def nothing_left_open() -> AsyncIterator[None]:
+    """Close sessions with the game, and connections, in the loop that opened them."""
+    yield
+    await sessions.close_all()
+    await sync_to_async(connections.close_all)()

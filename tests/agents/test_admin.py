@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.contrib import admin
+from django.contrib.admin import site
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -22,12 +22,6 @@ pytestmark = pytest.mark.django_db
 OURS = ("zoea", "agents", "memory")
 
 
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("ann", password="x"))
-    return client
-
-
 def page(client: Client, url: str, **data: Any) -> str:
     answer = client.get(url, data)
     assert answer.status_code == 200, url
@@ -39,14 +33,14 @@ def page(client: Client, url: str, **data: Any) -> str:
     [m for label in OURS for m in apps.get_app_config(label).get_models()],
     ids=lambda model: model.__name__,
 )
-def test_every_model_has_a_list(staff: Client, model: Any):
-    assert admin.site.is_registered(model)
+def test_every_model_has_a_list(admin: Client, model: Any):
+    assert site.is_registered(model)
     page(
-        staff, reverse(f"admin:{model._meta.label_lower.replace('.', '_')}_changelist")
+        admin, reverse(f"admin:{model._meta.label_lower.replace('.', '_')}_changelist")
     )
 
 
-def test_a_mysis_is_made_and_changed_through_the_actions(staff: Client):
+def test_a_mysis_is_made_and_changed_through_the_actions(admin: Client):
     form = {
         "name": "Ada",
         "model": "pilot",
@@ -57,37 +51,37 @@ def test_a_mysis_is_made_and_changed_through_the_actions(staff: Client):
         "pins-INITIAL_FORMS": 0,
         "pins-0-text": "never attack miners",
     }
-    staff.post(reverse("admin:agents_mysis_add"), form)
+    admin.post(reverse("admin:agents_mysis_add"), form)
     ada = Mysis.objects.get(name="Ada")
     assert [pin.text for pin in ada.pins.all()] == ["never attack miners"]
     assert ada.prompt is not None
     assert ada.messaging
     url = reverse("admin:agents_mysis_change", args=[ada.pk])
-    assert "Preview the next context" in page(staff, url)
+    assert "Preview the next context" in page(admin, url)
 
 
-def test_an_edit_of_a_prompt_is_a_new_version_and_can_be_rolled_back(staff: Client):
+def test_an_edit_of_a_prompt_is_a_new_version_and_can_be_rolled_back(admin: Client):
     prompt = actions.default_prompt()
     first = prompt.current
     assert first is not None
     url = reverse("admin:agents_prompt_change", args=[prompt.pk])
-    staff.post(url, {"name": prompt.name, "text": "Second.", "note": "shorter"})
+    admin.post(url, {"name": prompt.name, "text": "Second.", "note": "shorter"})
     assert prompt.current is not None
-    assert (prompt.current.number, prompt.current.author) == (2, "operator:ann")
-    staff.post(url, {"name": prompt.name, "text": "Second.", "note": "same text"})
+    assert (prompt.current.number, prompt.current.author) == (2, "operator:admin")
+    admin.post(url, {"name": prompt.name, "text": "Second.", "note": "same text"})
     assert prompt.current.number == 2
     assert "What this version changed" in page(
-        staff, reverse("admin:agents_prompt_diff", args=[prompt.pk, 1])
+        admin, reverse("admin:agents_prompt_diff", args=[prompt.pk, 1])
     )
     back = reverse("admin:agents_prompt_rollback", args=[prompt.pk, 1])
-    assert staff.get(back).status_code == 405
-    staff.post(back)
+    assert admin.get(back).status_code == 405
+    admin.post(back)
     assert prompt.current.number == 3
     assert prompt.current.text == first.text
 
 
-def test_secrets_are_written_and_never_shown(staff: Client):
-    staff.post(
+def test_secrets_are_written_and_never_shown(admin: Client):
+    admin.post(
         reverse("admin:agents_provider_add"),
         {"name": "zen", "kind": "openai", "new_key": "sk-very-secret"},
     )
@@ -95,19 +89,19 @@ def test_secrets_are_written_and_never_shown(staff: Client):
     assert provider.api_key == "sk-very-secret"
     assert "sk-very-secret" not in provider.sealed_key
     url = reverse("admin:agents_provider_change", args=[provider.pk])
-    assert "sk-very-secret" not in page(staff, url)
-    staff.post(url, {"name": "zen2", "kind": "openai"})
+    assert "sk-very-secret" not in page(admin, url)
+    admin.post(url, {"name": "zen2", "kind": "openai"})
     provider.refresh_from_db()
     assert (provider.name, provider.api_key) == ("zen2", "sk-very-secret")
     account = make_account(password="hunter22hunter22")
-    shown = page(staff, reverse("admin:agents_account_change", args=[account.pk]))
+    shown = page(admin, reverse("admin:agents_account_change", args=[account.pk]))
     assert "hunter22" not in shown
     assert account.sealed_password not in shown
     assert Account.objects.get().password == "hunter22hunter22"
 
 
-def test_a_token_is_shown_once(staff: Client):
-    answer = staff.post(
+def test_a_token_is_shown_once(admin: Client):
+    answer = admin.post(
         reverse("admin:zoea_apitoken_add"),
         {"name": "ci", "role": "viewer"},
         follow=True,
@@ -115,51 +109,51 @@ def test_a_token_is_shown_once(staff: Client):
     assert b"zoea_" in answer.content
     token = ApiToken.objects.get()
     url = reverse("admin:zoea_apitoken_change", args=[token.pk])
-    assert token.digest not in page(staff, url)
-    assert "The token is" not in page(staff, url)
+    assert token.digest not in page(admin, url)
+    assert "The token is" not in page(admin, url)
 
 
-def test_a_token_that_is_over_is_not_made(staff: Client):
+def test_a_token_that_is_over_is_not_made(admin: Client):
     form = {"name": "ci", "role": "viewer", "expires_at": "2020-01-01T00:00"}
-    answer = staff.post(reverse("admin:zoea_apitoken_add"), form)
+    answer = admin.post(reverse("admin:zoea_apitoken_add"), form)
     assert "over already: give a later moment" in answer.content.decode()
     form["expires_at"] = "2999-01-01T00:00"
-    staff.post(reverse("admin:zoea_apitoken_add"), form)
+    admin.post(reverse("admin:zoea_apitoken_add"), form)
     token = ApiToken.objects.get()
     url = reverse("admin:zoea_apitoken_change", args=[token.pk])
-    assert 'value="2999-01-01T00:00"' in page(staff, url)
+    assert 'value="2999-01-01T00:00"' in page(admin, url)
 
 
-def test_policies_are_checked_when_saved(staff: Client):
+def test_policies_are_checked_when_saved(admin: Client):
     form = {"name": "p", "strategy": "window", "budget_tokens": 1000}
     url = reverse("admin:memory_contextpolicy_add")
     for options, reserve in (('{"widnow": 3}', 10), ("[]", 10), ("{}", 1000)):
-        answer = staff.post(url, form | {"options": options, "budget_reserve": reserve})
+        answer = admin.post(url, form | {"options": options, "budget_reserve": reserve})
         assert answer.status_code == 200, options
     assert not ContextPolicy.objects.exists()
-    staff.post(url, form | {"options": '{"window": 3}', "budget_reserve": 10})
+    admin.post(url, form | {"options": '{"window": 3}', "budget_reserve": 10})
     assert ContextPolicy.objects.get().options == {"window": 3}
 
 
-def test_memory_search_highlights_and_escapes(staff: Client):
+def test_memory_search_highlights_and_escapes(admin: Client):
     ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
     make_memory(ada, content="<img src=x onerror=alert(1)> iron ore")
     make_memory(bob, content="iron elsewhere")
     url = reverse("admin:memory_memory_search")
-    fleet = page(staff, url, q="iron")
+    fleet = page(admin, url, q="iron")
     assert fleet.count("<mark>iron</mark>") == 2
     assert "<img src=x" not in fleet
     assert "&lt;img src=x" in fleet
-    one = page(staff, url, q="iron", mysis=bob.pk)
+    one = page(admin, url, q="iron", mysis=bob.pk)
     assert one.count("<mark>") == 1
-    assert "No match" in page(staff, url, q="titanium")
-    assert "Words in any order" in page(staff, url)
-    listed = page(staff, reverse("admin:memory_memory_changelist"), q="elsewhere")
+    assert "No match" in page(admin, url, q="titanium")
+    assert "Words in any order" in page(admin, url)
+    listed = page(admin, reverse("admin:memory_memory_changelist"), q="elsewhere")
     assert "iron elsewhere" in listed
     assert "onerror" not in listed
 
 
-def test_the_preview_gives_every_message_its_reason_and_writes_nothing(staff: Client):
+def test_the_preview_gives_every_message_its_reason_and_writes_nothing(admin: Client):
     ada = actions.create_mysis(name="Ada", by="x")
     make_memory(ada, content="hello <b>there</b>")
     make_memory(ada, role="assistant", content="aye")
@@ -167,16 +161,16 @@ def test_the_preview_gives_every_message_its_reason_and_writes_nothing(staff: Cl
         make_memory(ada, content=f"old {number}")
     before = (Memory.objects.count(), len(events.read_after(0)))
     url = reverse("admin:agents_mysis_preview", args=[ada.pk])
-    assert "out_of_window" in page(staff, url, strategy="snapshot-window")
-    shown = page(staff, url)
+    assert "out_of_window" in page(admin, url, strategy="snapshot-window")
+    shown = page(admin, url)
     assert "Not logged in" in shown
-    small = page(staff, url, strategy="window", options='{"window": 3}')
+    small = page(admin, url, strategy="window", options='{"window": 3}')
     assert small.count("kept:") < shown.count("kept:")
     assert "no such" not in small
-    bad = page(staff, url, options='{"nonsense": 1}')
+    bad = page(admin, url, options='{"nonsense": 1}')
     assert "errornote" in bad
     assert "nonsense" in bad
-    impossible = page(staff, url, budget=100)
+    impossible = page(admin, url, budget=100)
     assert "budget_impossible" in impossible
     assert before == (Memory.objects.count(), len(events.read_after(0)))
 
@@ -194,7 +188,7 @@ def test_strangers_and_viewers_get_nothing(client: Client):
     assert not Prompt.objects.exists()
 
 
-def test_bad_values_are_told_at_their_field(staff: Client):
+def test_bad_values_are_told_at_their_field(admin: Client):
     ada = actions.create_mysis(name="Ada", by="x")
     url = reverse("admin:agents_mysis_change", args=[ada.pk])
     form = {
@@ -212,39 +206,39 @@ def test_bad_values_are_told_at_their_field(staff: Client):
         ("model_settings", '{"temperature": "hot"}'),
         ("name", "Ada\u200b"),
     ):
-        answer = staff.post(url, form | {field: value})
+        answer = admin.post(url, form | {field: value})
         assert answer.status_code == 200, (field, value)
         assert b"errorlist" in answer.content
     prompt = reverse("admin:agents_prompt_change", args=[ada.prompt_id])
-    long = staff.post(prompt, {"name": "captain", "text": "x" * 100_001})
+    long = admin.post(prompt, {"name": "captain", "text": "x" * 100_001})
     assert long.status_code == 200
     ada.refresh_from_db()
     assert (ada.name, ada.model) == ("Ada", "pilot")
 
 
-def test_saving_a_prompt_unchanged_makes_no_version(staff: Client):
+def test_saving_a_prompt_unchanged_makes_no_version(admin: Client):
     prompt = actions.default_prompt()
     assert prompt.current is not None
     text = prompt.current.text.replace("\n", "\r\n")
     url = reverse("admin:agents_prompt_change", args=[prompt.pk])
-    staff.post(url, {"name": prompt.name, "text": text})
+    admin.post(url, {"name": prompt.name, "text": text})
     assert prompt.current.number == 1
 
 
-def test_a_mysis_with_a_history_and_an_unused_prompt_can_be_deleted(staff: Client):
+def test_a_mysis_with_a_history_and_an_unused_prompt_can_be_deleted(admin: Client):
     ada = actions.create_mysis(name="Ada", by="x")
     make_memory(ada, turn=make_turn(ada))
     used = reverse("admin:agents_prompt_delete", args=[ada.prompt_id])
-    assert b"Ada uses it" in staff.get(used).content
+    assert b"Ada uses it" in admin.get(used).content
     url = reverse("admin:agents_mysis_delete", args=[ada.pk])
-    assert b"permission" not in staff.get(url).content
-    staff.post(url, {"post": "yes"})
+    assert b"permission" not in admin.get(url).content
+    admin.post(url, {"post": "yes"})
     assert not Mysis.objects.exists()
-    staff.post(used, {"post": "yes"})
+    admin.post(used, {"post": "yes"})
     assert not Prompt.objects.filter(name="captain").exists()
 
 
-def test_the_preview_shows_the_system_prompt_in_either_dialect(staff: Client):
+def test_the_preview_shows_the_system_prompt_in_either_dialect(admin: Client):
     row = Provider(name="claude", kind="anthropic", default_model="m")
     row.api_key = "sk-x"
     row.save()
@@ -252,7 +246,7 @@ def test_the_preview_shows_the_system_prompt_in_either_dialect(staff: Client):
         mysis = actions.create_mysis(name=f"By {model}", model=model, by="x")
         order = make_memory(mysis, content="dock now")
         url = reverse("admin:agents_mysis_preview", args=[mysis.pk])
-        shown = page(staff, url)
+        shown = page(admin, url)
         assert "You are By" in shown
         assert f"#{order.pk}" in shown
 
@@ -264,13 +258,13 @@ def test_the_admin_has_no_sign_in_of_its_own(client: Client):
     assert client.post("/admin/login/", {"username": "x"}).status_code == 403
 
 
-def test_snapshots_tell_how_old_they_are_and_whether_to_believe_them(staff: Client):
+def test_snapshots_tell_how_old_they_are_and_whether_to_believe_them(admin: Client):
     mysis = make_mysis(name="Ada")
-    scenes.play(mysis, stale=True)
+    scenes.add_account(mysis, stale=True)
     url = reverse("admin:memory_gamesnapshot_changelist")
-    shown = page(staff, url)
+    shown = page(admin, url)
     assert "invalidated" in shown
     assert "fresh" in shown
     row = GameSnapshot.objects.get(tool_name="get_map")
-    detail = page(staff, reverse("admin:memory_gamesnapshot_change", args=[row.pk]))
+    detail = page(admin, reverse("admin:memory_gamesnapshot_change", args=[row.pk]))
     assert "get_map" in detail

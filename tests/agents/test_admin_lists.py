@@ -110,7 +110,7 @@ def test_counts_of_filtered_lists_have_an_end(
 
 
 def test_snapshots_are_filtered_by_how_far_to_believe_them(admin_client: Client):
-    scenes.play(make_mysis(name="Ada"), stale=True)
+    scenes.add_account(make_mysis(name="Ada"), stale=True)
     name = "memory_gamesnapshot"
     everything = {row.tool_name for row in listed(admin_client, name)}
     parts = [

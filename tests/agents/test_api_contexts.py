@@ -13,24 +13,23 @@ from tests.programs import Program
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def admin() -> Program:
-    return Program()
-
-
-def test_the_preview_shows_the_next_call_and_writes_nothing(admin: Program) -> None:
+def test_the_preview_shows_the_next_call_and_writes_nothing(
+    admin_program: Program,
+) -> None:
     mysis = make_mysis(name="Ada")
     for n in range(30):
         make_memory(mysis, content=f"order {n}")
     before = [Mysis.objects.values().get(), mysis.memories.count()]
-    shown = admin.get("/myses/Ada/context").json()
+    shown = admin_program.get("/myses/Ada/context").json()
     assert shown["messages"][0]["role"] == "system"
     assert len(shown["messages"]) == len(shown["sources"])
     assert {"status", "ledger", "stats", "synthetic", "warnings", "hash"} <= set(shown)
-    assert admin.get("/myses/Ada/context").json()["hash"] == shown["hash"]
-    narrow = admin.get('/myses/Ada/context?strategy=window&options={"window":3}').json()
+    assert admin_program.get("/myses/Ada/context").json()["hash"] == shown["hash"]
+    narrow = admin_program.get(
+        '/myses/Ada/context?strategy=window&options={"window":3}'
+    ).json()
     assert len(narrow["messages"]) < len(shown["messages"])
-    small = admin.get("/myses/Ada/context?budget=9000").json()
+    small = admin_program.get("/myses/Ada/context?budget=9000").json()
     assert small["stats"]["budget"] == 9000
     assert [Mysis.objects.values().get(), mysis.memories.count()] == before
     assert not Broadcast.objects.exists()
@@ -57,14 +56,14 @@ def test_the_preview_shows_the_next_call_and_writes_nothing(admin: Program) -> N
         "budget={}",
     ],
 )
-def test_a_bad_variant_is_422(admin: Program, query: str) -> None:
+def test_a_bad_variant_is_422(admin_program: Program, query: str) -> None:
     make_memory(make_mysis(name="Ada"))
-    refused = admin.get(f"/myses/Ada/context?{query}")
+    refused = admin_program.get(f"/myses/Ada/context?{query}")
     assert refused.status_code == 422, refused.content
     assert set(refused.json()) == {"detail", "code"}
 
 
-def test_a_past_call_is_shown_as_it_was_sent(admin: Program) -> None:
+def test_a_past_call_is_shown_as_it_was_sent(admin_program: Program) -> None:
     mysis = make_mysis(name="Ada")
     make_memory(mysis, content="go to Sol")
     turn = make_turn(mysis)
@@ -72,15 +71,17 @@ def test_a_past_call_is_shown_as_it_was_sent(admin: Program) -> None:
     prepared = preview(mysis)
     record(call_id=call.pk, prepared=prepared)
     make_memory(mysis, content="later")
-    shown = admin.get(f"/turns/{turn.pk}/calls/1/context").json()
+    shown = admin_program.get(f"/turns/{turn.pk}/calls/1/context").json()
     assert {"messages", "sources", "ledger", "stats", "hash", "sent"} <= set(shown)
     assert shown["messages"] == prepared.assembly.messages
     assert (shown["hash"], shown["intact"]) == (prepared.digest, True)
 
 
-def test_there_is_no_context_of_a_call_that_was_never_made(admin: Program) -> None:
+def test_there_is_no_context_of_a_call_that_was_never_made(
+    admin_program: Program,
+) -> None:
     turn = make_turn(make_mysis())
     ModelCall.objects.create(turn=turn, number=1, model="pilot")
     for path in (f"{turn.pk}/calls/1", f"{turn.pk}/calls/x", "x/calls/1",
                  f"{turn.pk}/calls/{10**15}", f"{10**30}/calls/1"):  # fmt: skip
-        assert admin.get(f"/turns/{path}/context").status_code == 404
+        assert admin_program.get(f"/turns/{path}/context").status_code == 404

@@ -17,12 +17,7 @@ from tests.programs import Program
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def admin() -> Program:
-    return Program()
-
-
-def test_a_provider_s_key_is_written_and_never_read(admin: Program) -> None:
+def test_a_provider_s_key_is_written_and_never_read(admin_program: Program) -> None:
     body = {
         "name": "zen",
         "kind": "openai",
@@ -31,27 +26,30 @@ def test_a_provider_s_key_is_written_and_never_read(admin: Program) -> None:
         "window": 32_000,
         "api_key": "sk-secret",
     }
-    made = admin.post("/providers", body)
+    made = admin_program.post("/providers", body)
     assert made.status_code == 201
     shown = {k: v for k, v in body.items() if k != "api_key"} | {"has_key": True}
     assert made.json() == shown
     assert Provider.objects.get().api_key == "sk-secret"
     assert "sk-secret" not in Provider.objects.get().sealed_key
-    changed = admin.patch("/providers/zen", {"window": None})
+    changed = admin_program.patch("/providers/zen", {"window": None})
     assert changed.json() == shown | {"window": None}
     assert Provider.objects.get().api_key == "sk-secret"
     elsewhere = {"base_url": "http://127.0.0.1:2/v1"}
     for moved in (elsewhere, {"kind": "anthropic"}):
-        refused = admin.patch("/providers/zen", moved)
+        refused = admin_program.patch("/providers/zen", moved)
         assert refused.status_code == 422
         assert refused.json()["detail"].startswith("api_key: the stored key")
     assert Provider.objects.get().base_url == body["base_url"]
     other = {"base_url": "http://127.0.0.1:1/v2"}
-    assert admin.patch("/providers/zen", other).json()["has_key"] is True
-    given = admin.patch("/providers/zen", elsewhere | {"api_key": "sk-secret"})
+    assert admin_program.patch("/providers/zen", other).json()["has_key"] is True
+    given = admin_program.patch("/providers/zen", elsewhere | {"api_key": "sk-secret"})
     assert given.json()["has_key"] is True
-    assert admin.patch("/providers/zen", {"api_key": ""}).json()["has_key"] is False
-    listed = admin.get("/providers")
+    assert (
+        admin_program.patch("/providers/zen", {"api_key": ""}).json()["has_key"]
+        is False
+    )
+    listed = admin_program.get("/providers")
     assert b"secret" not in listed.content
     assert len(listed.json()["items"]) == 1
 
@@ -70,36 +68,45 @@ def test_a_provider_s_key_is_written_and_never_read(admin: Program) -> None:
         {"name": "taken", "kind": "openai"},
     ],
 )
-def test_a_bad_provider_is_422(admin: Program, body: dict[str, Any]) -> None:
+def test_a_bad_provider_is_422(admin_program: Program, body: dict[str, Any]) -> None:
     Provider.objects.create(name="taken", kind="pilot")
-    refused = admin.post("/providers", body)
+    refused = admin_program.post("/providers", body)
     assert refused.status_code == 422
     assert Provider.objects.count() == 1
-    assert admin.patch("/providers/nobody", {"window": 5}).status_code == 404
+    assert admin_program.patch("/providers/nobody", {"window": 5}).status_code == 404
 
 
-def test_prompts_have_versions_and_go_back(admin: Program) -> None:
-    made = admin.post("/prompts", {"name": "miner", "text": "Mine.", "note": "first"})
+def test_prompts_have_versions_and_go_back(admin_program: Program) -> None:
+    made = admin_program.post(
+        "/prompts", {"name": "miner", "text": "Mine.", "note": "first"}
+    )
     assert made.status_code == 201
     number = made.json()["id"]
-    assert admin.post("/prompts", {"name": "miner", "text": "x"}).status_code == 422
-    second = admin.post(f"/prompts/{number}/versions", {"text": "Mine more."})
+    assert (
+        admin_program.post("/prompts", {"name": "miner", "text": "x"}).status_code
+        == 422
+    )
+    second = admin_program.post(f"/prompts/{number}/versions", {"text": "Mine more."})
     assert (second.status_code, second.json()["number"]) == (201, 2)
-    back = admin.post("/prompts/miner/rollback", {"number": 1})
+    back = admin_program.post("/prompts/miner/rollback", {"number": 1})
     assert (back.status_code, back.json()["number"]) == (200, 3)
-    assert admin.get("/prompts/miner").json()["text"] == "Mine."
-    versions = admin.get("/prompts/miner/versions").json()["items"]
+    assert admin_program.get("/prompts/miner").json()["text"] == "Mine."
+    versions = admin_program.get("/prompts/miner/versions").json()["items"]
     assert [v["number"] for v in versions] == [1, 2, 3]
     assert {v["author"] for v in versions} == {"token:test admin"}
-    assert admin.post("/prompts/miner/rollback", {"number": 9}).status_code == 404
-    assert admin.post("/prompts/nobody/rollback", {"number": 1}).status_code == 404
+    assert (
+        admin_program.post("/prompts/miner/rollback", {"number": 9}).status_code == 404
+    )
+    assert (
+        admin_program.post("/prompts/nobody/rollback", {"number": 1}).status_code == 404
+    )
     assert Prompt.objects.count() == 1
 
 
-def test_accounts_are_listed_without_secrets(admin: Program) -> None:
+def test_accounts_are_listed_without_secrets(admin_program: Program) -> None:
     mysis = make_mysis(name="Ada")
     make_account(username="VoidWanderer", password="hunter2", assigned_to=mysis)
-    answer = admin.get("/accounts")
+    answer = admin_program.get("/accounts")
     assert b"hunter2" not in answer.content
     item = answer.json()["items"][0]
     assert (item["username"], item["assigned_to"]) == ("VoidWanderer", "Ada")
@@ -129,23 +136,23 @@ def test_events_are_the_items_of_the_stream() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_deleted_mysis_s_events_are_had_by_its_number(admin: Program) -> None:
+def test_a_deleted_mysis_s_events_are_had_by_its_number(admin_program: Program) -> None:
     ada = make_mysis(name="Ada")
     number = ada.pk
     events.append(Kind.ERROR, mysis_id=number)
-    assert admin.delete("/myses/Ada").status_code == 204
-    found = admin.get(f"/events?mysis={number}").json()["items"]
+    assert admin_program.delete("/myses/Ada").status_code == 204
+    found = admin_program.get(f"/events?mysis={number}").json()["items"]
     assert [item["kind"] for item in found] == ["error", "mysis.state"]
     wish = wish_of(f"mysis={number}")
     assert wish.mysis_id == number
     for never in ("Ada", str(number + 10**9), ""):
-        assert admin.get(f"/events?mysis={never}").status_code == 404, never
+        assert admin_program.get(f"/events?mysis={never}").status_code == 404, never
         with pytest.raises(WishError):
             wish_of(f"mysis={never}")
 
 
-def test_the_fleet_in_numbers(admin: Program) -> None:
-    empty = admin.get("/fleet").json()
+def test_the_fleet_in_numbers(admin_program: Program) -> None:
+    empty = admin_program.get("/fleet").json()
     assert empty["counts"] == {"idle": 0, "running": 0, "stopped": 0, "errored": 0}
     assert (empty["tick"], empty["cost"], empty["redundant_get_rate"]) == (None, 0, 0)
     mysis = make_mysis(account=make_account())
@@ -160,7 +167,7 @@ def test_the_fleet_in_numbers(admin: Program) -> None:
         ("mine", "b"),
     ):
         make_memory(mysis, role="tool", turn=turn, tool_name=tool, content=content)
-    fleet = admin.get("/fleet").json()
+    fleet = admin_program.get("/fleet").json()
     assert fleet["counts"] == {"idle": 1, "running": 0, "stopped": 0, "errored": 1}
     assert fleet["tokens"] == {"input": 10, "output": 2, "cached": 0}
     assert fleet["cost"] == 0.5

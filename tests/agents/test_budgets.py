@@ -131,7 +131,7 @@ def test_a_call_without_a_price_is_told_once(blind: Mysis, other_process: None):
 @pytest.fixture
 def other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that has looked at no model yet."""
-    monkeypatch.setattr(budgets, "_looked_at", set())
+    monkeypatch.setattr(budgets, "_checked_models", set())
 
 
 def test_a_budget_of_nothing_stops_everything():

@@ -17,8 +17,8 @@ from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty, Shared
 from agents.dashboard.live.pages import FleetPage, MysisPage
 from agents.events import Item, Kind
+from bench.pages.scenes import TICK, add_account, add_conversation, add_turns
 from memory.models import GameSnapshot, Memory
-from tests.browser.scenes import TICK, play, talk, work
 from tests.factories import make_memory, make_mysis, make_turn
 
 
@@ -113,9 +113,9 @@ def test_the_fleet_costs_the_same_queries_at_any_size(
 ):
     def add(name: str) -> None:
         mysis = make_mysis(name=name, state="running")
-        play(mysis)
-        talk(mysis)
-        work(mysis, turns=2)
+        add_account(mysis)
+        add_conversation(mysis)
+        add_turns(mysis, turns=2)
 
     add("Ada")
     fleet.rows_of(fleet.View(), timezone.now())
@@ -132,7 +132,7 @@ def test_the_fleet_costs_the_same_queries_at_any_size(
 
 def test_a_snapshot_that_was_written_anew_is_read_anew(db: None):
     mysis = make_mysis(name="Ada", state="running")
-    play(mysis, credits=5)
+    add_account(mysis, credits=5)
     [row] = fleet.load([mysis.pk], timezone.now())
     assert row.standing.credits == 5
     found = GameSnapshot.objects.get(tool_name="get_status")
@@ -147,9 +147,9 @@ def test_a_snapshot_that_was_written_anew_is_read_anew(db: None):
 
 def test_a_row_tells_what_is_known(db: None):
     mysis = make_mysis(name="Ada", state="running")
-    play(mysis, stale=True)
-    work(mysis, turns=7)
-    talk(mysis)
+    add_account(mysis, stale=True)
+    add_turns(mysis, turns=7)
+    add_conversation(mysis)
     [row] = fleet.load([mysis.pk], timezone.now())
     assert row.standing.credits == 11_153
     assert row.standing.credits_doubt
@@ -298,7 +298,7 @@ def test_what_an_action_made_stale_stands_on_its_line(db: None):
 
 def test_a_fact_that_an_action_changed_is_named(db: None):
     mysis = make_mysis(name="Ada", state="running")
-    play(mysis)
+    add_account(mysis)
     GameSnapshot.objects.filter(tool_name="get_status").update(
         stale_reason="mine", stale_tick=TICK, stale_fields=["ship.cargo_used"]
     )
@@ -371,9 +371,9 @@ def test_rows_are_narrowed_to_what_is_the_matter_and_put_in_order(db: None):
     brahe = make_mysis(name="Brahe", state="running", hold="The money is spent.")
     cassini = make_mysis(name="Cassini", state="running", stuck="It repeats mine().")
     drake = make_mysis(name="Drake", state="errored", last_error="No.")
-    play(ada, stale=True)
-    work(ada, share=0.2)
-    work(cassini, share=0.9)
+    add_account(ada, stale=True)
+    add_turns(ada, share=0.2)
+    add_turns(cassini, share=0.9)
 
     def ids(**asked: str) -> list[int]:
         rows = fleet.rows_of(fleet.View.of(asked), now)

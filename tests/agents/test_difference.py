@@ -15,11 +15,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def viewer() -> Program:
-    return Program("viewer")
-
-
-@pytest.fixture
 def ada() -> Mysis:
     ada = make_mysis(name="Ada")
     for turn in range(15):
@@ -40,21 +35,21 @@ def ada() -> Mysis:
     return ada
 
 
-def diff(viewer: Program, **query: Any) -> Any:
+def diff(viewer_program: Program, **query: Any) -> Any:
     asked = "&".join(f"{key}={value}" for key, value in query.items())
-    return viewer.get(f"/myses/Ada/context/diff?{asked}")
+    return viewer_program.get(f"/myses/Ada/context/diff?{asked}")
 
 
 @pytest.mark.parametrize("strategy", registry.names())
 def test_either_side_is_the_preview_of_its_strategy(
-    viewer: Program, ada: Mysis, strategy: str
+    viewer_program: Program, ada: Mysis, strategy: str
 ) -> None:
-    answer = diff(viewer, a=strategy, b="window", budget=20_000)
+    answer = diff(viewer_program, a=strategy, b="window", budget=20_000)
     assert answer.status_code == 200
     found = answer.json()
     for side, name in (("a", strategy), ("b", "window")):
         query = f"strategy={name}&budget=20000"
-        alone = viewer.get(f"/myses/Ada/context?{query}").json()
+        alone = viewer_program.get(f"/myses/Ada/context?{query}").json()
         sent = {
             pair[side]["position"]: pair[side]["message"]
             for pair in found["messages"]
@@ -70,8 +65,10 @@ def test_either_side_is_the_preview_of_its_strategy(
         assert ledger == [line["disposition"] for line in alone["ledger"]]
 
 
-def test_what_differs_is_told_message_by_message(viewer: Program, ada: Mysis) -> None:
-    found = diff(viewer, a="window", b="full").json()
+def test_what_differs_is_told_message_by_message(
+    viewer_program: Program, ada: Mysis
+) -> None:
+    found = diff(viewer_program, a="window", b="full").json()
     pairs = {pair["id"]: pair for pair in found["messages"] if pair["id"]}
     ids = list(ada.memories.order_by("pk").values_list("pk", flat=True))
     assert list(pairs) == ids
@@ -84,7 +81,7 @@ def test_what_differs_is_told_message_by_message(viewer: Program, ada: Mysis) ->
     assert found["differing"] == sum(not p["same"] for p in found["messages"])
     prompt = found["messages"][0]
     assert (prompt["id"], prompt["kind"], prompt["same"]) == (None, "prompt", True)
-    twice = diff(viewer, a="window", b="window").json()
+    twice = diff(viewer_program, a="window", b="window").json()
     assert twice["differing"] == 0
 
 
@@ -98,12 +95,12 @@ def test_what_differs_is_told_message_by_message(viewer: Program, ada: Mysis) ->
     ],
 )
 def test_bad_questions_are_422(
-    viewer: Program, ada: Mysis, query: dict[str, str], says: str
+    viewer_program: Program, ada: Mysis, query: dict[str, str], says: str
 ) -> None:
-    answer = diff(viewer, **query)
+    answer = diff(viewer_program, **query)
     assert answer.status_code == 422
     assert says in answer.json()["detail"]
 
 
-def test_an_unknown_mysis_is_404(viewer: Program) -> None:
-    assert diff(viewer, a="window", b="full").status_code == 404
+def test_an_unknown_mysis_is_404(viewer_program: Program) -> None:
+    assert diff(viewer_program, a="window", b="full").status_code == 404

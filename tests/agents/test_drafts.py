@@ -18,12 +18,6 @@ from tests.factories import make_memory, make_mysis
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("ann", password="x"))
-    return client
-
-
 def page(client: Client, url: str, **data: Any) -> str:
     answer = client.get(url, data)
     assert answer.status_code == 200, url
@@ -36,13 +30,13 @@ def tried(client: Client, url: str, **form: Any) -> str:
     return answer.content.decode()
 
 
-def test_a_prompt_is_tried_before_it_is_saved(staff: Client):
+def test_a_prompt_is_tried_before_it_is_saved(admin: Client):
     prompt = actions.default_prompt()
     ada = make_mysis(name="Ada", prompt=prompt)
     make_memory(ada, content="Mine.")
     url = reverse("admin:agents_prompt_preview", args=[prompt.pk])
     form = {"name": prompt.name, "text": "Short <b>orders</b> for {{ name }}.\r\n"}
-    shown = staff.post(url, form).content.decode()
+    shown = admin.post(url, form).content.decode()
     for part in (
         "Nothing is saved yet.",
         "1 Mysis uses this prompt",
@@ -52,39 +46,39 @@ def test_a_prompt_is_tried_before_it_is_saved(staff: Client):
         assert part in shown
     assert prompt.versions.count() == 1
     change = reverse("admin:agents_prompt_change", args=[prompt.pk])
-    assert f'formaction="{url}"' in page(staff, change)
-    staff.post(change, {**form, "note": "shorter"})
+    assert f'formaction="{url}"' in page(admin, change)
+    admin.post(change, {**form, "note": "shorter"})
     assert prompt.current is not None
     assert prompt.current.number == 2
 
 
 def test_a_draft_needs_a_post_and_somebody_who_may_change(
-    staff: Client, client: Client
+    admin: Client, client: Client
 ):
     prompt = actions.default_prompt()
     url = reverse("admin:agents_prompt_preview", args=[prompt.pk])
-    assert staff.get(url).status_code == 302
-    assert "This field is required" in staff.post(url, {"text": ""}).content.decode()
+    assert admin.get(url).status_code == 302
+    assert "This field is required" in admin.post(url, {"text": ""}).content.decode()
     User.objects.create_user("eve", password="x", is_staff=True)
     client.login(username="eve", password="x")
     assert client.post(url, {"name": "x", "text": "x"}).status_code == 403
 
 
-def test_a_new_prompt_is_tried_too(staff: Client):
+def test_a_new_prompt_is_tried_too(admin: Client):
     make_mysis(name="Ada", prompt=actions.default_prompt())
     url = reverse("admin:agents_prompt_preview_new")
-    assert f'formaction="{url}"' in page(staff, reverse("admin:agents_prompt_add"))
-    shown = tried(staff, url, name="calm", text="Rest, {{ name }}.")
+    assert f'formaction="{url}"' in page(admin, reverse("admin:agents_prompt_add"))
+    shown = tried(admin, url, name="calm", text="Rest, {{ name }}.")
     assert "No Mysis uses this prompt" in shown
     assert "Rest, Ada." in shown
     assert "It uses another prompt now" in shown
     assert not Prompt.objects.filter(name="calm").exists()
     # The page hands on what was typed to the form that saves it.
-    staff.post(reverse("admin:agents_prompt_add"), {"name": "calm", "text": "Rest."})
+    admin.post(reverse("admin:agents_prompt_add"), {"name": "calm", "text": "Rest."})
     assert Prompt.objects.get(name="calm").current is not None
 
 
-def test_the_template_of_summaries_is_tried_on_a_request_for_one(staff: Client):
+def test_the_template_of_summaries_is_tried_on_a_request_for_one(admin: Client):
     settings.install()
     prompt = Prompt.objects.get(name=settings.SUMMARY_PROMPT_NAME)
     ada = make_mysis(name="Ada")
@@ -94,7 +88,7 @@ def test_the_template_of_summaries_is_tried_on_a_request_for_one(staff: Client):
         make_memory(ada, content=f"And then {number}. " * 90)
     url = reverse("admin:agents_prompt_preview", args=[prompt.pk])
     # Its name has no field, so none is sent.
-    shown = tried(staff, url, text="Tell <what> was sold.")
+    shown = tried(admin, url, text="Tell <what> was sold.")
     assert "errornote" not in shown
     assert "The next summary of" in shown
     assert f"#{first.pk}" in shown
@@ -103,7 +97,7 @@ def test_the_template_of_summaries_is_tried_on_a_request_for_one(staff: Client):
     # It is no system prompt.
     assert "As it would be sent, with its placeholders" not in shown
     short = make_mysis(name="Bob")
-    early = tried(staff, url, text="Tell what was sold.", mysis=short.pk)
+    early = tried(admin, url, text="Tell what was sold.", mysis=short.pk)
     assert "could not be summarised yet" in early
     assert prompt.versions.count() == 1
 
@@ -111,7 +105,7 @@ def test_the_template_of_summaries_is_tried_on_a_request_for_one(staff: Client):
 # -- policies -------------------------------------------------------------------------
 
 
-def test_two_policies_are_laid_side_by_side(staff: Client):
+def test_two_policies_are_laid_side_by_side(admin: Client):
     ada = make_mysis(name="Ada")
     for number in range(30):
         make_memory(ada, content=f"order {number}")
@@ -119,17 +113,17 @@ def test_two_policies_are_laid_side_by_side(staff: Client):
     small = ContextPolicy.objects.create(
         name="small", strategy="window", options={"window": 4}
     )
-    listed = page(staff, "/policies/")
+    listed = page(admin, "/policies/")
     assert "wide" in listed
     values = {"mysis": ada.pk, "a": wide.pk, "b": small.pk}
-    shown = page(staff, "/policies/", **values)
+    shown = page(admin, "/policies/", **values)
     assert "full beside window" in shown
     ada.refresh_from_db()
     assert ada.policy is None
-    assert staff.get("/policies/", {"mysis": 999}).status_code == 422
+    assert admin.get("/policies/", {"mysis": 999}).status_code == 422
 
 
-def test_a_policy_is_tried_before_it_is_saved(staff: Client):
+def test_a_policy_is_tried_before_it_is_saved(admin: Client):
     policy = ContextPolicy.objects.create(name="wide", strategy="full")
     ada = make_mysis(name="Ada", policy=policy)
     oldest = make_memory(ada, content="order 0")
@@ -137,7 +131,7 @@ def test_a_policy_is_tried_before_it_is_saved(staff: Client):
         make_memory(ada, content=f"order {number}")
     url = reverse("admin:memory_contextpolicy_preview", args=[policy.pk])
     change = reverse("admin:memory_contextpolicy_change", args=[policy.pk])
-    assert f'formaction="{url}"' in page(staff, change)
+    assert f'formaction="{url}"' in page(admin, change)
     form = {
         "name": "wide",
         "strategy": "window",
@@ -145,27 +139,27 @@ def test_a_policy_is_tried_before_it_is_saved(staff: Client):
         "budget_tokens": 30_000,
         "budget_reserve": 1_000,
     }
-    shown = tried(staff, url, **form)
+    shown = tried(admin, url, **form)
     assert "1 Mysis uses this policy" in shown
     assert "window 4" in shown
     assert f"#{oldest.pk}" in shown
     policy.refresh_from_db()
     assert policy.strategy == "full"
-    wrong = tried(staff, url, **{**form, "options": '{"widnow": 4}'})
+    wrong = tried(admin, url, **{**form, "options": '{"widnow": 4}'})
     assert "errornote" in wrong
     assert "Tokens of the messages" not in wrong
 
 
-def test_a_new_policy_is_tried_too(staff: Client):
+def test_a_new_policy_is_tried_too(admin: Client):
     make_mysis(name="Ada")
     url = reverse("admin:memory_contextpolicy_preview_new")
     add = reverse("admin:memory_contextpolicy_add")
-    assert f'formaction="{url}"' in page(staff, add)
+    assert f'formaction="{url}"' in page(admin, add)
     form: dict[str, Any] = {"name": "p", "strategy": "full", "options": "{}"}
     form |= {"budget_tokens": 30_000, "budget_reserve": 1_000}
-    shown = tried(staff, url, **form)
+    shown = tried(admin, url, **form)
     assert "It uses another policy now" in shown
     assert not ContextPolicy.objects.exists()
-    staff.logout()
-    staff.force_login(User.objects.create_user("eve", is_staff=True))
-    assert staff.post(url, form).status_code == 403
+    admin.logout()
+    admin.force_login(User.objects.create_user("eve", is_staff=True))
+    assert admin.post(url, form).status_code == 403

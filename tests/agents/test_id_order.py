@@ -43,9 +43,7 @@ def broadcast(mysis: Mysis) -> object:
 
 
 def command(mysis: Mysis) -> object:
-    return manual_command._begin(
-        manual_command.Command(mysis, "get_status", {}, "test")
-    )
+    return manual_command._begin(mysis, "get_status", {}, "test")
 
 
 def answer(mysis: Mysis) -> object:

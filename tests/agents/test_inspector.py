@@ -6,7 +6,6 @@ import hashlib
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from agents import context_inputs
@@ -19,14 +18,6 @@ from tests.browser import scenes
 from tests.factories import make_memory, make_mysis, make_turn
 
 
-@pytest.fixture
-def admin(db: None) -> Client:
-    """Somebody who may see everything."""
-    client = Client()
-    client.force_login(User.objects.create_superuser("ann"))
-    return client
-
-
 def call(mysis: Mysis) -> SentContext:
     """A model call, with what it was sent."""
     turn = make_turn(mysis, outcome="done")
@@ -36,7 +27,7 @@ def call(mysis: Mysis) -> SentContext:
 
 def test_what_the_next_call_adds_is_told_apart_from_what_it_keeps(db: None):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis, exchanges=2)
+    scenes.add_conversation(mysis, exchanges=2)
     earlier = call(mysis)
     make_memory(mysis, role="assistant", content="I mine on.")
     make_memory(mysis, content="Sell it.", sender="operator:ann")
@@ -53,7 +44,7 @@ def test_what_the_next_call_adds_is_told_apart_from_what_it_keeps(db: None):
 
 def test_a_request_like_the_last_one_is_all_prefix(db: None):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis)
+    scenes.add_conversation(mysis)
     earlier = call(mysis)
     messages = list(earlier.view["messages"])
     old, system = view_of(earlier)
@@ -64,7 +55,7 @@ def test_a_request_like_the_last_one_is_all_prefix(db: None):
 
 def test_a_changed_message_shows_its_lines(db: None):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis)
+    scenes.add_conversation(mysis)
     earlier = call(mysis)
     old, system = view_of(earlier)
     new = [*old[:-1], {**old[-1], "content": "another end"}]
@@ -75,7 +66,7 @@ def test_a_changed_message_shows_its_lines(db: None):
 
 def test_two_strategies_side_by_side_fold_what_is_the_same(db: None):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis, exchanges=20)
+    scenes.add_conversation(mysis, exchanges=20)
     wide = context_inputs.preview(mysis, strategy="full")
     narrow = context_inputs.preview(mysis, strategy="window", options={"window": 6})
     found = context_diff.of(wide, narrow)
@@ -133,8 +124,8 @@ def test_the_ledger_leads_to_the_payload_and_to_what_supersedes(admin: Client):
 
 def test_every_view_of_the_next_context_opens(admin: Client):
     mysis = make_mysis(name="Ada")
-    scenes.play(mysis)
-    scenes.talk(mysis, exchanges=15)
+    scenes.add_account(mysis)
+    scenes.add_conversation(mysis, exchanges=15)
     call(mysis)
     make_memory(mysis, role="assistant", content="<b>new</b>")
     page = admin.get("/myses/Ada/context/").content.decode()
@@ -149,7 +140,7 @@ def test_every_view_of_the_next_context_opens(admin: Client):
 
 def test_the_file_is_what_its_hash_says_next_and_past(admin: Client):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis)
+    scenes.add_conversation(mysis)
     make_memory(mysis, content='Ünïcode "quoted" \U0001f680')
     address = "/myses/Ada/context/"
     sent = call(mysis)
@@ -208,7 +199,7 @@ def test_a_bad_second_strategy_is_told_at_its_field(
 
 def test_a_past_call_is_compared_with_the_one_before_it(admin: Client):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis)
+    scenes.add_conversation(mysis)
     first = call(mysis)
     make_memory(mysis, role="assistant", content="In between.")
     second = call(mysis)
@@ -225,7 +216,7 @@ def test_a_past_call_is_compared_with_the_one_before_it(admin: Client):
 
 def test_compactions_stand_with_what_they_replaced(admin: Client):
     mysis = make_mysis(name="Ada")
-    rows = scenes.talk(mysis)
+    rows = scenes.add_conversation(mysis)
     HistorySummary.objects.create(
         mysis=mysis,
         first_id=rows[0].pk,

@@ -18,7 +18,7 @@ from agents import actions, manual_command
 from agents.context_inputs import preview
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox
-from agents.tools.request import ToolResult
+from agents.tools.request import INTERRUPTED, ToolResult
 from memory.models import GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
@@ -44,11 +44,6 @@ def ada() -> Mysis:
     return make_mysis(name="Ada")
 
 
-@pytest.fixture
-def operator() -> Program:
-    return Program("operator")
-
-
 def command(by: Program, tool: str, **arguments: Any) -> Any:
     body = {"tool": tool, "arguments": arguments}
     return by.post("/myses/Ada/command", body)
@@ -59,10 +54,10 @@ def flying(by: Program) -> None:
 
 
 def test_a_tool_is_run_and_recorded_as_the_operator_s(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
-    flying(operator)
-    answer = command(operator, "get_status")
+    flying(operator_program)
+    answer = command(operator_program, "get_status")
     assert answer.status_code == 200
     item = answer.json()
     assert (item["role"], item["tool_name"], item["is_error"]) == (
@@ -86,11 +81,11 @@ def test_a_tool_is_run_and_recorded_as_the_operator_s(
 
 
 def test_the_mysis_sees_what_was_done(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
     make_memory(ada, content="go")
-    flying(operator)
-    command(operator, "get_version")
+    flying(operator_program)
+    command(operator_program, "get_version")
     shown = preview(Mysis.objects.get(pk=ada.pk)).assembly.messages
     text = json.dumps(shown)
     assert "(Run by hand by token:test operator.)" in text
@@ -101,10 +96,10 @@ def test_the_mysis_sees_what_was_done(
 
 
 def test_no_password_or_session_is_told(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
-    flying(operator)
-    command(operator, "login", username="AdaPilot", password="guess-guess")
+    flying(operator_program)
+    command(operator_program, "login", username="AdaPilot", password="guess-guess")
     kept = json.dumps(list(ada.memories.values("content", "args", "tool_calls")))
     kept += json.dumps(list(Event.objects.values_list("data", flat=True)))
     assert ada.accounts.get().password not in kept
@@ -112,9 +107,9 @@ def test_no_password_or_session_is_told(
 
 
 def test_an_error_of_the_game_is_a_result(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
-    answer = command(operator, "get_status")
+    answer = command(operator_program, "get_status")
     assert answer.status_code == 200
     assert answer.json()["is_error"] is True
 
@@ -134,12 +129,12 @@ def test_an_error_of_the_game_is_a_result(
 def test_a_bad_command_is_422_and_leaves_no_trace(
     sandbox: SandboxServer,
     ada: Mysis,
-    operator: Program,
+    operator_program: Program,
     body: Any,
     status: int,
     says: str,
 ) -> None:
-    answer = operator.post("/myses/Ada/command", body)
+    answer = operator_program.post("/myses/Ada/command", body)
     assert answer.status_code == status
     assert says in answer.json()["detail"]
     assert not Memory.objects.exists()
@@ -152,55 +147,55 @@ def test_roles_and_strangers(sandbox: SandboxServer, ada: Mysis) -> None:
 
 
 def test_no_game_is_503_and_leaves_no_trace(
-    settings: Settings, ada: Mysis, operator: Program
+    settings: Settings, ada: Mysis, operator_program: Program
 ) -> None:
     settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:9/mcp"
-    answer = command(operator, "get_status")
+    answer = command(operator_program, "get_status")
     assert answer.status_code == 503
     assert answer.json()["code"] == "game_unreachable"
     assert not Memory.objects.exists()
 
 
 def test_in_the_middle_of_a_turn_the_account_stays(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
     make_turn(ada)
-    answer = operator.post("/myses/Ada/command", REGISTER)
+    answer = operator_program.post("/myses/Ada/command", REGISTER)
     assert answer.status_code == 409
     assert "stop it first" in answer.json()["detail"]
-    assert command(operator, "get_version").status_code == 200
+    assert command(operator_program, "get_version").status_code == 200
 
 
 def test_one_command_at_a_time(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
     waiting = make_memory(ada, role="tool", pending=True, content="")
-    answer = command(operator, "get_version")
+    answer = command(operator_program, "get_version")
     assert (answer.status_code, answer.json()["code"]) == (409, "busy")
     long_ago = timezone.now() - manual_command.LONGEST - timedelta(seconds=1)
     Memory.objects.filter(pk=waiting.pk).update(created_at=long_ago)
-    assert command(operator, "get_version").status_code == 200
+    assert command(operator_program, "get_version").status_code == 200
     waiting.refresh_from_db()
     assert (waiting.pending, waiting.is_error) == (False, True)
     assert "outcome unknown" in waiting.content
 
 
 def test_a_stopped_mysis_can_be_flown_by_hand(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
     actions.stop_mysis(mysis=ada, by="test")
-    assert command(operator, "get_version").status_code == 200
+    assert command(operator_program, "get_version").status_code == 200
     ada.refresh_from_db()
     assert ada.state == "stopped"
 
 
 def test_a_repeated_command_is_done_once(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
     key = {"Idempotency-Key": "4711"}
     body = {"tool": "get_version"}
-    first = operator.post("/myses/Ada/command", body, **key)
-    again = operator.post("/myses/Ada/command", body, **key)
+    first = operator_program.post("/myses/Ada/command", body, **key)
+    again = operator_program.post("/myses/Ada/command", body, **key)
     assert first.status_code == again.status_code == 200
     assert first.json() == again.json()
     assert ada.memories.filter(role="tool").count() == 1
@@ -211,24 +206,27 @@ GET_VERSION = {"tool": "get_version"}
 
 
 def test_a_refused_command_may_be_sent_again_under_its_key(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
     waiting = make_memory(ada, role="tool", pending=True, content="")
-    busy = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+    busy = operator_program.post("/myses/Ada/command", GET_VERSION, **KEY)
     assert (busy.status_code, busy.json()["code"]) == (409, "busy")
     manual_command._end(waiting.pk, ToolResult("done", is_error=False))
-    assert operator.post("/myses/Ada/command", GET_VERSION, **KEY).status_code == 200
+    assert (
+        operator_program.post("/myses/Ada/command", GET_VERSION, **KEY).status_code
+        == 200
+    )
 
 
 def test_a_command_that_was_not_run_may_be_sent_again_under_its_key(
-    ada: Mysis, operator: Program, settings: Settings
+    ada: Mysis, operator_program: Program, settings: Settings
 ) -> None:
     settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:9/mcp"
-    away = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+    away = operator_program.post("/myses/Ada/command", GET_VERSION, **KEY)
     assert (away.status_code, away.json()["code"]) == (503, "game_unreachable")
     with SandboxServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        again = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+        again = operator_program.post("/myses/Ada/command", GET_VERSION, **KEY)
     assert again.status_code == 200
 
 
@@ -242,7 +240,7 @@ def test_a_command_that_was_not_run_may_be_sent_again_under_its_key(
 def test_a_command_that_broke_off_is_never_run_again_under_its_key(
     sandbox: SandboxServer,
     ada: Mysis,
-    operator: Program,
+    operator_program: Program,
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
     status: int,
@@ -252,34 +250,32 @@ def test_a_command_that_broke_off_is_never_run_again_under_its_key(
 
     with monkeypatch.context() as patched:
         patched.setattr(Toolbox, "call", broken)
-        failed = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+        failed = operator_program.post("/myses/Ada/command", GET_VERSION, **KEY)
         assert failed.status_code == status
-    again = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+    again = operator_program.post("/myses/Ada/command", GET_VERSION, **KEY)
     assert again.status_code == 409
     assert again.json()["code"] == "idempotency_outcome_unknown"
     assert ada.memories.filter(role="tool").count() == 1
 
 
 def test_the_key_of_a_killed_process_s_command_stays_taken(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
     """While it may run, and after that: nobody knows what became of it."""
-    operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+    operator_program.post("/myses/Ada/command", GET_VERSION, **KEY)
     record = IdempotencyRecord.objects.filter(key="4711")
     for age, code in (
         (timedelta(minutes=14), "idempotency_in_progress"),
         (timedelta(hours=23), "idempotency_outcome_unknown"),
     ):
         record.update(status=None, body="", created_at=timezone.now() - age)
-        again = operator.post("/myses/Ada/command", GET_VERSION, **KEY)
+        again = operator_program.post("/myses/Ada/command", GET_VERSION, **KEY)
         assert (again.status_code, again.json()["code"]) == (409, code)
     assert ada.memories.filter(role="tool").count() == 1
 
 
 def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
-    row = make_memory(
-        ada, role="tool", content=manual_command.INTERRUPTED, is_error=True
-    )
+    row = make_memory(ada, role="tool", content=INTERRUPTED, is_error=True)
     manual_command._end(row.pk, ToolResult("docked", is_error=False))
     row.refresh_from_db()
     assert (row.content, row.is_error) == ("docked", False)
@@ -322,15 +318,15 @@ def doubts() -> dict[str, str]:
 
 
 def test_what_a_command_given_up_may_have_changed_is_in_doubt(
-    sandbox: SandboxServer, ada: Mysis, operator: Program
+    sandbox: SandboxServer, ada: Mysis, operator_program: Program
 ) -> None:
-    flying(operator)
-    command(operator, "get_status")
-    command(operator, "get_cargo")
+    flying(operator_program)
+    command(operator_program, "get_status")
+    command(operator_program, "get_cargo")
     row = make_memory(ada, role="tool", pending=True, content="", tool_name="undock")
     long_ago = timezone.now() - manual_command.LONGEST - timedelta(seconds=1)
     Memory.objects.filter(pk=row.pk).update(created_at=long_ago)
-    assert command(operator, "get_version").status_code == 200
+    assert command(operator_program, "get_version").status_code == 200
     assert (doubts()["get_status"], doubts()["get_cargo"]) == ("undock", "")
     assert Event.objects.filter(kind="snapshot.stale").exists()
 
@@ -341,13 +337,13 @@ def test_what_a_command_given_up_may_have_changed_is_in_doubt(
 def test_a_command_that_breaks_off_leaves_a_doubt(
     sandbox: SandboxServer,
     ada: Mysis,
-    operator: Program,
+    operator_program: Program,
     monkeypatch: pytest.MonkeyPatch,
     tool: str,
     reason: str,
 ) -> None:
-    flying(operator)
-    command(operator, "get_status")
+    flying(operator_program)
+    command(operator_program, "get_status")
 
     async def break_off(*_: Any) -> ToolResult:
         raise ConnectionResetError
@@ -359,4 +355,4 @@ def test_a_command_that_breaks_off_leaves_a_doubt(
         )
     assert doubts()["get_status"] == reason
     newest = ada.memories.order_by("-pk")[0]
-    assert (newest.pending, newest.content) == (False, manual_command.INTERRUPTED)
+    assert (newest.pending, newest.content) == (False, INTERRUPTED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,14 +13,13 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from agents import events
 from agents.models import Broadcast, Mysis
+from bench.processes import Server
 from memory.gamestate.extract import read_result
 from memory.handles import LARGEST_PART
 from memory.models import Memory
 from memory.snapshots import writes
 from tests.factories import make_account, make_memory, make_mysis
-from tests.server import Server, running
 from zoea.auth import create_token
 from zoea.models import ApiToken
 
@@ -40,13 +39,6 @@ HELLO = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
-
-
-@pytest.fixture(scope="module")
-def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
-    with django_db_blocker.unblock(), running() as found:
-        yield found
-        events.close()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from agents import deliveries
@@ -15,14 +14,6 @@ from memory.models import Memory
 from tests.factories import make_memory, make_mysis, make_turn
 
 HTMX = {"HX-Request": "true"}
-
-
-@pytest.fixture
-def admin(db: None) -> Client:
-    """Somebody who may do everything."""
-    client = Client()
-    client.force_login(User.objects.create_superuser("ann"))
-    return client
 
 
 # -- several at once ---------------------------------------------------------------

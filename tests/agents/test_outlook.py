@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -27,14 +26,6 @@ from agents.usage import today
 from memory.models import GameSnapshot, Lexicon
 from tests.browser import scenes
 from tests.factories import make_account, make_memory, make_mysis, make_turn
-
-
-@pytest.fixture
-def admin(db: None) -> Client:
-    """Somebody who may see everything."""
-    client = Client()
-    client.force_login(User.objects.create_superuser("ann"))
-    return client
 
 
 def system(number: int, **values: Any) -> dict[str, Any]:
@@ -144,7 +135,7 @@ def test_without_a_map_somebody_can_ask_for_it(admin: Client):
 
 def test_accounts_tell_who_flies_them_and_never_a_password(admin: Client):
     mysis = make_mysis(name="Ada", state="running")
-    scenes.play(mysis, credits=4_321, stale=True)
+    scenes.add_account(mysis, credits=4_321, stale=True)
     free = make_account(username="Spare <b>")
     free.password = "sesame-opens"
     free.save()
@@ -217,7 +208,7 @@ def test_the_gist_of_an_answer(body: str, gist: str):
 
 def test_a_message_is_inspected_with_what_becomes_of_it(admin: Client):
     mysis = make_mysis(name="Ada")
-    rows = scenes.talk(mysis)
+    rows = scenes.add_conversation(mysis)
     address = f"/myses/Ada/messages/{rows[1].pk}/inspect/"
     page = admin.get(address).content.decode()
     for part in ("get_status", "The belt is rich", "kept", "done"):
@@ -227,7 +218,7 @@ def test_a_message_is_inspected_with_what_becomes_of_it(admin: Client):
 
 def test_what_the_last_call_was_shown_stands_beside_what_is_known(db: None):
     mysis = make_mysis(name="Ada")
-    scenes.play(mysis)
+    scenes.add_account(mysis)
     assert mysis.account is not None
     username = mysis.account.username
     beliefs = {"get_status/Credits": "7", "get_status/Fuel": "45/130"}
@@ -239,7 +230,7 @@ def test_what_the_last_call_was_shown_stands_beside_what_is_known(db: None):
 
 def test_a_fact_that_an_event_told_has_an_age_of_its_own(db: None):
     mysis = make_mysis(name="Ada")
-    scenes.play(mysis)
+    scenes.add_account(mysis)
     assert mysis.account is not None
     row = GameSnapshot.objects.get(
         username=mysis.account.username, tool_name="get_status"
@@ -269,7 +260,7 @@ def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(
     day = timezone.now() + timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: day)
     mysis = make_mysis(name="Ada", state="running")
-    scenes.play(mysis)
+    scenes.add_account(mysis)
     account = mysis.account
     assert account is not None
     player = {"current_system": "s3", "current_poi": "s3_belt", "credits": 5}
@@ -305,13 +296,13 @@ def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(
 def test_the_fleets_credits_say_how_many_are_known(db: None):
     assert health.read_fleet_money() == health.FleetMoney()
     for name, held in (("Ada", 100), ("Brahe", 250)):
-        scenes.play(make_mysis(name=name), credits=held)
+        scenes.add_account(make_mysis(name=name), credits=held)
     silent = make_mysis(name="Cassini")
     silent.account = make_account()
     silent.save()
     # Nobody flies it: not the fleet's.
     spare = make_mysis(name="Draper")
-    scenes.play(spare, credits=9_000)
+    scenes.add_account(spare, credits=9_000)
     spare.delete()
     now = timezone.now()
     oldest = now - timedelta(hours=1)
@@ -356,7 +347,7 @@ def test_what_is_left_is_told_of_the_limit_that_ends_first(
     )
     [found] = budget_bars.of_fleet()
     assert (found.percent, found.level) == (90, "near")
-    assert said in fragments.draw("limit", one=found)
+    assert said in fragments.draw("shared/limit", one=found)
 
 
 def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
@@ -382,7 +373,7 @@ def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
         Amount(900, Decimal(1)),
     )
     assert total.spent.tokens == 3_000
-    drawn = fragments.draw("fleet_limits", limits=[nearest])
+    drawn = fragments.draw("fleet/limits", limits=[nearest])
     assert "nearest its end: <bdi>Ada</bdi>" in drawn
     actions.delete_mysis(mysis=myses["Ada"], by="system")
     nearest, total = budget_bars.of_fleet()
@@ -404,7 +395,7 @@ def test_a_strip_costs_the_same_queries_at_any_size(
             budget_bars.of_fleet()
 
     def add(name: str) -> None:
-        scenes.play(make_mysis(name=name))
+        scenes.add_account(make_mysis(name=name))
         Budget.objects.create(name=name, scope="each", tokens=5)
 
     add("Ada")

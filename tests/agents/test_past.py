@@ -31,9 +31,9 @@ def mysis(db: None) -> Mysis:
         name="own", strategy="tiered", options=options, budget_tokens=20_000
     )
     made.save()
-    scenes.play(made)
+    scenes.add_account(made)
     Pin.objects.create(mysis=made, text="Never attack miners.", author="ann")
-    scenes.talk(made, exchanges=12)
+    scenes.add_conversation(made, exchanges=12)
     return made
 
 
@@ -46,12 +46,13 @@ def call(mysis: Mysis, **values: Any) -> SentContext:
 
 
 def then(row: SentContext) -> replay.Past:
-    return context_inputs.past_of(SentContext.objects.get(pk=row.pk))
+    sent = SentContext.objects.get(pk=row.pk)
+    return replay.past_of(sent, context_inputs.subject_of(sent.mysis))
 
 
 def live_on(mysis: Mysis) -> None:
     """Everything that a call depends on changes after it."""
-    scenes.talk(mysis, exchanges=4)
+    scenes.add_conversation(mysis, exchanges=4)
     make_memory(mysis, content="Forget all that.", sender="operator:ann")
     GameSnapshot.objects.all().delete()
     mysis.pins.all().delete()
@@ -81,7 +82,7 @@ def test_under_its_own_settings_it_comes_out_as_it_was_sent(
     assert row.dialect == dialect
     live_on(mysis)
     found = then(row)
-    made = context_inputs.again(found)
+    made = context.assemble_again(found)
     assert made.assembly.messages == found.shown.messages
     assert made.digest == row.digest
     assert made.assembly.stats["tokens_by_category"] == row.stats["tokens_by_category"]
@@ -98,7 +99,7 @@ def test_under_another_strategy_it_is_what_a_preview_was_then(
     ).assembly
     SentContext.objects.exclude(pk=row.pk).delete()
     live_on(mysis)
-    made = context_inputs.again(then(row), strategy=strategy).assembly
+    made = context.assemble_again(then(row), strategy=strategy).assembly
     # The preview was made after the call, and may show values as changed since it.
     assert [m["content"] for m in made.messages[:-1]] == [
         m["content"] for m in before.messages[:-1]
@@ -122,7 +123,7 @@ def test_the_summary_of_then_is_used_even_if_it_was_taken_back(mysis: Mysis):
     found = then(row)
     assert found.before.summary is not None
     assert found.before.summary.text == "We mined."
-    assert context_inputs.again(found).digest == row.digest
+    assert context.assemble_again(found).digest == row.digest
 
 
 def test_what_is_not_kept_is_told(mysis: Mysis):
@@ -193,7 +194,7 @@ def test_a_plain_view_pays_for_no_comparison(
         raise AssertionError("made for nothing")
 
     for where, name in (
-        (context_inputs, "past_of"),
+        (replay, "past_of"),
         (replay, "_count_missing"),
         (context, "as_sent"),
     ):

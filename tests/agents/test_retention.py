@@ -18,11 +18,11 @@ from agents import events, retention
 from agents.context_inputs import preview
 from agents.events import Kind
 from agents.models import Event, ModelCall, Mysis, Pin, Turn
+from bench.processes import database_url
 from memory.assembly.prepare import record
 from memory.assembly.sent_view import show
 from memory.models import ContextText, GameSnapshot, HistorySummary, Memory, SentContext
 from tests.factories import make_memory, make_mysis, make_turn
-from tests.server import database_url
 
 pytestmark = pytest.mark.django_db
 

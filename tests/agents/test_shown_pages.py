@@ -125,7 +125,7 @@ def test_prompts_show_their_versions(admin: Client):
 
 def test_the_next_context_as_json_is_what_the_page_shows(admin: Client):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis)
+    scenes.add_conversation(mysis)
     shown = admin.get("/myses/Ada/context/").context["shown"]
     raw = admin.get("/myses/Ada/context/?format=json").json()
     assert [m["role"] for m in raw["messages"]] == [b.role for b in shown.blocks]
@@ -151,7 +151,7 @@ def test_a_what_if_that_cannot_be_says_why(admin: Client, query: str, field: str
 
 def test_what_ifs_change_the_context_and_nothing_else(admin: Client):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis, exchanges=12)
+    scenes.add_conversation(mysis, exchanges=12)
     before = Event.objects.count(), Memory.objects.count()
     wide = admin.get("/myses/Ada/context/").context["shown"]
     narrow = admin.get("/myses/Ada/context/?window=4").context["shown"]
@@ -164,7 +164,7 @@ def test_what_ifs_change_the_context_and_nothing_else(admin: Client):
 
 def test_a_turn_shows_its_messages(admin: Client):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis)
+    scenes.add_conversation(mysis)
     other = make_turn(mysis, outcome="errored", error="502 <b>")
     page = admin.get(f"/turns/{mysis.turns.earliest('pk').pk}/").content.decode()
     assert "get_status" in page

@@ -25,8 +25,8 @@ from agents import events
 from agents.consumers.event_stream import EventStream, WishError, wish_of
 from agents.events import Kind, connection_parameters
 from agents.hub import hub
+from bench.processes import Server, run_server
 from tests.factories import make_mysis
-from tests.server import Server, running
 from zoea import rate_limits, websockets
 from zoea.auth import create_token
 from zoea.models import ApiToken
@@ -36,19 +36,12 @@ SOON = 20.0
 
 
 @pytest.fixture(scope="module")
-def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
-    with django_db_blocker.unblock(), running() as found:
-        yield found
-        events.close()
-
-
-@pytest.fixture(scope="module")
 def hasty(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
     """A server that asks every second whether a client is there and reads."""
     impatient = "tests.impatient:application"
     with (
         django_db_blocker.unblock(),
-        running("--ping-interval=1", application=impatient, STALLED="1") as found,
+        run_server("--ping-interval=1", application=impatient, STALLED="1") as found,
     ):
         yield found
 

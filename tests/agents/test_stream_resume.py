@@ -9,7 +9,6 @@ import asyncio
 import json
 import random
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -19,21 +18,14 @@ from websockets.asyncio.client import connect
 from agents import events
 from agents.events import Item, Kind, connection_parameters
 from agents.hub import wanted
+from bench.processes import Server
 from tests.factories import make_mysis
 from tests.programs import Program
-from tests.server import Server, running
 from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KINDS = [Kind.TOOL_CALLED, Kind.MEMORY_ADDED, Kind.TURN_STARTED]
 LAST = Kind.ERROR
-
-
-@pytest.fixture(scope="module")
-def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Server]:
-    with django_db_blocker.unblock(), running() as found:
-        yield found
-        events.close()
 
 
 class Fleet:

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from agents.llm.provider_check import try_provider
 from agents.models import Provider
-from tests.agents.llm.fake_provider import KEY, FakeProvider
+from bench.providers.openai import KEY, FakeProvider
 
 pytestmark = pytest.mark.django_db
 NOBODY = "http://127.0.0.1:1/v1"
@@ -38,12 +38,6 @@ def lab(shared: FakeProvider) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def staff(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("ann"))
-    return client
-
-
 def errors(answer: Any) -> dict[str, str]:
     """What the form says, by field."""
     return {
@@ -51,8 +45,8 @@ def errors(answer: Any) -> dict[str, str]:
     }
 
 
-def test_one_that_works_is_saved_and_said_to(staff: Client, lab: dict[str, str]):
-    answer = staff.post(STEP, lab, follow=True)
+def test_one_that_works_is_saved_and_said_to(admin: Client, lab: dict[str, str]):
+    answer = admin.post(STEP, lab, follow=True)
     assert answer.redirect_chain[0][0] == "/welcome/prompt/"
     assert "Provider lab works: gpt-5-nano answered in" in answer.content.decode()
     assert Provider.objects.get().api_key == KEY
@@ -71,7 +65,7 @@ def test_one_that_works_is_saved_and_said_to(staff: Client, lab: dict[str, str])
     ],
 )
 def test_what_is_wrong_is_said_at_its_field_and_nothing_is_saved(
-    staff: Client,
+    admin: Client,
     lab: dict[str, str],
     settings: Any,
     wrong: Any,
@@ -79,7 +73,7 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_saved(
     remedy: str,
 ):
     settings.OPENAI_BASE_URL = settings.OPENAI_API_KEY = ""
-    answer = staff.post(STEP, lab | wrong)
+    answer = admin.post(STEP, lab | wrong)
     assert answer.status_code == 422
     said = errors(answer)
     assert list(said) == [field]
@@ -94,23 +88,23 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_saved(
 
 
 def test_a_key_that_was_typed_need_not_be_typed_again(
-    staff: Client, lab: dict[str, str]
+    admin: Client, lab: dict[str, str]
 ):
-    staff.post(STEP, lab | {"base_url": NOBODY})
-    staff.post(STEP, lab | {"base_url": NOBODY, "key": "", "insist": "yes"})
+    admin.post(STEP, lab | {"base_url": NOBODY})
+    admin.post(STEP, lab | {"base_url": NOBODY, "key": "", "insist": "yes"})
     row = Provider.objects.get()
     assert (row.base_url, row.api_key) == (NOBODY, KEY)
     # Who comes back mends that one, and keeps its key.
-    assert NOBODY in staff.get(STEP).content.decode()
+    assert NOBODY in admin.get(STEP).content.decode()
     mended = lab | {"base_url": NOBODY + "/", "key": "", "row": row.pk, "insist": "yes"}
-    assert staff.post(STEP, mended).status_code == 302
+    assert admin.post(STEP, mended).status_code == 302
     row.refresh_from_db()
     assert (row.base_url, row.api_key) == (NOBODY + "/", KEY)
 
 
-def test_a_typed_key_goes_to_no_other_address(staff: Client, lab: dict[str, str]):
-    staff.post(STEP, lab | {"base_url": NOBODY})
-    moved = staff.post(STEP, lab | {"key": "", "insist": "yes"})
+def test_a_typed_key_goes_to_no_other_address(admin: Client, lab: dict[str, str]):
+    admin.post(STEP, lab | {"base_url": NOBODY})
+    moved = admin.post(STEP, lab | {"key": "", "insist": "yes"})
     assert list(errors(moved)) == ["key"]
     assert not Provider.objects.exists()
 
@@ -118,7 +112,7 @@ def test_a_typed_key_goes_to_no_other_address(staff: Client, lab: dict[str, str]
 @pytest.mark.parametrize("door", ["welcome", "admin"])
 @pytest.mark.parametrize("change", ["port", "kind"])
 def test_a_stored_key_is_asked_for_again_where_it_would_go_elsewhere(
-    staff: Client, lab: dict[str, str], shared: FakeProvider, door: str, change: str
+    admin: Client, lab: dict[str, str], shared: FakeProvider, door: str, change: str
 ):
     new = {"port": {"base_url": shared.url}, "kind": {"kind": "anthropic"}}[change]
     row = Provider(name="lab", kind="openai", base_url=NOBODY, default_model="m")
@@ -129,7 +123,7 @@ def test_a_stored_key_is_asked_for_again_where_it_would_go_elsewhere(
     values = lab | {"base_url": NOBODY, "key": "", "row": row.pk} | new
     values |= {"_continue": "Save and check", "insist": "yes"}
     asked = len(shared.requests)
-    refused = staff.post(place, values)
+    refused = admin.post(place, values)
     context = refused.context
     form = context["form"] if door == "welcome" else context["adminform"].form
     assert list(form.errors) == [field]
@@ -138,35 +132,35 @@ def test_a_stored_key_is_asked_for_again_where_it_would_go_elsewhere(
     assert (row.kind, row.base_url) == ("openai", NOBODY)
     assert len(shared.requests) == asked
     # What needs none may lose it instead.
-    assert staff.post(place, values | {"clear_key": "on"}).status_code == 302
+    assert admin.post(place, values | {"clear_key": "on"}).status_code == 302
     row.refresh_from_db()
     assert not row.sealed_key
 
 
 def test_the_welcome_form_changes_only_what_it_was_opened_for(
-    staff: Client, lab: dict[str, str]
+    admin: Client, lab: dict[str, str]
 ):
     insisting = lab | {"insist": "yes"}
-    staff.post(STEP, insisting)
+    admin.post(STEP, insisting)
     old = Provider.objects.get()
-    again = staff.post(STEP, insisting | {"name": "second", "row": "new"})
+    again = admin.post(STEP, insisting | {"name": "second", "row": "new"})
     assert "Meanwhile there is another provider" in errors(again)["__all__"]
     new = Provider.objects.create(name="newer", kind="pilot")
-    assert f'value="{new.pk}"' in staff.get(STEP).content.decode()
+    assert f'value="{new.pk}"' in admin.get(STEP).content.decode()
     changed = insisting | {"default_model": "changed", "row": old.pk}
-    assert staff.post(STEP, changed).status_code == 302
+    assert admin.post(STEP, changed).status_code == 302
     old.refresh_from_db()
     assert old.default_model == "changed"
     old.delete()
-    gone = staff.post(STEP, changed)
+    gone = admin.post(STEP, changed)
     assert "deleted meanwhile" in errors(gone)["__all__"]
     assert [row.name for row in Provider.objects.all()] == ["newer"]
 
 
-def test_a_key_is_forgotten_by_who_begins_anew(staff: Client, lab: dict[str, str]):
-    staff.post(STEP, lab | {"base_url": NOBODY})
-    staff.get(STEP)
-    staff.post(STEP, lab | {"key": "", "insist": "yes"})
+def test_a_key_is_forgotten_by_who_begins_anew(admin: Client, lab: dict[str, str]):
+    admin.post(STEP, lab | {"base_url": NOBODY})
+    admin.get(STEP)
+    admin.post(STEP, lab | {"key": "", "insist": "yes"})
     assert Provider.objects.get().api_key == ""
 
 
@@ -182,19 +176,19 @@ def test_nobody_but_an_admin_has_one_asked(
     assert len(shared.requests) == asked
 
 
-def test_the_admin_saves_then_checks(staff: Client, lab: dict[str, str]):
+def test_the_admin_saves_then_checks(admin: Client, lab: dict[str, str]):
     add = reverse("admin:agents_provider_add")
-    page = staff.get(add).content.decode()
+    page = admin.get(add).content.decode()
     # It alone takes a while, and says so.
     assert 'value="Save and check" data-slow' in page
     assert page.count("data-slow") == 1
     values = lab | {"new_key": KEY, "_continue": "Save and check"}
-    good = staff.post(add, values, follow=True)
+    good = admin.post(add, values, follow=True)
     row = Provider.objects.get()
     change = reverse("admin:agents_provider_change", args=[row.pk])
     assert good.redirect_chain[0][0] == change
     assert "Provider lab works: gpt-5-nano answered in" in good.content.decode()
-    bad = staff.post(change, values | {"base_url": NOBODY}, follow=True)
+    bad = admin.post(change, values | {"base_url": NOBODY}, follow=True)
     assert "Provider lab does not work:" in bad.content.decode()
     row.refresh_from_db()
     assert row.base_url == NOBODY
@@ -202,20 +196,20 @@ def test_the_admin_saves_then_checks(staff: Client, lab: dict[str, str]):
     chosen = {"action": "check_selected", "_selected_action": [row.pk]}
     assert (
         "could not be reached"
-        in staff.post(listed, chosen, follow=True).content.decode()
+        in admin.post(listed, chosen, follow=True).content.decode()
     )
 
 
 def test_the_admin_checks_what_was_opened_from_a_filtered_list(
-    staff: Client, lab: dict[str, str]
+    admin: Client, lab: dict[str, str]
 ):
     filtered = "?_changelist_filters=kind__exact%3Dopenai"
     values = lab | {"new_key": KEY, "_continue": "Save and check"}
     add = reverse("admin:agents_provider_add")
-    added = staff.post(add + filtered, values, follow=True)
+    added = admin.post(add + filtered, values, follow=True)
     assert "Provider lab works" in added.content.decode()
     change = reverse("admin:agents_provider_change", args=[Provider.objects.get().pk])
-    changed = staff.post(change + filtered, values, follow=True)
+    changed = admin.post(change + filtered, values, follow=True)
     assert "Provider lab works" in changed.content.decode()
     assert changed.redirect_chain[0][0] == change + filtered
 

@@ -1,4 +1,4 @@
-"""What a figure says of itself; nothing here measures time."""
+"""What a figure says of itself, and how samples are taken."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from bench.figures import Aim, Figure, amount, key_of, table_of
+from bench import figures as timing
+from bench.figures import (
+    Aim,
+    Figure,
+    figure_table,
+    format_amount,
+    list_baselines,
+    measure_medians,
+    percentile,
+)
 
 
 def test_a_figure_knows_its_ratio_and_its_target():
@@ -46,24 +55,42 @@ def test_a_goal_shows_its_side():
 
 def test_a_table_tells_what_was_missed():
     console = Console(width=120, record=True, file=StringIO())
-    console.print(table_of("All", [Figure("slow", 3, "s", target=2, note="why")]))
+    console.print(figure_table("All", [Figure("slow", 3, "s", target=2, note="why")]))
     shown = console.export_text()
     assert "slow" in shown and "why" in shown and "missed" in shown
 
 
 def test_amounts_are_short():
-    assert amount(1500, "bytes") == "1.5 KB"
-    assert amount(300_000, "bytes") == "300.0 KB"
-    assert amount(2_340_000, "bytes") == "2.3 MB"
-    assert amount(498_000_000, "bytes") == "498 MB"
-    assert amount(2.345, "s") == "2.3 s"
-    assert amount(0.345, "ms") == "0.34 ms"
-    assert amount(50, "ms") == "50.0 ms"
-    assert amount(30_926, "tokens") == "30,926 tok"
-    assert amount(None, "s") == ""
+    assert format_amount(1500, "bytes") == "1.5 KB"
+    assert format_amount(300_000, "bytes") == "300.0 KB"
+    assert format_amount(2_340_000, "bytes") == "2.3 MB"
+    assert format_amount(498_000_000, "bytes") == "498 MB"
+    assert format_amount(2.345, "s") == "2.3 s"
+    assert format_amount(0.345, "ms") == "0.34 ms"
+    assert format_amount(50, "ms") == "50.0 ms"
+    assert format_amount(30_926, "tokens") == "30,926 tok"
+    assert format_amount(None, "s") == ""
 
 
 def test_a_baseline_is_explained_once():
     names = ("a", "b", "c: one", "c: two")
     figures = [Figure(name, 1, "s", baseline=1, baseline_is="that") for name in names]
-    assert key_of([*figures, Figure("d", 1, "s")]) == "Baseline of a, b, c: that."
+    assert (
+        list_baselines([*figures, Figure("d", 1, "s")]) == "Baseline of a, b, c: that."
+    )
+
+
+def test_tasks_take_turns(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(timing, "SAMPLE_SECONDS", 0)
+    ran: list[str] = []
+    tasks = {name: lambda name=name: ran.append(name) for name in "ab"}
+    found = measure_medians(tasks, repeats=3)
+    assert ran == [*"aabb", *"ab" * 3]
+    assert list(found) == ["a", "b"] and min(found.values()) >= 0
+
+
+def test_a_percentile_is_one_of_the_values():
+    values = [float(value) for value in range(1, 101)]
+    assert percentile(values, 0.95) == 96
+    assert percentile(values, 1) == 100
+    assert percentile([7.0], 0.5) == 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bench.logs import Player, document_of, played
+from bench.logs import Player, make_log, message_document
 from bench.payloads import TOOLS, Answers
 from memory.context.assemble import assemble
 from memory.context.documents import parse_request
@@ -13,25 +13,25 @@ from memory.context.types import AssemblyRequest, Budget, Message
 
 def test_a_log_has_its_length_and_rising_ids():
     for count in (1, 20, 333):
-        log = played(count)
+        log = make_log(count)
         assert [message.id for message in log] == list(range(1, count + 1))
 
 
 def test_the_same_seed_plays_the_same_log_and_another_another():
-    assert played(200) == played(200)
-    assert played(200) != played(200, seed=1)
-    assert played(400)[:190] == played(200)[:190]
+    assert make_log(200) == make_log(200)
+    assert make_log(200) != make_log(200, seed=1)
+    assert make_log(400)[:190] == make_log(200)[:190]
 
 
 def test_a_log_needs_no_repair():
-    log = played(600)
+    log = make_log(600)
     view = assemble(AssemblyRequest(log, strategy="full", budget=Budget(9_999_999)))
     assert view.status == "unchanged"
     assert view.sources == [message.id for message in log]
 
 
 def test_a_log_looks_like_a_game():
-    log = played(2_000)
+    log = make_log(2_000)
     results = [message.content for message in log if message.role == "tool"]
     sizes = sorted(map(len, results))
     assert sizes[0] >= 150 and 4_000 <= sizes[-1] <= 6_500
@@ -45,11 +45,14 @@ def test_a_log_looks_like_a_game():
 def test_every_answer_is_json_with_its_tick():
     answers = Answers(1)
     for tool in TOOLS:
-        value = json.loads(answers.of(tool, 7))
+        value = json.loads(answers.answer(tool, 7))
         assert 7 in (value.get("tick"), value.get("current_tick"))
 
 
 def test_a_document_says_what_the_message_says():
-    log: list[Message] = [Player().asked(), *Player(newest=1).called("sell", "mine")]
-    document = {"messages": [document_of(message) for message in log]}
+    log: list[Message] = [
+        Player().begin_turn(),
+        *Player(newest=1).call_tools("sell", "mine"),
+    ]
+    document = {"messages": [message_document(message) for message in log]}
     assert list(parse_request(document).messages) == log

@@ -1,12 +1,18 @@
-"""What the bench makes of measured turns."""
+"""Turns of the pilot, few of them, and the figures of measured ones."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.conf import LazySettings
 
+from agents.game.sessions import close_all
+from agents.models import Mysis
 from bench import turns
+from memory.models import HistorySummary, Memory
+from sandbox.game.testing import SandboxServer
 
 
 def found(**changed: Any) -> dict[str, Any]:
@@ -26,7 +32,7 @@ def found(**changed: Any) -> dict[str, Any]:
 
 
 def test_what_is_beside_model_and_game_is_the_overhead():
-    beside = turns.figures_of(found())[0]
+    beside = turns.turn_figures(found())[0]
     assert beside.value == pytest.approx(20)
     assert beside.baseline == pytest.approx(10)
     assert beside.met
@@ -34,16 +40,33 @@ def test_what_is_beside_model_and_game_is_the_overhead():
 
 
 def test_a_turn_that_called_no_tool_waited_for_no_game():
-    assert turns.overhead({"whole": 0.1, "model": 0.04}) == pytest.approx(0.06)
+    assert turns.measure_overhead({"whole": 0.1, "model": 0.04}) == pytest.approx(0.06)
 
 
 def test_throughput_and_lateness_have_a_baseline_of_the_same_run():
-    *_, carried, late = turns.figures_of(found())
+    *_, carried, late = turns.turn_figures(found())
     assert carried.ratio == pytest.approx(2)
     assert (late.value, late.met) == (500, True)
-    assert not turns.figures_of(found(late=[2.0] * 20))[-1].met
+    assert not turns.turn_figures(found(late=[2.0] * 20))[-1].met
 
 
 def test_a_fleet_that_did_not_fly_is_no_figure():
     with pytest.raises(RuntimeError, match="whole fleet"):
-        turns.figures_of(found(late=[]))
+        turns.turn_figures(found(late=[]))
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_turn_is_taken_at_once_and_timed(settings: LazySettings):
+    with SandboxServer(tick=0.2) as sandbox:
+        settings.SPACEMOLT_MCP_URL = sandbox.url
+        settings.ZOEA_SECONDS_PER_TICK = 0.2
+        [mysis] = await sync_to_async(turns.start_myses)(1, "Alone")
+        first = await turns.time_turn(mysis)
+        await sync_to_async(turns.lengthen)(mysis, 100)
+        second = await turns.time_turn(mysis)
+        await close_all()
+    assert first["whole"] > 0 and second["whole"] > 0
+    assert await Memory.objects.filter(content__contains="of a long history").aexists()
+    assert await HistorySummary.objects.acount() == 1
+    await sync_to_async(turns.delete_myses)()
+    assert not await Mysis.objects.filter(state="running").aexists()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -26,19 +25,10 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.server import Server, running
+from bench.pages.browser import CHROMIUM, FLAGS
+from bench.pages.browser import WIDE as WIDE
+from bench.processes import Server
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-WIDE = ViewportSize(width=1440, height=900)
 PHONE = ViewportSize(width=390, height=844)
 
 
@@ -86,13 +76,6 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         yield started
         started.close()
-
-
-@pytest.fixture(scope="session")
-def server(django_db_setup: None) -> Iterator[Server]:
-    """One Daphne for all tests."""
-    with running() as started:
-        yield started
 
 
 @pytest.fixture

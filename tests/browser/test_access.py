@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
+from bench.processes import Server
 from tests.browser.conftest import Complaints
-from tests.server import Server
 from zoea.auth import create_sign_in_link
 
 

@@ -108,8 +108,8 @@ def test_every_page(page: Page, axe: str, theme: Literal["light", "dark"]):
 
 def test_the_admin(page: Page, axe: str):
     ada = make_mysis(name="Ada", prompt=actions.default_prompt())
-    scenes.play(ada, stale=True)
-    scenes.talk(ada)
+    scenes.add_account(ada, stale=True)
+    scenes.add_conversation(ada)
     pages = administered(ada, actions.default_prompt())
     found = [one for at in pages for one in judge(page, axe, at)]
     page.emulate_media(color_scheme="dark")
@@ -123,7 +123,7 @@ def test_a_phone_and_an_empty_fleet(page: Page, axe: str):
     found = judge(page, axe, "/")
     page.set_viewport_size(PHONE)
     ada = make_mysis(name="Ada", state="errored", last_error="No such model.")
-    scenes.talk(ada)
+    scenes.add_conversation(ada)
     events.append(Kind.ERROR, mysis_id=ada.pk, data={"detail": "No such model."})
     for at in ("/", "/myses/Ada/", *(f"/{one}" for one in NARROW)):
         found += judge(page, axe, at)

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from agents import actions
 from agents.game import sessions
 from agents.models import Mysis, Prompt
+from bench.processes import run_server
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
@@ -22,7 +23,6 @@ from tests.browser import scenes
 from tests.browser.conftest import WIDE, sign_in
 from tests.browser.test_fleet import live, row
 from tests.factories import make_mysis
-from tests.server import running
 
 
 async def _turn(mysis: Mysis) -> None:
@@ -61,14 +61,14 @@ def test_the_page_comes_back_after_the_server_was_away(
 ):
     user = User.objects.create_superuser("ann")
     ada = make_mysis(name="Ada", state="running")
-    with running() as first:
+    with run_server() as first:
         context = browser.new_context(viewport=WIDE, base_url=first.origin)
         sign_in(context, first, user)
         page = context.new_page()
         live(page)
     expect(page.locator("#connection")).to_contain_text("connection is lost")
     actions.stop_mysis(mysis=ada, by="system")
-    with running(at=first.port):
+    with run_server(at=first.port):
         expect(page.locator("#connection")).to_be_hidden(timeout=30_000)
         expect(row(page, ada).locator(".state")).to_have_text("stopped")
         context.close()
@@ -118,7 +118,7 @@ def test_a_prompt_is_previewed_then_saved_then_compared(page: Page):
 
 def test_two_strategies_are_compared_and_a_match_is_found(page: Page):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis, exchanges=20)
+    scenes.add_conversation(mysis, exchanges=20)
     page.goto("/myses/Ada/context/")
     page.get_by_label("Beside it").select_option("window")
     page.get_by_label("Its window").fill("4")

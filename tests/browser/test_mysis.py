@@ -11,12 +11,12 @@ from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from agents import actions, events
 from agents.events import Kind
 from agents.models import ModelCall, Mysis, Turn
+from bench.processes import Server
 from memory.models import GameSnapshot, Memory
 from tests.browser import scenes
 from tests.browser.conftest import PHONE, Complaints, sign_in
 from tests.browser.test_fleet import live
 from tests.factories import make_memory, make_mysis, make_turn
-from tests.server import Server
 
 AT_END = "(box => box.scrollHeight - box.scrollTop - box.clientHeight < 2)"
 SCROLL = "document.getElementById('log-scroll')"
@@ -89,7 +89,7 @@ def test_the_list_does_not_grow_for_ever_above_the_end(page: Page):
 def test_the_answer_to_a_message_is_in_sight(page: Page, complaints: Complaints):
     complaints.allowed = ("409",)
     mysis = make_mysis(name="Ada", state="errored", last_error="No such model.")
-    scenes.talk(mysis)
+    scenes.add_conversation(mysis)
     live(page, address(mysis))
     expect(page.locator("#mysis-reach")).to_contain_text("takes no messages: start it")
     page.get_by_role("textbox", name="Message to Ada").fill("Go mining.")
@@ -133,7 +133,7 @@ def test_an_answer_that_was_waited_for_comes_into_its_place(page: Page):
 
 def test_reasoning_and_results_are_folded(page: Page):
     mysis = make_mysis(name="Ada")
-    scenes.talk(mysis)
+    scenes.add_conversation(mysis)
     live(page, address(mysis))
     thought = page.locator(".reasoning").first
     expect(thought.locator(".prose")).to_be_hidden()
@@ -147,7 +147,7 @@ def test_reasoning_and_results_are_folded(page: Page):
 
 def test_a_message_is_inspected_beside_the_talk(page: Page):
     mysis = make_mysis(name="Ada")
-    rows = scenes.talk(mysis)
+    rows = scenes.add_conversation(mysis)
     live(page, address(mysis))
     page.get_by_role("button", name=f"Inspect message {rows[0].pk}").click()
     pane = page.locator("#inspector")
@@ -240,7 +240,7 @@ def test_a_deleted_mysis_says_so(page: Page):
 
 def test_the_state_panel_follows_and_keeps_what_is_open(page: Page):
     mysis = make_mysis(name="Ada", state="running")
-    scenes.play(mysis)
+    scenes.add_account(mysis)
     live(page, address(mysis))
     panel = page.locator("#mysis-state")
     expect(panel).to_contain_text("11,153")
@@ -281,8 +281,8 @@ def test_it_works_without_a_script(browser: Browser, server: Server, admin: User
 def test_the_context_page_shows_what_would_be_sent(page: Page, complaints: Complaints):
     complaints.allowed = ("status of 422",)
     mysis = make_mysis(name="Ada")
-    scenes.play(mysis)
-    scenes.talk(mysis, exchanges=15)
+    scenes.add_account(mysis)
+    scenes.add_conversation(mysis, exchanges=15)
     page.goto("/myses/Ada/context/")
     expect(page.locator(".block").first).to_contain_text("system")
     expect(page.locator(".block").last).to_contain_text("Current Game State")
@@ -299,7 +299,7 @@ def test_the_context_page_shows_what_would_be_sent(page: Page, complaints: Compl
 
 def test_an_outdated_context_says_so_and_waits_to_be_asked(page: Page):
     mysis = make_mysis(name="Ada", state="running")
-    scenes.talk(mysis)
+    scenes.add_conversation(mysis)
     live(page, "/myses/Ada/context/")
     told = page.locator("#context-outdated")
     expect(told).to_be_empty()

@@ -38,7 +38,7 @@ def chart(count: int) -> None:
 def ship() -> Mysis:
     """A Mysis whose ship is in Sol."""
     mysis = make_mysis(name="Ada", state="running")
-    scenes.play(mysis)
+    scenes.add_account(mysis)
     return mysis
 
 

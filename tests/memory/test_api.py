@@ -27,19 +27,14 @@ STATE_KEYS = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def viewer() -> Program:
-    return Program("viewer")
-
-
-def found(viewer: Program, path: str) -> list[dict[str, Any]]:
-    response = viewer.get(path)
+def found(viewer_program: Program, path: str) -> list[dict[str, Any]]:
+    response = viewer_program.get(path)
     assert response.status_code == 200, response.content
     items: list[dict[str, Any]] = response.json()["items"]
     return items
 
 
-def test_the_log_is_filtered_and_paged(viewer: Program) -> None:
+def test_the_log_is_filtered_and_paged(viewer_program: Program) -> None:
     ada = make_mysis(name="Ada")
     make_memory(make_mysis(), content="another's")
     rows = [
@@ -50,57 +45,68 @@ def test_the_log_is_filtered_and_paged(viewer: Program) -> None:
             ada, content="all of you", origin="broadcast", sender="operator:ann"
         ),
     ]
-    items = found(viewer, "/myses/Ada/memories")
+    items = found(viewer_program, "/myses/Ada/memories")
     assert [item["id"] for item in items] == [row.pk for row in rows]
     assert set(items[0]) == MEMORY_KEYS
     assert (items[0]["sender"], items[0]["tool_name"]) == (None, None)
     assert (items[1]["reasoning"], items[3]["sender"]) == ("why not", "operator:ann")
-    ids = [item["id"] for item in found(viewer, "/myses/Ada/memories?role=user")]
+    ids = [
+        item["id"] for item in found(viewer_program, "/myses/Ada/memories?role=user")
+    ]
     assert ids == [rows[0].pk, rows[3].pk]
-    ids = [i["id"] for i in found(viewer, "/myses/Ada/memories?origin=broadcast")]
+    ids = [
+        i["id"] for i in found(viewer_program, "/myses/Ada/memories?origin=broadcast")
+    ]
     assert ids == [rows[3].pk]
     after = f"/myses/{ada.pk}/memories?after={rows[1].pk}"
-    assert [item["id"] for item in found(viewer, after)] == [rows[2].pk, rows[3].pk]
-    page = viewer.get(after + "&limit=1").json()
+    assert [item["id"] for item in found(viewer_program, after)] == [
+        rows[2].pk,
+        rows[3].pk,
+    ]
+    page = viewer_program.get(after + "&limit=1").json()
     assert [item["id"] for item in page["items"]] == [rows[2].pk]
-    rest = found(viewer, f"{after}&cursor={page['next']}")
+    rest = found(viewer_program, f"{after}&cursor={page['next']}")
     assert [item["id"] for item in rest] == [rows[3].pk]
     for bad in ("role=king", "origin=x", "after=x"):
-        assert viewer.get(f"/myses/Ada/memories?{bad}").status_code == 422
+        assert viewer_program.get(f"/myses/Ada/memories?{bad}").status_code == 422
 
 
-def test_search_is_newest_first_bounded_and_own(viewer: Program) -> None:
+def test_search_is_newest_first_bounded_and_own(viewer_program: Program) -> None:
     ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
     mine = [make_memory(ada, content=f"iron ore {n}").pk for n in range(5)]
     other = make_memory(bob, content="iron ore of Bob").pk
-    hits = found(viewer, "/search/messages?q=iron+ore&mysis=Ada")
+    hits = found(viewer_program, "/search/messages?q=iron+ore&mysis=Ada")
     assert [hit["memory_id"] for hit in hits] == mine[::-1]
     assert {hit["mysis"] for hit in hits} == {ada.pk}
-    everywhere = found(viewer, "/search/messages?q=iron+ore")
+    everywhere = found(viewer_program, "/search/messages?q=iron+ore")
     assert everywhere[0]["memory_id"] == other
-    page = viewer.get("/search/messages?q=iron&mysis=Ada&limit=2").json()
+    page = viewer_program.get("/search/messages?q=iron&mysis=Ada&limit=2").json()
     assert [hit["memory_id"] for hit in page["items"]] == mine[:2:-1]
-    older = found(viewer, f"/search/messages?q=iron&mysis=Ada&before={page['next']}")
+    older = found(
+        viewer_program, f"/search/messages?q=iron&mysis=Ada&before={page['next']}"
+    )
     assert [hit["memory_id"] for hit in older] == mine[2::-1]
-    assert found(viewer, "/search/messages?q=silver") == []
+    assert found(viewer_program, "/search/messages?q=silver") == []
 
 
-def test_snippets_are_safe_and_exact_search_has_no_wildcards(viewer: Program) -> None:
+def test_snippets_are_safe_and_exact_search_has_no_wildcards(
+    viewer_program: Program,
+) -> None:
     mysis = make_mysis(name="Ada")
     make_memory(mysis, content="<script>x</script> 100% Ore & more")
-    hit = found(viewer, "/search/messages?q=ore")[0]
+    hit = found(viewer_program, "/search/messages?q=ore")[0]
     assert "<mark>Ore</mark>" in hit["snippet"]
     assert "<script>" not in hit["snippet"]
-    assert len(found(viewer, "/search/messages?q=100%25+Ore&mode=exact")) == 1
-    assert found(viewer, "/search/messages?q=100%25+ore&mode=exact") == []
-    assert found(viewer, "/search/messages?q=_re&mode=exact") == []
+    assert len(found(viewer_program, "/search/messages?q=100%25+Ore&mode=exact")) == 1
+    assert found(viewer_program, "/search/messages?q=100%25+ore&mode=exact") == []
+    assert found(viewer_program, "/search/messages?q=_re&mode=exact") == []
 
 
-def test_reasoning_has_its_own_search(viewer: Program) -> None:
+def test_reasoning_has_its_own_search(viewer_program: Program) -> None:
     mysis = make_mysis(name="Ada")
     make_memory(mysis, role="assistant", content="mine", reasoning="the belt is rich")
-    assert found(viewer, "/search/messages?q=belt") == []
-    assert found(viewer, "/search/reasoning?q=belt")[0]["reasoning"]
+    assert found(viewer_program, "/search/messages?q=belt") == []
+    assert found(viewer_program, "/search/reasoning?q=belt")[0]["reasoning"]
 
 
 @pytest.mark.parametrize(
@@ -109,20 +115,20 @@ def test_reasoning_has_its_own_search(viewer: Program) -> None:
      "q=x&before=x", "q=" + "x" * 1001],
 )  # fmt: skip
 @pytest.mark.parametrize("where", ["messages", "reasoning", "broadcasts"])
-def test_a_bad_search_is_422(viewer: Program, where: str, query: str) -> None:
-    refused = viewer.get(f"/search/{where}?{query}")
+def test_a_bad_search_is_422(viewer_program: Program, where: str, query: str) -> None:
+    refused = viewer_program.get(f"/search/{where}?{query}")
     assert refused.status_code == 422
     assert set(refused.json()) == {"detail", "code"}
 
 
 @pytest.mark.parametrize("where", ["messages", "reasoning", "broadcasts"])
-def test_odd_but_possible_searches_answer(viewer: Program, where: str) -> None:
+def test_odd_but_possible_searches_answer(viewer_program: Program, where: str) -> None:
     make_memory(make_mysis(), content="a")
     for query in ("%22", "'", "-", "a%20%26%20%7C%20!(", "%ED%A0%80", "%F0%9F%9A%80",
                   "\\", "%", "a:*", "-a"):  # fmt: skip
         for mode in ("fts", "exact"):
-            found(viewer, f"/search/{where}?q={query}&mode={mode}")
-    assert viewer.get(f"/search/{where}?q=a&mysis=Nobody").status_code == 404
+            found(viewer_program, f"/search/{where}?q={query}&mode={mode}")
+    assert viewer_program.get(f"/search/{where}?q=a&mysis=Nobody").status_code == 404
 
 
 @pytest.fixture
@@ -145,8 +151,8 @@ def flying() -> Any:
     return mysis
 
 
-def test_state_rows(viewer: Program, flying: Any) -> None:
-    row = found(viewer, "/myses/Ada/state")[0]
+def test_state_rows(viewer_program: Program, flying: Any) -> None:
+    row = found(viewer_program, "/myses/Ada/state")[0]
     assert set(row) == STATE_KEYS
     assert (row["tool"], row["confidence"], row["reason"]) == (
         "get_status",
@@ -156,13 +162,13 @@ def test_state_rows(viewer: Program, flying: Any) -> None:
     assert (row["tick"], row["args"]) == (105, {})
     assert row["fields"]["player.credits"] == "invalidated"
     assert row["fields"]["player.username"] == "fresh"
-    full = found(viewer, f"/myses/{flying.pk}/state?full=1")[0]
+    full = found(viewer_program, f"/myses/{flying.pk}/state?full=1")[0]
     assert set(full) == STATE_KEYS | {"content"}
     assert full["content"]["player"]["credits"] == 5000
-    assert viewer.get("/myses/Ada/state?full=maybe").status_code == 422
+    assert viewer_program.get("/myses/Ada/state?full=maybe").status_code == 422
 
 
-def test_the_state_comes_in_pages(viewer: Program, flying: Any) -> None:
+def test_the_state_comes_in_pages(viewer_program: Program, flying: Any) -> None:
     status = GameSnapshot.objects.get()
     for number in range(3):
         GameSnapshot.objects.create(
@@ -173,9 +179,9 @@ def test_the_state_comes_in_pages(viewer: Program, flying: Any) -> None:
             content="{}",
             captured_at=status.captured_at,
         )
-    whole = found(viewer, "/myses/Ada/state")
-    first = viewer.get("/myses/Ada/state?limit=3").json()
-    rest = viewer.get(f"/myses/Ada/state?limit=3&cursor={first['next']}").json()
+    whole = found(viewer_program, "/myses/Ada/state")
+    first = viewer_program.get("/myses/Ada/state?limit=3").json()
+    rest = viewer_program.get(f"/myses/Ada/state?limit=3&cursor={first['next']}").json()
     assert [row["tool"] for row in first["items"]] == [
         "get_status",
         "view_market",
@@ -184,13 +190,13 @@ def test_the_state_comes_in_pages(viewer: Program, flying: Any) -> None:
     assert (len(rest["items"]), rest["next"]) == (1, None)
     shown = [row["args"] for row in first["items"] + rest["items"]]
     assert shown == [row["args"] for row in whole]
-    assert viewer.get("/myses/Ada/state?limit=201").status_code == 422
+    assert viewer_program.get("/myses/Ada/state?limit=201").status_code == 422
 
 
-def test_without_an_account_there_is_no_state(viewer: Program) -> None:
+def test_without_an_account_there_is_no_state(viewer_program: Program) -> None:
     make_mysis(name="Bob")
-    assert found(viewer, "/myses/Bob/state") == []
-    summary = viewer.get("/myses/Bob/summary").json()
+    assert found(viewer_program, "/myses/Bob/state") == []
+    summary = viewer_program.get("/myses/Bob/summary").json()
     assert summary == {
         "state": "Not logged in. Use register or login.",
         "summary": None,
@@ -198,29 +204,29 @@ def test_without_an_account_there_is_no_state(viewer: Program) -> None:
 
 
 def test_snapshots_of_an_account_outlive_its_logout(
-    viewer: Program, flying: Any
+    viewer_program: Program, flying: Any
 ) -> None:
     GameSnapshot.objects.update(logged_out_at=timezone.now(), stale_reason="")
-    assert found(viewer, "/myses/Ada/state") == []
-    row = found(viewer, "/snapshots?username=VoidWanderer")[0]
+    assert found(viewer_program, "/myses/Ada/state") == []
+    row = found(viewer_program, "/snapshots?username=VoidWanderer")[0]
     assert set(row) == STATE_KEYS
     assert (row["confidence"], row["reason"]) == ("stale", "captured before logout")
-    assert found(viewer, "/snapshots?username=Nobody%00") == []
-    assert viewer.get("/snapshots").status_code == 422
+    assert found(viewer_program, "/snapshots?username=Nobody%00") == []
+    assert viewer_program.get("/snapshots").status_code == 422
 
 
-def test_summaries_are_listed(viewer: Program) -> None:
+def test_summaries_are_listed(viewer_program: Program) -> None:
     ada, bob = make_mysis(name="Ada"), make_mysis(name="Bob")
     for mysis in (ada, bob):
         HistorySummary.objects.create(
             mysis=mysis, first_id=1, through_id=9, generation=1, text="Mined.",
             history_hash="0" * 64,
         )  # fmt: skip
-    assert len(found(viewer, "/summaries")) == 2
-    mine = found(viewer, "/summaries?mysis=Bob")
+    assert len(found(viewer_program, "/summaries")) == 2
+    mine = found(viewer_program, "/summaries?mysis=Bob")
     assert [item["mysis"] for item in mine] == [bob.pk]
-    assert found(viewer, f"/summaries?after={mine[0]['id']}") == []
-    assert viewer.get("/summaries?mysis=Nobody").status_code == 404
+    assert found(viewer_program, f"/summaries?after={mine[0]['id']}") == []
+    assert viewer_program.get("/summaries?mysis=Nobody").status_code == 404
 
 
 def test_policies_are_checked_when_saved() -> None:
@@ -262,7 +268,7 @@ def test_the_schema_of_a_history_names_every_key_that_the_core_takes() -> None:
     assert set(AssembleIn.model_fields) == documents._REQUEST_KEYS
 
 
-def test_a_history_from_outside_is_assembled(viewer: Program) -> None:
+def test_a_history_from_outside_is_assembled(viewer_program: Program) -> None:
     document = {
         "messages": [{"role": "user", "content": "hello"}],
         "strategy": "window",
@@ -273,7 +279,7 @@ def test_a_history_from_outside_is_assembled(viewer: Program) -> None:
             "snapshots": [],
         },
     }
-    shown = viewer.post("/context/assemble", document)
+    shown = viewer_program.post("/context/assemble", document)
     assert shown.status_code == 200, shown.content
     assert shown.json()["sources"][0] == 1
     bad_ones: list[Any] = [
@@ -286,10 +292,10 @@ def test_a_history_from_outside_is_assembled(viewer: Program) -> None:
         {"messages": [], "state": {"username": 3}},
     ]
     for bad in bad_ones:
-        refused = viewer.post("/context/assemble", bad)
+        refused = viewer_program.post("/context/assemble", bad)
         assert refused.status_code == 422, bad
     large = {"messages": [{"role": "user", "content": "x" * 3_000_000}]}
-    refused = viewer.post("/context/assemble", large)
+    refused = viewer_program.post("/context/assemble", large)
     assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
     steward = Program("operator")
     assert steward.post("/context/assemble", large).status_code == 200

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import events
+from agents.db import OPEN_CALLS
 from agents.models import Event, Turn
-from agents.runtime.turn_rows import OPEN_CALLS
 from memory.assembly import load
 from memory.models import GameSnapshot, HistorySummary, Memory
 from memory.search.results import search_messages

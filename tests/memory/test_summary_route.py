@@ -33,11 +33,6 @@ SUMMARY = "/myses/Ada/summary"
 
 
 @pytest.fixture
-def viewer() -> Program:
-    return Program("viewer")
-
-
-@pytest.fixture
 def moment(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
     """A clock that stands still until it is set."""
     clock = [timezone.now()]
@@ -61,11 +56,13 @@ def know(tool: str, content: Any, at: datetime, **values: Any) -> GameSnapshot:
     )
 
 
-def ask(viewer: Program, etag: str = "", **headers: str) -> Any:
-    return viewer.get(SUMMARY, **({"If-None-Match": etag} if etag else {}), **headers)
+def ask(viewer_program: Program, etag: str = "", **headers: str) -> Any:
+    return viewer_program.get(
+        SUMMARY, **({"If-None-Match": etag} if etag else {}), **headers
+    )
 
 
-def test_summary_as_json_and_markdown(viewer: Program, flying: Mysis) -> None:
+def test_summary_as_json_and_markdown(viewer_program: Program, flying: Mysis) -> None:
     HistorySummary.objects.create(
         mysis=flying, first_id=1, through_id=9, generation=1, text="Mined a lot.",
         history_hash="0" * 64,
@@ -74,28 +71,28 @@ def test_summary_as_json_and_markdown(viewer: Program, flying: Mysis) -> None:
         mysis=flying, first_id=1, through_id=12, generation=2, text="Failed.",
         status="failed", history_hash="0" * 64,
     )  # fmt: skip
-    body = viewer.get("/myses/Ada/summary").json()
+    body = viewer_program.get("/myses/Ada/summary").json()
     assert body["state"].startswith("## Current Game State")
     assert body["summary"]["text"] == "Mined a lot."
     assert body["summary"]["through_id"] == 9
     for accept in ("text/markdown", "text/markdown;q=1, application/json;q=0.1"):
-        text = viewer.get("/myses/Ada/summary", Accept=accept)
+        text = viewer_program.get("/myses/Ada/summary", Accept=accept)
         assert text["Content-Type"].startswith("text/markdown")
         assert body["state"].split("\n")[0] in text.content.decode()
         assert "Mined a lot." in text.content.decode()
-    assert viewer.get("/myses/Ada/summary", Accept="*/*")["Content-Type"].startswith(
-        "application/json"
-    )
+    assert viewer_program.get("/myses/Ada/summary", Accept="*/*")[
+        "Content-Type"
+    ].startswith("application/json")
 
 
-def test_an_unchanged_summary_is_304(viewer: Program, flying: Mysis) -> None:
-    first = ask(viewer)
-    same = ask(viewer, first["ETag"])
+def test_an_unchanged_summary_is_304(viewer_program: Program, flying: Mysis) -> None:
+    first = ask(viewer_program)
+    same = ask(viewer_program, first["ETag"])
     assert (same.status_code, same.content) == (304, b"")
     assert same["ETag"] == first["ETag"]
     strong = first["ETag"].removeprefix("W/")
-    assert ask(viewer, f'"x", {strong}').status_code == 304
-    other = ask(viewer, first["ETag"], Accept="text/markdown")
+    assert ask(viewer_program, f'"x", {strong}').status_code == 304
+    other = ask(viewer_program, first["ETag"], Accept="text/markdown")
     assert (other.status_code, other["ETag"] == first["ETag"]) == (200, False)
 
 
@@ -135,60 +132,64 @@ def summarized() -> None:
 
 @pytest.mark.parametrize("change", [merged, doubted, event, summarized])
 def test_whatever_it_tells_changes_its_etag_at_once(
-    viewer: Program, flying: Mysis, change: Any
+    viewer_program: Program, flying: Mysis, change: Any
 ) -> None:
     """In the same tick and second, and more than once."""
-    first = ask(viewer)
+    first = ask(viewer_program)
     change()
-    second = ask(viewer, first["ETag"])
+    second = ask(viewer_program, first["ETag"])
     assert second.status_code == 200
     assert second.content != first.content
-    assert ask(viewer, second["ETag"]).status_code == 304
+    assert ask(viewer_program, second["ETag"]).status_code == 304
 
 
-def test_a_second_merge_of_one_tick_is_told(viewer: Program, flying: Mysis) -> None:
+def test_a_second_merge_of_one_tick_is_told(
+    viewer_program: Program, flying: Mysis
+) -> None:
     merged()
-    first = ask(viewer)
+    first = ask(viewer_program)
     content = {"player": {"username": "Pilot", "credits": 650}}
     GameSnapshot.objects.update(merged=json.dumps(content))
-    second = ask(viewer, first["ETag"])
+    second = ask(viewer_program, first["ETag"])
     assert (second.status_code, "650" in second.json()["state"]) == (200, True)
 
 
-def test_what_tells_nothing_new_leaves_the_etag(viewer: Program, flying: Mysis) -> None:
-    first = ask(viewer)
+def test_what_tells_nothing_new_leaves_the_etag(
+    viewer_program: Program, flying: Mysis
+) -> None:
+    first = ask(viewer_program)
     GameSnapshot.objects.update(announced="ageing")
     Lexicon.objects.create(username="Pilot", names={"unseen": "Unseen"})
     ActionUnderWay.objects.create(
         username="Pilot", tool="buy", asked_at=timezone.now(), until=timezone.now()
     )
-    assert ask(viewer, first["ETag"]).status_code == 304
+    assert ask(viewer_program, first["ETag"]).status_code == 304
 
 
 def test_a_fleet_that_rests_has_one_etag_for_long(
-    viewer: Program, flying: Mysis, moment: list[datetime]
+    viewer_program: Program, flying: Mysis, moment: list[datetime]
 ) -> None:
     """Ages alone are news when they have doubled; how far to believe always is."""
     etags = []
     for _ in range(30):
-        etags.append(ask(viewer)["ETag"])
+        etags.append(ask(viewer_program)["ETag"])
         moment[0] += timedelta(seconds=100)
     assert 4 < len(set(etags)) < 12
     assert len(set(etags[-3:])) == 1
 
 
 def test_where_no_tick_was_seen_time_alone_is_no_news(
-    viewer: Program, flying: Mysis, moment: list[datetime]
+    viewer_program: Program, flying: Mysis, moment: list[datetime]
 ) -> None:
     GameSnapshot.objects.all().delete()
     AccountClock.objects.all().delete()
-    first = ask(viewer)
+    first = ask(viewer_program)
     moment[0] += timedelta(seconds=30)
-    assert ask(viewer, first["ETag"]).status_code == 304
+    assert ask(viewer_program, first["ETag"]).status_code == 304
 
 
 def test_it_is_what_the_next_call_would_show(
-    viewer: Program, flying: Mysis, settings: Settings
+    viewer_program: Program, flying: Mysis, settings: Settings
 ) -> None:
     """With what changed since the last call, the events, and the newest calls only."""
     turn = make_turn(flying)
@@ -205,30 +206,30 @@ def test_it_is_what_the_next_call_would_show(
             args={"item_id": f"item{number}"},
             args_key=str(number),
         )
-    told = ask(viewer).json()["state"]
+    told = ask(viewer_program).json()["state"]
     assert "(was" in told
     assert "trade" in told
     shown = preview(flying).assembly.messages
     assert any(told in str(message["content"]) for message in shown)
     settings.ZOEA_STATE_BLOCK_BYTES = 400
-    assert len(ask(viewer).json()["state"]) <= 400
+    assert len(ask(viewer_program).json()["state"]) <= 400
 
 
 def test_a_policy_without_a_block_has_no_events_fetched(
-    viewer: Program, flying: Mysis
+    viewer_program: Program, flying: Mysis
 ) -> None:
     event()
-    assert "trade" in ask(viewer).json()["state"]
+    assert "trade" in ask(viewer_program).json()["state"]
     flying.policy = ContextPolicy.objects.create(
         name="bare", options={"state_block": False}
     )
     flying.save()
-    assert "trade" not in ask(viewer).json()["state"]
+    assert "trade" not in ask(viewer_program).json()["state"]
 
 
-def test_a_304_costs_three_queries(viewer: Program, flying: Mysis) -> None:
+def test_a_304_costs_three_queries(viewer_program: Program, flying: Mysis) -> None:
     """Who asks, which Mysis, and whether anything was written."""
-    etag = ask(viewer)["ETag"]
+    etag = ask(viewer_program)["ETag"]
     with CaptureQueriesContext(connection) as queries:
-        assert ask(viewer, etag).status_code == 304
+        assert ask(viewer_program, etag).status_code == 304
     assert len(queries) == 3

@@ -1,4 +1,4 @@
-"""A game and its first captain."""
+"""A game and its first captain, in each era."""
 
 from __future__ import annotations
 
@@ -16,3 +16,9 @@ def game() -> Game:
 @pytest.fixture
 def captain(game: Game) -> Captain:
     return Captain(game)
+
+
+@pytest.fixture
+def modern() -> Captain:
+    """The first captain of a game of era C."""
+    return Captain(make_game(era="C"))

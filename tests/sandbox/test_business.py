@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sandbox.game import truth
 from sandbox.game.actions.damage import CLONE_COST
 from sandbox.game.game import Game
@@ -11,12 +9,7 @@ from sandbox.game.happenings import REPAIR_TICKS
 from sandbox.game.minor.orders import TAKEN_AFTER_TICKS
 from sandbox.game.minor.ships import YARD_TICKS
 from sandbox.game.minor.workshop import WORK_TICKS
-from tests.sandbox.captains import Captain, make_game
-
-
-@pytest.fixture
-def modern() -> Captain:
-    return Captain(make_game(era="C"))
+from tests.sandbox.captains import Captain
 
 
 def test_a_sell_order_is_taken_bit_by_bit(captain: Captain) -> None:

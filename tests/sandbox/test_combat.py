@@ -12,7 +12,7 @@ from sandbox.game.game import Game
 from sandbox.game.testing import SandboxServer
 from sandbox.game.world.models import Skill
 from tests.sandbox.captains import Captain, make_game
-from tests.sandbox.test_faults import flying
+from tests.sandbox.remote import flying
 
 
 def kinds(news: list[dict[str, Any]]) -> list[str]:

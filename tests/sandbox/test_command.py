@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,10 +18,11 @@ from django.core.management import CommandError, call_command
 
 from sandbox.game.gate import MOST_HELD_EACH
 from tests.commands import Commands
-from tests.sandbox.test_http import connected
+from tests.sandbox.remote import connected
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, str(ROOT / "manage.py"), "sandbox"]
+ALONE = [sys.executable, "-m", "sandbox.game"]
 SMALL = ["--port", "0", "--systems", "20"]
 READY = re.compile(
     r"sandbox game ready at (http://127\.0\.0\.1:\d+/mcp) "
@@ -35,11 +36,11 @@ TESTABLE = re.compile(
 
 @contextmanager
 def started(
-    *options: str, says: re.Pattern[str] = READY
+    *options: str, says: re.Pattern[str] = READY, command: Sequence[str] = COMMAND
 ) -> Iterator[tuple[subprocess.Popen[str], re.Match[str]]]:
     """Start the sandbox and give the process with the line it has printed."""
     process = subprocess.Popen(
-        [*COMMAND, *SMALL, *options],
+        [*command, *SMALL, *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -85,8 +86,9 @@ async def test_it_serves_and_ends_well_with_requests_held(tmp_path: Path) -> Non
     assert b"Waiting" in path.read_bytes()
 
 
-def test_an_interrupt_ends_it_too() -> None:
-    with started("--tick", "0.5") as (process, _):
+@pytest.mark.parametrize("command", [COMMAND, ALONE])
+def test_an_interrupt_ends_it_too(command: Sequence[str]) -> None:
+    with started("--tick", "0.5", command=command) as (process, _):
         assert end(process, signal.SIGINT) == (0, "")
 
 
@@ -104,6 +106,28 @@ async def test_tests_steer_it_through_the_truth_port() -> None:
         assert true["tick"] == stepped["tick"]
         assert true["facts"]["docked_at_base"] is None
         assert await asyncio.to_thread(end, process, signal.SIGTERM) == (0, "")
+
+
+def test_the_game_alone_refuses_in_the_same_words() -> None:
+    done = subprocess.run(
+        [*ALONE, "--manual"], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    complaint = "--manual needs --truth-port, by which the ticks pass."
+    assert done.stderr == f"python -m sandbox.game: error: {complaint}\n"
+
+
+def test_the_game_loads_nothing_of_the_product() -> None:
+    code = "import sys, sandbox.game.run; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    loaded = {name.split(".")[0] for name in done.stdout.split()}
+    assert loaded.isdisjoint({"agents", "memory", "zoea", "django"})
 
 
 Refused = Callable[..., str]

@@ -10,13 +10,7 @@ import pytest
 
 from sandbox.game.control import is_loopback
 from sandbox.game.testing import SandboxServer
-from tests.sandbox.test_faults import flying
-
-
-@pytest.fixture
-def sandbox() -> Iterator[SandboxServer]:
-    with SandboxServer() as server:
-        yield server
+from tests.sandbox.remote import flying
 
 
 @pytest.fixture

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import httpx2
 import pytest
 
 from agents.game.accounts import credentials
 from agents.game.client import (
-    Answer,
-    Connection,
     RateLimitedError,
     ReplyLostError,
     SessionLostError,
@@ -30,34 +25,7 @@ from sandbox.game.faults import (
     parse,
 )
 from sandbox.game.testing import SandboxServer
-from tests.sandbox.test_http import HEADERS, INITIALIZE
-
-
-class Pilot:
-    """An account and the calls in its name."""
-
-    def __init__(self, connection: Connection, registered: dict[str, Any]) -> None:
-        self.connection = connection
-        self.password: str = registered["password"]
-        self.given = {"session_id": registered["session_id"]}
-
-    async def ask(self, tool: str, **arguments: Any) -> Answer:
-        return await self.connection.call(tool, {**self.given, **arguments})
-
-    async def view(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        answer = await self.ask(tool, **arguments)
-        assert not answer.is_error, answer.blocks
-        view: dict[str, Any] = json.loads(answer.blocks[0])
-        return view
-
-
-@asynccontextmanager
-async def flying(sandbox: SandboxServer, name: str = "Ada") -> AsyncIterator[Pilot]:
-    async with connect(sandbox.url) as connection:
-        given = {"username": name, "empire": "solarian"}
-        answer = await connection.call("register", given)
-        yield Pilot(connection, json.loads(answer.blocks[0]))
-
+from tests.sandbox.remote import HEADERS, INITIALIZE, flying
 
 # -- one by one --------------------------------------------------------------
 

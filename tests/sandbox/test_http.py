@@ -4,60 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from mcp import ClientSession
 from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from sandbox.game.table import tools_of
 from sandbox.game.testing import SandboxServer
+from tests.sandbox.remote import HEADERS, INITIALIZE, connected
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[SandboxServer]:
     with SandboxServer() as server:
         yield server
-
-
-class Remote:
-    """A captain at the other end of an MCP connection."""
-
-    def __init__(self, session: ClientSession) -> None:
-        self.session = session
-        self.given: dict[str, str] = {}
-
-    async def text(self, tool: str, **arguments: Any) -> str:
-        result = await self.session.call_tool(tool, {**self.given, **arguments})
-        assert result.structured_content is None
-        (block,) = result.content
-        assert block.type == "text"
-        assert result.is_error is block.text.startswith("Error: ")
-        return block.text
-
-    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        view: dict[str, Any] = json.loads(await self.text(tool, **arguments))
-        return view
-
-    async def register(self, username: str) -> dict[str, Any]:
-        view = await self.call("register", username=username, empire="solarian")
-        self.given = {"session_id": view["session_id"]}
-        return view
-
-
-@asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Remote]:
-    async with (
-        streamable_http_client(url) as (read, write),
-        ClientSession(read, write) as session,
-    ):
-        await session.initialize()
-        yield Remote(session)
 
 
 async def test_a_captains_round(sandbox: SandboxServer) -> None:
@@ -180,19 +143,6 @@ async def test_a_client_that_could_do_without_falls_back_to_the_handshake(
     async with Client(sandbox.url) as client:
         assert client.session.protocol_version == "2025-11-25"
         assert (await client.list_tools()).tools
-
-
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-03-26",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
-HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
 async def test_the_bare_protocol(sandbox: SandboxServer) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from sandbox.game.actions.damage import die, leave_wreck
+from sandbox.game.persistence import dump, restore
 from sandbox.game.world.models import Module
 from tests.sandbox.captains import Captain, make_game
 
 
 @pytest.fixture
-def modern() -> Captain:
-    """A captain of era C in space, where a survey finds something."""
-    game = make_game(era="C")
-    captain = Captain(game)
-    captain.do("undock")
-    return captain
+def modern(modern: Captain) -> Captain:
+    """A captain of era C in space."""
+    modern.do("undock")
+    return modern
 
 
 def hide_a_place(captain: Captain) -> str:
@@ -44,6 +43,9 @@ def test_a_drone_digs_and_comes_back(captain: Captain) -> None:
     captain.go_mining()
     captain.do("deploy_drone")
     assert captain.player.ship.cargo == {}
+    again = make_game()
+    restore(again, dump(captain.game))
+    assert dump(again) == dump(captain.game)
     for _ in range(5):
         captain.game.step()
     told = [item for item in captain.news() if item["msg_type"] == "drone_update"]

@@ -129,6 +129,24 @@ def test_writing_replaces_the_whole_file_and_leaves_no_other(tmp_path: Path) -> 
     assert path.read_bytes() == b"new"
 
 
+def test_a_file_of_an_earlier_game_is_gone_on_with() -> None:
+    """Saved when jobs were of two kinds, and the police had somebody's name."""
+    game = make_game(era="C")
+    landed = Path(__file__).with_name("landed.json").read_bytes()
+    restore(game, landed)
+    owner = next(iter(game.state.players.values()))
+    before = owner.stores["sol_base"].get("refined_copper_wire", 0), len(owner.hangar)
+    for _ in range(10):
+        game.step()
+    after = owner.stores["sol_base"]["refined_copper_wire"], len(owner.hangar)
+    assert after == (before[0] + 2, before[1] + 1)
+    assert game.state.jobs == {}
+    assert all(base.damage == 0 for base in game.state.bases.values())
+    again = make_game(era="C")
+    restore(again, dump(game))
+    assert dump(again) == dump(game)
+
+
 async def test_saves_at_the_same_time_share_one_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

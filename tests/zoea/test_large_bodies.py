@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from tests.server import Server, running
+from bench.processes import Server, run_server
 from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,7 +26,7 @@ BRACES = b'{"messages": [' + b"{}," * (16 * MIB // 3) + b"{}]}"
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with running() as started:
+    with run_server() as started:
         yield started
 
 

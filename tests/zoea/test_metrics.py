@@ -17,8 +17,8 @@ from websockets.asyncio.client import connect
 
 from agents import actions, events, scheduling, usage
 from agents.models import Mysis
+from bench.processes import run_server
 from tests.factories import make_account, make_memory, make_mysis, make_turn
-from tests.server import running
 from zoea.auth import create_token
 
 LINE = re.compile(r'zoea_[a-z_]+(\{[a-z]+="[a-z_]+"\})? -?[0-9.]+(e-?\d+)?')
@@ -135,7 +135,7 @@ def test_asking_walks_no_log(bearer) -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_open_sockets_are_counted(bearer) -> None:
-    with running() as server:
+    with run_server() as server:
         address = f"http://127.0.0.1:{server.port}/metrics"
 
         def sockets() -> float:

@@ -17,7 +17,7 @@ from django.db import connection
 
 from agents import actions
 from agents.models import Turn
-from bench.surroundings import ROOT, environment
+from bench.processes import ROOT, clean_environment
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
 from tests.postgres import OUTSIDE
@@ -87,7 +87,7 @@ def test_a_turn_is_taken_through_a_pooler(pooled: str) -> None:
             subprocess.run(
                 [sys.executable, "manage.py", "procrastinate", "worker", *ONCE],
                 cwd=ROOT,
-                env=environment(Path(os.environ["ZOEA_DATA"])) | told,
+                env=clean_environment(Path(os.environ["ZOEA_DATA"])) | told,
                 check=True,
                 timeout=PATIENCE,
                 stdout=subprocess.DEVNULL,

@@ -191,9 +191,9 @@ class ContextPage:
         state = "gone" if self.gone else "outdated" if since else ""
         words = {"since": since, "changed": self.changed, "most": MOST}
         return [
-            Fragment("context-outdated", draw("context_outdated", state=state)),
+            Fragment("context-outdated", draw("context/outdated", state=state)),
             Fragment(
                 "context-news",
-                draw("context_news", state=state, news=self.news, **words),
+                draw("context/news", state=state, news=self.news, **words),
             ),
         ]

@@ -6,7 +6,6 @@ rows, a template draws them, and the same drawing is sent by either door.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.forms.utils import flatatt
-from django.template.loader import get_template, render_to_string
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -34,9 +33,18 @@ from agents.dashboard.live.changes import Dirty
 # socket sends it as an out-of-band swap of the same element; both by one template,
 # so they cannot differ.
 
-CELLS = ("who", "place", "purse", "said", "context", "hour", "acts")
+# The cells of a fleet row, and what of the row each of them shows: a cell is drawn
+# again only when one of its fields changes.
+CELLS = {
+    "who": ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error"),
+    "place": ("key", "name", "account", "standing"),
+    "purse": ("standing", "tick"),
+    "said": ("name", "said"),
+    "context": ("key", "gauge"),
+    "hour": ("hour",),
+    "acts": ("id", "key", "name", "state"),
+}
 CACHED_ROWS = 1024
-FIELD = re.compile(r"\brow\.(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +77,9 @@ class Fragment:
 
 
 def draw(template: str, **context: Any) -> SafeString:
-    """A template of ``agents/live/`` as HTML."""
+    """A template of ``agents/`` as HTML, by its folder and name: ``fleet/row``."""
     context["pace"] = settings.ZOEA_SECONDS_PER_TICK
-    return render_to_string(f"agents/live/{template}.html", context)
+    return render_to_string(f"agents/{template}.html", context)
 
 
 @lru_cache(maxsize=CACHED_ROWS)
@@ -93,27 +101,20 @@ class Asked:
 
 
 def _asked(cell: str, row: FleetRow) -> Asked:
-    shown = tuple(getattr(row, name) for name in fields_of(cell))
+    shown = tuple(getattr(row, name) for name in CELLS[cell])
     return Asked(cell, shown, row)
 
 
 @lru_cache(maxsize=CACHED_ROWS * len(CELLS))
 def _drawn(asked: Asked) -> SafeString:
     # At a word of a Mysis two or three of its cells change.
-    return draw(f"cell_{asked.cell}", row=asked.row)
-
-
-@lru_cache(maxsize=len(CELLS))
-def fields_of(cell: str) -> tuple[str, ...]:
-    """What a cell shows of its row, as its template names it."""
-    template: Any = get_template(f"agents/live/cell_{cell}.html")
-    return tuple(sorted(set(FIELD.findall(template.template.source))))
+    return draw(f"fleet/cell_{asked.cell}", row=asked.row)
 
 
 def fleet_rows(rows: Rows) -> Fragment:
     """The whole list, for a start and whenever Myses come or go."""
     drawn = format_html_join("\n", "{}", ((whole_row(row),) for row in rows.shown))
-    return Fragment("fleet-rows", draw("fleet_rows", drawn=drawn, rows=rows))
+    return Fragment("fleet-rows", draw("fleet/rows", drawn=drawn, rows=rows))
 
 
 @lru_cache(maxsize=CACHED_ROWS)
@@ -122,23 +123,23 @@ def whole_row(row: FleetRow) -> SafeString:
     inside = format_html_join(
         "", '<div class="{}" {}>{}</div>', ((c.css, c.at, c.html) for c in cells(row))
     )
-    return draw("fleet_row", row=row, inside=inside)
+    return draw("fleet/row", row=row, inside=inside)
 
 
 def fleet_head(found: health.Health) -> list[Fragment]:
     """Counts, the health line, and whom a broadcast would reach."""
     return [
-        Fragment("fleet-totals", draw("fleet_totals", health=found)),
+        Fragment("fleet-totals", draw("fleet/totals", health=found)),
         Fragment(
             "fleet-limits",
             draw(
-                "fleet_limits",
+                "fleet/limits",
                 limits=found.sums.limits[: budget_bars.SHOWN],
                 health=found,
             ),
         ),
-        Fragment("fleet-health", draw("fleet_health", health=found)),
-        Fragment("fleet-reach", draw("fleet_reach", health=found)),
+        Fragment("fleet-health", draw("fleet/health", health=found)),
+        Fragment("fleet-reach", draw("fleet/reach", health=found)),
         Fragment("count-all", format_html("{}", found.total)),
         *(
             Fragment(f"count-{name}", format_html("{}", found.counts[name]))
@@ -154,12 +155,12 @@ def fleet_head(found: health.Health) -> list[Fragment]:
 def feed_lines(lines: Iterable[feed.FeedLine], group: str = "") -> SafeString:
     """Lines of the feed, as items of its list."""
     drawn = format_html_join("", "{}", ((_feed_line(line),) for line in lines))
-    return drawn or draw("feed_empty", group=feed.GROUPS.get(group, ""))
+    return drawn or draw("events/empty", group=feed.GROUPS.get(group, ""))
 
 
 @lru_cache(maxsize=CACHED_ROWS)
 def _feed_line(line: feed.FeedLine) -> SafeString:
-    return draw("feed_lines", lines=[line])
+    return draw("events/lines", lines=[line])
 
 
 def newest_feed(group: str = "") -> Fragment:
@@ -171,39 +172,39 @@ def mysis(found: dashboard_mysis.Head, panel: dashboard_mysis.Panel) -> list[Fra
     """The live parts of a Mysis's page, but for the conversation."""
     number = found.mysis.pk
     return [
-        Fragment("mysis-head", draw("mysis_head", head=found, row=found.row)),
-        Fragment("mysis-acts", draw("mysis_acts", row=found.row)),
+        Fragment("mysis-head", draw("mysis/head", head=found, row=found.row)),
+        Fragment("mysis-acts", draw("mysis/acts", row=found.row)),
         Fragment(
             "mysis-error",
-            draw("mysis_error", row=found.row, fix=fix_of(found.mysis, providers())),
+            draw("mysis/error", row=found.row, fix=fix_of(found.mysis, providers())),
         ),
-        Fragment("mysis-reach", draw("mysis_reach", row=found.row)),
-        Fragment("mysis-context", draw("mysis_context", row=found.row)),
-        Fragment("mysis-state", draw("mysis_state", panel=panel)),
+        Fragment("mysis-reach", draw("mysis/reach", row=found.row)),
+        Fragment("mysis-context", draw("mysis/context", row=found.row)),
+        Fragment("mysis-state", draw("mysis/state", panel=panel)),
         Fragment(
-            "mysis-purse", draw("mysis_purse", trend=dashboard_mysis.trend_of(number))
+            "mysis-purse", draw("mysis/purse", trend=dashboard_mysis.trend_of(number))
         ),
         Fragment(
             "mysis-turns",
-            draw("mysis_turns", turns=dashboard_mysis.turns(number), key=found.key),
+            draw("mysis/turns", turns=dashboard_mysis.turns(number), key=found.key),
         ),
     ]
 
 
 def as_of(now: datetime) -> Fragment:
     """The server's clock: a page whose socket is dead falls behind it."""
-    return Fragment("as-of", draw("as_of", now=now))
+    return Fragment("as-of", draw("shared/as_of", now=now))
 
 
 def log_lines(lines: Sequence[Line], key: str, swap: bool = False) -> SafeString:
     """Lines of a conversation, as items of its list; ``key`` names the Mysis."""
-    return draw("log_lines", lines=lines, key=key, swap=swap)
+    return draw("conversation/lines", lines=lines, key=key, swap=swap)
 
 
 def log(lines: Sequence[Line], key: str, *, whole: bool = False) -> Fragment:
     """A conversation from its newest page on, with a way to what is older."""
     older = lines[0].id if lines and not whole else None
-    return Fragment("log", draw("log", lines=lines, key=key, older=older))
+    return Fragment("log", draw("conversation/log", lines=lines, key=key, older=older))
 
 
 def swapped(fragment: Fragment) -> SafeString:

@@ -280,7 +280,7 @@ class MysisPage:
         rows = Mysis.objects.select_related("account", "policy", "prompt")
         mysis = rows.filter(pk=self.mysis_id).first()
         if mysis is None:
-            return [Fragment("mysis-error", fragments.draw("mysis_gone"))]
+            return [Fragment("mysis-error", fragments.draw("mysis/gone"))]
         return fragments.mysis(
             dashboard_mysis.head(mysis, now), dashboard_mysis.panel(mysis, now)
         )
@@ -291,7 +291,7 @@ class MysisPage:
 
 def on_map(chart: Chart) -> Fragment:
     """The ships over the drawing, and the list of where they are."""
-    return Fragment("map-ships", draw("map_ships", chart=chart, fleet=map.fleet(chart)))
+    return Fragment("map-ships", draw("map/ships", chart=chart, fleet=map.fleet(chart)))
 
 
 def map_parts(now: datetime) -> list[Fragment]:
@@ -321,7 +321,7 @@ def health_parts(now: datetime) -> list[Fragment]:
         "machine": system_status.look(now),
     }
     return [
-        Fragment(f"health-{name}", draw(f"health_{name}", **context)) for name in PARTS
+        Fragment(f"health-{name}", draw(f"health/{name}", **context)) for name in PARTS
     ]
 
 

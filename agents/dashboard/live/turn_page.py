@@ -103,7 +103,7 @@ class Asked:
 
 def _part(turn: Turn, made: CallItem) -> SafeString:
     if not made.ended:
-        return draw("turn_call", item=made, turn=turn)
+        return draw("turn/call", item=made, turn=turn)
     call, sent = made.call, made.sent
     shown = (
         turn.pk, made.id, call.model, call.input_tokens, call.output_tokens,
@@ -115,15 +115,15 @@ def _part(turn: Turn, made: CallItem) -> SafeString:
 
 @lru_cache(maxsize=DRAWN)
 def _drawn(asked: Asked) -> SafeString:
-    return draw("turn_call", item=asked.made, turn=asked.turn)
+    return draw("turn/call", item=asked.made, turn=asked.turn)
 
 
 def list_of(turn: Turn, page: Page, parts: Sequence[Fragment]) -> Fragment:
     """Calls of a page, with a way to those before them."""
     if not parts:
-        return Fragment("turn-calls", draw("turn_no_call", turn=turn))
+        return Fragment("turn-calls", draw("turn/no_call", turn=turn))
     first = page.made[0].call.pk if page.older else None
-    return Fragment("turn-calls", draw("turn_calls", older=first, items=items(parts)))
+    return Fragment("turn-calls", draw("turn/calls", older=first, items=items(parts)))
 
 
 def items(parts: Iterable[Fragment]) -> SafeString:
@@ -176,10 +176,10 @@ def head(turn: Turn) -> list[Fragment]:
     """How the turn fares: what changes until it is over."""
     summaries = turn.calls.filter(kind=ModelCall.Kind.SUMMARY).count()
     return [
-        Fragment("turn-outcome", draw("turn_outcome", turn=turn)),
-        Fragment("turn-pager", draw("turn_pager", around=_around(turn))),
-        Fragment("turn-figures", draw("turn_figures", turn=turn, summaries=summaries)),
-        Fragment("turn-error", draw("turn_error", turn=turn, fix=_fix(turn))),
+        Fragment("turn-outcome", draw("turn/outcome", turn=turn)),
+        Fragment("turn-pager", draw("turn/pager", around=_around(turn))),
+        Fragment("turn-figures", draw("turn/figures", turn=turn, summaries=summaries)),
+        Fragment("turn-error", draw("turn/error", turn=turn, fix=_fix(turn))),
     ]
 
 
@@ -245,7 +245,7 @@ class TurnPage:
         turn = find(self.turn_id)
         if turn is None:
             self.over = True
-            gone = Fragment("turn-error", draw("turn_gone"))
+            gone = Fragment("turn-error", draw("turn/gone"))
             return self.sent.news([gone])
         # After its last line: what it wrote is read after its outcome was.
         self.over = turn.outcome is not None

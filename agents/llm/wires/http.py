@@ -1,4 +1,4 @@
-"""The HTTP client of a call, whose answers are bounded in size."""
+"""The HTTP client of a model call; its answers are bounded in size."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from functools import cache
 import httpx2
 
 CONNECT_SECONDS = 10.0
+
+# Bytes of an answer that are read. The longest that models write are under 1 MB.
 LARGEST = 4_000_000
-"""Bytes of an answer that are read. The longest that models write are under 1 MB."""
 
 
 class TooLargeError(Exception):
@@ -29,9 +30,33 @@ class RedirectedError(httpx2.RemoteProtocolError):
         super().__init__(f"redirects to {self.origin}")
 
 
+def client(most: int = LARGEST) -> httpx2.AsyncClient:
+    """A client for one call, to be closed after it.
+
+    A connection per call costs little beside a model's answer, and nothing is left
+    open in an event loop that ends. The whole call has its deadline elsewhere.
+    """
+
+    async def bound(response: httpx2.Response) -> None:
+        _refuse_other_origin(response)
+        # A packed body of a few bytes could unpack to gigabytes; none was asked for.
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise httpx2.RemoteProtocolError("the answer is packed without being asked")
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Bounded(response.stream, most)
+
+    return httpx2.AsyncClient(
+        verify=_tls(),
+        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+        follow_redirects=True,
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [bound]},
+    )
+
+
 @cache
 def _tls() -> ssl.SSLContext:
-    """Loading the certificates takes longer than everything else: done once."""
+    """Load the certificates once: it takes longer than everything else."""
     return httpx2.create_ssl_context()
 
 
@@ -54,7 +79,7 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def _keep_here(response: httpx2.Response) -> None:
+def _refuse_other_origin(response: httpx2.Response) -> None:
     """Follow no redirect to another origin: a key is not for strangers.
 
     The client takes ``Authorization`` out of what it sends there, but not
@@ -63,11 +88,11 @@ def _keep_here(response: httpx2.Response) -> None:
     if response.has_redirect_location:
         url = response.request.url
         other = url.join(response.headers["Location"])
-        if not _same(url, other):
+        if not _is_same_origin(url, other):
             raise RedirectedError(other)
 
 
-def _same(url: httpx2.URL, other: httpx2.URL) -> bool:
+def _is_same_origin(url: httpx2.URL, other: httpx2.URL) -> bool:
     """Whether two addresses are of one origin, or of one host that turns to TLS."""
     ports = {"http": 80, "https": 443}
     here, there = (
@@ -76,28 +101,4 @@ def _same(url: httpx2.URL, other: httpx2.URL) -> bool:
     )
     return here == there or (
         here == ("http", url.host, 80) and there == ("https", url.host, 443)
-    )
-
-
-def client(most: int = LARGEST) -> httpx2.AsyncClient:
-    """A client for one call, to be closed after it.
-
-    A connection per call costs little beside a model's answer, and nothing is left
-    open in an event loop that ends. The whole call has its deadline elsewhere.
-    """
-
-    async def bound(response: httpx2.Response) -> None:
-        _keep_here(response)
-        # A packed body of a few bytes could unpack to gigabytes; none was asked for.
-        if response.headers.get("Content-Encoding", "identity") != "identity":
-            raise httpx2.RemoteProtocolError("the answer is packed without being asked")
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Bounded(response.stream, most)
-
-    return httpx2.AsyncClient(
-        verify=_tls(),
-        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-        follow_redirects=True,
-        headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [bound]},
     )

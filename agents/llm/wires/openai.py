@@ -1,4 +1,4 @@
-"""What servers that call themselves OpenAI-compatible do differently.
+"""OpenAI's Chat Completions, and the quirks of servers that call themselves compatible.
 
 Some answer 200 with an error inside, some write a call's arguments as an object or
 leave out its id. The first is a refusal like any other; of the second no call is lost.
@@ -7,7 +7,8 @@ leave out its id. The first is a refusal like any other; of the second no call i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import httpx2
@@ -23,53 +24,39 @@ from agents.llm.complete import ask
 from agents.llm.model_types import ChatMessage, Completion, Endpoint, Tool
 from agents.llm.wires import http
 
+# The status of an error that came with 200 and names none itself.
 FAULT = 500
-"""The status of an error that came with 200 and names none itself."""
-
-
-def raise_hidden_error(response: ChatCompletion, model: str) -> None:
-    """Raise ModelHTTPError for an error in the body of a good answer."""
-    error = (response.model_extra or {}).get("error")
-    for choice in response.choices or ():
-        if getattr(choice, "finish_reason", None) == "error":
-            error = error or (choice.model_extra or {}).get("error")
-        elif getattr(choice, "message", None) is not None:
-            return
-    if error:
-        raise ModelHTTPError(_status(error), model, {"error": error})
-
-
-def _status(error: object) -> int:
-    code = str(error.get("code")) if isinstance(error, Mapping) else ""
-    number = int(code) if code.isascii() and code.isdecimal() else FAULT
-    return number if 400 <= number < 600 else FAULT
-
-
-def mend_calls(response: ChatCompletion) -> None:
-    """Give every tool call the types that the format asks for."""
-    for call in _calls(response):
-        call.id = call.id if isinstance(call.id, str) else ""
-        function = getattr(call, "function", None)
-        if function is None:
-            continue
-        function.name = str(function.name or "")
-        if function.arguments is None:
-            function.arguments = ""
-        elif not isinstance(function.arguments, str):
-            function.arguments = json.dumps(function.arguments, ensure_ascii=False)
-
-
-def _calls(response: ChatCompletion) -> Iterator[Any]:
-    for choice in response.choices or ():
-        message = getattr(choice, "message", None)
-        yield from getattr(message, "tool_calls", None) or ()
-
-
-# SECTION OpenAI's Chat Completions, which most servers speak.
 
 OFFICIAL = "https://api.openai.com/v1"
+
 # The client wants a key even where the server wants none.
 NO_KEY = "none"
+
+
+async def send(
+    endpoint: Endpoint,
+    messages: Sequence[ChatMessage],
+    system: str | None,
+    tools: Sequence[Tool],
+    settings: Mapping[str, Any],
+) -> Completion:
+    """Request one chat completion; ``system`` comes first where it is no message yet."""
+    chat = [dict(message) for message in messages]
+    if system:
+        chat.insert(0, {"role": "system", "content": system})
+    async with http.client() as client:
+        model = VerbatimChatModel(endpoint, _provider(endpoint, client), chat)
+        return await ask(endpoint, model, [], tools, settings)
+
+
+def _provider(
+    endpoint: Endpoint, client: httpx2.AsyncClient
+) -> OpenAIProvider | OllamaProvider:
+    key = endpoint.key or NO_KEY
+    url = endpoint.base_url or OFFICIAL
+    if endpoint.kind == "ollama":
+        return OllamaProvider(base_url=url, api_key=key, http_client=client)
+    return OpenAIProvider(base_url=url, api_key=key, http_client=client)
 
 
 class VerbatimChatModel(OpenAIChatModel):
@@ -104,27 +91,35 @@ class VerbatimChatModel(OpenAIChatModel):
         return super()._validate_completion(response)
 
 
-async def send(
-    endpoint: Endpoint,
-    messages: Sequence[ChatMessage],
-    system: str | None,
-    tools: Sequence[Tool],
-    settings: Mapping[str, Any],
-) -> Completion:
-    """One chat completion; ``system`` comes first where it is no message yet."""
-    chat = [dict(message) for message in messages]
-    if system:
-        chat.insert(0, {"role": "system", "content": system})
-    async with http.client() as client:
-        model = VerbatimChatModel(endpoint, _provider(endpoint, client), chat)
-        return await ask(endpoint, model, [], tools, settings)
+def raise_hidden_error(response: ChatCompletion, model: str) -> None:
+    """Raise ModelHTTPError for an error in the body of a good answer."""
+    error = (response.model_extra or {}).get("error")
+    for choice in response.choices or ():
+        if getattr(choice, "finish_reason", None) == "error":
+            error = error or (choice.model_extra or {}).get("error")
+        elif getattr(choice, "message", None) is not None:
+            return
+    if error:
+        raise ModelHTTPError(_status(error), model, {"error": error})
 
 
-def _provider(
-    endpoint: Endpoint, client: httpx2.AsyncClient
-) -> OpenAIProvider | OllamaProvider:
-    key = endpoint.key or NO_KEY
-    url = endpoint.base_url or OFFICIAL
-    if endpoint.kind == "ollama":
-        return OllamaProvider(base_url=url, api_key=key, http_client=client)
-    return OpenAIProvider(base_url=url, api_key=key, http_client=client)
+def _status(error: object) -> int:
+    code = str(error.get("code")) if isinstance(error, Mapping) else ""
+    number = int(code) if code.isascii() and code.isdecimal() else FAULT
+    return number if 400 <= number < 600 else FAULT
+
+
+def mend_calls(response: ChatCompletion) -> None:
+    """Give every tool call the types that the format asks for."""
+    messages = (getattr(one, "message", None) for one in response.choices or ())
+    calls = (getattr(message, "tool_calls", None) or () for message in messages)
+    for call in chain.from_iterable(calls):
+        call.id = call.id if isinstance(call.id, str) else ""
+        function = getattr(call, "function", None)
+        if function is None:
+            continue
+        function.name = str(function.name or "")
+        if function.arguments is None:
+            function.arguments = ""
+        elif not isinstance(function.arguments, str):
+            function.arguments = json.dumps(function.arguments, ensure_ascii=False)

@@ -69,14 +69,6 @@ def base_of(state: State, player: Player) -> Base:
     return state.world.bases[player.docked_at]
 
 
-def serving_base(state: State, player: Player, service: str) -> Base:
-    """The same, where it has a service. Raises GameError `no_<service>_service`."""
-    base = base_of(state, player)
-    if service not in base.services:
-        raise GameError(f"no_{service}_service", f"This base has no {service}.")
-    return base
-
-
 def check_credits(player: Player, needed: int) -> None:
     """Raises GameError `insufficient_credits` where there are fewer."""
     if player.credits < needed:

@@ -18,9 +18,9 @@ from sandbox.game.actions.damage import (
     shot_event,
 )
 from sandbox.game.config import GameError, must_undock
-from sandbox.game.minor.missions import advance_missions
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
+from sandbox.game.world.missions import advance_missions
 from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import Pirate
 
@@ -166,18 +166,15 @@ def _destroyed(state: State, player: Player, pirate: Pirate) -> Event:
         cargo={"refined_steel": 1 + pirate.max_hull // 50},
     )
     modern = state.config.era == "C"
-    return Event(
-        {
-            "pirate_id": pirate.id,
-            "pirate_name": pirate.name,
-            "credits_earned" if modern else "credits_reward": reward,
-            "combat_xp" if modern else "xp_gained": _KILL_XP,
-            "wreck_id": wreck.id,
-            "message": f"{pirate.name} destroyed. Bounty: {reward}cr.",
-        },
-        "pirate_destroyed",
-        "combat",
-    )
+    told = {
+        "pirate_id": pirate.id,
+        "pirate_name": pirate.name,
+        "credits_earned" if modern else "credits_reward": reward,
+        "combat_xp" if modern else "xp_gained": _KILL_XP,
+        "wreck_id": wreck.id,
+        "message": f"{pirate.name} destroyed. Bounty: {reward}cr.",
+    }
+    return Event(told, "pirate_destroyed", "combat")
 
 
 def _shoot_captain(state: State, player: Player, victim: Player) -> list[Event]:

@@ -7,10 +7,10 @@ import math
 from sandbox.game.actions.action import Action, Arguments, Intent, teach
 from sandbox.game.actions.damage import leave_battle, pull
 from sandbox.game.config import GameError, dice, must_undock, plain, unknown_system
-from sandbox.game.minor.missions import advance_missions
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.world.catalogue import ITEMS
+from sandbox.game.world.missions import advance_missions
 from sandbox.game.world.models import Player
 from sandbox.game.world.places import Deposit, Poi
 
@@ -75,20 +75,17 @@ def _finish_travel(state: State, player: Player, arguments: Arguments) -> list[E
     state.arrive(player, target.id)
     pull(state, player)
     teach(state, player, "small_ships", 1)
-    return [
-        Event(
-            {
-                "action": "arrived",
-                "poi": target.name,
-                "poi_id": target.id,
-                "online_players": [
-                    other.username
-                    for other in state.players_at(target.id)
-                    if other.id != player.id
-                ],
-            }
-        )
-    ]
+    told = {
+        "action": "arrived",
+        "poi": target.name,
+        "poi_id": target.id,
+        "online_players": [
+            other.username
+            for other in state.players_at(target.id)
+            if other.id != player.id
+        ],
+    }
+    return [Event(told)]
 
 
 def _prepare_jump(state: State, player: Player, arguments: Arguments) -> Intent:
@@ -133,20 +130,17 @@ def _finish_jump(state: State, player: Player, arguments: Arguments) -> list[Eve
         player.stats["systems_explored"] += 1
         teach(state, player, "exploration", 5)
     player.visited[target.id] = plain(state.sources.now_ns())
-    return [
-        Event(
-            {
-                "action": "jumped",
-                "from_system": start.id,
-                "system": target.name,
-                "system_id": target.id,
-                "poi": arrival.name,
-                "poi_id": arrival.id,
-                "exploration_xp": 5 if explored else 0,
-                "navigation_xp": 5,
-            }
-        )
-    ]
+    told = {
+        "action": "jumped",
+        "from_system": start.id,
+        "system": target.name,
+        "system_id": target.id,
+        "poi": arrival.name,
+        "poi_id": arrival.id,
+        "exploration_xp": 5 if explored else 0,
+        "navigation_xp": 5,
+    }
+    return [Event(told)]
 
 
 TRAVEL = Action("travel", _prepare_travel, _finish_travel, _depart, "space")
@@ -235,20 +229,16 @@ def _finish_mine(state: State, player: Player, arguments: Arguments) -> list[Eve
     player.stats["ore_mined"] += count
     teach(state, player, "mining_basic", count)
     advance_missions(player, "mine_resource", item.id, count)
-    return [
-        Event(
-            {
-                "resource_id": item.id,
-                "resource_name": item.name,
-                "quantity": count,
-                "remaining": deposit.remaining,
-                "remaining_display": f"{deposit.remaining} units",
-                "max_remaining": deposit.max_remaining,
-                "xp_gained": count,
-            },
-            "mining_yield",
-        )
-    ]
+    told = {
+        "resource_id": item.id,
+        "resource_name": item.name,
+        "quantity": count,
+        "remaining": deposit.remaining,
+        "remaining_display": f"{deposit.remaining} units",
+        "max_remaining": deposit.max_remaining,
+        "xp_gained": count,
+    }
+    return [Event(told, "mining_yield")]
 
 
 def _nothing_here() -> GameError:

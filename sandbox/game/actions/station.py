@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Action, Arguments, Intent, teach
-from sandbox.game.config import GameError, not_docked_here, unknown_item
+from sandbox.game.actions.action import (
+    Action,
+    Arguments,
+    Intent,
+    base_of,
+    check_credits,
+    check_room,
+    named_item,
+    teach,
+)
+from sandbox.game.config import GameError, not_docked_here
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
-from sandbox.game.world.catalogue import Item, find_item
+from sandbox.game.world.catalogue import Item
 from sandbox.game.world.markets import Shelf
 from sandbox.game.world.models import Player
 
@@ -19,32 +28,14 @@ _NOT_SOLD = (
 )
 
 
-def _request(player: Player, arguments: Arguments) -> tuple[Item, int]:
-    """Read the item and the quantity of an order."""
-    if not player.docked_at:
-        raise not_docked_here()
-    given = arguments.get("item_id", "")
-    item = find_item(given)
-    if item is None:
-        raise unknown_item(given)
-    quantity = arguments.get("quantity", 0)
-    if quantity < 1:
-        raise GameError(
-            "invalid_quantity", "Quantity must be at least 1. Use 'quantity'."
-        )
-    return item, quantity
-
-
-def _shelf(state: State, player: Player, item_id: str) -> Shelf:
-    if not player.docked_at:
-        raise not_docked_here()
-    base = state.world.bases[player.docked_at]
-    return state.markets.at(base).shelves[item_id]
+def _shelf(state: State, player: Player, item: Item) -> Shelf:
+    return state.markets.at(base_of(state, player)).shelves[item.id]
 
 
 def _prepare_buy(state: State, player: Player, arguments: Arguments) -> Intent:
-    item, quantity = _request(player, arguments)
-    shelf = _shelf(state, player, item.id)
+    base_of(state, player)
+    item, quantity = named_item(arguments)
+    shelf = _shelf(state, player, item)
     _check_buy(player, item, shelf, quantity)
     return Intent(
         {"item_id": item.id, "quantity": quantity},
@@ -66,23 +57,15 @@ def _check_buy(player: Player, item: Item, shelf: Shelf, quantity: int) -> int:
             _NOT_SOLD.format(name=item.name, id=item.id, quantity=quantity),
         )
     count = min(quantity, shelf.stock)
-    cost = count * shelf.asked
-    if cost > player.credits:
-        raise GameError(
-            "insufficient_credits", f"Need {cost} credits. You have {player.credits}."
-        )
-    room = count * item.size
-    if room > player.ship.cargo_free:
-        raise GameError(
-            "no_cargo_space",
-            f"Not enough cargo space. Need {room}, have {player.ship.cargo_free}.",
-        )
+    check_credits(player, count * shelf.asked)
+    check_room(player, {item.id: count})
     return count
 
 
 def _finish_buy(state: State, player: Player, arguments: Arguments) -> list[Event]:
-    item, quantity = _request(player, arguments)
-    shelf = _shelf(state, player, item.id)
+    base_of(state, player)
+    item, quantity = named_item(arguments)
+    shelf = _shelf(state, player, item)
     count = _check_buy(player, item, shelf, quantity)
     cost = count * shelf.asked
     shelf.stock -= count
@@ -104,7 +87,8 @@ def _finish_buy(state: State, player: Player, arguments: Arguments) -> list[Even
 
 
 def _prepare_sell(state: State, player: Player, arguments: Arguments) -> Intent:
-    item, quantity = _request(player, arguments)
+    base_of(state, player)
+    item, quantity = named_item(arguments)
     have = player.ship.cargo.get(item.id, 0)
     if have < quantity:
         raise GameError(
@@ -118,15 +102,16 @@ def _prepare_sell(state: State, player: Player, arguments: Arguments) -> Intent:
             "item_id": item.id,
             "item": item.name,
             "quantity": quantity,
-            "price_each": _shelf(state, player, item.id).paid,
+            "price_each": _shelf(state, player, item).paid,
             "message": f"Selling {quantity} {item.name}",
         },
     )
 
 
 def _finish_sell(state: State, player: Player, arguments: Arguments) -> list[Event]:
-    item, quantity = _request(player, arguments)
-    shelf = _shelf(state, player, item.id)
+    base_of(state, player)
+    item, quantity = named_item(arguments)
+    shelf = _shelf(state, player, item)
     count = min(quantity, shelf.wanted)
     earned = count * shelf.paid
     left = quantity - count
@@ -228,24 +213,14 @@ def _finish_repair(state: State, player: Player, arguments: Arguments) -> list[E
     repaired = min(ship.build.hull - ship.hull, player.credits // HULL_PRICE)
     player.spend(repaired * HULL_PRICE)
     ship.hull += repaired
-    return [
-        Event(
-            {
-                "action": "repair",
-                "repaired": repaired,
-                "cost": repaired * HULL_PRICE,
-                "hull": ship.hull,
-                "max_hull": ship.build.hull,
-            }
-        )
-    ]
-
-
-def check_credits(player: Player, least: int) -> None:
-    if player.credits < least:
-        raise GameError(
-            "insufficient_credits", f"Need {least} credits. You have {player.credits}."
-        )
+    told = {
+        "action": "repair",
+        "repaired": repaired,
+        "cost": repaired * HULL_PRICE,
+        "hull": ship.hull,
+        "max_hull": ship.build.hull,
+    }
+    return [Event(told)]
 
 
 REFUEL = Action("refuel", _prepare_refuel, _finish_refuel, needs="dock")

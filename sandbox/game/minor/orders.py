@@ -1,4 +1,4 @@
-"""Standing offers of captains at a base: what they need was given when they were made."""
+"""Standing offers of captains at a base; what one needs is given when it is made."""
 
 from __future__ import annotations
 
@@ -201,8 +201,7 @@ ORDERS = (
         changes=lambda deed: _open(deed, "buy")),
     act("modify_order", "trading", "Change the price of an order.",
         Takes((_ORDER, _amount("new_price")), {"order_id": "order_id", "new_price": 7}),
-        where=DOCK, names=_own, costs=_dearer,
-        changes=_reprice),
+        where=DOCK, names=_own, costs=_dearer, changes=_reprice),
     act("cancel_order", "trading", "Take an order back.",
         Takes((_ORDER,), {"order_id": "order_id"}), where=DOCK, names=_own,
         earns=_escrowed, moves=(Move(AWAY, STORE, _returned),), changes=_cancel),

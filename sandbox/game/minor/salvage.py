@@ -101,8 +101,7 @@ SALVAGE = (
     act("self_destruct", "combat",
         "Destroy your own ship and wake up at your home base.", destructive=True,
         unless=((lambda deed: deed.player.docked_at is not None, "docked",
-                 "You are docked. Use 'undock' first."),),
-        changes=_blow_up),
+                 "You are docked. Use 'undock' first."),), changes=_blow_up),
 )  # fmt: skip
 
 

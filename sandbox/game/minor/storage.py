@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Call, size_of
+from sandbox.game.actions.action import Call, base_of, size_of
 from sandbox.game.config import GameError
 from sandbox.game.minor.row import (
     DOCK,
@@ -20,6 +20,7 @@ from sandbox.game.minor.row import (
     one,
 )
 from sandbox.game.tool import MOST_QUANTITY, Parameter, text
+from sandbox.game.views import goods_view
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Player, Trade
 
@@ -31,19 +32,6 @@ _AMOUNT = Takes(
     ),
     {"amount": 100},
 )
-
-
-def goods_view(goods: Goods) -> list[Json]:
-    """Goods with their names, as storage and hold show them."""
-    return [
-        {
-            "item_id": item_id,
-            "name": ITEMS[item_id].name,
-            "quantity": count,
-            "size": ITEMS[item_id].size,
-        }
-        for item_id, count in goods.items()
-    ]
 
 
 def _view_storage(call: Call) -> Json:
@@ -136,9 +124,10 @@ def _quote(player: Player) -> Json:
 
 
 def _get_insurance_quote(call: Call) -> Json:
+    base_of(call.state, call.player)
     name, refused = call.player.ship.build.name, bool(call.player.coverage)
     return {
-        "message": f"Insurance quote for your {name} at {call.base.name}",
+        "message": f"Insurance quote for your {name}",
         "quote": {**_quote(call.player), "refused": refused, "risk_score": 1},
     }
 

@@ -162,7 +162,7 @@ def _work(deed: Deed) -> Recipe | None:
 
 
 def _begin_work(deed: Deed) -> Json:
-    """A facility stands at once, and all who are there hear of it; goods take a while."""
+    """A facility stands at once, and whoever is there hears of it; goods take time."""
     base, recipe = deed.base, deed.thing
     if recipe is not None:
         deed.later(WORK_TICKS, "crafting_update", recipe.id, deed.count)

@@ -19,7 +19,6 @@ from sandbox.game.views import (
     pirate_nearby,
     player_nearby,
     poi_view,
-    position_view,
     security,
     system_view,
 )
@@ -75,7 +74,7 @@ def _listed_poi(state: State, poi: Poi) -> Json:
         "id": poi.id,
         "name": poi.name,
         "type": poi.type,
-        "position": position_view(poi.position),
+        "position": poi.position.view(),
         "has_base": poi.base is not None,
         "online": len(state.players_at(poi.id)) + len(state.npcs_at(poi.id)),
     }
@@ -245,7 +244,7 @@ def search_systems(call: Call) -> Json:
             {
                 "system_id": star.id,
                 "name": star.name,
-                "position": position_view(star.position),
+                "position": star.position.view(),
                 "connections": list(star.connections),
             }
             for star in found[:MOST_FOUND]

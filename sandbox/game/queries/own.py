@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from sandbox.game.actions.action import Call, Json
 from sandbox.game.config import GameError, plain
-from sandbox.game.views import class_view, log_view, module_view, player_view, ship_view
+from sandbox.game.views import (
+    class_view,
+    goods_view,
+    log_view,
+    module_view,
+    player_view,
+    ship_view,
+)
 from sandbox.game.world import skills
-from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import LogEntry, Player
 
 
@@ -32,15 +38,7 @@ def get_ship(call: Call) -> Json:
 def get_cargo(call: Call) -> Json:
     ship = call.player.ship
     return {
-        "cargo": [
-            {
-                "item_id": item_id,
-                "name": ITEMS[item_id].name,
-                "quantity": count,
-                "size": ITEMS[item_id].size,
-            }
-            for item_id, count in ship.cargo.items()
-        ],
+        "cargo": goods_view(ship.cargo),
         "used": ship.cargo_used,
         "capacity": ship.build.cargo,
         "available": ship.cargo_free,

@@ -102,7 +102,6 @@ class BaseState:
     """What has become of a base: damage in per cent, and what was built there."""
 
     damage: int = 0
-    repaired_tick: int = 0
     built: list[str] = field(default_factory=list)
 
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-MINABLE = frozenset({"asteroid_belt", "asteroid", "gas_cloud", "ice_field"})
-
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -18,6 +16,9 @@ class Position:
 
     def distance(self, other: Position) -> float:
         return math.hypot(self.x - other.x, self.y - other.y)
+
+    def view(self) -> dict[str, float]:
+        return {"x": self.x, "y": self.y}
 
 
 @dataclass(slots=True)
@@ -109,7 +110,8 @@ class Capital:
 
 CAPITALS = (
     Capital("solarian", "sol", "Sol", Position(0, 0),
-            "Where humanity began, and where the Solarian Confederacy still keeps its archives, its courts and its patience.",
+            "Where humanity began, and where the Solarian Confederacy still keeps its "
+            "archives, its courts and its patience.",
             (("sol_mercury", "Mercury"), ("sol_earth", "Earth"), ("sol_mars", "Mars")),
             ("sol_station", "Sol Central"), ("sol_base", "Confederacy Central Command"),
             "The Confederacy's seat: an exchange, drydocks and three decks of green.",

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from sandbox.game.views import position_view
 from sandbox.game.world.places import Position, System, World
 
 MOST_CONNECTIONS = 8
@@ -136,7 +135,7 @@ def _halves(star: System) -> tuple[str, str]:
     before: dict[str, Any] = {
         "system_id": star.id,
         "name": star.name,
-        "position": position_view(star.position),
+        "position": star.position.view(),
         "connections": star.connections,
         **empire,
         "poi_count": len(star.known()),

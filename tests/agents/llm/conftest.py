@@ -6,15 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.agents.llm.fake_anthropic import FakeAnthropic
-from tests.agents.llm.fake_provider import FakeProvider
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    """A strict fake of the OpenAI API."""
-    with FakeProvider() as running:
-        yield running
+from bench.providers.anthropic import FakeAnthropic
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, ModelError, Usage
+from bench.providers.anthropic import KEY, FakeAnthropic, endpoint, message
 from memory.context.types import ToolCall
-from tests.agents.llm.fake_anthropic import KEY, FakeAnthropic, endpoint, message
 from tests.agents.llm.test_complete import TRAVEL
 
 Json = dict[str, Any]

@@ -20,8 +20,8 @@ from agents.llm.model_types import (
     ModelTimeoutError,
 )
 from agents.llm.wires.http import LARGEST
-from tests.agents.llm.fake_anthropic import message
-from tests.agents.llm.fake_provider import call, completion
+from bench.providers.anthropic import message
+from bench.providers.openai import call, completion
 from tests.agents.llm.test_complete import TRAVEL
 
 Json = dict[str, Any]

@@ -13,9 +13,9 @@ from pydantic_ai.messages import ToolCallPart
 
 from agents.llm.complete import name_of
 from agents.llm.wires.anthropic import marked, messages_of
+from bench.providers.anthropic import MOST_MARKS, FakeAnthropic, check_messages
 from memory.context.assemble import assemble
 from memory.context.types import AssemblyRequest, Budget, Message, ToolCall
-from tests.agents.llm.fake_anthropic import MOST_MARKS, FakeAnthropic, check_messages
 from tests.agents.llm.test_anthropic import ask
 from tests.context.histories import Log, histories
 

@@ -12,9 +12,9 @@ from django.core.management.base import CommandError
 
 from agents.llm.endpoints import resolve
 from agents.models import Provider
-from tests.agents.llm.fake_anthropic import KEY as ANTHROPIC_KEY
-from tests.agents.llm.fake_anthropic import FakeAnthropic
-from tests.agents.llm.fake_provider import KEY, FakeProvider
+from bench.providers.anthropic import KEY as ANTHROPIC_KEY
+from bench.providers.anthropic import FakeAnthropic
+from bench.providers.openai import KEY, FakeProvider
 
 pytestmark = pytest.mark.django_db
 

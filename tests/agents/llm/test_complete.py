@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, Endpoint, ModelError, Usage
+from bench.providers.anthropic import FakeAnthropic
+from bench.providers.anthropic import endpoint as of_anthropic
+from bench.providers.openai import KEY, FakeProvider, Reply, call, completion
 from memory.context.types import ToolCall
-from tests.agents.llm.fake_anthropic import FakeAnthropic
-from tests.agents.llm.fake_anthropic import endpoint as of_anthropic
-from tests.agents.llm.fake_provider import KEY, FakeProvider, Reply, call, completion
 
 
 @dataclass

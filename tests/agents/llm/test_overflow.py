@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agents.llm.errors import is_overflow, limit_of
+from agents.llm.context_overflow import is_overflow, limit_of
 from agents.llm.model_types import ModelError
-from tests.agents.llm.fake_anthropic import FakeAnthropic
-from tests.agents.llm.fake_anthropic import endpoint as anthropic_endpoint
-from tests.agents.llm.fake_provider import FakeProvider
+from bench.providers.anthropic import FakeAnthropic
+from bench.providers.anthropic import endpoint as anthropic_endpoint
+from bench.providers.openai import FakeProvider
 from tests.agents.llm.recorded import OTHERS, OVERFLOWS, Refusal
 from tests.agents.llm.test_complete import endpoint, failing
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -25,13 +25,6 @@ POLICIES = {
     "two messages": Policy("window", {"window": 2}),
     "four messages, no block": Policy("window", {"window": 4}, state_block=False),
 }
-
-
-@pytest.fixture
-def sandbox() -> Iterator[SandboxServer]:
-    """A small galaxy whose ticks pass by hand."""
-    with SandboxServer(systems=20) as server:
-        yield server
 
 
 @asynccontextmanager

@@ -10,8 +10,8 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.providers.openai import call
 from memory.context.tokens import estimate
-from tests.agents.llm.fake_provider import call
 from tests.agents.llm.views import (
     BELT,
     QUEUED,

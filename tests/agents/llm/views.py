@@ -9,8 +9,8 @@ from typing import Any
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, Endpoint
 from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
+from bench.providers.openai import call, check_messages
 from sandbox.game.table import TOOLS
-from tests.agents.llm.fake_provider import call, check_messages
 
 PILOT = Endpoint("pilot", "pilot", "pilot", 128_000)
 Json = dict[str, Any]

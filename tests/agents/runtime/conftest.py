@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from asgiref.sync import sync_to_async
 from channels.db import database_sync_to_async
-from django.db import connections
-from pytest_django import Settings
 
 from agents import actions
-from agents.game import sessions
 from agents.models import Mysis, Provider
 from agents.runtime.turn import take_turn
-from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import KEY, FakeProvider
+from bench.providers.openai import KEY, FakeProvider
 
 
-@pytest_asyncio.fixture
-async def sandbox(settings: Settings) -> AsyncIterator[SandboxServer]:
-    """A small game; ticks pass by `step` only."""
-    with SandboxServer() as server:
-        settings.SPACEMOLT_MCP_URL = server.url
-        yield server
-        # A server with open event streams waits a second before it cuts them.
-        await sessions.close_all()
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    """A strict fake of the OpenAI API."""
-    with FakeProvider() as running:
-        yield running
-
-
-@pytest_asyncio.fixture(autouse=True)
-async def _leave_nothing() -> AsyncIterator[None]:
-    yield
-    await sessions.close_all()
-    await sync_to_async(connections.close_all)()
+@pytest.fixture(autouse=True)
+def _leave_nothing(nothing_left_open: None) -> None:
+    """Here every test may open something."""
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from agents.models import Event, ModelCall, Mysis, Pin, Prompt, Turn, Usage
 from agents.runtime import model_calls, turn_rows
 from agents.runtime import summary_job as store
 from agents.runtime.turn import take_turn
+from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.assembly import history_summaries
 from memory.assembly.sent_view import show
 from memory.context.summary_prompt import RULES, prompt_with
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.factories import make_memory
 

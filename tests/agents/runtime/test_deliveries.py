@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 
 from agents import actions
 from agents.models import Event, Mysis, Turn
+from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.models import ContextPolicy, Memory
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.factories import make_memory
 from tests.programs import Program
 

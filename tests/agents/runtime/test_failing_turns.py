@@ -9,11 +9,12 @@ from pytest_django import Settings
 
 from agents import actions, events
 from agents.models import Mysis, Turn
-from agents.runtime import answers, turn_rows
+from agents.runtime import answers
 from agents.runtime.turn import take_turn
+from agents.tools.request import INTERRUPTED
+from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.models import ContextPolicy, Memory, SentContext
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 
@@ -56,7 +57,7 @@ async def test_a_stop_during_an_action_leaves_no_call_open(
         await turn
     rows = await in_db(log)(eve)
     assert_paired(rows)
-    assert rows[-1].content == turn_rows.INTERRUPTED
+    assert rows[-1].content == INTERRUPTED
     assert rows[-1].is_error
 
 

@@ -11,10 +11,10 @@ from channels.db import database_sync_to_async as in_db
 from pytest_django import Settings
 
 from agents.models import Mysis
+from bench.providers.openai import FakeProvider, call, completion
 from memory.assembly.sent_view import show
 from memory.models import ContextPolicy, GameEvent, GameSnapshot, SentContext
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, call, completion
 from tests.agents.runtime.conftest import fly
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]

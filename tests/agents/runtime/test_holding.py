@@ -10,8 +10,8 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 
 from agents import actions
 from agents.models import Budget, BudgetSpend, Event, ModelCall, Mysis, Turn
+from bench.providers.openai import FakeProvider, completion
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, completion
 from tests.factories import make_memory
 
 from .conftest import fly, refreshed

@@ -16,11 +16,12 @@ from agents.models import ModelCall, Mysis, Turn, UnknownOutcome
 from agents.runtime import answers, cancellation, model_calls, recovery, turn_rows
 from agents.runtime import finish as runtime_finish
 from agents.runtime.turn import take_turn
+from agents.tools.request import INTERRUPTED
+from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory
 from memory.snapshots.writes import capture
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 
@@ -59,7 +60,7 @@ async def test_a_turn_of_a_dead_worker_is_taken_up(ada: Mysis, sandbox: SandboxS
     assert await in_db(recovery.reschedule_lost)() == 0
     rows = await in_db(log)(ada)
     assert_paired(rows)
-    assert rows[-1].content == turn_rows.INTERRUPTED
+    assert rows[-1].content == INTERRUPTED
     assert (await in_db(Turn.objects.get)()).outcome == "interrupted"
     assert not await in_db(UnknownOutcome.objects.count)(), "it plays no account yet"
     await fly(ada, "interrupted")
@@ -171,7 +172,7 @@ async def test_what_a_dead_worker_left_is_read_before_the_model_goes_on(
     provider.answer(mines)
     await fly(eve, "interrupted")
     told, again = (await in_db(log)(eve))[-4], (await in_db(log)(eve))[-2]
-    assert told.content.startswith(f"{turn_rows.INTERRUPTED} get_status says now")
+    assert told.content.startswith(f"{INTERRUPTED} get_status says now")
     assert "ship.cargo_used 0" in told.content
     assert told.content in str(provider.requests[-2]["messages"])
     # The tick of the action has not passed: the same is not sent again.
@@ -192,7 +193,7 @@ async def test_a_turn_that_has_just_ended_is_not_taken_for_a_void_one(
         watched.append(set(cancellation.watch.turns))
         finish(*args, **kwargs)
 
-    monkeypatch.setattr(runtime_finish, "finish", end)
+    monkeypatch.setattr("agents.runtime.turn.finish", end)
     provider.answer(completion("Aye."))
     await fly(eve)
     assert watched == [set()]

@@ -11,9 +11,9 @@ from pytest_django import Settings
 
 from agents import actions, events
 from agents.models import Delivery, ModelCall, Mysis
+from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 
 from .conftest import fly, refreshed
 

@@ -8,9 +8,9 @@ from channels.db import database_sync_to_async as in_db
 from agents import context_inputs
 from agents.llm.endpoints import resolve
 from agents.models import ModelCall, Mysis, Turn
+from bench.providers.openai import FakeProvider, completion
 from memory.models import ContextPolicy
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, completion
 from tests.agents.runtime.conftest import fly
 from tests.factories import make_memory
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Mysis
 from agents.runtime import turn_rows
 from agents.runtime.answers import PendingCall, record_result
-from agents.tools.request import ToolResult
+from agents.tools.request import INTERRUPTED, ToolResult
 from memory.models import Memory
 
 MINED = ToolResult("You mined 3 iron.", is_error=False, tick=70)
@@ -40,7 +40,7 @@ def test_a_late_result_takes_the_place_of_outcome_unknown(ada: Mysis):
     """The worker was taken for dead, and lives."""
     begun, call = under_way(ada)
     turn_rows.answer_open_calls(ada)
-    assert shown(call)[:3] == (turn_rows.INTERRUPTED, True, False)
+    assert shown(call)[:3] == (INTERRUPTED, True, False)
     record_result(begun, call, MINED)
     assert shown(call) == ("You mined 3 iron.", False, False, 70)
     ada.refresh_from_db()

@@ -11,8 +11,8 @@ from pytest_django import Settings
 from agents import actions
 from agents.models import Event, Mysis
 from agents.runtime.finish import CallRecord, Limits, Trail, record_call, update_trail
+from bench.providers.openai import FakeProvider, call, completion
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, call, completion
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.programs import Program
 

@@ -10,11 +10,11 @@ from agents import actions, events
 from agents.context_inputs import subject_of
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime.turn import take_turn
+from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.assembly import sent_view as kept_views
 from memory.context.ledger import shared_bytes
 from memory.models import GameSnapshot, SentContext
 from sandbox.game.testing import SandboxServer
-from tests.agents.llm.fake_provider import FakeProvider, Reply, call, completion
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
 

@@ -7,26 +7,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from asgiref.sync import sync_to_async
-from django.db import connections
 from pytest_django import Settings
 
-from agents.game import sessions
 from agents.models import Mysis
 from agents.tools import transport
-from sandbox.game.testing import SandboxServer
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_mysis
-
-
-@pytest_asyncio.fixture
-async def sandbox(settings: Settings) -> AsyncIterator[SandboxServer]:
-    """A small game; ticks pass by `step` only."""
-    with SandboxServer() as server:
-        settings.SPACEMOLT_MCP_URL = server.url
-        yield server
-        # A server with open event streams waits a second before it cuts them.
-        await sessions.close_all()
 
 
 @pytest_asyncio.fixture
@@ -38,16 +24,14 @@ async def faulty(settings: Settings) -> AsyncIterator[FaultyServer]:
 
 
 @pytest.fixture(autouse=True)
+def _leave_nothing(nothing_left_open: None) -> None:
+    """Here every test may open something."""
+
+
+@pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repetitions follow at once."""
     monkeypatch.setattr(transport, "PAUSES", (0.0, 0.0))
-
-
-@pytest_asyncio.fixture(autouse=True)
-async def _leave_nothing() -> AsyncIterator[None]:
-    yield
-    await sessions.close_all()
-    await sync_to_async(connections.close_all)()
 
 
 @pytest.fixture

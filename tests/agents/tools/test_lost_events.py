@@ -19,7 +19,7 @@ from agents.tools.unknown_outcomes import lose_events
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.render import render
 from memory.gamestate.rows import StateRow
-from memory.snapshots import reads, writes
+from memory.snapshots import notifications, reads, writes
 from sandbox.game.sessions import Notification
 from sandbox.game.testing import SandboxServer
 from tests.memory.capturing import read_state_rows
@@ -167,7 +167,7 @@ def _fail(**_: Any) -> None:
 async def test_events_that_cannot_be_stored_are_lost(
     box: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writes, "merge", _fail)
+    monkeypatch.setattr(notifications, "merge", _fail)
     assert not (await box.call("get_notifications", "")).is_error
     assert (await _rows())["get_cargo"].reason == "lost events"
     assert "lost events" in {line["reason"] for line in await _told()}
@@ -206,7 +206,7 @@ async def test_whoever_is_stopped_while_events_are_stored_knows_them(
         go_on.wait(30)
         raise StoreFailedError
 
-    monkeypatch.setattr(writes, "merge", slow)
+    monkeypatch.setattr(notifications, "merge", slow)
     call = asyncio.ensure_future(box.call("get_notifications", ""))
     assert await asyncio.to_thread(begun.wait, 30)
     call.cancel()

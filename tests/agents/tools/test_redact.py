@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from agents.tools.record import shown_arguments
+from agents.tools.chain import shown_arguments
 from memory.redaction import HIDDEN, SECRET_KEYS, clean_text, clean_value
 
 HEX = st.text("0123456789abcdef", min_size=32, max_size=64)

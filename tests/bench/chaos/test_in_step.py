@@ -24,10 +24,15 @@ from websockets.typing import Origin
 from agents import actions, events
 from agents.events import Kind
 from agents.models import Mysis, Turn
-from bench.chaos.ground import LIFELINE
-from bench.surroundings import ROOT, environment
+from bench.chaos.installation import LIFELINE
+from bench.processes import (
+    ROOT,
+    Server,
+    clean_environment,
+    database_url,
+    run_server,
+)
 from sandbox.game.testing import SandboxServer
-from tests.server import Server, database_url, running
 from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,7 +45,7 @@ CELL = re.compile(r'id="(m\d+-(?:who|acts|context))" data-v="(\w+)"')
 @contextmanager
 def worker(**given: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker on the database of the test."""
-    ours = environment(Path(os.environ["ZOEA_DATA"])) | given
+    ours = clean_environment(Path(os.environ["ZOEA_DATA"])) | given
     process = subprocess.Popen(
         [
             *(sys.executable, "-I", "-S", str(LIFELINE), str(os.getpid())),
@@ -150,7 +155,7 @@ async def test_sockets_of_two_web_servers_are_in_step() -> None:
     with ExitStack() as stack:
         sandbox = stack.enter_context(SandboxServer(tick=0.5))
         game = {"SPACEMOLT_MCP_URL": sandbox.url, "ZOEA_SECONDS_PER_TICK": "0.5"}
-        webs = [stack.enter_context(running(at=0, **game)) for _ in range(2)]
+        webs = [stack.enter_context(run_server(at=0, **game)) for _ in range(2)]
         for _ in range(WORKERS):
             stack.enter_context(worker(**game))
         stream = both(webs, "/ws/v1/events?after=0", Authorization=f"Bearer {token}")

@@ -13,13 +13,13 @@ from django.core.management import CommandError, call_command
 
 from agents.history_import import Arrival
 from agents.models import Mysis
+from bench.processes import database_url
 from memory.models import Memory
 from memory.transfer import in_out
 from memory.transfer.formats import open_source
 from memory.transfer.line import TransferError, moment
 from tests.factories import make_memory, make_mysis
 from tests.memory.transfer.nova_base import PASSWORD, make_base
-from tests.server import database_url
 
 pytestmark = pytest.mark.django_db
 

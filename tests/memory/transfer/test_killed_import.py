@@ -15,9 +15,9 @@ import pytest
 from django.core.management import call_command
 
 from agents.models import Event
+from bench.processes import ROOT, database_url
 from memory.transfer import in_out
 from tests.factories import make_mysis
-from tests.server import ROOT, database_url
 
 # It stands where a batch says that it was stored, and commits next.
 WAITING = """

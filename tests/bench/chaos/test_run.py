@@ -1,0 +1,19 @@
+"""A fleet to which everything bad happens at once, small; ``make chaos`` is large."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.chaos.run import Options, fly
+
+
+def test_every_turn_call_action_and_message_is_accounted_for() -> None:
+    """On two wires and in two eras of the game."""
+    small = Options(myses=8, seconds=20, webs=1, workers=2)
+    report = fly(replace(small, worker=8, web=11, postgres=0, postmaster=14))
+    assert report.faults == []
+    assert set(report.struck) == {"worker", "web", "postmaster"}
+    assert report.deaths >= sum(report.struck.values()) - 1
+    assert report.actions["register"] > 0
+    assert report.messages > 0
+    assert sum(report.turns.values()) >= 10

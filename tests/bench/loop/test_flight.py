@@ -1,0 +1,45 @@
+"""Which of the facts that are shown as good are wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from bench.loop.flight import find_wrong_beliefs
+from memory.gamestate.types import AccountState, Snapshot, Stale
+
+NOW = datetime(2026, 2, 5, tzinfo=UTC)
+SHIP = {"ship": {"hull": 90, "max_hull": 100, "fuel": 50, "max_fuel": 60}}
+
+
+def state(content: object, stale: Stale | None = None) -> AccountState:
+    snapshot = Snapshot("get_ship", {}, content, 100, NOW, stale)
+    return AccountState("Ada", (snapshot,), 100, NOW)
+
+
+def test_what_is_shown_as_good_and_true_is_right():
+    assert find_wrong_beliefs(state(SHIP), {"get_ship": SHIP}) == (2, [])
+
+
+def test_a_value_that_is_not_true_any_more_is_wrong():
+    now = {"ship": {**SHIP["ship"], "hull": 10}}
+    good, (belief,) = find_wrong_beliefs(state(SHIP), {"get_ship": now})
+    assert good == 2
+    assert belief == ("get_ship", "Hull", "90/100", "10/100")
+
+
+def test_what_is_marked_is_no_belief():
+    now = {"ship": {**SHIP["ship"], "hull": 10}}
+    marked = Stale("attack", 100, ("ship.hull",))
+    assert find_wrong_beliefs(state(SHIP, marked), {"get_ship": now}) == (1, [])
+    assert find_wrong_beliefs(
+        state(SHIP, Stale("attack", 100, ())), {"get_ship": now}
+    ) == (0, [])
+
+
+def test_what_the_game_would_refuse_now_is_not_counted():
+    error = {"error": {"code": "in_transit", "message": "You are flying."}}
+    assert find_wrong_beliefs(state(SHIP), {"get_ship": error}) == (0, [])
+    gone = {"ship": {"hull": 90, "max_hull": 100}}
+    _, (belief,) = find_wrong_beliefs(state(SHIP), {"get_ship": gone})
+    assert (belief.label, belief.true) == ("Fuel", "(not told)")
+    assert find_wrong_beliefs(state(SHIP), {}) == (0, [])
