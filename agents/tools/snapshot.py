@@ -183,7 +183,7 @@ def _resolve_tick(answer: _Answer) -> int | None:
     if not answer.result.queued:
         return None
     around = invalidation.Circumstances(
-        current_tick=rows.tick_of(answer.username), mutation=True
+        current_tick=reads.tick_of(answer.username), mutation=True
     )
     hits = invalidation.touched(
         answer.request.name, answer.arguments, answer.result, around
