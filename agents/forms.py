@@ -6,17 +6,17 @@ from typing import Any
 
 from django import forms
 
-from agents.actions import DEFAULT_PROMPT_NAME, MAX_TEXT
+from agents.actions import DEFAULT_PROMPT_NAME, MAX_TEXT, ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.models import Mysis, Prompt
 from memory.assembly.prepare import Subject
 from memory.context import registry
 from memory.context.types import Budget
+from memory.lookup import number_of
 from memory.models import ContextPolicy, Origin
 
 # The default stands first anyway, the other is for summaries and no orders.
 NOT_OFFERED = (DEFAULT_PROMPT_NAME, SUMMARY_PROMPT_NAME)
-MOST_DIGITS = 19
 
 
 class MessageForm(forms.Form):
@@ -53,9 +53,11 @@ class MessageForm(forms.Form):
         return found
 
 
-def number_of(text: str) -> int | None:
-    """A number that may be a key of a row, None for anything else."""
-    return int(text) if text.isdecimal() and len(text) < MOST_DIGITS else None
+def blame(form: forms.BaseForm, error: ActionError) -> None:
+    """Put an action's error at the field that it names, if it names one."""
+    field, colon, words = error.detail.partition(": ")
+    named = colon and field in form.fields
+    form.add_error(field if named else None, words if named else error.detail)
 
 
 def chosen_myses(ids: list[str]) -> list[Mysis]:
@@ -64,22 +66,31 @@ def chosen_myses(ids: list[str]) -> list[Mysis]:
     return list(Mysis.objects.filter(pk__in=numbers).order_by("name"))
 
 
+def _name_field(initial: str | None = None, **attributes: object) -> forms.CharField:
+    return forms.CharField(
+        max_length=100,
+        initial=initial,
+        help_text="Any language. Not a bare number; without / ? # %.",
+        widget=forms.TextInput(attrs={"dir": "auto", **attributes}),
+    )
+
+
+def _model_field(help_text: str) -> forms.CharField:
+    return forms.CharField(
+        max_length=300,
+        initial="pilot",
+        help_text=help_text,
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
+    )
+
+
 class MysisForm(forms.Form):
     """A new Mysis. What the fields cannot know is judged by the action."""
 
-    name = forms.CharField(
-        max_length=100,
-        help_text="Any language. Not a bare number; without / ? # %.",
-        widget=forms.TextInput(attrs={"dir": "auto", "autofocus": True}),
-    )
-    model = forms.CharField(
-        max_length=300,
-        initial="pilot",
-        help_text=(
-            "“pilot” is the scripted pilot and costs nothing. Otherwise "
-            "provider:model, as in openai:gpt-5-nano or ollama:qwen3."
-        ),
-        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
+    name = _name_field(autofocus=True)
+    model = _model_field(
+        "“pilot” is the scripted pilot and costs nothing. Otherwise "
+        "provider:model, as in openai:gpt-5-nano or ollama:qwen3."
     )
     prompt = forms.ModelChoiceField(
         queryset=Prompt.objects.exclude(name__in=NOT_OFFERED).order_by("name"),
@@ -106,13 +117,8 @@ class MysisForm(forms.Form):
     )
 
     def clean_pins(self) -> list[str]:
-        """The lines that hold something."""
         text: str = self.cleaned_data["pins"]
         return [line.strip() for line in text.splitlines() if line.strip()]
-
-    def values(self) -> dict[str, Any]:
-        """What ``create_mysis`` takes."""
-        return dict(self.cleaned_data)
 
 
 class PromptTextForm(forms.Form):
@@ -132,20 +138,8 @@ class PromptTextForm(forms.Form):
 
 
 class FirstMysisForm(forms.Form):
-    """Name and model of the first Mysis."""
-
-    name = forms.CharField(
-        max_length=100,
-        initial="Ada",
-        help_text="Any language. Not a bare number; without / ? # %.",
-        widget=forms.TextInput(attrs={"dir": "auto"}),
-    )
-    model = forms.CharField(
-        max_length=300,
-        initial="pilot",
-        help_text="“pilot” is the scripted pilot and costs nothing.",
-        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
-    )
+    name = _name_field(initial="Ada")
+    model = _model_field("“pilot” is the scripted pilot and costs nothing.")
     start = forms.BooleanField(required=False, initial=True, label="Start it at once")
 
 
@@ -182,13 +176,11 @@ class WhatIfForm(forms.Form):
         strategy.choices = [("", own), *_others()[1:]]
 
     def has_values(self) -> bool:
-        """Whether anything differs from its own settings."""
         return self.is_valid() and any(
             self.cleaned_data.get(name) for name in ("strategy", "window", "budget")
         )
 
     def lays_beside(self) -> bool:
-        """Whether a second strategy is asked for."""
         return self.is_valid() and bool(self.cleaned_data["against"])
 
     def changes(self, subject: Subject) -> dict[str, Any]:
@@ -227,8 +219,6 @@ class WhatIfForm(forms.Form):
 
 
 class PoliciesForm(forms.Form):
-    """Two policies, tried on one Mysis."""
-
     mysis = forms.ModelChoiceField(
         queryset=Mysis.objects.order_by("name"), label="Try it on", empty_label=None
     )
@@ -247,13 +237,10 @@ class PoliciesForm(forms.Form):
 
 
 def _day() -> forms.DateInput:
-    """A day as browsers ask for one."""
     return forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"})
 
 
 class SearchForm(forms.Form):
-    """The search box and its filters."""
-
     WHERE = (
         ("messages", "Messages"),
         ("reasoning", "Reasoning"),
@@ -284,5 +271,4 @@ class SearchForm(forms.Form):
     )
 
     def clean_where(self) -> str:
-        """Messages unless said otherwise."""
         return self.cleaned_data["where"] or "messages"

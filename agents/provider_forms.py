@@ -60,7 +60,6 @@ class Typed:
         return cls(row.sealed_key, row.kind, row.base_url)
 
     def kept(self) -> dict[str, str]:
-        """As a session keeps it."""
         return asdict(self)
 
 

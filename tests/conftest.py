@@ -50,7 +50,7 @@ LONGEST = (
     "browser/test_access.py",
     "agents/test_stream.py",
     "sandbox/test_command.py",
-    "agents/llm/test_pilot_closed_loop.py",
+    "sandbox/pilot/test_closed_loop.py",
     "agents/runtime/test_compacting.py",
     "zoea/test_api_sweep.py",
     "zoea/test_api_odd_input.py",

@@ -1,4 +1,4 @@
-"""Tokens in the admin: made here, shown once, revoked; never read again."""
+"""API tokens, users and groups in the admin. A token is shown once, when it is made."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ admin.site.unregister((User, Group))
 
 
 @admin.register(Group)
-class CrewAdmin(GroupAdmin):
-    """Permissions under a name; a plain list, since the stock pair is not labelled."""
+class PlainGroupAdmin(GroupAdmin):
+    """Permissions under a name, in a plain list: the stock pair of lists has no labels."""
 
     filter_horizontal = ()
 
 
 @admin.register(User)
-class PeopleAdmin(UserAdmin[User]):
-    """Who signs in: superusers administer, staff operates, all others look on."""
+class PlainUserAdmin(UserAdmin[User]):
+    """Who signs in: superusers administer, staff operates, all others only read."""
 
     readonly_fields = ("last_login", "date_joined")
     filter_horizontal = ()
 
 
-# Day and minute, as browsers ask for them.
-MOMENT = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
+DAY_AND_MINUTE = forms.DateTimeInput(
+    format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"}
+)
 
 
 class TokenForm(forms.ModelForm[ApiToken]):
@@ -55,7 +56,7 @@ class TokenForm(forms.ModelForm[ApiToken]):
         }
 
     def clean_expires_at(self) -> datetime | None:
-        """A new end is yet to come; revoking is the way to end one now."""
+        """Refuse a new end in the past: revoking ends a token now."""
         end: datetime | None = self.cleaned_data["expires_at"]
         if end and "expires_at" in self.changed_data and end <= timezone.now():
             raise forms.ValidationError("That is over already: give a later moment.")
@@ -79,14 +80,17 @@ class TokenAdmin(admin.ModelAdmin[ApiToken]):
     form = TokenForm
     # One native field each: the stock pair of fields has no labels.
     formfield_overrides: ClassVar[dict[Any, Any]] = {
-        models.DateTimeField: {"form_class": forms.DateTimeField, "widget": MOMENT}
+        models.DateTimeField: {
+            "form_class": forms.DateTimeField,
+            "widget": DAY_AND_MINUTE,
+        }
     }
     actions = ("revoke",)
 
     def save_model(
         self, request: HttpRequest, obj: ApiToken, form: Any, change: bool
     ) -> None:
-        """A new token gets its secret, which is shown this once."""
+        """Make the secret of a new token and show it, once."""
         if change:
             super().save_model(request, obj, form, change)
             return
@@ -101,14 +105,14 @@ class TokenAdmin(admin.ModelAdmin[ApiToken]):
 
     @admin.action(description="Revoke the selected tokens")
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
-        """From now on they are refused."""
+        """Revoke the tokens now."""
         count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
         self.message_user(request, f"Revoked {count}.", messages.SUCCESS)
 
 
 @admin.register(SignInLink)
 class LinkAdmin(ReadOnlyAdmin[SignInLink]):
-    """One-time sign-in links: when they were made and used."""
+    """One-time sign-in links."""
 
     list_display = ("id", "created_at", "used_at")
     exclude = ("digest",)
@@ -116,7 +120,7 @@ class LinkAdmin(ReadOnlyAdmin[SignInLink]):
 
 @admin.register(IdempotencyRecord)
 class IdempotencyAdmin(ReadOnlyAdmin[IdempotencyRecord]):
-    """Answers kept for clients that repeat a write."""
+    """Answers stored for clients that repeat a write."""
 
     list_display = ("key", "actor", "status", "created_at")
     search_fields = ("key", "actor")

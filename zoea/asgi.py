@@ -14,7 +14,7 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
 pages = get_asgi_application()
 
-# Only now are the models there that these modules import.
+# These modules import models, which are loaded only now.
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 

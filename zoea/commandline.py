@@ -1,4 +1,9 @@
-"""The database of a command: the embedded server, or the one of DATABASE_URL."""
+"""How ``manage.py`` runs a command: with a database, and without tracebacks.
+
+Settings start nothing, so the command line does: it joins or starts the embedded server
+for the commands that need a database, and releases it at the end. Where DATABASE_URL
+names another server, that one is checked.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +26,83 @@ from zoea.postgres import EmbeddedPostgres, PostgresError, acquire
 OLDEST_VERSION = 15
 _CONNECT_SECONDS = 5
 
+# Every other command gets a database, so a new one need not be named here.
+WITHOUT_DATABASE = frozenset(
+    {
+        "assemble",
+        "check",
+        "collectstatic",
+        "compilemessages",
+        "diffsettings",
+        "findstatic",
+        "help",
+        "makemessages",
+        "sandbox",
+        "startapp",
+        "startproject",
+        "up",  # starts its database itself
+        "version",
+    }
+)
+
 
 class DatabaseError(Exception):
-    """There is no usable database; one line with the remedy."""
+    """No database can be used; one line with the remedy."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command; returns the exit status.
+
+    Bad settings, a database that cannot be used and bad arguments are one line on
+    standard error and status 2.
+    """
+    CommandParser.error = _refuse_arguments  # type: ignore[assignment,method-assign]
+    try:
+        _check_engine()
+        if not _needs_database(argv):
+            execute_from_command_line(list(argv))
+            return 0
+        # End by an exception, so that the embedded server is released.
+        signal.signal(signal.SIGTERM, _exit_on_signal)
+        with database():
+            execute_from_command_line(list(argv))
+    except (DatabaseError, EnvError, ImproperlyConfigured) as error:
+        return refuse(str(error))
+    except (OperationalError, InterfaceError) as error:
+        return refuse(f"The database failed: {error}")
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return 0
+
+
+def refuse(text: str) -> int:
+    """Write one line to standard error; returns the exit status 2."""
+    line = " ".join(text.split())
+    sys.stderr.write(f"manage.py: {line}\n")
+    return 2
+
+
+def _needs_database(argv: Sequence[str]) -> bool:
+    """Whether the command of this ``sys.argv`` uses the database."""
+    words = argv[1:]
+    if not words or {"-h", "--help", "--version"} & set(words):
+        return False
+    if "--database" in words:
+        return True
+    return words[0] not in WITHOUT_DATABASE
 
 
 @contextmanager
 def database(
     stop_seconds: Callable[[], float] = lambda: 20.0,
 ) -> Iterator[EmbeddedPostgres | None]:
-    """Hold the database open: start or join the embedded one, or try the other.
+    """Start or join the embedded server for the block, or check the other one.
 
-    Raises DatabaseError. ``stop_seconds`` is asked, at the end, how long a last
-    user waits for the embedded server to stop by itself.
+    Raises DatabaseError. ``stop_seconds`` is called at the end: how long the last user
+    waits for the embedded server to stop by itself.
     """
     if not settings.ZOEA_EMBEDDED_POSTGRES:
-        check_outside_server()
+        _check_outside_server()
         yield None
         return
     try:
@@ -50,10 +116,10 @@ def database(
         server.release(stop_seconds())
 
 
-def check_kind() -> None:
-    """Check that DATABASE_URL names a PostgreSQL. Raises DatabaseError.
+def _check_engine() -> None:
+    """Raise DatabaseError unless DATABASE_URL names a PostgreSQL.
 
-    Before the models are loaded: they know nothing else.
+    To be called before the models are loaded: they work with nothing else.
     """
     if settings.DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
         raise DatabaseError(
@@ -61,8 +127,8 @@ def check_kind() -> None:
         )
 
 
-def check_outside_server() -> None:
-    """Connect once to the server of DATABASE_URL. Raises DatabaseError.
+def _check_outside_server() -> None:
+    """Connect once to the server of DATABASE_URL; raises DatabaseError.
 
     Without the pool, which would keep trying and hide the reason.
     """
@@ -85,72 +151,12 @@ def check_outside_server() -> None:
 
 
 def close_connections() -> None:
-    """Close this thread's connections and the pools."""
+    """Close this thread's connections and their pools."""
     for connection in connections.all(initialized_only=True):
         connection.close()
         close_pool = getattr(connection, "close_pool", None)
         if close_pool is not None:
             close_pool()
-
-
-# SECTION How ``manage.py`` runs a command: with a database, and without tracebacks.
-#
-# Settings start nothing, so the command line does: it joins or starts the
-# embedded server for the commands that need one, and lets go at the end.
-
-# Everything else gets a database, so that a new command need not be named here.
-WITHOUT_DATABASE = frozenset(
-    {
-        "assemble",
-        "check",
-        "collectstatic",
-        "compilemessages",
-        "diffsettings",
-        "findstatic",
-        "help",
-        "makemessages",
-        "sandbox",
-        "startapp",
-        "startproject",
-        "up",  # sees to its database itself
-        "version",
-    }
-)
-
-
-def needs_database(argv: Sequence[str]) -> bool:
-    """Tell whether the command of this ``sys.argv`` uses the database."""
-    words = argv[1:]
-    if not words or {"-h", "--help", "--version"} & set(words):
-        return False
-    if "--database" in words:
-        return True
-    return words[0] not in WITHOUT_DATABASE
-
-
-def run(argv: Sequence[str]) -> int:
-    """Run the command and return the exit status.
-
-    A configuration or a database that cannot be used is one line on standard
-    error and status 2; so are arguments that a command cannot use.
-    """
-    CommandParser.error = _refuse_arguments  # type: ignore[assignment,method-assign]
-    try:
-        check_kind()
-        if not needs_database(argv):
-            execute_from_command_line(list(argv))
-            return 0
-        # Ends by an exception, so that the embedded server is let go.
-        signal.signal(signal.SIGTERM, _end)
-        with database():
-            execute_from_command_line(list(argv))
-    except (DatabaseError, EnvError, ImproperlyConfigured) as error:
-        return refuse(str(error))
-    except (OperationalError, InterfaceError) as error:
-        return refuse(f"The database failed: {error}")
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    return 0
 
 
 def _refuse_arguments(parser: CommandParser, message: str) -> NoReturn:
@@ -159,12 +165,5 @@ def _refuse_arguments(parser: CommandParser, message: str) -> NoReturn:
     parser.exit(2, f"{parser.prog}: {message}; {parser.prog} --help tells more.\n")
 
 
-def refuse(said: str) -> int:
-    """Write one line to standard error; return the status that goes with it."""
-    line = " ".join(said.split())
-    sys.stderr.write(f"manage.py: {line}\n")
-    return 2
-
-
-def _end(number: int, frame: object) -> NoReturn:
+def _exit_on_signal(number: int, frame: object) -> NoReturn:
     sys.exit(128 + number)

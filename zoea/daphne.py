@@ -1,9 +1,14 @@
-"""What Daphne's WebSockets lack here: back-pressure, and close reasons.
+"""What Daphne lacks: back-pressure and close reasons of WebSockets, bounded uploads.
 
-Daphne hands every frame to the transport and never waits, so a client that does
-not read makes the process grow. This protocol tells the application whether the
-transport still takes data: the consumer finds ``scope["flow"]`` and waits. By it a
-consumer of many small messages also sends them, without the way through the server.
+Daphne hands every frame to the transport and never waits, so a client that does not
+read makes the process grow. Here a consumer finds ``scope["flow"]``, which tells
+whether the transport still takes data, and which also sends many small messages without
+the detour through the server.
+
+Daphne stores a whole request on disk before anybody looks at it. Here it stores no more
+than the largest body of any route and one byte, by which the route sees that there was
+more. The rest is read and dropped: a client that is cut off while it sends could not
+read the answer that says why.
 """
 
 from __future__ import annotations
@@ -23,23 +28,32 @@ from zoea.api.gate import LARGEST
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
-# What the kernel may hold for one client beside the 64 KiB of the transport.
+# Bytes that the kernel may hold for one client beside the 64 KiB of the transport.
 SEND_BUFFER = 128 * 1024
-# A client that was dropped for not reading gets this long to read why.
+# Seconds that a client which was dropped for not reading gets to read why.
 LAST_WORDS = 30
 MAX_REASON = 123
 FINAL_TEXT = 0x81
-# As one event goes to all clients at nearly the same time, few have to be kept.
+# One event goes to all clients at nearly the same time, so few are enough.
 KEPT_FRAMES = 64
 
-_current: ContextVar[Flow | None] = ContextVar("flow", default=None)
+
+def install_flow() -> None:
+    """Make every Daphne of this process use ``FlowProtocol``."""
+    WebSocketFactory.protocol = FlowProtocol
+
+
+def with_flow(app: App) -> App:
+    """Put the connection's flow into ``scope["flow"]``; None under another server."""
+
+    async def wrapped(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        await app({**scope, "flow": _current.get()}, receive, send)
+
+    return wrapped
 
 
 class Flow:
-    """Whether a socket's transport takes more data just now.
-
-    A push producer in Twisted's terms, of which only the pauses matter.
-    """
+    """Whether a socket's transport takes more data; a push producer in Twisted's terms."""
 
     def __init__(self, write: Callable[[bytes], None] | None = None) -> None:
         self._open = asyncio.Event()
@@ -47,14 +61,14 @@ class Flow:
         self._write = write
 
     def send(self, *texts: str) -> bool:
-        """Send texts straight to the transport; False where they must go by ASGI.
+        """Send texts straight to the transport; False where they must go through ASGI.
 
-        The way through the consumer, the server and the protocol costs more for each
-        client than all else; the frames are the same for every client of a process.
+        For each client the way through ASGI costs more than all else, and the frames
+        are the same for every client of a process.
         """
         if self._write is None:
             return False
-        self._write(frames_of(texts))
+        self._write(_encode_frames(texts))
         return True
 
     @property
@@ -67,15 +81,15 @@ class Flow:
         await self._open.wait()
 
     def pauseProducing(self) -> None:
-        """Called by the transport when its buffer is full."""
+        """The transport's buffer is full."""
         self._open.clear()
 
     def resumeProducing(self) -> None:
-        """Called by the transport when its buffer is empty again."""
+        """The transport's buffer is empty again."""
         self._open.set()
 
     def stopProducing(self) -> None:
-        """Called by the transport when the connection is lost."""
+        """The connection is lost."""
         self._open.set()
 
 
@@ -85,7 +99,7 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
     flow: Flow
 
     def onConnect(self, request: Any) -> Any:
-        """Start the application; its task inherits the context set here."""
+        """Start the application, whose task inherits the context variable."""
         self.flow = Flow(self._write_frame)
         token = _current.set(self.flow)
         try:
@@ -94,7 +108,7 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
             _current.reset(token)
 
     def onOpen(self) -> None:
-        """Put the flow in the place of the HTTP channel that was upgraded."""
+        """Register the flow in place of the HTTP channel that was upgraded."""
         super().onOpen()
         self.transport.unregisterProducer()
         self.transport.registerProducer(self.flow, True)
@@ -106,49 +120,70 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
     def _write_frame(self, frame: bytes) -> None:
         if self.state != self.STATE_OPEN:
             return
-        rest = frame[send_now(self.transport, frame) :]
+        rest = frame[_send_now(self.transport, frame) :]
         if rest:
             self.transport.write(rest)
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """As Daphne does, but a close frame carries any code and its reason."""
+        """Do as Daphne does, but let a close frame carry any code and a reason."""
         opened = self.state == self.STATE_OPEN
         if message.get("type") != "websocket.close" or not opened:
             super().handle_reply(message)
             return
         if not self.flow.is_open:
             self.closeHandshakeTimeout = LAST_WORDS
-        # Not sendClose: that one refuses 1011 and 1013, which mean "come back".
+        # Not sendClose: it refuses 1011 and 1013, which mean "come back".
         self.sendCloseFrame(
             code=message.get("code") or 1000,
-            reasonUtf8=clip(message.get("reason") or ""),
+            reasonUtf8=_clip_reason(message.get("reason") or ""),
         )
 
 
-def send_now(transport: Any, data: bytes) -> int:
-    """Hand data to the kernel; how many bytes of it it took.
+def install_intake() -> None:
+    """Make every Daphne of this process use ``BoundedRequest``."""
+    http_protocol.WebRequest = BoundedRequest
 
-    The transport itself would wait until its reactor says that the socket takes more,
-    for every frame anew, which costs several times as much as to send it. What it holds
-    already goes first, so then, and for a transport of another kind, nothing is taken.
+
+class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]
+    """A Daphne request that stores at most LARGEST bytes and one more."""
+
+    kept = 0
+
+    def handleContentChunk(self, data: bytes) -> None:
+        """Store what there is room for; drop the rest."""
+        room = LARGEST + 1 - self.kept
+        if room > 0:
+            self.kept += min(room, len(data))
+            super().handleContentChunk(data[:room])
+
+
+_current: ContextVar[Flow | None] = ContextVar("flow", default=None)
+
+
+def _send_now(transport: Any, data: bytes) -> int:
+    """Hand data to the kernel; returns how many bytes it took.
+
+    The transport itself would wait for its reactor before every frame, which costs
+    several times as much as sending it. While the transport holds data, which goes
+    first, and for a transport of another kind, this sends nothing.
     """
     # An unknown transport counts as one that holds something.
     held = getattr(transport, "_tempDataLen", 1) or len(transport.dataBuffer)
     if held or not transport.connected or transport.disconnecting:
         return 0
     sent = transport.writeSomeData(data)
-    # A lost connection is told by an object in place of a number.
+    # For a lost connection it is an object, not a number.
     return sent if isinstance(sent, int) else 0
 
 
 @lru_cache(maxsize=KEPT_FRAMES)
-def frames_of(texts: tuple[str, ...]) -> bytes:
-    """Each text as a frame, all of them to be sent in one write."""
-    return b"".join(map(frame_of, texts))
+def _encode_frames(texts: tuple[str, ...]) -> bytes:
+    """The frames of some texts, to be sent in one write."""
+    return b"".join(map(_encode_frame, texts))
 
 
-def frame_of(text: str) -> bytes:
-    """A text as a whole, unmasked and uncompressed frame (RFC 6455, section 5.2)."""
+def _encode_frame(text: str) -> bytes:
+    """A text as one unmasked, uncompressed frame (RFC 6455, section 5.2)."""
     payload = text.encode()
     size = len(payload)
     if size < 126:
@@ -158,47 +193,7 @@ def frame_of(text: str) -> bytes:
     return bytes((FINAL_TEXT, 127)) + size.to_bytes(8, "big") + payload
 
 
-def clip(reason: str) -> bytes | None:
-    """A reason within what a close frame may carry; None for none."""
+def _clip_reason(reason: str) -> bytes | None:
+    """Cut a reason to what a close frame may carry; None for none."""
     short = reason.encode()[:MAX_REASON].decode(errors="ignore")
     return short.encode() or None
-
-
-def with_flow(app: App) -> App:
-    """Give the application its connection's flow; None under another server."""
-
-    async def wrapped(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        await app({**scope, "flow": _current.get()}, receive, send)
-
-    return wrapped
-
-
-def install_flow() -> None:
-    """Let every Daphne of this process speak through ``FlowProtocol``."""
-    WebSocketFactory.protocol = FlowProtocol
-
-
-# SECTION What Daphne's HTTP lacks here: an end to what it takes in.
-#
-# Daphne keeps a whole request on disk before anybody looks at it, also a stranger's. This
-# keeps no more than the largest body that any route takes, and one byte, by which the
-# route sees that there was more. The rest is read and let go of: who would be cut off in
-# the middle of sending could not read the answer that says why.
-
-
-class BoundedRequest(http_protocol.WebRequest):  # type: ignore[misc]
-    """A Daphne request of which only so much is kept."""
-
-    kept = 0
-
-    def handleContentChunk(self, data: bytes) -> None:
-        """Keep what there is room for."""
-        room = LARGEST + 1 - self.kept
-        if room > 0:
-            self.kept += min(room, len(data))
-            super().handleContentChunk(data[:room])
-
-
-def install_intake() -> None:
-    """Let every Daphne of this process take in requests so."""
-    http_protocol.WebRequest = BoundedRequest

@@ -1,8 +1,13 @@
-"""The refusals of `/mcp` in the shape of all others.
+"""The gate of `/mcp`: where a request comes from, who sends it, what they may do.
 
-What the SDK refuses before a tool is reached it says in a JSON-RPC error, in plain
-text, or not at all. A JSON-RPC error keeps its own members, by which MCP clients know
-it, and gets ``detail`` and ``code`` beside them; anything else is said anew.
+A program brings a bearer token, the same as for REST; a browser session does not
+count, so no page can make somebody's browser call tools. A page of another site is
+refused by its Origin, and an attacker's name for our address by its Host (DNS
+rebinding), before the token is read.
+
+The MCP SDK refuses in a JSON-RPC error, in plain text, or without a body. Here a
+JSON-RPC error gets ``detail`` and ``code`` beside its own members, by which MCP clients
+know it; any other refusal is written anew in the shape of the REST API's.
 """
 
 from __future__ import annotations
@@ -16,8 +21,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from agents.mcp.server import answer
-from agents.mcp.tools import Guest
+from agents.mcp_server import Guest, answer
 from memory.lookup import Problem, busy_problem
 from zoea import rate_limits
 from zoea.auth import (
@@ -34,9 +38,9 @@ from zoea.websockets import header, origin_allowed
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 
-LONGEST = 300
+MAX_DETAIL = 300
 JSON_TYPE = b"application/json"
-SAYINGS = {
+MESSAGES = {
     400: ("bad_request", "The request is no message of MCP."),
     404: ("not_found", "There is no such method or session: MCP has none here."),
     406: ("not_acceptable", "Send 'Accept: application/json, text/event-stream'."),
@@ -44,11 +48,84 @@ SAYINGS = {
     415: ("unsupported_type", "Send 'Content-Type: application/json'."),
     500: ("internal", "The server failed; its log says why."),
 }
-MALFORMED = -32700
+JSON_RPC_PARSE_ERROR = -32700
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+Scope = dict[str, Any]
+
+PATHS = frozenset({"/mcp", "/mcp/"})
+NO_BEARER = (
+    "Send 'Authorization: Bearer <token>' with a token of `manage.py create_token`."
+)
 
 
-class InShape:
-    """A ``send`` that holds a refusal back until all of it is there to be said."""
+def with_mcp(pages: App) -> App:
+    """Answer `/mcp` here; pass everything else on to ``pages``."""
+
+    async def application(scope: Scope, receive: Any, send: Any) -> None:
+        if scope["path"] not in PATHS:
+            await pages(scope, receive, send)
+            return
+        async with ThreadSensitiveContext():
+            try:
+                guest = await admit(scope)
+            except Exception as error:
+                problem = error if isinstance(error, Problem) else busy_problem(error)
+                if problem is None:
+                    raise
+                await _send_problem(problem, send)
+                return
+            await answer(scope, receive, ShapedSend(send), guest)
+
+    return application
+
+
+async def admit(scope: Scope) -> Guest:
+    """Find the caller; raises a Problem for anybody who may not come in."""
+    _check_origin(scope)
+    if scope["method"] != "POST":
+        raise Problem(
+            405,
+            "method_not_allowed",
+            "MCP is spoken here by POST alone: there are no sessions to listen to.",
+            headers={"Allow": "POST"},
+        )
+    given = header(scope, b"authorization")
+    if not given:
+        raise unauthenticated(NO_BEARER)
+    caller = await _find_caller(bearer_of(given))
+    if caller is None:
+        address = (scope.get("client") or ("",))[0]
+        raise stranger(address, WRONG)
+    return Guest(
+        by=caller.by,
+        role=caller.role.label,
+        may_send=caller.role >= Role.OPERATOR,
+        throttle=lambda: rate_limits.writes.take(caller.by),
+    )
+
+
+def _check_origin(scope: Scope) -> None:
+    """Raise a Problem for a Host that is not ours and an Origin of another site."""
+    host = header(scope, b"host") or ""
+    if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
+        raise Problem(
+            421, "wrong_host", "This host is not served: see ZOEA_ALLOWED_HOSTS."
+        )
+    origin = header(scope, b"origin")
+    if origin is not None and not origin_allowed(origin, scope):
+        raise Problem(
+            403, "wrong_origin", "This origin is not allowed: see ZOEA_ORIGINS."
+        )
+
+
+@database_sync_to_async  # type: ignore[untyped-decorator]
+def _find_caller(secret: str) -> Caller | None:
+    return caller_of_token(secret) if secret else None
+
+
+class ShapedSend:
+    """A ``send`` that collects a refusal and sends it on in the common shape."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -56,7 +133,7 @@ class InShape:
         self._body = b""
 
     async def __call__(self, message: Message) -> None:
-        """Take one message of the application."""
+        """Send one ASGI message on, or collect it."""
         if message["type"] == "http.response.start" and message["status"] >= 400:
             self._start = message
             return
@@ -67,7 +144,7 @@ class InShape:
         if message.get("more_body", False):
             return
         start, self._start = self._start, None
-        body = json.dumps(said(start["status"], self._body)).encode()
+        body = json.dumps(_refusal(start["status"], self._body)).encode()
         own = (b"content-type", b"content-length")
         kept = [pair for pair in start["headers"] if pair[0].lower() not in own]
         about = [(own[0], JSON_TYPE), (own[1], str(len(body)).encode())]
@@ -75,28 +152,23 @@ class InShape:
         await self._send({"type": "http.response.body", "body": body})
 
 
-def said(status: int, body: bytes) -> dict[str, Any]:
-    """A refusal's body: what it was, with ``detail`` and ``code``."""
-    code, detail = SAYINGS.get(status, SAYINGS[500 if status >= 500 else 400])
-    told = _document(body)
-    error = told.get("error")
-    if status < 500 and isinstance(error, dict) and error.get("message"):
-        detail = str(error["message"]).partition("\n")[0][:LONGEST]
-        if error.get("code") == MALFORMED:
-            code, detail = "malformed", f"The body is not usable JSON: {detail}."
-    return {**told, "detail": detail, "code": code}
-
-
-def _document(body: bytes) -> dict[str, Any]:
+def _refusal(status: int, body: bytes) -> dict[str, Any]:
+    """A refusal's JSON object, with ``detail`` and ``code``."""
+    code, detail = MESSAGES.get(status, MESSAGES[500 if status >= 500 else 400])
     try:
         found = json.loads(body)
     except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = {}
+    document = found if isinstance(found, dict) else {}
+    error = document.get("error")
+    if status < 500 and isinstance(error, dict) and error.get("message"):
+        detail = str(error["message"]).partition("\n")[0][:MAX_DETAIL]
+        if error.get("code") == JSON_RPC_PARSE_ERROR:
+            code, detail = "malformed", f"The body is not usable JSON: {detail}."
+    return {**document, "detail": detail, "code": code}
 
 
-async def respond(problem: Problem, send: Send) -> None:
-    """A Problem as an answer."""
+async def _send_problem(problem: Problem, send: Send) -> None:
     body = json.dumps({"detail": problem.detail, "code": problem.code}).encode()
     headers = {
         "Content-Type": "application/json",
@@ -113,84 +185,3 @@ async def respond(problem: Problem, send: Send) -> None:
         }
     )
     await send({"type": "http.response.body", "body": body})
-
-
-# SECTION The door of `/mcp`: where a request comes from, who makes it, what they may do.
-#
-# A program brings a bearer token, the same as for REST; a browser session does not
-# count, so no page can make somebody's browser call tools. A page of another site is
-# refused by its Origin, and an attacker's name for our address by its Host (DNS
-# rebinding), before the token is looked at.
-
-App = Callable[[Any, Any, Any], Awaitable[None]]
-Scope = dict[str, Any]
-
-PATHS = frozenset({"/mcp", "/mcp/"})
-NOBODY = (
-    "Send 'Authorization: Bearer <token>' with a token of `manage.py create_token`."
-)
-
-
-def with_mcp(pages: App) -> App:
-    """Answer `/mcp` here and hand everything else on."""
-
-    async def application(scope: Scope, receive: Any, send: Any) -> None:
-        if scope["path"] not in PATHS:
-            await pages(scope, receive, send)
-            return
-        async with ThreadSensitiveContext():
-            try:
-                guest = await admit(scope)
-            except Exception as error:
-                problem = error if isinstance(error, Problem) else busy_problem(error)
-                if problem is None:
-                    raise
-                await respond(problem, send)
-                return
-            await answer(scope, receive, InShape(send), guest)
-
-    return application
-
-
-async def admit(scope: Scope) -> Guest:
-    """Who asks; raises the Problem that says why nobody is let in."""
-    check_place(scope)
-    if scope["method"] != "POST":
-        raise Problem(
-            405,
-            "method_not_allowed",
-            "MCP is spoken here by POST alone: there are no sessions to listen to.",
-            headers={"Allow": "POST"},
-        )
-    given = header(scope, b"authorization")
-    if not given:
-        raise unauthenticated(NOBODY)
-    caller = await _caller(bearer_of(given))
-    if caller is None:
-        address = (scope.get("client") or ("",))[0]
-        raise stranger(address, WRONG)
-    return Guest(
-        by=caller.by,
-        role=caller.role.label,
-        may_send=caller.role >= Role.OPERATOR,
-        throttle=lambda: rate_limits.writes.take(caller.by),
-    )
-
-
-def check_place(scope: Scope) -> None:
-    """Refuse a Host that is not ours and an Origin of another site."""
-    host = header(scope, b"host") or ""
-    if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
-        raise Problem(
-            421, "wrong_host", "This host is not served: see ZOEA_ALLOWED_HOSTS."
-        )
-    origin = header(scope, b"origin")
-    if origin is not None and not origin_allowed(origin, scope):
-        raise Problem(
-            403, "wrong_origin", "This origin is not allowed: see ZOEA_ORIGINS."
-        )
-
-
-@database_sync_to_async  # type: ignore[untyped-decorator]
-def _caller(secret: str) -> Caller | None:
-    return caller_of_token(secret) if secret else None

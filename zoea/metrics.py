@@ -1,7 +1,7 @@
-"""``/metrics``: the fleet in numbers, as Prometheus reads them; no names, no texts.
+"""``/metrics``: the fleet in numbers for Prometheus, without names and texts.
 
-Every number is cheap: sums over Myses and days, the heights of the id sequences, the
-jobs that wait. Nothing here walks a log, so asking often costs nothing.
+Every number is cheap: sums over Myses and days, heights of the id sequences, the jobs
+that wait. Nothing here scans a log.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.db import connection
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
@@ -28,9 +29,9 @@ from zoea.auth import identify
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = ("GET", "HEAD")
-KINDS = ("stream", "dashboard")
+SOCKET_KINDS = ("stream", "dashboard")
 
-#: What was ever added, by the sequence of its ids: an upper bound after roll-backs.
+#: The id sequence of each log: an upper bound of what was ever added (roll-backs count).
 LOGS = {
     "turns": "agents_turn_id_seq",
     "calls": "agents_modelcall_id_seq",
@@ -42,7 +43,7 @@ HEIGHTS = (
     "SELECT sequencename, coalesce(last_value, 0) FROM pg_sequences "
     "WHERE schemaname = current_schema() AND sequencename = ANY(%s)"
 )
-# By the partial index on jobs that are to be done.
+# Uses the partial index on jobs that are to be done.
 QUEUE = """
 SELECT count(*) FILTER (WHERE status = 'todo'
     AND (scheduled_at IS NULL OR scheduled_at <= now())),
@@ -64,7 +65,7 @@ class Metric:
     values: Iterable[tuple[Labels, float | Decimal]]
 
     def lines(self) -> Iterator[str]:
-        """The text of it; labels are of our own making and need no escapes."""
+        """The lines of the metric; labels are our own words and need no escapes."""
         yield f"# HELP zoea_{self.name} {self.help}"
         yield f"# TYPE zoea_{self.name} {self.kind}"
         for labels, value in self.values:
@@ -73,53 +74,44 @@ class Metric:
 
 
 @csrf_exempt
+@login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """All metrics; 401 without a token or a session unless METRICS_PUBLIC is set."""
     if request.method not in METHODS:
-        return respond(not_read(request.method or ""))
+        detail = f"{(request.method or '')[:20]}: metrics can only be read; use GET."
+        allow = {"Allow": ", ".join(METHODS)}
+        return respond(Problem(405, "method_not_allowed", detail, headers=allow))
     if not settings.METRICS_PUBLIC:
         try:
             identify(request)
         except Problem as problem:
             return respond(problem)
-    found = [*fleet(), *logs(), queue(), *streams()]
+    found = [*_fleet_metrics(), *_log_metrics(), _queue_metric(), *_socket_metrics()]
     lines = [line for metric in found for line in metric.lines()]
     return HttpResponse("\n".join(lines) + "\n", content_type=CONTENT_TYPE)
 
 
-def not_read(method: str) -> Problem:
-    """The 405."""
-    return Problem(
-        405,
-        "method_not_allowed",
-        f"{method[:20]}: metrics can only be read; use GET.",
-        headers={"Allow": ", ".join(METHODS)},
-    )
-
-
-def fleet() -> Iterator[Metric]:
-    """States, spending and what is believed of the game."""
+def _fleet_metrics() -> Iterator[Metric]:
     states = dict.fromkeys(map(str, Mysis.State), 0)
     states |= dict(
         Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     )
-    yield Metric("myses", "gauge", "Myses by state.", by("state", states))
-    # Of the days, not of the Myses: what is counted stays when one is deleted.
+    yield Metric("myses", "gauge", "Myses by state.", _label_values("state", states))
+    # From the usage by day: that of a deleted Mysis stays counted.
     spent = usage.totals(usage.since(None))
     tokens = {kind: spent[f"{kind}_tokens"] for kind in ("input", "output")}
     about = "Tokens of all calls ever made, by kind."
-    yield Metric("tokens_total", "counter", about, by("kind", tokens))
+    yield Metric("tokens_total", "counter", about, _label_values("kind", tokens))
     about = "US dollars that all calls ever made have cost."
     yield Metric("cost_dollars_total", "counter", about, [({}, spent["cost"])])
-    levels = by("confidence", staleness(timezone.now()))
+    levels = _label_values("confidence", staleness(timezone.now()))
     yield Metric("snapshots", "gauge", "Snapshots by how far to believe them.", levels)
     tick = newest_tick()
     if tick is not None:
         yield Metric("game_tick", "gauge", "The newest game tick seen.", [({}, tick)])
 
 
-def logs() -> Iterator[Metric]:
-    """How much was ever added to each log."""
+def _log_metrics() -> Iterator[Metric]:
     with connection.cursor() as cursor:
         cursor.execute(HEIGHTS, [list(LOGS.values())])
         heights = dict(cursor.fetchall())
@@ -130,26 +122,27 @@ def logs() -> Iterator[Metric]:
         )
 
 
-def queue() -> Metric:
-    """Jobs that wait or run."""
+def _queue_metric() -> Metric:
     with connection.cursor() as cursor:
         cursor.execute(QUEUE)
         due, later, running = cursor.fetchone() or (0, 0, 0)
     counts = {"due": due, "scheduled": later, "running": running}
-    return Metric("jobs", "gauge", "Queued jobs by status.", by("status", counts))
+    return Metric(
+        "jobs", "gauge", "Queued jobs by status.", _label_values("status", counts)
+    )
 
 
-def streams() -> Iterator[Metric]:
-    """The sockets of this web process."""
+def _socket_metrics() -> Iterator[Metric]:
     about = "Open WebSockets of this web process, by kind."
-    opened = {kind: sockets.open[kind] for kind in KINDS}
-    yield Metric("sockets", "gauge", about, by("kind", opened))
+    opened = {kind: sockets.open[kind] for kind in SOCKET_KINDS}
+    yield Metric("sockets", "gauge", about, _label_values("kind", opened))
     about = "Sockets dropped because the client did not read."
     yield Metric("sockets_dropped_total", "counter", about, [({}, sockets.dropped)])
     about = "Viewers of this process's event hub."
     yield Metric("hub_viewers", "gauge", about, [({}, hub.viewers)])
 
 
-def by(label: str, values: Mapping[str, float]) -> list[tuple[Labels, float]]:
-    """One value for each text of a label."""
+def _label_values(
+    label: str, values: Mapping[str, float]
+) -> list[tuple[Labels, float]]:
     return [({label: text}, value) for text, value in values.items()]

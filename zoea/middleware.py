@@ -1,4 +1,8 @@
-"""Days in the addresses of the admin's lists: those that no calendar has."""
+"""The middleware: probes, content policy, sign-in, impossible addresses, write limit.
+
+The probes /healthz and /readyz are answered before anything else, so that a probe that
+calls the process by its IP address, or over plain HTTP behind a TLS proxy, is answered.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import MAXYEAR, MINYEAR, date
+from typing import Any
 
 import psycopg
 from django.conf import settings
+from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
@@ -18,58 +24,75 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
+from django_htmx.http import HttpResponseClientRedirect
 
 from memory.lookup import BUSY_SECONDS, busy_problem
 from zoea import rate_limits
 from zoea.auth import API_ROOT, READS, caller_of_user
 
-# Without the last: a year is looked for up to the first day of the next.
+# Without the last year: a lookup by year ends at the first day of the next one.
 YEARS = range(MINYEAR, MAXYEAR)
-# A year in which every day exists that exists in any.
-LEAP = 2000
-PARTS = ("year", "month", "day")
-
-
-def have_days(query: QueryDict) -> bool:
-    """Whether all years, and all days of a date's parts, can be.
-
-    What is no number at all is left to the list, which has an answer to it.
-    """
-    parts: dict[str, dict[str, int]] = defaultdict(dict)
-    for name, texts in query.lists():
-        field, *lookup = name.split("__")
-        numbers = list(_numbers(texts))
-        if {"year", "iso_year"} & set(lookup) and not all(
-            one in YEARS for one in numbers
-        ):
-            return False
-        if numbers and lookup[-1:] and lookup[-1] in PARTS:
-            parts["__".join([field, *lookup[:-1]])][lookup[-1]] = numbers[-1]
-    return all(map(_is_day, parts.values()))
-
-
-def _is_day(parts: dict[str, int]) -> bool:
-    try:
-        date(parts.get("year", LEAP), parts.get("month", 1), parts.get("day", 1))
-    except (ValueError, OverflowError):
-        return False
-    return True
-
-
-def _numbers(texts: Iterable[str]) -> Iterable[int]:
-    for text in texts:
-        for one in text.split(","):
-            with suppress(ValueError):
-                yield int(one)
-
-
-# SECTION Headers and the door: a content policy, sign-in for every page, a pace for writes.
+LEAP_YEAR = 2000
+DATE_PARTS = ("year", "month", "day")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
-# These authenticate by themselves, or must answer before anybody signs in.
-OPEN_PREFIXES = ("/api/", "/sign-in/", "/static/", "/mcp")
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/favicon.ico"})
+CONNECT_SECONDS = 3
+NO_ANSWER = "The database does not answer."
+
+
+class HealthMiddleware:
+    """Answers the two probes."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer a probe, or pass on."""
+        if request.method in ("GET", "HEAD"):
+            if request.path_info == "/healthz":
+                return JsonResponse({"status": "ok"})
+            if request.path_info == "/readyz":
+                return _check_ready()
+        return self.get_response(request)
+
+
+def _check_ready() -> JsonResponse:
+    """200 when the database answers and is migrated, else 503 with the reason."""
+    if not _is_reachable():
+        return _not_ready(NO_ANSWER)
+    try:
+        pending = pending_migrations()
+    except (Error, psycopg.Error) as error:
+        problem = busy_problem(error)
+        return _not_ready(problem.detail if problem else NO_ANSWER)
+    if pending:
+        return _not_ready(
+            f"{pending} migrations are not applied: run `manage.py migrate`."
+        )
+    return JsonResponse({"status": "ready"})
+
+
+def _not_ready(detail: str) -> JsonResponse:
+    return JsonResponse(
+        {"detail": detail, "code": "not_ready"},
+        status=503,
+        headers={"Retry-After": str(BUSY_SECONDS)},
+    )
+
+
+def _is_reachable() -> bool:
+    """Whether the database takes a connection, past the pool: that one tries for 20 s."""
+    parameters = connections["default"].get_connection_params()
+    for name in ("pool", "cursor_factory", "context"):
+        parameters.pop(name, None)
+    parameters["connect_timeout"] = CONNECT_SECONDS
+    try:
+        with psycopg.connect(**parameters) as fresh:
+            fresh.execute("SELECT 1")
+    except psycopg.Error:
+        return False
+    return True
 
 
 class ContentSecurityPolicyMiddleware:
@@ -87,90 +110,114 @@ class ContentSecurityPolicyMiddleware:
 
 
 class PartOrPageMiddleware:
-    """Asked by htmx, an address may answer with a part of its page: caches must know.
+    """Tells caches that a page's answer depends on whether htmx asks: a part or a whole.
 
-    Every page says so, since the door and the notices answer in two ways as well.
+    On every page, since sign-in and notices answer in two ways as well.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Let HTML vary by who asked."""
+        """Add ``Vary: HX-Request`` to HTML."""
         response = self.get_response(request)
         if response.headers.get("Content-Type", "").startswith("text/html"):
             patch_vary_headers(response, ["HX-Request"])
         return response
 
 
-class SignInRequiredMiddleware:
-    """Nobody who is not signed in sees a page."""
+class SignInRequiredMiddleware(LoginRequiredMiddleware):
+    """Nobody who is not signed in sees a page, but for views marked as open."""
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> Any:
         """Send strangers to the sign-in page; tell htmx to go there whole."""
-        path = request.path_info
-        is_open = path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
-        if is_open or request.user.is_authenticated:
-            return self.get_response(request)
-        if request.headers.get("HX-Request") == "true":
-            answer = HttpResponse(status=204)
-            answer["HX-Redirect"] = resolve_url(settings.LOGIN_URL)
-            return answer
+        if request.htmx:  # type: ignore[attr-defined]
+            return HttpResponseClientRedirect(
+                resolve_url(settings.LOGIN_URL), status=204
+            )
+        # The admin's views name a sign-in page of their own, which is none here.
         return redirect_to_login(request.get_full_path())
 
 
 class AdminAddressMiddleware:
-    """No column can hold a NUL or a day of the year 99999: such an address of the
-    admin names nothing.
+    """Answers 404 to an admin address with a NUL or an impossible date.
 
-    The stock filters would take it on, and what refuses it then is a fault of ours.
+    Django's list filters would pass it on to the database, which would end in a 500.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Tell those that there is no such page."""
-        if request.path_info.startswith("/admin/") and _names_nothing(request):
+        """Refuse such an address; pass on every other one."""
+        if not request.path_info.startswith("/admin/"):
+            return self.get_response(request)
+        nul = "\x00" in request.path_info or "%00" in request.META["QUERY_STRING"]
+        if nul or not _has_real_dates(request.GET):
             return render(request, "404.html", status=404)
         return self.get_response(request)
 
 
-def _names_nothing(request: HttpRequest) -> bool:
-    nul = "\x00" in request.path_info or "%00" in request.META["QUERY_STRING"]
-    return nul or not have_days(request.GET)
+def _has_real_dates(query: QueryDict) -> bool:
+    """Whether all years and dates in an admin list's query exist in the calendar.
+
+    What is no number is left to the list, which answers it by itself.
+    """
+    parts: dict[str, dict[str, int]] = defaultdict(dict)
+    for name, texts in query.lists():
+        field, *lookup = name.split("__")
+        numbers = list(_parse_numbers(texts))
+        if {"year", "iso_year"} & set(lookup) and not all(
+            one in YEARS for one in numbers
+        ):
+            return False
+        if numbers and lookup[-1:] and lookup[-1] in DATE_PARTS:
+            parts["__".join([field, *lookup[:-1]])][lookup[-1]] = numbers[-1]
+    return all(map(_is_date, parts.values()))
+
+
+def _is_date(parts: dict[str, int]) -> bool:
+    try:
+        date(parts.get("year", LEAP_YEAR), parts.get("month", 1), parts.get("day", 1))
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _parse_numbers(texts: Iterable[str]) -> Iterable[int]:
+    for text in texts:
+        for one in text.split(","):
+            with suppress(ValueError):
+                yield int(one)
 
 
 class WriteLimitMiddleware:
-    """Nobody's browser writes faster than the database is to be asked to.
+    """Limits the writes of a browser session.
 
-    Programs are counted at their own doors, the API and MCP; a person who has both
-    doors open has one account for them.
+    Those of programs are counted by the API and MCP; a person's writes by page and API
+    share one limit.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Count one write of a page; refuse it, where there were too many."""
+        """Count a write of a page; refuse it where there were too many."""
         if request.method in READS or request.path_info.startswith(f"{API_ROOT}/"):
             return self.get_response(request)
         caller = caller_of_user(request.user)
         wait = rate_limits.writes.take(caller.by) if caller is not None else 0.0
-        return too_fast(request, wait) if wait else self.get_response(request)
+        return _refuse_write(request, wait) if wait else self.get_response(request)
 
 
-def too_fast(request: HttpRequest, wait: float) -> HttpResponse:
-    """The 429 of a page: a notice with htmx, else a page of its own."""
+def _refuse_write(request: HttpRequest, wait: float) -> HttpResponse:
+    """The 429 of a page: a notice for htmx, else a page of its own."""
     seconds = max(1, math.ceil(wait))
-    if request.headers.get("HX-Request") == "true":
+    if request.htmx:  # type: ignore[attr-defined]
         words = f"Too many changes at once: not done. Try again in {seconds} s."
         context = {"words": words, "level": "error"}
         answer = render(request, "agents/shared/notice.html", context, status=429)
-        # Wherever the form would have put its answer.
+        # Wherever the form would have put the answer.
         answer["HX-Retarget"], answer["HX-Reswap"] = "#notices", "innerHTML"
     else:
         answer = render(request, "429.html", {"seconds": seconds}, status=429)
@@ -178,73 +225,7 @@ def too_fast(request: HttpRequest, wait: float) -> HttpResponse:
     return answer
 
 
-# SECTION /healthz and /readyz: for those who watch the process, without secrets.
-#
-# They are answered before anything else, so that a probe that calls the process
-# by its address, or over plain HTTP behind a TLS proxy, is not turned away.
-
-CONNECT_SECONDS = 3
-SILENT = "The database does not answer."
-
-
-class HealthMiddleware:
-    """Answers the two probes and leaves everything else alone."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer a probe, or pass on."""
-        if request.method in ("GET", "HEAD"):
-            if request.path_info == "/healthz":
-                return JsonResponse({"status": "ok"})
-            if request.path_info == "/readyz":
-                return ready()
-        return self.get_response(request)
-
-
-def ready() -> JsonResponse:
-    """200 when the database answers and is migrated, else 503 with the reason."""
-    if not reachable():
-        return _not_ready(SILENT)
-    try:
-        pending = pending_migrations()
-    except (Error, psycopg.Error) as error:
-        problem = busy_problem(error)
-        return _not_ready(problem.detail if problem else SILENT)
-    if pending:
-        return _not_ready(
-            f"{pending} migrations are not applied: run `manage.py migrate`."
-        )
-    return JsonResponse({"status": "ready"})
-
-
-def _not_ready(detail: str) -> JsonResponse:
-    return JsonResponse(
-        {"detail": detail, "code": "not_ready"},
-        status=503,
-        headers={"Retry-After": str(BUSY_SECONDS)},
-    )
-
-
-def reachable() -> bool:
-    """Whether the database takes a connection now.
-
-    Past the pool, which would go on trying for 20 s.
-    """
-    parameters = connections["default"].get_connection_params()
-    for name in ("pool", "cursor_factory", "context"):
-        parameters.pop(name, None)
-    parameters["connect_timeout"] = CONNECT_SECONDS
-    try:
-        with psycopg.connect(**parameters) as fresh:
-            fresh.execute("SELECT 1")
-    except psycopg.Error:
-        return False
-    return True
-
-
 def pending_migrations() -> int:
-    """How many migrations the database still lacks."""
+    """The number of migrations that the database lacks."""
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

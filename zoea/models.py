@@ -1,4 +1,4 @@
-"""Who may come in: API tokens and one-time sign-in links."""
+"""The tables of access: API tokens, sign-in links, answers to repeated writes."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class SignInLink(models.Model):
 class IdempotencyRecord(models.Model):
     """The answer given to a write, for a client that repeats it.
 
-    No ``status`` as long as it runs. One ``apart`` commits by itself, not together with
-    this row: what became of it is not known from the row alone.
+    ``status`` is null while the write runs. One that is ``apart`` does not commit
+    together with this row, so the row alone does not tell its outcome.
     """
 
     actor = models.CharField(max_length=200)
@@ -53,7 +53,7 @@ class IdempotencyRecord(models.Model):
     request_digest = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True)
     body = models.TextField(blank=True)
-    # The default of the database: an older web server writes rows without it.
+    # A default of the database: an older web server writes rows without it.
     apart = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 

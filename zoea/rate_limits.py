@@ -1,8 +1,8 @@
-"""How often somebody may do something, and how many at once.
+"""How often somebody may do something, and how many may do it at once.
 
-Buckets live in the process: several web processes each allow the full rate.
-The limits protect the database from a loop gone wild and passwords from
-guessing, and for both that is near enough; no write per request is needed.
+The counters live in the process, so several web processes each allow the full rate.
+That is near enough to protect the database from a runaway loop and passwords from
+guessing, and it needs no database write per request.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Limiter:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, key: str) -> float:
-        """Take one; 0.0 when that was allowed, else the seconds to wait."""
+        """Take one; returns 0.0 if that was allowed, else the seconds to wait."""
         with self._lock:
             left, now = self._left(key)
             wait = 0.0 if left >= 1 else (1 - left) / self.rate
@@ -46,7 +46,7 @@ class Limiter:
         return wait
 
     def wait(self, key: str) -> float:
-        """The seconds until one may be taken; takes nothing."""
+        """The seconds until one may be taken."""
         with self._lock:
             left, _ = self._left(key)
         return 0.0 if left >= 1 else (1 - left) / self.rate
@@ -58,7 +58,7 @@ class Limiter:
             self._keep(key, min(float(self.burst), left + 1), now)
 
     def forget(self, key: str) -> None:
-        """Fill this bucket again."""
+        """Fill the bucket of this key again."""
         with self._lock:
             self._buckets.pop(key, None)
 
@@ -75,7 +75,7 @@ class Limiter:
 
 
 def take_each(*wanted: tuple[Limiter, str]) -> float:
-    """Take one of every limiter, or of none; 0.0 or the seconds to wait."""
+    """Take one of every limiter, or of none; returns 0.0 or the seconds to wait."""
     for place, (limiter, key) in enumerate(wanted):
         if limiter.take(key):
             for earlier, its_key in wanted[:place]:
@@ -85,7 +85,7 @@ def take_each(*wanted: tuple[Limiter, str]) -> float:
 
 
 class Places:
-    """So many at once in this process; others wait ``seconds`` and are then refused."""
+    """At most so many at once in this process; others wait ``seconds``, then are refused."""
 
     def __init__(self, places: int, *, seconds: float, refusal: str) -> None:
         self.seconds = seconds
@@ -105,10 +105,10 @@ class Places:
 
 # Well above the 50 writes a second that every token is promised.
 writes = Limiter(rate=100, burst=200)
-# Wrong tokens by address: a good token from the same address stays unhurt.
+# Wrong tokens by address; a good token from the same address is not affected.
 wrong_tokens = Limiter(rate=1, burst=60)
-# Wrong passwords by address and name; and by address alone, for many names. Charged
-# before a password is hashed, so tries that come together are counted as well.
+# Wrong passwords by address and name, and by address alone. Charged before a password is
+# hashed, so that simultaneous tries count as well.
 wrong_passwords = Limiter(rate=1 / 30, burst=10)
 wrong_names = Limiter(rate=1 / 5, burst=50)
 # Hashing a password is meant to be slow: strangers must not keep all cores busy.

@@ -1,4 +1,4 @@
-"""The installation's secret keys: from the environment, else from a file."""
+"""Settings, from the environment (see .env.example). Importing this starts nothing."""
 
 from __future__ import annotations
 
@@ -18,34 +18,31 @@ from environs import Env, validate
 from memory.gamestate.types import Thresholds, read_limits
 from zoea.postgres import socket_directory
 
-FILE = "secret.key"
-
 
 def load_keys(configured: str, data: Path) -> tuple[list[str], bool]:
-    """Return the keys, newest first, and whether they will be there next time.
+    """The secret keys, newest first, and whether they are stored for the next start.
 
-    ``configured`` is the comma-separated ZOEA_SECRET_KEY; when it is empty a
-    key file of mode 0600 in the data folder is read, or made.
+    ``configured`` is the comma-separated ZOEA_SECRET_KEY; if it is empty, a key file of
+    mode 0600 in the data folder is read, or made.
     """
     keys = [key.strip() for key in configured.split(",") if key.strip()]
     if keys:
         return keys, True
-    path = data / FILE
     try:
-        return [_read_or_make(path)], True
+        return [_read_or_make_key(data / "secret.key")], True
     except OSError:
         return [secrets.token_urlsafe(48)], False
 
 
-def _read_or_make(path: Path) -> str:
+def _read_or_make_key(path: Path) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{FILE}.{os.getpid()}")
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
     if not path.exists():
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(secrets.token_urlsafe(48))
         try:
-            # A link fails if another process was first: its key then counts.
+            # The link fails if another process was first: then its key counts.
             os.link(fresh, path)
         except FileExistsError:
             pass
@@ -56,8 +53,6 @@ def _read_or_make(path: Path) -> str:
         raise OSError(f"{path} is empty")
     return key
 
-
-# SECTION Settings, from the environment (see .env.example). Importing starts nothing.
 
 # Lets ModelAdmin[Row] and other typed generics be subscripted at run time.
 django_stubs_ext.monkeypatch()
@@ -107,9 +102,10 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    # Before the CSRF check, which a stranger without a cookie would fail.
     "zoea.middleware.SignInRequiredMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "zoea.middleware.AdminAddressMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -148,7 +144,7 @@ TEMPLATES = [
 ]
 
 
-def _ages() -> Mapping[str, Thresholds]:
+def _read_ages() -> Mapping[str, Thresholds]:
     try:
         return read_limits(env.str("ZOEA_STATE_AGES", ""))
     except ValueError as error:
@@ -156,9 +152,9 @@ def _ages() -> Mapping[str, Thresholds]:
 
 
 def openings_at(url: str) -> int:
-    """How many sessions a minute a game gets: a local one as many as are wanted.
+    """How many sessions a minute may be opened at a game, 0 for any number.
 
-    SpaceMolt takes some 30 from one address.
+    A local game takes any number, SpaceMolt some 30 from one address.
     """
     host = urlsplit(url).hostname or ""
     try:
@@ -168,7 +164,7 @@ def openings_at(url: str) -> int:
     return 0 if local else 25
 
 
-def _database() -> dict[str, Any]:
+def _read_database() -> dict[str, Any]:
     url = env.str("DATABASE_URL", "")
     if url:
         found: dict[str, Any] = env.dj_db_url("DATABASE_URL")
@@ -197,7 +193,7 @@ def _database() -> dict[str, Any]:
 
 
 ZOEA_EMBEDDED_POSTGRES = not env.str("DATABASE_URL", "")
-DATABASES = {"default": _database()}
+DATABASES = {"default": _read_database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = [
@@ -222,7 +218,7 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Served from where they lie; collectstatic is for who wants another server to do it.
+# Served from the source tree; collectstatic is for who has another server do it.
 WHITENOISE_USE_FINDERS = True
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -269,20 +265,19 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 # The game. ``manage.py up`` points this at the sandbox that it starts.
 SPACEMOLT_MCP_URL = env.str("SPACEMOLT_MCP_URL", "http://127.0.0.1:8765/mcp")
 SPACEMOLT_REGISTRATION_CODE = env.str("SPACEMOLT_REGISTRATION_CODE", "")
-# Sessions that are opened at it in a minute, logins counted; 0: as many as are wanted.
+# Sessions that may be opened at it in a minute, logins included; 0: any number.
 ZOEA_GAME_OPENINGS = env.int(
     "ZOEA_GAME_OPENINGS", openings_at(SPACEMOLT_MCP_URL), validate=validate.Range(0)
 )
 ZOEA_SECONDS_PER_TICK = env.float("ZOEA_SECONDS_PER_TICK", 10.0)
 ZOEA_STATE_BLOCK_BYTES = env.int("ZOEA_STATE_BLOCK_BYTES", 2048)
-# Ages at which facts stop being believed; the defaults are in
-# memory/gamestate/confidence.py.
-ZOEA_STATE_AGES = _ages()
-# Whether the worker asks for the game's events at the start of each turn.
+# Ages at which facts stop counting; the defaults are in memory/gamestate/confidence.py.
+ZOEA_STATE_AGES = _read_ages()
+# Whether the worker fetches the game's events at the start of each turn.
 ZOEA_FETCH_EVENTS = env.bool("ZOEA_FETCH_EVENTS", True)
 # Queues that turns are spread over; see docs/operations.md before it is changed.
 ZOEA_TURN_SHARDS = env.int("ZOEA_TURN_SHARDS", 1, validate=validate.Range(1, 1024))
-# A badge, after so many equal results of one call, or turns that brought nothing.
+# When a Mysis gets the badge "stuck": equal results of one call; turns without effect.
 ZOEA_STUCK_RESULTS = env.int("ZOEA_STUCK_RESULTS", 5, validate=validate.Range(2))
 ZOEA_STUCK_TURNS = env.int("ZOEA_STUCK_TURNS", 6, validate=validate.Range(2))
 # Seconds of pauses between failures in a row, after which a Mysis is errored.
@@ -305,10 +300,10 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "delete_jobs": "successful",
     "update_heartbeat_interval": 5.0,
     "stalled_worker_timeout": 30.0,
-    # Seconds. A turn that waits for a tick is announced to nobody when it is due,
-    # and after the database was away nothing is: only looking finds them.
+    # Seconds. A turn that waits for a tick is not announced when it is due, and nothing
+    # is after a restart of the database: only polling finds them.
     "fetch_job_polling_interval": 0.5,
-    # What still runs then is cut short and taken up by others; never waited out.
+    # Jobs that still run then are cancelled and taken over by other workers.
     "shutdown_graceful_timeout": 2.0,
 }
 

@@ -1,7 +1,7 @@
-"""Loads the program's templates with their broken lines joined again.
+"""Loads the program's templates with the line breaks and indents of tags removed.
 
-They are broken and indented for who writes them. No browser shows that, but a page of
-sixty Myses would be a tenth longer, and so would be what the socket sends.
+They are for authors; without them a page of sixty Myses, and what its socket sends, is
+a tenth shorter.
 """
 
 from __future__ import annotations
@@ -21,6 +21,6 @@ class Loader(filesystem.Loader):
     """Templates from the folders in DIRS."""
 
     def get_contents(self, origin: Any) -> str:
-        """The source of a template, joined; without the end of its last line."""
+        """The joined source of a template, without its last line end."""
         contents = super().get_contents(origin).removesuffix("\n")
         return INDENT.sub(" ", END_OF_TAG.sub("", contents))

@@ -1,8 +1,8 @@
-"""Who may open a WebSocket: where from, and who they are.
+"""Who may open a WebSocket: checks of origin and caller.
 
-Three kinds of client. A browser sends its page's origin, which must be this very
-site (scheme, host and port) or one of ``ZOEA_ORIGINS``. A program brings a token
-and no origin. A session cookie without an origin is neither, and is refused.
+A browser sends its page's origin, which must be this site (scheme, host and port) or
+one of ``ZOEA_ORIGINS``. A program brings a token and no origin. A session cookie without
+an origin is refused.
 """
 
 from __future__ import annotations
@@ -23,56 +23,47 @@ from zoea.auth import Caller, bearer_of, caller_of_token, caller_of_user
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 Scope = dict[str, Any]
-TOO_MANY = 4429
-TRY_AGAIN = 1013
+CLOSE_TOO_MANY = 4429
+CLOSE_TRY_AGAIN = 1013
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class Refusal(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Denies the handshake (403)."""
+class Refuse(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """Denies the handshake (403), or accepts and closes with a code and a reason.
+
+    A client can read a close code, but not why a handshake failed.
+    """
+
+    def __init__(self, code: int | None = None, reason: str | None = None) -> None:
+        super().__init__()
+        self.code = code
+        self.reason = reason
 
     async def connect(self) -> None:
-        """Close before accepting."""
-        await self.close()
-
-
-class Throttled(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Accepts and closes with 4429: somebody tries one wrong token after another."""
-
-    async def connect(self) -> None:
-        """A browser or a program can read a close code, but no failed handshake."""
-        await self.accept()
-        reason = "Too many wrong tokens: try again in a minute."
-        await self.close(code=TOO_MANY, reason=reason)
-
-
-class Busy(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Accepts and closes with 1013: the database has no room to say who asks."""
-
-    async def connect(self) -> None:
-        """A client can read a close code, but no failed handshake."""
-        await self.accept()
-        reason = f"{NO_CONNECTION} Try again in {BUSY_SECONDS} s."
-        await self.close(code=TRY_AGAIN, reason=reason)
+        """Close at once."""
+        if self.code is not None:
+            await self.accept()
+        await self.close(code=self.code, reason=self.reason)
 
 
 def told_busy(app: App) -> App:
-    """Tell a client to come back where its handshake found no free connection."""
+    """Tell a client to try again where its handshake found no free connection."""
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
         sent = False
 
-        async def noting(message: Any) -> None:
+        async def send_and_note(message: Any) -> None:
             nonlocal sent
             sent = True
             await send(message)
 
         try:
-            await app(scope, receive, noting)
+            await app(scope, receive, send_and_note)
         except Exception as error:
             if busy_problem(error) is None or sent:
                 raise
-            await Busy()(scope, receive, send)
+            reason = f"{NO_CONNECTION} Try again in {BUSY_SECONDS} s."
+            await Refuse(CLOSE_TRY_AGAIN, reason)(scope, receive, send)
 
     return wrapped
 
@@ -85,30 +76,34 @@ def same_origin(app: App) -> App:
         if origin is None or origin_allowed(origin, scope):
             await app(scope, receive, send)
         else:
-            await Refusal()(scope, receive, send)
+            await Refuse()(scope, receive, send)
 
     return wrapped
 
 
 def with_caller(app: App) -> App:
-    """Put who asks into ``scope["caller"]``, None for nobody known.
+    """Put the caller into ``scope["caller"]``, None for nobody known.
 
-    ``scope["still_caller"]`` asks again, for sockets that stay open for days.
+    ``scope["still_caller"]`` checks again, for sockets that stay open for days.
     """
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
-        token = token_of(scope)
-        caller = await find_caller(token, scope)
-        if caller is None and token is not None and is_guessing(scope):
-            await Throttled()(scope, receive, send)
-            return
+        token = _find_token(scope)
+        caller = await _find_caller(token, scope)
+        if caller is None and token is not None:
+            # Wrong tokens over HTTP count together with these.
+            address = (scope.get("client") or ("",))[0]
+            if rate_limits.wrong_tokens.take(address):
+                reason = "Too many wrong tokens: try again in a minute."
+                await Refuse(CLOSE_TOO_MANY, reason)(scope, receive, send)
+                return
         cookie_alone = token is None and header(scope, b"origin") is None
         if caller is not None and cookie_alone:
-            await Refusal()(scope, receive, send)
+            await Refuse()(scope, receive, send)
             return
 
         async def still_caller() -> bool:
-            return await find_caller(token, scope) is not None
+            return await _find_caller(token, scope) is not None
 
         found = {**scope, "caller": caller, "still_caller": still_caller}
         await app(found, receive, send)
@@ -116,15 +111,9 @@ def with_caller(app: App) -> App:
     return wrapped
 
 
-def is_guessing(scope: Scope) -> bool:
-    """Count one wrong token, in one account with those over HTTP; whether too many."""
-    address = (scope.get("client") or ("",))[0]
-    return rate_limits.wrong_tokens.take(address) > 0
-
-
 @database_sync_to_async  # type: ignore[untyped-decorator]
-def find_caller(token: str | None, scope: Scope) -> Caller | None:
-    """Who a token, or else a session, stands for now."""
+def _find_caller(token: str | None, scope: Scope) -> Caller | None:
+    """The present caller of a token, or else of a session."""
     if token is not None:
         return caller_of_token(token)
     user = scope.get("user")
@@ -139,7 +128,7 @@ def find_caller(token: str | None, scope: Scope) -> Caller | None:
     return caller_of_user(present)
 
 
-def token_of(scope: Scope) -> str | None:
+def _find_token(scope: Scope) -> str | None:
     """The token of a handshake, by header or ``?token=``; None without one."""
     given = header(scope, b"authorization")
     if given is not None:
@@ -159,19 +148,19 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 def origin_allowed(origin: str, scope: Scope) -> bool:
     """Whether an Origin is this site's own, or one that the settings name."""
-    given = normal(origin)
-    return given is not None and given in set(own_origins(scope))
+    given = _parse_origin(origin)
+    return given is not None and given in set(_own_origins(scope))
 
 
-def own_origins(scope: Scope) -> Iterable[tuple[str, str, int]]:
+def _own_origins(scope: Scope) -> Iterable[tuple[str, str, int]]:
     """The configured origins, and the one that this request was made to."""
     for configured in settings.ZOEA_ORIGINS:
-        found = normal(configured)
+        found = _parse_origin(configured)
         if found is not None:
             yield found
     host = header(scope, b"host") or ""
     scheme = "https" if settings.ZOEA_TLS else "http"
-    own = normal(f"{scheme}://{host}")
+    own = _parse_origin(f"{scheme}://{host}")
     # A host that is not ours may be an attacker's name for our address.
     if own is not None and validate_host(
         split_domain_port(host)[0], settings.ALLOWED_HOSTS
@@ -179,8 +168,8 @@ def own_origins(scope: Scope) -> Iterable[tuple[str, str, int]]:
         yield own
 
 
-def normal(origin: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of an origin; None for what is no origin."""
+def _parse_origin(origin: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port of an origin; None for anything else."""
     try:
         parts = urlsplit(origin.strip().lower())
         port = parts.port or DEFAULT_PORTS.get(parts.scheme)

@@ -1,8 +1,8 @@
-"""Every write that anybody can ask for: atomic, with its events.
+"""Every write that a person or a program can ask for: atomic, with its events.
 
-Rows of Myses are locked before they are judged, so that a start, a stop and a
-turn that ends at the same moment have one order. ``by`` says who asked:
-"operator:ann", "token:ci", "mysis:Ada", "system".
+The row of a Mysis is locked before it is read, so that a start, a stop and the end of a
+turn at the same moment have one order. ``by`` says who asked: "operator:ann",
+"token:ci", "mysis:Ada", "system".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a write is refused with, and the check of every text."""
+"""What all actions share: ActionError, the check of texts, and waking Myses."""
 
 from __future__ import annotations
 
@@ -13,9 +13,25 @@ from memory.models import Memory
 
 MAX_TEXT = 100_000
 
+# The columns that a start resets.
+ANEW = (
+    "state",
+    "epoch",
+    "nudges",
+    "failures",
+    "lost_turns",
+    "last_error",
+    "last_error_code",
+    "hold",
+    "stuck",
+    "trail",
+    "empty_turns",
+)
+OPEN_STATES = (Mysis.State.IDLE, Mysis.State.RUNNING)
+
 
 class ActionError(Exception):
-    """A write that cannot be done: one sentence that names the remedy."""
+    """A write that is refused; one sentence with the remedy."""
 
     def __init__(self, detail: str, *, code: str, status: int = 409) -> None:
         super().__init__(detail)
@@ -25,7 +41,7 @@ class ActionError(Exception):
 
 
 def clean_text(text: str, field: str) -> str:
-    """Text as it is stored: valid, not empty, of a bounded length."""
+    """Prepare a text for storing; raises ActionError 422 for an empty or long one."""
     kept = without_odd_characters(text).replace("\r\n", "\n").replace("\r", "\n")
     if not kept.strip():
         raise ActionError(
@@ -40,25 +56,8 @@ def clean_text(text: str, field: str) -> str:
     return kept
 
 
-# SECTION The row of a Mysis: locked, set running, woken, and told of.
-
-ANEW = (
-    "state",
-    "epoch",
-    "nudges",
-    "failures",
-    "lost_turns",
-    "last_error",
-    "hold",
-    "stuck",
-    "trail",
-    "empty_turns",
-)
-OPEN_STATES = (Mysis.State.IDLE, Mysis.State.RUNNING)
-
-
 def lock(mysis: Mysis) -> Mysis:
-    """The row as it is now, locked until the transaction ends."""
+    """The present row, locked until the transaction ends; raises ActionError 404."""
     try:
         return Mysis.objects.select_for_update(of=("self",)).get(pk=mysis.pk)
     except Mysis.DoesNotExist:
@@ -68,28 +67,27 @@ def lock(mysis: Mysis) -> Mysis:
 
 
 def run(mysis: Mysis, *, trigger: str) -> None:
-    """Set a locked Mysis running, and its first turn due."""
-    set_running(mysis)
+    """Set a locked Mysis running and schedule its first turn."""
+    _reset(mysis)
     mysis.save(update_fields=ANEW)
     scheduling.schedule(mysis, trigger=trigger)
 
 
-def set_running(mysis: Mysis) -> None:
-    """Change the columns ``ANEW`` of a row; the caller stores them."""
+def _reset(mysis: Mysis) -> None:
+    """Set the columns of ``ANEW``; the caller stores them."""
     mysis.state = Mysis.State.RUNNING
     mysis.epoch += 1
     mysis.nudges = 0
     mysis.failures = mysis.lost_turns = 0
-    mysis.last_error = ""
+    mysis.last_error = mysis.last_error_code = ""
     mysis.hold = mysis.stuck = mysis.trail = ""
     mysis.empty_turns = 0
 
 
 def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
-    """Let a locked Mysis look at what came: at once, or after its call.
+    """Schedule a turn of a locked Mysis for new input: now if idle, else after its call.
 
-    A retry is never brought forward: whatever comes, the provider or the game is to
-    be left alone for as long. A start by a person begins anew, as another model does.
+    A retry is never brought forward: provider or game are left alone until it is due.
     """
     if mysis.state == Mysis.State.IDLE:
         run(mysis, trigger=trigger)
@@ -97,15 +95,31 @@ def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
     else:
         mysis.nudges = 0
         mysis.save(update_fields=["nudges"])
-        # Without a job it is in a turn, at whose end what came meanwhile is seen.
+        # Without a job it is in a turn, at whose end new input is noticed.
         if mysis.next_job is not None and not _backs_off(mysis):
             scheduling.schedule(mysis, trigger=trigger)
 
 
+def wake_all(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
+    """Do for many locked, open Myses what ``wake`` does for one, in a few statements."""
+    idle = [mysis for mysis in myses if mysis.state == Mysis.State.IDLE]
+    busy = [mysis for mysis in myses if mysis.state != Mysis.State.IDLE]
+    for mysis in idle:
+        _reset(mysis)
+    Mysis.objects.bulk_update(idle, ANEW)
+    Mysis.objects.filter(pk__in=[mysis.pk for mysis in busy]).update(nudges=0)
+    # Without a job it is in a turn, at whose end new input is noticed.
+    waiting = [mysis for mysis in busy if mysis.next_job is not None]
+    scheduling.schedule_all([*idle, *waiting], trigger=trigger)
+    events.append_all(
+        [(Kind.MYSIS_STATE, mysis.pk, _state_data(mysis, by)) for mysis in idle]
+    )
+
+
 def retry_anew(mysis: Mysis) -> None:
-    """Try a locked Mysis's other model at once: the failures were the former one's."""
+    """Try the new model of a locked Mysis at once: the failures were the former one's."""
     backs_off = _backs_off(mysis)
-    # Also while a retry is under way, whose failure would count on from there.
+    # Also while a retry runs, whose failure would be added to them.
     mysis.failures = 0
     mysis.save(update_fields=["failures"])
     if backs_off:
@@ -118,13 +132,13 @@ def _backs_off(mysis: Mysis) -> bool:
 
 
 def state_event(mysis: Mysis, by: str, **more: Any) -> None:
-    """Say how a Mysis stands now, and who made it so."""
-    data = state_line(mysis, by, **more)
+    """Append the mysis.state event of a Mysis; ``by`` made it so."""
+    data = _state_data(mysis, by, **more)
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
 
 
-def state_line(mysis: Mysis, by: str, **more: Any) -> dict[str, Any]:
-    """What the mysis.state event says of a Mysis."""
+def _state_data(mysis: Mysis, by: str, **more: Any) -> dict[str, Any]:
+    """The data of a mysis.state event."""
     data = {"name": mysis.name, "state": mysis.state, "by": by, **more}
     if mysis.last_error:
         data["error"] = mysis.last_error
@@ -136,24 +150,5 @@ def state_line(mysis: Mysis, by: str, **more: Any) -> dict[str, Any]:
 
 
 def memory_line(row: Memory) -> dict[str, Any]:
-    """What the memory.added event says of a row; the text stays in the log."""
+    """The data of a memory.added event; the text stays in the log."""
     return {"memory_id": row.pk, "role": row.role, "origin": row.origin}
-
-
-# SECTION Many Myses woken at once, by a few statements for all of them.
-
-
-def wake_all(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
-    """Let locked, open Myses look at what came, each as ``states.wake`` would."""
-    idle = [mysis for mysis in myses if mysis.state == Mysis.State.IDLE]
-    busy = [mysis for mysis in myses if mysis.state != Mysis.State.IDLE]
-    for mysis in idle:
-        set_running(mysis)
-    Mysis.objects.bulk_update(idle, ANEW)
-    Mysis.objects.filter(pk__in=[mysis.pk for mysis in busy]).update(nudges=0)
-    # Without a job it is in a turn, at whose end what came meanwhile is seen.
-    waiting = [mysis for mysis in busy if mysis.next_job is not None]
-    scheduling.schedule_all([*idle, *waiting], trigger=trigger)
-    events.append_all(
-        [(Kind.MYSIS_STATE, mysis.pk, state_line(mysis, by)) for mysis in idle]
-    )

@@ -1,4 +1,4 @@
-"""Myses: made, changed, started, stopped, deleted."""
+"""Create, change, start, stop and delete Myses, and create the demo fleet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
 
-from agents import actions, events, scheduling
+from agents import events, scheduling
 from agents.actions.base import (
     ActionError,
     clean_text,
@@ -23,6 +23,21 @@ from agents.llm.endpoints import resolve
 from agents.llm.model_types import ModelError, UnknownProviderError
 from agents.models import BudgetSpend, Mysis, Pin, Prompt
 from memory.models import ContextPolicy
+
+DEMO_NAMES = (
+    "Ada",
+    "Brahe",
+    "Cassini",
+    "Draper",
+    "Eratosthenes",
+    "Flammarion",
+    "Galileo",
+    "Herschel",
+    "Ibn al-Haytham",
+    "Jansky",
+    "Kepler",
+    "Leavitt",
+)
 
 
 @transaction.atomic
@@ -47,7 +62,7 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
         policy=policy,
         max_iterations=max_iterations,
     )
-    _clean(mysis)
+    _validate(mysis)
     mysis.save()
     _replace_pins(mysis, pins, by)
     state_event(mysis, by)
@@ -62,7 +77,7 @@ def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
     pins = changes.pop("pins", None)
     for field, value in changes.items():
         setattr(locked, field, value)
-    _clean(locked)
+    _validate(locked)
     locked.save(update_fields=list(changes)) if changes else None
     if pins is not None:
         locked.pins.all().delete()
@@ -80,7 +95,7 @@ def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
 def delete_mysis(*, mysis: Mysis, by: str) -> None:
     """Delete a Mysis with its history; its account becomes free.
 
-    What it spent goes from the budgets of each Mysis, and from no other.
+    What it spent stays counted, except in budgets for each Mysis.
     """
     locked = lock(mysis)
     events.append(
@@ -90,7 +105,7 @@ def delete_mysis(*, mysis: Mysis, by: str) -> None:
     )
     number = locked.pk
     locked.delete()
-    # After its calls, as an answer is counted: each would else wait for the other.
+    # After its calls, in the order in which an answer is counted: else a deadlock.
     BudgetSpend.objects.filter(subject=number).delete()
 
 
@@ -110,9 +125,9 @@ def start_mysis(*, mysis: Mysis, by: str) -> Mysis:
 
 @transaction.atomic
 def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
-    """Stop; always wins, and twice is as good as once.
+    """Stop; always wins, and is harmless twice.
 
-    The new epoch makes every turn in flight void: its worker aborts it.
+    The new epoch voids the turn in flight: its worker aborts it.
     """
     locked = lock(mysis)
     if locked.state == Mysis.State.STOPPED:
@@ -127,6 +142,21 @@ def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
     return locked
 
 
+@transaction.atomic
+def create_demo_fleet(myses: int) -> list[Mysis]:
+    """Start so many Myses on the scripted pilot; none where any exist already."""
+    if Mysis.objects.exists():
+        return []
+    names = [_demo_name(number) for number in range(myses)]
+    fleet = [create_mysis(name=name, by="demo") for name in names]
+    return [start_mysis(mysis=mysis, by="demo") for mysis in fleet]
+
+
+def _demo_name(number: int) -> str:
+    lap, place = divmod(number, len(DEMO_NAMES))
+    return f"{DEMO_NAMES[place]} {lap + 1}" if lap else DEMO_NAMES[place]
+
+
 def check_provider(model: str) -> None:
     """Refuse a model of a provider that is not configured (ActionError 422)."""
     try:
@@ -134,17 +164,17 @@ def check_provider(model: str) -> None:
     except UnknownProviderError as error:
         raise ActionError(f"model: {error}", code="invalid", status=422) from error
     except ModelError:
-        # A key or a model that is missing now may be there when it is started.
+        # A key or a model that is missing now may be there at the start.
         return
 
 
-def _clean(mysis: Mysis) -> None:
+def _validate(mysis: Mysis) -> None:
     check_provider(mysis.model)
     try:
         mysis.full_clean()
     except ValidationError as error:
         field, messages = next(iter(error.message_dict.items()))
-        # The one constraint over the whole row is on the name in any case.
+        # The one constraint without a field is that on the name in any case.
         field = "name" if field == NON_FIELD_ERRORS else field
         raise ActionError(
             f"{field}: {messages[0]}", code="invalid", status=422
@@ -154,36 +184,3 @@ def _clean(mysis: Mysis) -> None:
 def _replace_pins(mysis: Mysis, pins: Sequence[str], by: str) -> None:
     for text in pins:
         Pin.objects.create(mysis=mysis, text=clean_text(text, "A pin"), author=by)
-
-
-# SECTION What a new installation starts with: a fleet to watch.
-
-NAMES = (
-    "Ada",
-    "Brahe",
-    "Cassini",
-    "Draper",
-    "Eratosthenes",
-    "Flammarion",
-    "Galileo",
-    "Herschel",
-    "Ibn al-Haytham",
-    "Jansky",
-    "Kepler",
-    "Leavitt",
-)
-
-
-@transaction.atomic
-def create_demo_fleet(myses: int) -> list[Mysis]:
-    """Start so many Myses on the scripted pilot; none where any exist already."""
-    if Mysis.objects.exists():
-        return []
-    fleet = [actions.create_mysis(name=name_of(n), by="demo") for n in range(myses)]
-    return [actions.start_mysis(mysis=mysis, by="demo") for mysis in fleet]
-
-
-def name_of(number: int) -> str:
-    """The name of the n-th demo Mysis, counted from 0."""
-    name, lap = NAMES[number % len(NAMES)], number // len(NAMES)
-    return f"{name} {lap + 1}" if lap else name

@@ -1,4 +1,4 @@
-"""Budgets: made, changed, removed; whom they hold looks again at once."""
+"""Actions on budgets, prompts and summaries of histories."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ from memory.assembly import history_summaries
 from memory.context.summary_prompt import SUMMARY_HEADINGS
 from memory.models import HistorySummary
 
+# The prompt that asks for summaries; authors edit it. The rules of the answer (its tags,
+# that the record is data) are added by the context core, so that no edit breaks them.
+SUMMARY_PROMPT_NAME = "summarization"
+
+DEFAULT_PROMPT_NAME = "captain"
+
 
 @transaction.atomic
 def save_budget(*, budget: Budget) -> Budget:
-    """Make or change a budget; it counts from the next call on.
+    """Store a new or changed budget; it counts from the next call on.
 
-    What was spent stays counted. Raises ActionError 422 for one that limits nothing
-    or names nobody.
+    What was spent stays counted. Raises ActionError 422 for one without a limit or
+    target.
     """
     try:
         budget.full_clean()
@@ -31,94 +37,23 @@ def save_budget(*, budget: Budget) -> Budget:
             f"{field}: {messages[0]}", code="invalid", status=422
         ) from error
     budget.save()
-    _look_again(_held())
+    scheduling.schedule_all(_lock_held(), trigger="budget")
     return budget
 
 
 @transaction.atomic
 def delete_budget(*, budget: Budget) -> None:
-    """Remove a budget, and what was counted in it."""
-    # The rows of Myses before the counters, as a call that is paid for.
-    held = _held()
+    """Delete a budget with its counters."""
+    # Locked in the same order as by a call: Myses before counters.
+    held = _lock_held()
     budget.delete()
-    _look_again(held)
-
-
-def _held() -> list[Mysis]:
-    """The locked rows of those that wait for a budget."""
-    held = Mysis.objects.select_for_update(of=("self",)).exclude(hold="")
-    return list(held.filter(state=Mysis.State.RUNNING).order_by("pk"))
-
-
-def _look_again(held: list[Mysis]) -> None:
-    """Give those that are held a turn now: they are held anew where they must be."""
     scheduling.schedule_all(held, trigger="budget")
 
 
-# SECTION Summaries of histories, taken back or cleared.
-
-
-@transaction.atomic
-def take_back_summary(*, summary: HistorySummary, by: str) -> HistorySummary | None:
-    """Use the summary before again, or the history itself; refuses an unused one."""
-    mysis = lock(summary.mysis)
-    try:
-        older = history_summaries.revert(summary, turn=mysis.turn_count)
-    except history_summaries.Outdated as error:
-        raise ActionError(str(error), code="conflict") from error
-    instead = f"summary {older.generation}" if older else "the history itself"
-    reason = f"Summary {summary.generation} was taken back: {instead} is sent again."
-    _compaction_event(summary, "reverted", by, reason)
-    return older
-
-
-@transaction.atomic
-def clear_failed_summaries(*, chosen: QuerySet[HistorySummary], by: str) -> int:
-    """Let failures count no more, so that the next turn may try again; how many."""
-    failed = chosen.filter(status=HistorySummary.Status.FAILED)
-    rows = list(failed.select_related("mysis"))
-    history_summaries.clear(failed)
-    for row in rows:
-        _compaction_event(row, "cleared", by, "A failed summary was cleared.")
-    return len(rows)
-
-
-def _compaction_event(row: HistorySummary, status: str, by: str, reason: str) -> None:
-    data = {
-        "summary": row.pk,
-        "generation": row.generation,
-        "status": status,
-        "reason": reason,
-        "by": by,
-    }
-    events.append(Kind.CONTEXT_COMPACTED, mysis_id=row.mysis_id, data=data)
-
-
-# SECTION The template with which summaries are asked for: a prompt that authors edit.
-#
-# It says what a summary is to hold. The rules of the answer (its tags, that the record
-# is data) are added by the context core, so that no edit can break them.
-
-SUMMARY_PROMPT_NAME = "summarization"
-
-
-@transaction.atomic
-def install() -> None:
-    """Make the template with the built-in text where there is none."""
-    prompt, made = Prompt.objects.get_or_create(name=SUMMARY_PROMPT_NAME)
-    if made:
-        PromptVersion.objects.create(
-            prompt=prompt,
-            number=1,
-            text=SUMMARY_HEADINGS,
-            author="system",
-            note="installed",
-        )
-
-
-# SECTION Prompts and their versions.
-
-DEFAULT_PROMPT_NAME = "captain"
+def _lock_held() -> list[Mysis]:
+    """Lock the Myses that wait for a budget: they get a turn, and may be held anew."""
+    held = Mysis.objects.select_for_update(of=("self",)).exclude(hold="")
+    return list(held.filter(state=Mysis.State.RUNNING).order_by("pk"))
 
 
 @transaction.atomic
@@ -140,7 +75,7 @@ def save_prompt(*, prompt: Prompt, text: str, by: str, note: str = "") -> Prompt
 
 
 def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
-    """Make an old version current again, as a new version."""
+    """Make an old version current again, as a new version; raises ActionError 404."""
     old = prompt.versions.filter(number=number).first()
     if old is None:
         raise ActionError(
@@ -155,10 +90,63 @@ def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
 def default_prompt() -> Prompt:
     """The prompt of a Mysis that names none; made when it is first needed.
 
-    With it comes the template for summaries, so that an author finds it to edit.
+    The prompt for summaries is made with it, so that authors find it.
     """
     install()
     prompt, made = Prompt.objects.get_or_create(name=DEFAULT_PROMPT_NAME)
     if made:
         save_prompt(prompt=prompt, text=DEFAULT_PROMPT, by="system", note="installed")
     return prompt
+
+
+@transaction.atomic
+def take_back_summary(*, summary: HistorySummary, by: str) -> HistorySummary | None:
+    """Use the summary before it again, or else the history itself.
+
+    Returns the older summary, if any. Raises ActionError 409 for one that is not in use.
+    """
+    mysis = lock(summary.mysis)
+    try:
+        older = history_summaries.revert(summary, turn=mysis.turn_count)
+    except history_summaries.Outdated as error:
+        raise ActionError(str(error), code="conflict") from error
+    instead = f"summary {older.generation}" if older else "the history itself"
+    reason = f"Summary {summary.generation} was taken back: {instead} is sent again."
+    _compaction_event(summary, "reverted", by, reason)
+    return older
+
+
+@transaction.atomic
+def clear_failed_summaries(*, chosen: QuerySet[HistorySummary], by: str) -> int:
+    """Clear failures, so that the next turn may try again; returns how many."""
+    failed = chosen.filter(status=HistorySummary.Status.FAILED)
+    rows = list(failed.select_related("mysis"))
+    history_summaries.clear(failed)
+    for row in rows:
+        _compaction_event(row, "cleared", by, "A failed summary was cleared.")
+    return len(rows)
+
+
+def _compaction_event(row: HistorySummary, status: str, by: str, reason: str) -> None:
+    data = {
+        "summary": row.pk,
+        "generation": row.generation,
+        "status": status,
+        "reason": reason,
+        "by": by,
+    }
+    events.append(Kind.CONTEXT_COMPACTED, mysis_id=row.mysis_id, data=data)
+
+
+@transaction.atomic
+def install() -> None:
+    """Make the prompt for summaries with the built-in text where there is none."""
+    prompt, made = Prompt.objects.get_or_create(name=SUMMARY_PROMPT_NAME)
+    if made:
+        PromptVersion.objects.create(
+            prompt=prompt,
+            number=1,
+            text=SUMMARY_HEADINGS,
+            author="system",
+            note="installed",
+        )

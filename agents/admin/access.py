@@ -1,4 +1,4 @@
-"""Providers and game accounts: their secrets can be written, never read."""
+"""Providers and game accounts in the admin: secrets can be written, never read."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agents.models.llm import AskedWindow
 from agents.provider_forms import PROVIDER_ERRORS, KeyedForm, secret_field
 from memory.admin.read_only import NewestValuesFilter, ReadOnlyAdmin
 
-#: What the button is called that saves a provider, stays there and tries it.
-CHECK = "Save and check"
-AT_ONCE = 3
+#: The label of the button that saves a provider and checks it.
+CHECK_LABEL = "Save and check"
+MAX_CHECKS = 3
 
 
 class ProviderForm(KeyedForm):
@@ -37,20 +37,21 @@ class ProviderForm(KeyedForm):
         error_messages = PROVIDER_ERRORS
 
 
-class SavedToCheck(HttpResponseRedirect):
-    """Where the form goes on, with the provider that is to be checked before."""
+class RedirectAndCheck(HttpResponseRedirect):
+    """The redirect after saving, with the provider that is to be checked."""
 
     def __init__(self, address: str, row: Provider) -> None:
         super().__init__(address)
         self.row = row
 
 
-def _asked(request: HttpRequest, row: Provider, answer: HttpResponse) -> HttpResponse:
-    """The answer to a saved form, with the provider where a check was asked for."""
-    if request.POST.get("_continue") != CHECK:
+def _mark_for_check(
+    request: HttpRequest, row: Provider, answer: HttpResponse
+) -> HttpResponse:
+    """The answer to a saved form, with the provider if its check was asked for."""
+    if request.POST.get("_continue") != CHECK_LABEL:
         return answer
-    # The address alone would not tell: it carries the filters of the list.
-    return SavedToCheck(answer["Location"], row)
+    return RedirectAndCheck(answer["Location"], row)
 
 
 @admin.register(Provider)
@@ -94,35 +95,36 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The form; what is saved to be checked is checked once it is stored.
+        """The form; after the commit, check the provider if that was asked for.
 
-        Whether it answers decides nothing: it may be down for an hour.
+        The result decides nothing: the provider may be down for an hour.
         """
         answer = super().changeform_view(request, object_id, form_url, extra_context)
-        if isinstance(answer, SavedToCheck):
+        if isinstance(answer, RedirectAndCheck):
             self._check(request, answer.row)
         return answer
 
     def response_add(
         self, request: HttpRequest, obj: Provider, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Where a new one goes on."""
+        """Redirect after a new one was saved."""
         answer = super().response_add(request, obj, post_url_continue)
-        return _asked(request, obj, answer)
+        return _mark_for_check(request, obj, answer)
 
     def response_change(self, request: HttpRequest, obj: Provider) -> HttpResponse:
-        """Where a changed one goes on."""
-        return _asked(request, obj, super().response_change(request, obj))
+        """Redirect after one was changed."""
+        answer = super().response_change(request, obj)
+        return _mark_for_check(request, obj, answer)
 
     @admin.action(description="Check: ask the models for one word")
     def check_selected(
         self, request: HttpRequest, queryset: QuerySet[Provider]
     ) -> None:
-        """Each after the other, a few at most: somebody waits for it."""
-        for row in queryset[:AT_ONCE]:
+        """Check one after the other, a few at most: somebody waits for it."""
+        for row in queryset[:MAX_CHECKS]:
             self._check(request, row)
-        if (rest := queryset.count() - AT_ONCE) > 0:
-            words = f"{rest} more were not checked: choose {AT_ONCE} at most."
+        if (rest := queryset.count() - MAX_CHECKS) > 0:
+            words = f"{rest} more were not checked: choose {MAX_CHECKS} at most."
             self.message_user(request, words, messages.WARNING)
 
     def _check(self, request: HttpRequest, row: Provider) -> None:
@@ -138,7 +140,7 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
 
 @admin.register(AskedWindow)
 class WindowAdmin(ReadOnlyAdmin[AskedWindow]):
-    """What endpoints said their models can read, and where a refusal named less."""
+    """The context windows that endpoints named, by themselves or in a refusal."""
 
     list_display = (
         "model",

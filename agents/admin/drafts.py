@@ -1,7 +1,7 @@
-"""A prompt before it is saved: who uses it, and what the next call would be.
+"""Prompts and context policies, tried on a Mysis before they are saved.
 
-Nothing is written: the text comes with the form, and the context is assembled by the
-function that will make the call.
+Nothing is written: the text or the values come with the form, and the context is
+assembled by the function that will make the call.
 """
 
 from __future__ import annotations
@@ -223,11 +223,6 @@ def _system_tokens(column: context_diff.Column) -> int:
     segments = column.gauge.segments if column.gauge else ()
     return sum(part.tokens for part in segments if part.category == "system")
 
-
-# SECTION Context policies in the admin: tried on a Mysis before they are saved.
-#
-# Nothing is written: the values come with the form, and the context is assembled by
-# the function that will make the call.
 
 ROWS = 60
 

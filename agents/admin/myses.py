@@ -1,14 +1,13 @@
-"""The context-assembly preview: every message of the next call, and why.
+"""Myses in the admin: edit, start, stop, and preview the next context.
 
-Parameters come by GET and nothing is written; it is assembled by the function
-that will make the call.
+The preview shows every message of the next call, and why. Its parameters come by GET,
+nothing is written, and it is assembled by the function that will make the call.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -24,11 +23,12 @@ from django.urls import URLPattern, path
 from agents import actions, context_inputs
 from agents.actions import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
+from agents.dashboard import context
 from agents.models import Mysis, Pin, Prompt
 from memory.admin.read_only import NewestValuesFilter
 from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
-from memory.context.types import Budget, LedgerLine
+from memory.context.types import Budget
 
 SMALLEST_BUDGET = 100
 
@@ -69,18 +69,6 @@ class PreviewForm(forms.Form):
         if not isinstance(options, dict):
             raise forms.ValidationError("Give a JSON object, for example {}.")
         return options
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One message of the view, with where it came from and what it costs."""
-
-    number: int
-    role: str
-    source: str
-    text: str
-    reason: str
-    tokens: int | None
 
 
 def preview_view(
@@ -131,72 +119,28 @@ def _budget(tokens: int | None) -> Budget | None:
 
 
 def _shown(prepared: PreparedRequest) -> dict[str, Any]:
-    assembly = prepared.assembly
-    ledger = {line.id: line for line in assembly.ledger}
-    kinds = {item.position + 1: item.kind for item in assembly.synthetic}
-    lines = [
-        _line(number, message, source, kinds.get(number), ledger)
-        for number, (message, source) in enumerate(
-            zip(assembly.messages, assembly.sources, strict=True), 1
-        )
-    ]
-    system = assembly.stats["tokens_by_category"]["system"]
-    if assembly.system is not None:
-        # Anthropic's dialect carries the system text beside the messages.
-        why = "made for this call (prompt)"
-        lines.insert(0, Line(0, "system", "prompt", assembly.system, why, system))
-    elif lines and lines[0].role == "system":
-        lines[0] = replace(lines[0], tokens=system)
+    shown = context.of_preview(prepared)
+    raw: Any = shown.messages
+    if shown.system is not None:
+        raw = {"system": shown.system, "messages": raw}
     return {
         "prepared": prepared,
-        "assembly": assembly,
-        "lines": lines,
-        "left_out": [x for x in assembly.ledger if x.disposition != "kept"],
-        "categories": assembly.stats["tokens_by_category"].items(),
-        "raw": json.dumps(
-            _payload(assembly.system, assembly.messages), indent=2, ensure_ascii=False
-        ),
+        "assembly": prepared.assembly,
+        "lines": [(block, _text(block)) for block in shown.blocks],
+        "left_out": [x for x in shown.ledger if x.disposition != "kept"],
+        "categories": shown.stats["tokens_by_category"].items(),
+        "raw": json.dumps(raw, indent=2, ensure_ascii=False),
     }
 
 
-def _payload(system: str | None, messages: list[dict[str, Any]]) -> Any:
-    return messages if system is None else {"system": system, "messages": messages}
-
-
-def _line(
-    number: int,
-    message: dict[str, Any],
-    source: Any,
-    kind: str | None,
-    ledger: dict[int, LedgerLine],
-) -> Line:
-    ids = source if isinstance(source, list) else [source]
-    found = [ledger[i] for i in ids if i in ledger]
-    why = "; ".join(dict.fromkeys(f"{x.disposition}: {x.reason}" for x in found))
-    return Line(
-        number=number,
-        role=message["role"],
-        source=", ".join(
-            [*(f"#{i}" for i in ids if i is not None), *filter(None, [kind])]
-        ),
-        text=_text(message),
-        reason=why or f"made for this call ({kind})",
-        tokens=sum(x.tokens_out for x in found) if found else None,
-    )
-
-
-def _text(message: dict[str, Any]) -> str:
-    content = message.get("content")
-    if not isinstance(content, str):
-        content = json.dumps(content, indent=2, ensure_ascii=False) if content else ""
+def _text(block: context.Block) -> str:
+    """What a message says, and its calls with every argument."""
     calls = [
         f"{call['function']['name']}({call['function']['arguments']})"
-        for call in message.get("tool_calls", [])
+        for call in block.message.get("tool_calls", [])
     ]
-    return "\n".join(part for part in (content, *calls) if part)
+    return "\n".join(part for part in (block.content, *calls) if part)
 
-
-# SECTION Myses in the admin: edit, start, stop, and preview the next context.
 
 EDITABLE = (
     "name",
@@ -215,14 +159,14 @@ AFTERWARDS = ("model_settings", "messaging", "group")
 def told_deletion(
     objs: Any, also: str
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """A deletion for the stock confirmation page, without collecting every row."""
+    """What Django's confirmation page of a deletion shows, without reading every row."""
     rows = list(objs)
     name = rows[0]._meta.verbose_name_plural if rows else "rows"
     return [f"{row}, with {also}" for row in rows], {str(name): len(rows)}, set(), []
 
 
 def asker(request: HttpRequest) -> str:
-    """Who asks, as actions and events name people."""
+    """The signed-in user, as actions and events name people."""
     assert isinstance(request.user, AbstractUser)  # noqa: S101 (for types)
     return f"operator:{request.user.get_username()}"
 
@@ -278,6 +222,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     inlines = (PinInline,)
     actions = ("start_selected", "stop_selected")
     ordering = ("name",)
+    view_on_site = False
 
     @admin.display(description="cost", ordering="cost")
     def spent(self, row: Mysis) -> str:
@@ -297,7 +242,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     def save_model(
         self, request: HttpRequest, obj: Mysis, form: Any, change: bool
     ) -> None:
-        """Create or change through the actions, so that events are written."""
+        """Create or change through the actions, which write the events."""
         values = {field: form.cleaned_data[field] for field in EDITABLE}
         by = asker(request)
         if change:
@@ -312,7 +257,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """What goes with it, by name; a long history is not listed row by row."""
+        """What is deleted with it; a long history is not listed row by row."""
         return told_deletion(objs, "its turns, messages and contexts")
 
     def delete_model(self, request: HttpRequest, obj: Mysis) -> None:
@@ -326,7 +271,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
 
     @admin.action(description="Start the selected Myses")
     def start_selected(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
-        """Start each; say which could not be."""
+        """Start each; name those that could not be started."""
         self._each(request, queryset, actions.start_mysis, "Started")
 
     @admin.action(description="Stop the selected Myses")

@@ -1,4 +1,4 @@
-"""Prompts with versions: every edit is a new one, and any can come back."""
+"""Prompts in the admin: every edit is a new version, and any version can come back."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class PromptForm(forms.ModelForm[Prompt]):
             self.fields["text"].help_text = SUMMARY_HELP
 
     def clean_text(self) -> str:
-        """Browsers send other line ends than were stored."""
+        """The text as it is stored: browsers send other line ends."""
         try:
             return actions.clean_text(self.cleaned_data["text"], "The prompt")
         except ActionError as error:
@@ -76,7 +76,7 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
     search_fields = ("name", "versions__text")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Prompt]:
-        """With the newest version's number and the users, by two queries for all."""
+        """The rows with the newest version's number and the users, by two queries."""
         rows = super().get_queryset(request)
         newest = PromptVersion.objects.filter(prompt=OuterRef("pk")).order_by("-number")
         number = Subquery(newest.values("number")[:1])
@@ -98,40 +98,26 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Prompt | None = None
     ) -> tuple[str, ...]:
-        """The template of summaries is found by its name, so it keeps it."""
+        """The prompt for summaries is found by its name, which is read-only."""
         return ("name",) if obj and obj.name == SUMMARY_PROMPT_NAME else ()
 
     def get_urls(self) -> list[URLPattern]:
-        """The stock addresses, and those of comparing and rolling back."""
-        site = self.admin_site
+        """The stock addresses, and those of comparing, previewing and rolling back."""
+        wrap, name = self.admin_site.admin_view, "agents_prompt_"
+        diff, preview = wrap(self.diff_view), wrap(self.preview_view)
+        rollback = wrap(self.rollback_view)
         own = [
-            path(
-                "<int:pk>/diff/<int:number>/",
-                site.admin_view(self.diff_view),
-                name="agents_prompt_diff",
-            ),
-            path(
-                "preview/",
-                site.admin_view(self.preview_view),
-                name="agents_prompt_preview_new",
-            ),
-            path(
-                "<int:pk>/preview/",
-                site.admin_view(self.preview_view),
-                name="agents_prompt_preview",
-            ),
-            path(
-                "<int:pk>/rollback/<int:number>/",
-                site.admin_view(self.rollback_view),
-                name="agents_prompt_rollback",
-            ),
+            path("<int:pk>/diff/<int:number>/", diff, name=f"{name}diff"),
+            path("preview/", preview, name=f"{name}preview_new"),
+            path("<int:pk>/preview/", preview, name=f"{name}preview"),
+            path("<int:pk>/rollback/<int:number>/", rollback, name=f"{name}rollback"),
         ]
         return [*own, *super().get_urls()]
 
     def save_model(
         self, request: HttpRequest, obj: Prompt, form: Any, change: bool
     ) -> None:
-        """Save the name, and a new version where the text is another."""
+        """Save the name, and a new version if the text has changed."""
         super().save_model(request, obj, form, change)
         text = form.cleaned_data["text"]
         current = obj.current
@@ -146,13 +132,13 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """What goes with it; a prompt that a Mysis uses is protected."""
+        """What is deleted with it; a prompt that a Mysis uses is protected."""
         listed, counts, lacking, _ = told_deletion(objs, "all its versions")
         used = [f"{m.name} uses it" for p in objs for m in p.myses.all()[:20]]
         return listed, counts, lacking, used
 
     def diff_view(self, request: HttpRequest, pk: int, number: int) -> HttpResponse:
-        """A version beside the one before it, and beside the current one."""
+        """Compare a version with the one before it and with the current one."""
         prompt = get_object_or_404(Prompt, pk=pk)
         if not self.has_view_permission(request, prompt):
             raise PermissionDenied
@@ -177,7 +163,7 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
         return TemplateResponse(request, "admin/agents/prompt/diff.html", page)
 
     def preview_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
-        """The text as it would be, and what it would change."""
+        """The text before it is saved, and what it would change."""
         return draft_view(self, request, pk)
 
     def rollback_view(self, request: HttpRequest, pk: int, number: int) -> HttpResponse:

@@ -1,12 +1,15 @@
-"""Turns, calls, events and deliveries: shown, never edited."""
+"""What the fleet did, in the admin: rows to read. Also pins, summaries and budgets.
+
+Summaries are taken back, and budgets are saved, through the same actions as elsewhere.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField
+from django.db.models import Max, Model, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 from django.http import HttpRequest
 
@@ -37,13 +40,14 @@ from memory.admin.read_only import (
 )
 from memory.models import HistorySummary
 
-#: Events that a search goes through, the newest ones: no index helps it.
+#: A search looks at the newest events only: no index helps it.
 SEARCHED_EVENTS = 20_000
+M = TypeVar("M", bound=Model)
 
 
 @admin.register(Turn)
 class TurnAdmin(ReadOnlyAdmin[Turn]):
-    """What each turn came to."""
+    """Each turn with its cost and outcome."""
 
     list_display = (
         "id",
@@ -105,21 +109,27 @@ class CallAdmin(ReadOnlyAdmin[ModelCall]):
         return row.turn.number
 
 
-def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """With the name of the Mysis that each row has the number of."""
-    names = Mysis.objects.filter(pk=OuterRef("mysis_id")).values("name")
-    found: QuerySet[Any] = rows.annotate(name=Subquery(names[:1]))
-    return found
+class NamedMysisAdmin(ReadOnlyAdmin[M]):
+    """Rows that stay when their Mysis is deleted, with its name."""
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """The rows with the names, by a subquery: a join leaves deleted Myses out."""
+        names = Mysis.objects.filter(pk=OuterRef("mysis_id")).values("name")
+        rows = super().get_queryset(request)
+        found: QuerySet[Any] = rows.annotate(name=Subquery(names[:1]))
+        return found
 
-def named(row: Any) -> str:
-    """A Mysis's name; the number of one that was deleted."""
-    return getattr(row, "name", None) or f"{row.mysis_id} (deleted)"
+    @admin.display(description="Mysis", ordering="mysis_id")
+    def mysis_name(self, row: Any) -> str:
+        """Its name; the number of a deleted one; empty for an event of all of them."""
+        if row.mysis_id is None:
+            return ""
+        return getattr(row, "name", None) or f"{row.mysis_id} (deleted)"
 
 
 @admin.register(Usage)
-class UsageAdmin(ReadOnlyAdmin[Usage]):
-    """What each Mysis used on each day; kept when its turns are gone."""
+class UsageAdmin(NamedMysisAdmin[Usage]):
+    """What each Mysis used on each day; stays when its turns are deleted."""
 
     list_display = (
         "day",
@@ -143,15 +153,6 @@ class UsageAdmin(ReadOnlyAdmin[Usage]):
     date_hierarchy = "day"
     ordering = ("-day", "mysis_id")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Usage]:
-        """With the names, looked up so that deleted Myses are not left out."""
-        return with_names(super().get_queryset(request))
-
-    @admin.display(description="Mysis", ordering="mysis_id")
-    def mysis_name(self, row: Usage) -> str:
-        """Its name; the number of one that was deleted."""
-        return named(row)
-
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
@@ -173,29 +174,20 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
 
 
 @admin.register(Event)
-class EventAdmin(ReadOnlyAdmin[Event]):
+class EventAdmin(NamedMysisAdmin[Event]):
     """The event log."""
 
     list_display = ("id", "kind", "mysis_name", "data", "created_at")
     list_filter = (MysisFilter, ("kind", NewestValuesFilter))
-    # What is searched for is told below; the field makes the box appear.
+    # Not the field that is searched (see below): it makes the box appear.
     search_fields = ("kind",)
     search_help_text = "Any text of the newest 20,000 events."
     ordering = ("-id",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
-        """With the names, looked up so that deleted Myses are not left out."""
-        return with_names(super().get_queryset(request))
-
-    @admin.display(description="Mysis", ordering="mysis_id")
-    def mysis_name(self, row: Event) -> str:
-        """Its name; empty where it concerns all of them."""
-        return named(row) if row.mysis_id is not None else ""
-
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """In the text of the data; no further back than an answer may take."""
+        """Search the text of the data of the newest events."""
         wanted = search_term.replace("\x00", "").strip()
         if not wanted:
             return queryset, False
@@ -228,7 +220,7 @@ class ToolsAdmin(ReadOnlyAdmin[ToolCatalogue]):
 
 @admin.register(UnknownOutcome)
 class UnknownAdmin(ReadOnlyAdmin[UnknownOutcome]):
-    """Actions of which nobody knows yet whether they happened."""
+    """Actions whose reply was lost: it is not known yet whether they happened."""
 
     list_display = ("mysis", "username", "tool", "tick", "created_at")
     list_filter = (MysisFilter,)
@@ -239,7 +231,7 @@ class UnknownAdmin(ReadOnlyAdmin[UnknownOutcome]):
 
 @admin.register(GameGate)
 class GateAdmin(ReadOnlyAdmin[GameGate]):
-    """Until when each game server is left alone."""
+    """The rate limit of each game server's sessions."""
 
     list_display = ("host", "full_at")
 
@@ -253,12 +245,9 @@ class PinAdmin(admin.ModelAdmin[Pin]):
     search_fields = ("text", "mysis__name")
 
 
-# SECTION Summaries in the admin: read, taken back, and let be tried again.
-
-
 @admin.register(HistorySummary)
 class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
-    """What stands for folded parts of histories, and why some could not be made."""
+    """Summaries of parts of histories, and why some could not be made."""
 
     list_display = (
         "mysis",
@@ -283,7 +272,7 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
         description="Take back: use the summary before again", permissions=["manage"]
     )
     def take_back(self, request: HttpRequest, chosen: QuerySet[HistorySummary]) -> None:
-        """Use the summary before, or the history itself, from the next call on."""
+        """Use the older summary, or the history itself, from the next call on."""
         for row in chosen.order_by("-generation"):
             try:
                 older = actions.take_back_summary(summary=row, by=asker(request))
@@ -295,16 +284,13 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
 
     @admin.action(description="Clear failures: try again soon", permissions=["manage"])
     def try_again(self, request: HttpRequest, chosen: QuerySet[HistorySummary]) -> None:
-        """Let failures count no more, so that breaker and cool-down end."""
+        """Clear failures, so that breaker and cool-down end."""
         number = actions.clear_failed_summaries(chosen=chosen, by=asker(request))
         self.message_user(request, f"{number} failures are cleared.")
 
     def has_manage_permission(self, request: HttpRequest) -> bool:
-        """Who may change a history may also take its summary back."""
+        """Whether the user may take back summaries: who may change them."""
         return request.user.has_perm("memory.change_historysummary")
-
-
-# SECTION Budgets in the admin: through the same actions as over REST.
 
 
 @admin.register(Budget)
@@ -319,11 +305,11 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
     ordering = ("name",)
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """The list, with what was spent read for all its rows at once."""
+        """The list, with what was spent read for all rows at once."""
         found = super().get_changelist_instance(request)
         rows = list(found.result_list)
-        for row, standing in zip(rows, all_standings(rows), strict=True):
-            row.told = standing.spent
+        for row, status in zip(rows, all_standings(rows), strict=True):
+            row.status_spent = status.spent
         found.result_list = rows
         return found
 
@@ -334,20 +320,19 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
 
     @admin.display(description="spent, calls under way included")
     def spent(self, row: Budget) -> str:
-        """Tokens and US dollars; a budget of each Mysis has no one sum."""
-        spent = getattr(row, "told", None) or all_standings([row])[0].spent
-        said = f"{spent.tokens:,} tokens, ${spent.cost:,.4f}" if spent else "by Mysis"
-        return (
-            f"{said}. {missed}" if (missed := warnings_of([row]).get(row.pk)) else said
-        )
+        """Tokens and US dollars; a budget for each Mysis has no one sum."""
+        spent = getattr(row, "status_spent", None) or all_standings([row])[0].spent
+        text = f"{spent.tokens:,} tokens, ${spent.cost:,.4f}" if spent else "by Mysis"
+        warning = warnings_of([row]).get(row.pk)
+        return f"{text}. {warning}" if warning else text
 
     def save_model(
         self, request: HttpRequest, obj: Budget, form: Any, change: bool
     ) -> None:
-        """Save through the action: whom it held looks again."""
+        """Save through the action; Myses that it held get a turn."""
         actions.save_budget(budget=obj)
-        if missed := warnings_of([obj]).get(obj.pk):
-            messages.warning(request, missed)
+        if warning := warnings_of([obj]).get(obj.pk):
+            messages.warning(request, warning)
 
     def delete_model(self, request: HttpRequest, obj: Budget) -> None:
         """Delete through the action."""
@@ -361,7 +346,7 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
 
 @admin.register(BudgetSpend)
 class SpendAdmin(ReadOnlyAdmin[BudgetSpend]):
-    """The counters: one a budget, and for a budget of each one a Mysis."""
+    """The counters: one for a budget, and one for each Mysis of a budget of each."""
 
     list_display = ("budget", "subject", "day", "tokens", "cost")
     list_filter = ("budget",)

@@ -1,4 +1,4 @@
-"""The REST routes of the fleet; mounted by ``zoea.api``."""
+"""The REST routes of the fleet; ``zoea.api`` mounts them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""GET /fleet: the whole fleet in a few numbers."""
+"""/fleet: the whole fleet in a few numbers. /broadcasts: messages to it, and their search."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -15,9 +16,8 @@ from pydantic import Field
 
 from agents import actions, broadcast_search, usage
 from agents.api import turns
-from agents.api.spending import BudgetOut, UsageOut, document, every_budget, told
+from agents.api.spending import BudgetOut, UsageOut, every_budget
 from agents.api.turns import Tokens
-from agents.broadcast_search import BroadcastHit
 from agents.budgets import all_standings
 from agents.dashboard import game_state
 from agents.dashboard.charts import first_turn_since
@@ -41,8 +41,8 @@ fleet_router = Router(tags=["fleet"])
 
 HOUR = timedelta(hours=1)
 
-# A read is redundant when it brought, to the letter, what the same call of the
-# same Mysis had brought before.
+# A read is redundant if it brought exactly what the same call of the same Mysis had
+# brought before.
 REPEATED = """
 SELECT count(*), count(*) FILTER (WHERE body = before) FROM (
   SELECT body, lag(body) OVER (PARTITION BY mysis_id, tool_name, args ORDER BY id)
@@ -54,6 +54,8 @@ SELECT count(*), count(*) FILTER (WHERE body = before) FROM (
   ) AS reads
 ) AS compared
 """
+
+broadcasts_router = Router(tags=["broadcasts"])
 
 
 class Redundant(Schema):
@@ -109,43 +111,33 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
         Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     )
     turn = first_turn_since(now - HOUR)
-    reads = redundant_reads(turn)
+    reads = _count_redundant_reads(turn)
     return {
         "counts": counts,
         "total": sum(counts.values()),
         "tick": writes.newest_tick(),
-        **spent_since(turn),
+        **_sum_since(turn),
         "stuck": Mysis.objects.exclude(stuck="").count(),
         "held": Mysis.objects.exclude(hold="").count(),
-        "budgets": [document(one) for one in all_standings(list(every_budget()))],
-        "today": told(usage.totals(usage.of_today())),
+        "budgets": all_standings(list(every_budget())),
+        "today": usage.totals(usage.of_today()),
         "staleness": staleness(now),
         "redundant_gets": reads,
         "redundant_get_rate": reads["rate"],
     }
 
 
-def spent_since(turn: int | None) -> dict[str, Any]:
+def _sum_since(turn: int | None) -> dict[str, Any]:
     """Turns, tokens and cost from this turn on; zeros for no turn."""
-    rows = (
-        Turn.objects.filter(id__gte=turn) if turn is not None else Turn.objects.none()
-    )
-    sums = rows.aggregate(
-        turns=Count("id"),
-        input=Sum("input_tokens"),
-        output=Sum("output_tokens"),
-        cached=Sum("cached_tokens"),
-        cost=Sum("cost"),
-    )
-    return {
-        "turns": sums["turns"] or 0,
-        "tokens": {name: sums[name] or 0 for name in ("input", "output", "cached")},
-        "cost": sums["cost"] or 0,
-    }
+    rows = Turn.objects.none() if turn is None else Turn.objects.filter(id__gte=turn)
+    columns = ("input_tokens", "output_tokens", "cached_tokens", "cost")
+    sums = rows.aggregate(turns=Count("id"), **{name: Sum(name) for name in columns})
+    found = {name: value or 0 for name, value in sums.items()}
+    return found | {"tokens": found}
 
 
 def staleness(now: datetime) -> dict[str, int]:
-    """How many snapshots of the fleet's accounts are how far to be believed."""
+    """The number of snapshots of the fleet's accounts at each level of confidence."""
     flown = Mysis.objects.exclude(account=None)
     names = list(flown.values_list("account__username", flat=True))
     present, cached = game_state.moments(names, now), game_state.held(names)
@@ -157,8 +149,8 @@ def staleness(now: datetime) -> dict[str, int]:
     return {str(level): found[str(level)] for level in Confidence}
 
 
-def redundant_reads(turn: int | None) -> dict[str, Any]:
-    """The get_* calls of the turns from this one on, and the idle ones of them."""
+def _count_redundant_reads(turn: int | None) -> dict[str, Any]:
+    """The get_* calls of the turns from this one on, and the redundant ones of them."""
     if turn is None:
         return {"calls": 0, "redundant": 0, "rate": 0.0}
     with connection.cursor() as cursor:
@@ -166,11 +158,6 @@ def redundant_reads(turn: int | None) -> dict[str, Any]:
         calls, repeated = cursor.fetchone() or (0, 0)
     rate = round(repeated / calls, 4) if calls else 0.0
     return {"calls": calls, "redundant": repeated, "rate": rate}
-
-
-# SECTION /broadcasts, and the search in them.
-
-broadcasts_router = Router(tags=["broadcasts"])
 
 
 class BroadcastOut(Schema):
@@ -190,7 +177,7 @@ class BroadcastOut(Schema):
 
     @staticmethod
     def resolve_recipients(row: Broadcast) -> int:
-        """How many got it and still have it, or are about to get it."""
+        """The Myses that got it, or are about to."""
         return actions.recipients(row)
 
 
@@ -252,24 +239,35 @@ def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> 
         ignore_case=asked.ignore_case,
         stem=asked.stem,
     )
-    rows = Broadcast.objects.in_bulk([hit.id for hit in hits])
-    places = _first_deliveries(list(rows))
-    items: Any = [_hit(hit, rows[hit.id], places.get(hit.id)) for hit in hits]
-    return page_of_hits(items, asked.limit, [-hit.id for hit in hits])
+    ids = [hit.id for hit in hits]
+    senders = dict(Broadcast.objects.filter(pk__in=ids).values_list("pk", "mysis_id"))
+    memories = _first_deliveries(ids)
+    items: Any = [
+        asdict(hit)
+        | {
+            "memory_id": memories.get(hit.id),
+            "mysis": senders[hit.id],
+            "role": Role.USER.value,
+            "origin": Origin.BROADCAST.value,
+            "reasoning": "",
+        }
+        for hit in hits
+    ]
+    return page_of_hits(items, asked.limit, [-number for number in ids])
 
 
 def _broadcast_before(memory_id: int | None) -> int | None:
-    """The cursor of broadcasts for one of memories: they rise together.
+    """The broadcast before which to search, for ``before`` of the question.
 
-    ``next`` of a page is a broadcast's own number, negative to tell it from a
-    memory's: one that reached nobody has no memory to be named by.
+    ``next`` of a page is a broadcast's own number, negative to tell it from a memory's:
+    a broadcast that reached nobody has no memory.
     """
     if memory_id is None:
         return None
     if memory_id < 0:
         return -memory_id
-    # From the oldest broadcast that was delivered there or later: those before it
-    # that reached nobody come along, for they have no memory to be named by.
+    # Memories and broadcasts rise together: before the oldest broadcast that was
+    # delivered as this memory or later. So those that reached nobody are found too.
     later = Memory.objects.filter(pk__gte=memory_id, broadcast__isnull=False)
     oldest: int | None = later.aggregate(oldest=Min("broadcast_id"))["oldest"]
     return oldest
@@ -278,16 +276,3 @@ def _broadcast_before(memory_id: int | None) -> int | None:
 def _first_deliveries(ids: list[int]) -> dict[int, int]:
     rows = Memory.objects.filter(broadcast__in=ids).values_list("broadcast_id")
     return dict(rows.annotate(first=Min("id")).order_by())
-
-
-def _hit(hit: BroadcastHit, row: Broadcast, memory_id: int | None) -> dict[str, Any]:
-    return {
-        "memory_id": memory_id,
-        "mysis": row.mysis_id,
-        "role": Role.USER.value,
-        "origin": Origin.BROADCAST.value,
-        "content": hit.content,
-        "reasoning": "",
-        "snippet": hit.snippet,
-        "timestamp": hit.timestamp,
-    }

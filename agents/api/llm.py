@@ -1,9 +1,13 @@
-"""/prompts: system prompts with their versions."""
+"""/prompts with their versions, /providers, and /accounts of the game.
+
+The key of a provider can be written here, never read; of an account's password there is
+nothing at all.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -13,6 +17,7 @@ from pydantic import Field
 
 from agents import actions
 from agents.api import turns
+from agents.api.turns import RowName
 from agents.llm.endpoints import goes_to
 from agents.models import Account, Prompt, PromptVersion, Provider
 from memory.api.parameters import (
@@ -31,10 +36,19 @@ from memory.lookup import invalid
 
 prompts_router = Router(tags=["prompts"])
 
-TEXT = "You fly a ship in the game SpaceMolt."
+EXAMPLE_TEXT = "You fly a ship in the game SpaceMolt."
 PromptReference = Annotated[
     str, Field(description="Number or name.", examples=["captain"])
 ]
+
+providers_router = Router(tags=["providers"])
+
+Kind = Literal["openai", "anthropic", "ollama", "pilot"]
+ProviderReference = Annotated[
+    str, Field(description="Number or name.", examples=["local"])
+]
+
+accounts_router = Router(tags=["accounts"])
 
 
 class VersionOut(Schema):
@@ -42,7 +56,7 @@ class VersionOut(Schema):
 
     id: int = Field(examples=[9])
     number: int = Field(examples=[3])
-    text: str = Field(examples=[TEXT])
+    text: str = Field(examples=[EXAMPLE_TEXT])
     author: str = Field(examples=["operator:grace"])
     note: str = Field(examples=["shorter"])
     created_at: datetime
@@ -54,7 +68,7 @@ class PromptOut(Schema):
     id: int
     name: str = Field(examples=["captain"])
     version: int | None = Field(examples=[3])
-    text: str = Field(examples=[TEXT])
+    text: str = Field(examples=[EXAMPLE_TEXT])
     created_at: datetime
 
     @staticmethod
@@ -64,7 +78,7 @@ class PromptOut(Schema):
 
     @staticmethod
     def resolve_text(row: Prompt) -> str:
-        """The text that the next call is sent."""
+        """The text of the current version."""
         return row.current.text if row.current else ""
 
 
@@ -93,8 +107,7 @@ class RollbackIn(Body):
     number: Annotated[int, Field(ge=1, le=2**31 - 1), FROM_JSON]
 
 
-def prompt_of(reference: str) -> Prompt:
-    """The prompt of a name or number; raises a 404 Problem."""
+def _get_prompt(reference: str) -> Prompt:
     return turns.get(Prompt.objects.all(), reference, "prompt")
 
 
@@ -107,26 +120,23 @@ def list_prompts(request: HttpRequest, window: Query[Window]) -> Rows:
 @prompts_router.post("/prompts", response={201: PromptOut})
 def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
     """Make a prompt."""
-    return Status(201, make(body, turns.by(request)))
-
-
-@transaction.atomic
-def make(body: PromptIn, by: str) -> Prompt:
-    """Store a prompt with its first version; raises a 422 Problem."""
     prompt = Prompt(name=body.name)
     try:
         prompt.full_clean()
     except ValidationError as error:
         raise refusal(error) from error
-    prompt.save()
-    actions.save_prompt(prompt=prompt, text=body.text, by=by, note=body.note)
-    return prompt
+    with transaction.atomic():
+        prompt.save()
+        actions.save_prompt(
+            prompt=prompt, text=body.text, by=turns.by(request), note=body.note
+        )
+    return Status(201, prompt)
 
 
 @prompts_router.get("/prompts/{reference}", response=PromptOut)
 def read_prompt(request: HttpRequest, reference: PromptReference) -> Prompt:
     """One prompt, by number or name."""
-    return prompt_of(reference)
+    return _get_prompt(reference)
 
 
 @prompts_router.get("/prompts/{reference}/versions", response=Page[VersionOut])
@@ -134,7 +144,7 @@ def list_versions(
     request: HttpRequest, reference: PromptReference, window: Query[Window]
 ) -> Rows:
     """All versions of a prompt, oldest first."""
-    return page_of(PromptVersion.objects.filter(prompt=prompt_of(reference)), window)
+    return page_of(PromptVersion.objects.filter(prompt=_get_prompt(reference)), window)
 
 
 @prompts_router.post("/prompts/{reference}/versions", response={201: VersionOut})
@@ -143,7 +153,7 @@ def create_version(
 ) -> Status[PromptVersion]:
     """Add a version; the next call of every Mysis with this prompt is sent it."""
     version = actions.save_prompt(
-        prompt=prompt_of(reference),
+        prompt=_get_prompt(reference),
         text=body.text,
         by=turns.by(request),
         note=body.note,
@@ -157,18 +167,8 @@ def rollback(
 ) -> PromptVersion:
     """Make an old version current again, as a new version."""
     return actions.rollback_prompt(
-        prompt=prompt_of(reference), number=body.number, by=turns.by(request)
+        prompt=_get_prompt(reference), number=body.number, by=turns.by(request)
     )
-
-
-# SECTION /providers: LLM endpoints. A key can be written here, never read.
-
-providers_router = Router(tags=["providers"])
-
-Kind = Literal["openai", "anthropic", "ollama", "pilot"]
-ProviderReference = Annotated[
-    str, Field(description="Number or name.", examples=["local"])
-]
 
 
 class ProviderOut(Schema):
@@ -183,7 +183,7 @@ class ProviderOut(Schema):
 
     @staticmethod
     def resolve_has_key(row: Provider) -> bool:
-        """Whether a key is stored; nothing more of it leaves the server."""
+        """Whether a key is stored."""
         return bool(row.sealed_key)
 
 
@@ -223,7 +223,7 @@ def list_providers(request: HttpRequest, window: Query[Window]) -> Rows:
 @providers_router.post("/providers", response={201: ProviderOut})
 def create_provider(request: HttpRequest, body: ProviderIn) -> Status[Provider]:
     """Add an endpoint; it wins over one of that name in the environment."""
-    return Status(201, change(Provider(), body.model_dump(exclude_unset=True)))
+    return Status(201, _change_provider(Provider(), body))
 
 
 @providers_router.get("/providers/{reference}", response=ProviderOut)
@@ -241,12 +241,13 @@ def update_provider(
     With another kind, scheme, host or port it must be given again, or removed.
     """
     provider = turns.get(Provider.objects.all(), reference, "provider")
-    return change(provider, body.model_dump(exclude_unset=True))
+    return _change_provider(provider, body)
 
 
 @transaction.atomic
-def change(provider: Provider, values: dict[str, Any]) -> Provider:
+def _change_provider(provider: Provider, body: ProviderChange) -> Provider:
     """Apply the given fields and store; raises a 422 Problem."""
+    values = body.model_dump(exclude_unset=True)
     before = goes_to(provider.kind, provider.base_url)
     for field, value in values.items():
         if value is None and field != "window":
@@ -267,11 +268,6 @@ def change(provider: Provider, values: dict[str, Any]) -> Provider:
     return provider
 
 
-# SECTION GET /accounts: game accounts, never with a password.
-
-accounts_router = Router(tags=["accounts"])
-
-
 class AccountOut(Schema):
     """A game account; ``assigned_to`` is the name of the Mysis that owns it."""
 
@@ -279,13 +275,8 @@ class AccountOut(Schema):
     username: str = Field(examples=["VoidWanderer"])
     empire: str = Field(examples=["solarian"])
     player_id: str = Field(examples=["p_81"])
-    assigned_to: str | None = Field(examples=["Ada"])
+    assigned_to: RowName = Field(examples=["Ada"])
     created_at: datetime
-
-    @staticmethod
-    def resolve_assigned_to(row: Account) -> str | None:
-        """Null for a free account."""
-        return row.assigned_to.name if row.assigned_to else None
 
 
 @accounts_router.get("/accounts", response=Page[AccountOut])

@@ -1,4 +1,4 @@
-"""/myses: list, make, read, change, delete, start, stop, message."""
+"""/myses: list, make, read, change, delete, start, stop, message, command."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pydantic import Field
 from agents import actions, deliveries, usage
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.api import turns
-from agents.api.spending import BudgetOut, UsageOut, document, told
-from agents.api.turns import M
-from agents.budgets import standings
+from agents.api.spending import BudgetOut, UsageOut
+from agents.api.turns import M, RowName, TextOrNull
+from agents.budgets import BudgetStatus, standings
 from agents.manual_command import run_command
 from agents.models import Mysis, Prompt
 from memory.api.log import MemoryOut
@@ -38,9 +38,13 @@ from memory.models import ContextPolicy, Memory
 
 myses_router = Router(tags=["myses"])
 
-#: What a new Mysis is given by a second action, in the same transaction.
-AFTERWARDS = ("messaging", "group")
+#: Fields of a new Mysis that a second action sets, in the same transaction.
+SET_AFTERWARDS = ("messaging", "group")
 MaxIterations = Annotated[int, Field(ge=1, le=1000), FROM_JSON]
+
+commands_router = Router(tags=["myses"])
+
+messages_router = Router(tags=["myses"])
 
 
 class MysisOut(Schema):
@@ -50,34 +54,14 @@ class MysisOut(Schema):
     name: str = Field(examples=["Ada"])
     state: str = Field(examples=["running"])
     model: str = Field(examples=["openai:gpt-5-nano"])
-    policy: str | None = Field(examples=["tight"])
-    prompt: str | None = Field(examples=["captain"])
-    account: str | None = Field(examples=["VoidWanderer"])
+    policy: RowName = Field(examples=["tight"])
+    prompt: RowName = Field(examples=["captain"])
+    account: RowName = Field(examples=["VoidWanderer"])
     activity: str = Field(examples=["travelling"])
     tick: int | None = Field(examples=[1042])
-    last_error: str | None = Field(examples=[None])
+    last_error: TextOrNull = Field(examples=[None])
     nudges: int = Field(examples=[0])
     created_at: datetime
-
-    @staticmethod
-    def resolve_policy(row: Mysis) -> str | None:
-        """The name of the context policy."""
-        return row.policy.name if row.policy else None
-
-    @staticmethod
-    def resolve_prompt(row: Mysis) -> str | None:
-        """The name of the prompt."""
-        return row.prompt.name if row.prompt else None
-
-    @staticmethod
-    def resolve_account(row: Mysis) -> str | None:
-        """The name of the game account."""
-        return row.account.username if row.account else None
-
-    @staticmethod
-    def resolve_last_error(row: Mysis) -> str | None:
-        """Null where nothing went wrong."""
-        return row.last_error or None
 
 
 class MysisUsage(Schema):
@@ -98,37 +82,27 @@ class MysisDetail(MysisOut):
     pins: list[str] = Field(examples=[["Never attack."]])
     max_iterations: int = Field(examples=[10])
     messaging: bool
-    hold: str | None = Field(examples=[None])
-    stuck: str | None = Field(examples=[None])
+    hold: TextOrNull = Field(examples=[None])
+    stuck: TextOrNull = Field(examples=[None])
     usage: MysisUsage
     budgets: list[BudgetOut]
 
     @staticmethod
     def resolve_pins(row: Mysis) -> list[str]:
-        """In the order in which they were given."""
+        """Their texts, in the order in which they were given."""
         return list(row.pins.order_by("pk").values_list("text", flat=True))
 
     @staticmethod
-    def resolve_hold(row: Mysis) -> str | None:
-        """Null while no budget holds it."""
-        return row.hold or None
-
-    @staticmethod
-    def resolve_stuck(row: Mysis) -> str | None:
-        """Null while it gets on."""
-        return row.stuck or None
-
-    @staticmethod
-    def resolve_budgets(row: Mysis) -> list[dict[str, Any]]:
-        """With what is spent; of one for each Mysis, what this one spent."""
-        return [document(one) for one in standings(row)]
+    def resolve_budgets(row: Mysis) -> list[BudgetStatus]:
+        """With what is spent; of a budget for each Mysis, what this one spent."""
+        return standings(row)
 
     @staticmethod
     def resolve_usage(row: Mysis) -> dict[str, Any]:
-        """From the sums of its days; no call is looked at."""
+        """From the sums of its days, without reading its calls."""
         rows = usage.of_mysis(row.pk)
         today = rows.filter(day=usage.today())
-        return {"today": told(usage.totals(today)), "total": told(usage.totals(rows))}
+        return {"today": usage.totals(today), "total": usage.totals(rows)}
 
 
 class MysisChange(Body):
@@ -173,23 +147,20 @@ class MessageIn(Body):
     text: Text
 
 
-def rows() -> Any:
-    """Myses with what their items name."""
-    return Mysis.objects.select_related("policy", "prompt", "account")
-
-
 @myses_router.get("/myses", response=Page[MysisOut])
 def list_myses(request: HttpRequest, window: Query[Window]) -> Rows:
     """All Myses."""
-    return page_of(rows(), window)
+    rows = Mysis.objects.select_related("policy", "prompt", "account")
+    return page_of(rows, window)
 
 
 @myses_router.post("/myses", response={201: MysisOut})
 def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
     """Make an idle Mysis; 422 for a name that is taken or an unknown provider."""
-    values, by = changes_of(body), turns.by(request)
-    later = {name: values.pop(name) for name in AFTERWARDS if values.get(name)}
-    values = {name: given for name, given in values.items() if name not in AFTERWARDS}
+    values, by = _changes_in(body), turns.by(request)
+    later = {
+        name: value for name in SET_AFTERWARDS if (value := values.pop(name, None))
+    }
     with transaction.atomic():
         made = actions.create_mysis(**values, by=by)
         if later:
@@ -209,7 +180,7 @@ def update_mysis(
 ) -> Mysis:
     """Change what is given; it counts from the next call on."""
     mysis = turns.mysis_of(reference)
-    return actions.update_mysis(mysis=mysis, by=turns.by(request), **changes_of(body))
+    return actions.update_mysis(mysis=mysis, by=turns.by(request), **_changes_in(body))
 
 
 @myses_router.delete("/myses/{reference}", response={204: None})
@@ -241,33 +212,28 @@ def send_message(
     )
 
 
-def changes_of(body: MysisChange) -> dict[str, Any]:
+def _changes_in(body: MysisChange) -> dict[str, Any]:
     """The given fields, with rows in place of names; raises a 422 Problem."""
     values = body.model_dump(exclude_unset=True)
-    for field in ("name", "model", "pins", "max_iterations", *AFTERWARDS):
+    for field in ("name", "model", "pins", "max_iterations", *SET_AFTERWARDS):
         if field in values and values[field] is None:
             raise invalid(field, "cannot be null; leave it out to keep it.")
     if "prompt" in values:
         prompts = Prompt.objects.exclude(name=SUMMARY_PROMPT_NAME)
-        values["prompt"] = _named(prompts, values["prompt"], "prompt")
+        values["prompt"] = _find_named(prompts, values["prompt"], "prompt")
     if "policy" in values:
         policies = ContextPolicy.objects.all()
-        values["policy"] = _named(policies, values["policy"], "policy")
+        values["policy"] = _find_named(policies, values["policy"], "policy")
     return values
 
 
-def _named(rows: QuerySet[M], name: str | None, field: str) -> M | None:
+def _find_named(rows: QuerySet[M], name: str | None, field: str) -> M | None:
     if name is None:
         return None
     found = turns.find(rows, name)
     if found is None:
         raise invalid(field, f"there is no {field} {name[:100]!r}; make it first.")
     return found
-
-
-# SECTION POST /myses/{id}/command: one game tool, run by hand.
-
-commands_router = Router(tags=["myses"])
 
 
 class CommandIn(Body):
@@ -297,11 +263,6 @@ def command(request: HttpRequest, reference: MysisReference, body: CommandIn) ->
     )
 
 
-# SECTION GET /myses/{id}/messages: what it was told, and how far that has come.
-
-messages_router = Router(tags=["myses"])
-
-
 class DeliveryOut(Schema):
     """Where a message stands.
 
@@ -327,21 +288,17 @@ class ToldOut(Schema):
     sender: str = Field(examples=["operator:grace"])
     content: str = Field(examples=["Sell what you have."])
     created_at: datetime
-    delivery: DeliveryOut
+    delivery: DeliveryOut = Field(validation_alias="reached")
 
 
 @messages_router.get("/myses/{reference}/messages", response=Page[ToldOut])
 def list_messages(
     request: HttpRequest, reference: MysisReference, window: Query[Window]
-) -> dict[str, Any]:
+) -> Rows:
     """Messages and broadcasts to a Mysis, oldest first, with their delivery."""
     mysis = turns.mysis_of(reference)
     page = page_of(deliveries.messages(mysis), window)
     reached = deliveries.reached(mysis, [row.pk for row in page["items"]])
-    items = [_told(row, reached[row.pk]) for row in page["items"]]
-    return {"items": items, "next": page["next"]}
-
-
-def _told(row: Memory, reached: deliveries.Reached) -> dict[str, Any]:
-    plain = ("id", "origin", "sender", "content", "created_at")
-    return {name: getattr(row, name) for name in plain} | {"delivery": reached}
+    for row in page["items"]:
+        row.reached = reached[row.pk]
+    return page

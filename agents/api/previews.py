@@ -12,19 +12,17 @@ from pydantic import Field
 from agents.api import turns
 from agents.api.turns import TurnId
 from agents.context_inputs import preview
+from agents.dashboard.context import Document, preview_document, sent_document
 from agents.models import ModelCall, Mysis
 from memory.api.parameters import MysisReference
 from memory.api.policies import LEDGER, REASON, STATS, VIEW, Assembled, SourceOut
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.replay import Pair, Side, difference
-from memory.assembly.sent_view import show
-from memory.context.documents import result_document
 from memory.context.types import Budget
 from memory.lookup import Problem, invalid, missing, number_of
 
 context_router = Router(tags=["context"])
 
-Document = dict[str, Any]
 CallNumber = Annotated[str, Field(description="From 1.", examples=["1"])]
 HASH = "3f2a" * 16
 
@@ -72,21 +70,13 @@ def preview_context(
     request: HttpRequest, reference: MysisReference, wanted: Query[Variant]
 ) -> Document:
     """What the next call would be sent, message by message; writes nothing."""
-    return preview_of(turns.mysis_of(reference), wanted)
-
-
-def preview_of(mysis: Mysis, wanted: Variant) -> Document:
-    """A preview as a document; raises a 422 Problem for a bad variant."""
     prepared = preview(
-        mysis,
+        turns.mysis_of(reference),
         strategy=wanted.strategy,
         options=options_of(wanted.options),
         budget=budget_of(wanted.budget),
     )
-    return result_document(prepared.assembly) | {
-        "hash": prepared.digest,
-        "sent": False,
-    }
+    return preview_document(prepared)
 
 
 def options_of(text: str | None) -> dict[str, Any] | None:
@@ -142,17 +132,7 @@ def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> D
     )
     if call is None:
         raise _no_call(turn_id, number)
-    shown = show(call.sent)
-    return {
-        "messages": shown.messages,
-        "system": shown.system,
-        "sources": shown.sources,
-        "ledger": shown.ledger,
-        "stats": call.sent.stats,
-        "hash": call.sent.digest,
-        "sent": True,
-        "intact": shown.intact,
-    }
+    return sent_document(call.sent)
 
 
 def _no_call(turn: str, number: str) -> Problem:

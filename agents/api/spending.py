@@ -1,8 +1,8 @@
-"""/budgets: hard limits of tokens and money."""
+"""/budgets: hard limits of tokens and money. /usage: tokens, cost and latency added up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from agents import actions, usage
 from agents.api import turns
 from agents.api.turns import Tokens
-from agents.budgets import BudgetStatus, all_standings, warnings_of
+from agents.budgets import all_standings, warnings_of
 from agents.models import Budget, Mysis, Usage
 from memory.api.parameters import (
     DEFAULT_LIMIT,
@@ -39,6 +39,16 @@ BudgetReference = Annotated[
     str, Field(description="Number or name.", examples=["a dollar a day"])
 ]
 
+usage_router = Router(tags=["usage"])
+
+DAYS = 30
+COLUMNS = {"mysis": "mysis_id", "policy": "policy", "model": "model", "day": "day"}
+
+
+def _of_budget(column: str, example: object) -> Any:
+    """A field of the ``budget`` of a BudgetStatus."""
+    return Field(validation_alias=AliasPath("budget", column), examples=[example])
+
 
 class Amounts(Schema):
     """Tokens of requests and answers, and US dollars."""
@@ -54,13 +64,13 @@ class BudgetOut(Schema):
     way by their estimate; it is null for a budget of each Mysis, except at a Mysis.
     """
 
-    id: int
-    name: str = Field(examples=["a dollar a day"])
-    scope: str = Field(examples=["fleet"])
-    target: str | None = Field(examples=[None])
-    period: str = Field(examples=["day"])
-    tokens: int | None = Field(examples=[None])
-    cost: float | None = Field(examples=[1.0])
+    id: int = Field(validation_alias=AliasPath("budget", "pk"))
+    name: str = _of_budget("name", "a dollar a day")
+    scope: str = _of_budget("scope", "fleet")
+    target: str | None = _of_budget("target", None)
+    period: str = _of_budget("period", "day")
+    tokens: int | None = _of_budget("tokens", None)
+    cost: float | None = _of_budget("cost", 1.0)
     spent: Amounts | None
 
 
@@ -96,19 +106,19 @@ class BudgetIn(BudgetChange):
 def list_budgets(request: HttpRequest, window: Query[Window]) -> dict[str, Any]:
     """All budgets, with what is spent of them."""
     page = page_of(every_budget(), window)
-    return {"items": _read(page["items"]), "next": page["next"]}
+    return {"items": _with_status(page["items"]), "next": page["next"]}
 
 
 @budgets_router.post("/budgets", response={201: BudgetRead})
 def create_budget(request: HttpRequest, body: BudgetIn) -> Status[dict[str, Any]]:
     """Make a budget; it stops the next call that it has no room for."""
-    return Status(201, _changed(Budget(), body))
+    return Status(201, _apply_change(Budget(), body))
 
 
 @budgets_router.get("/budgets/{reference}", response=BudgetRead)
 def read_budget(request: HttpRequest, reference: BudgetReference) -> dict[str, Any]:
     """One budget, by number or name."""
-    return _told(_budget(reference))
+    return _with_status([_get_budget(reference)])[0]
 
 
 @budgets_router.patch("/budgets/{reference}", response=BudgetRead)
@@ -116,54 +126,39 @@ def update_budget(
     request: HttpRequest, reference: BudgetReference, body: BudgetChange
 ) -> dict[str, Any]:
     """Change what is given; Myses that are held look again at once."""
-    return _changed(_budget(reference), body)
+    return _apply_change(_get_budget(reference), body)
 
 
 @budgets_router.delete("/budgets/{reference}", response={204: None})
 def delete_budget(request: HttpRequest, reference: BudgetReference) -> Status[None]:
     """Remove a budget; nobody is held by it any more."""
-    actions.delete_budget(budget=_budget(reference))
+    actions.delete_budget(budget=_get_budget(reference))
     return Status(204, None)
 
 
 def every_budget() -> QuerySet[Budget]:
-    """Budgets with what their items name."""
+    """All budgets, with the rows that they name."""
     return Budget.objects.select_related("mysis", "policy").order_by("pk")
 
 
-def document(standing: BudgetStatus) -> dict[str, Any]:
-    """A budget as BudgetOut."""
-    budget, spent = standing.budget, standing.spent
-    return {
-        "id": budget.pk,
-        "name": budget.name,
-        "scope": budget.scope,
-        "target": budget.target,
-        "period": budget.period,
-        "tokens": budget.tokens,
-        "cost": budget.cost,
-        "spent": spent and spent._asdict(),
-    }
-
-
-def _told(budget: Budget) -> dict[str, Any]:
-    [found] = _read([budget])
-    return found
-
-
-def _read(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
+def _with_status(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
+    """Budgets as BudgetRead takes them."""
     missed = warnings_of(budgets)
     return [
-        document(one) | {"warning": missed.get(one.budget.pk)}
-        for one in all_standings(budgets)
+        {
+            "budget": each.budget,
+            "spent": each.spent,
+            "warning": missed.get(each.budget.pk),
+        }
+        for each in all_standings(budgets)
     ]
 
 
-def _budget(reference: str) -> Budget:
+def _get_budget(reference: str) -> Budget:
     return turns.get(every_budget(), reference, "budget")
 
 
-def _changed(budget: Budget, body: BudgetChange) -> dict[str, Any]:
+def _apply_change(budget: Budget, body: BudgetChange) -> dict[str, Any]:
     values = body.model_dump(exclude_unset=True)
     for field in ("name", "scope", "period"):
         if field in values and values[field] is None:
@@ -175,12 +170,12 @@ def _changed(budget: Budget, body: BudgetChange) -> dict[str, Any]:
         cost = values["cost"]
         budget.cost = None if cost is None else round(Decimal(str(cost)), 6)
     if "target" in values or "scope" in values:
-        _aim(budget, values.get("target"))
-    return _told(actions.save_budget(budget=budget))
+        _set_target(budget, values.get("target"))
+    return _with_status([actions.save_budget(budget=budget)])[0]
 
 
-def _aim(budget: Budget, target: str | None) -> None:
-    """Set whom it concerns, by name; raises a 422 Problem for nobody."""
+def _set_target(budget: Budget, target: str | None) -> None:
+    """Set the target by its name; raises a 422 Problem for an unknown one."""
     budget.mysis = budget.policy = None
     budget.label = ""
     field = Budget.TARGETS.get(budget.scope)
@@ -197,14 +192,6 @@ def _aim(budget: Budget, target: str | None) -> None:
     setattr(budget, field, found)
 
 
-# SECTION GET /usage: tokens, cost and latency, added up by Mysis, policy, model or day.
-
-usage_router = Router(tags=["usage"])
-
-DAYS = 30
-COLUMNS = {"mysis": "mysis_id", "policy": "policy", "model": "model", "day": "day"}
-
-
 class UsageOut(Schema):
     """What calls came to.
 
@@ -218,6 +205,11 @@ class UsageOut(Schema):
     tokens: Tokens
     cost: float = Field(examples=[0.21])
     latency_ms: int = Field(examples=[624000])
+
+    @staticmethod
+    def resolve_tokens(sums: dict[str, Any]) -> dict[str, Any]:
+        """Three of the sums."""
+        return sums
 
 
 class UsageLine(UsageOut):
@@ -262,51 +254,43 @@ def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
     day = wanted.since or usage.today() - timedelta(days=DAYS - 1)
     rows = usage.since(day)
     column = COLUMNS[wanted.by]
-    groups = usage.grouped(_after(rows, column, wanted.cursor), column)
+    groups = usage.grouped(_filter_after(rows, column, wanted.cursor), column)
     found = list(groups[: wanted.limit + 1])
     shown = found[: wanted.limit]
     more = len(found) > wanted.limit
     return {
-        "items": _lines(shown, column),
+        "items": _with_keys(shown, column),
         "next": str(shown[-1][column]) if more else None,
         "since": day,
-        "total": told(usage.totals(rows)),
+        "total": usage.totals(rows),
     }
 
 
-def told(sums: Mapping[str, Any]) -> dict[str, Any]:
-    """Sums of columns as UsageOut."""
-    plain = ("calls", "summaries", "errors", "cost", "latency_ms")
-    tokens = {name: sums[f"{name}_tokens"] for name in ("input", "output", "cached")}
-    return {name: sums[name] for name in plain} | {"tokens": tokens}
-
-
-def _lines(groups: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
+def _with_keys(groups: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
+    """Sums as UsageLine takes them."""
     if column != "mysis_id":
-        return [told(group) | {"key": str(group[column])} for group in groups]
+        return [group | {"key": str(group[column])} for group in groups]
     ids = [group[column] for group in groups]
     names = dict(Mysis.objects.filter(pk__in=ids).values_list("pk", "name"))
     return [
-        told(group) | {"key": names.get(group[column]), "mysis": group[column]}
+        group | {"key": names.get(group[column]), "mysis": group[column]}
         for group in groups
     ]
 
 
-def _after(rows: QuerySet[Usage], column: str, cursor: str | None) -> QuerySet[Usage]:
+def _filter_after(
+    rows: QuerySet[Usage], column: str, cursor: str | None
+) -> QuerySet[Usage]:
     if cursor is None:
         return rows
     value: Any = cursor.replace("\x00", "")
     if column == "mysis_id":
         value = number_of(cursor)
     elif column == "day":
-        value = _day(cursor)
+        try:
+            value = date.fromisoformat(cursor)
+        except ValueError:
+            value = None
     if value is None:
         raise invalid("cursor", "give the `next` of the page before.")
     return rows.filter(**{f"{column}__gt": value})
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None

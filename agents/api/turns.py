@@ -1,4 +1,7 @@
-"""GET /events: the event log, the same items as on the WebSocket."""
+"""/myses/{id}/turns, /turns/{id} and /events: what each turn did and cost, and the log.
+
+Also what the other routes share: rows by number or name, who asks, types of fields.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Annotated, Any, TypeVar, cast
 from django.db import models
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from agents import events
 from agents.events import Kind
@@ -17,6 +20,124 @@ from memory.api.parameters import After, MysisReference, Page, Rows, Window, pag
 from memory.lookup import invalid, missing, number_of, owner_of, unknown
 
 events_router = Router(tags=["events"])
+
+M = TypeVar("M", bound=models.Model)
+
+# A related row by its name, null for none.
+RowName = Annotated[str | None, BeforeValidator(lambda row: row and str(row))]
+# A text column, null for an empty text.
+TextOrNull = Annotated[str | None, BeforeValidator(lambda text: text or None)]
+
+turns_router = Router(tags=["turns"])
+
+TurnId = Annotated[str, Field(description="Its id.", examples=["17"])]
+
+
+def mysis_of(reference: str) -> Mysis:
+    """The Mysis of a number or name; raises a 404 Problem."""
+    return cast("Mysis", owner_of(reference))
+
+
+def find(rows: models.QuerySet[M], reference: str) -> M | None:
+    """The row of a name, or else of a number; None if there is neither."""
+    if "\x00" in reference:
+        return None
+    named = rows.filter(name=reference).first()
+    number = number_of(reference)
+    if named is not None or number is None:
+        return named
+    return rows.filter(pk=number).first()
+
+
+def get(rows: models.QuerySet[M], reference: str, what: str) -> M:
+    """As ``find``; raises a 404 Problem. ``what`` names the kind of row."""
+    found = find(rows, reference)
+    if found is None:
+        raise missing(f"There is no {what} {reference[:100]!r}.")
+    return found
+
+
+def by(request: HttpRequest) -> str:
+    """The caller of a request, as the log names them."""
+    return str(request.auth)  # type: ignore[attr-defined]
+
+
+class Tokens(Schema):
+    """Tokens as the provider counted them; ``cached`` is a part of ``input``."""
+
+    input: int = Field(validation_alias="input_tokens", examples=[21000])
+    output: int = Field(validation_alias="output_tokens", examples=[480])
+    cached: int = Field(validation_alias="cached_tokens", examples=[18500])
+
+
+class TurnOut(Schema):
+    """One turn; ``outcome`` is null while it runs, ``cost`` is in US dollars."""
+
+    id: int = Field(examples=[17])
+    number: int = Field(examples=[4])
+    trigger: str = Field(examples=["nudge"])
+    outcome: str | None = Field(examples=["done"])
+    iterations: int = Field(examples=[3])
+    tokens: Tokens
+    cost: float = Field(examples=[0.0016])
+    latency_ms: int = Field(examples=[5200])
+    error: TextOrNull = Field(examples=[None])
+    started_at: datetime
+    finished_at: datetime | None = Field(examples=["2026-02-05T00:00:09Z"])
+
+    @staticmethod
+    def resolve_tokens(row: Turn) -> Turn:
+        """Its columns."""
+        return row
+
+
+class CallOut(Schema):
+    """One request to a model: ``kind`` turn, or summary; numbered within its kind."""
+
+    number: int
+    kind: str = Field(examples=["turn"])
+    model: str = Field(examples=["openai:gpt-5-nano"])
+    tokens: Tokens
+    cost: float = Field(examples=[0.0016])
+    latency_ms: int = Field(examples=[5200])
+    finish_reason: str = Field(examples=["stop"])
+    error: TextOrNull = Field(examples=[None])
+    created_at: datetime
+
+    @staticmethod
+    def resolve_tokens(row: ModelCall) -> ModelCall:
+        """Its columns."""
+        return row
+
+
+class TurnDetail(TurnOut):
+    """One turn with its calls, in the order in which they were made."""
+
+    calls: list[CallOut]
+
+    @staticmethod
+    def resolve_calls(row: Turn) -> list[ModelCall]:
+        """Those that drive it and those for summaries; their sums are the turn's."""
+        return list(row.calls.order_by("pk"))
+
+
+@turns_router.get("/myses/{reference}/turns", response=Page[TurnOut])
+def list_turns(
+    request: HttpRequest, reference: MysisReference, window: Query[Window]
+) -> Rows:
+    """The turns of a Mysis, oldest first."""
+    mysis = mysis_of(reference)
+    return page_of(Turn.objects.filter(mysis_id=mysis.pk), window)
+
+
+@turns_router.get("/turns/{turn_id}", response=TurnDetail)
+def read_turn(request: HttpRequest, turn_id: TurnId) -> Turn:
+    """One turn by its id, with its model calls."""
+    number = number_of(turn_id)
+    found = Turn.objects.filter(pk=number).first() if number is not None else None
+    if found is None:
+        raise missing(f"There is no turn {turn_id[:100]!r}.")
+    return found
 
 
 class EventOut(Schema):
@@ -51,10 +172,15 @@ class EventFilter(Window):
 @events_router.get("/events", response=Page[EventOut])
 def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
     """Events in the order of the stream; the cursor is the last event's id."""
+    mysis_id = None
+    if wanted.mysis is not None:
+        mysis_id = events.told_of(wanted.mysis)
+        if mysis_id is None:
+            raise unknown(wanted.mysis)
     found = events.read_after(
         wanted.cursor or wanted.after or 0,
-        mysis_id=None if wanted.mysis is None else _mysis(wanted.mysis),
-        kinds=kinds_of(wanted.kind),
+        mysis_id=mysis_id,
+        kinds=_parse_kinds(wanted.kind),
         limit=wanted.limit + 1,
     )
     shown = found[: wanted.limit]
@@ -62,158 +188,13 @@ def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
     return Rows(items=list(shown), next=str(shown[-1]["id"]) if more else None)
 
 
-def _mysis(reference: str) -> int:
-    number = events.told_of(reference)
-    if number is None:
-        raise unknown(reference)
-    return number
-
-
-def kinds_of(text: str | None) -> frozenset[str]:
+def _parse_kinds(text: str | None) -> frozenset[str]:
     """The kinds of a comma-separated list; raises a 422 Problem for others."""
     kinds = frozenset(filter(None, (part.strip() for part in (text or "").split(","))))
-    unknown = sorted(kinds - {str(kind) for kind in Kind})
-    if unknown:
+    strange = sorted(kinds - set(map(str, Kind)))
+    if strange:
         raise invalid(
             "kind",
-            f"there is no kind {unknown[0][:50]!r}; there are {', '.join(Kind)}.",
+            f"there is no kind {strange[0][:50]!r}; there are {', '.join(Kind)}.",
         )
     return kinds
-
-
-# SECTION Rows by what a path names: a number, or a unique name.
-
-M = TypeVar("M", bound=models.Model)
-
-
-def mysis_of(reference: str) -> Mysis:
-    """The Mysis of a number or name; raises a 404 Problem."""
-    return cast("Mysis", owner_of(reference))
-
-
-def find(rows: models.QuerySet[M], reference: str) -> M | None:
-    """The row of a name, or else of a number; None where there is neither."""
-    if "\x00" in reference:
-        return None
-    named = rows.filter(name=reference).first()
-    number = number_of(reference)
-    if named is not None or number is None:
-        return named
-    return rows.filter(pk=number).first()
-
-
-def get(rows: models.QuerySet[M], reference: str, what: str) -> M:
-    """As ``find``; raises a 404 Problem."""
-    found = find(rows, reference)
-    if found is None:
-        raise missing(f"There is no {what} {reference[:100]!r}.")
-    return found
-
-
-def by(request: HttpRequest) -> str:
-    """How the log names who asks."""
-    return str(request.auth)  # type: ignore[attr-defined]
-
-
-# SECTION /myses/{id}/turns and /turns/{id}: what each turn did and cost.
-
-turns_router = Router(tags=["turns"])
-
-TurnId = Annotated[str, Field(description="Its id.", examples=["17"])]
-
-
-class Tokens(Schema):
-    """Tokens as the provider counted them; ``cached`` is a part of ``input``."""
-
-    input: int = Field(examples=[21000])
-    output: int = Field(examples=[480])
-    cached: int = Field(examples=[18500])
-
-
-def tokens_of(row: Turn | ModelCall) -> dict[str, int]:
-    """The columns of tokens as one object."""
-    return {
-        "input": row.input_tokens,
-        "output": row.output_tokens,
-        "cached": row.cached_tokens,
-    }
-
-
-class TurnOut(Schema):
-    """One turn; ``outcome`` is null while it runs, ``cost`` is in US dollars."""
-
-    id: int = Field(examples=[17])
-    number: int = Field(examples=[4])
-    trigger: str = Field(examples=["nudge"])
-    outcome: str | None = Field(examples=["done"])
-    iterations: int = Field(examples=[3])
-    tokens: Tokens
-    cost: float = Field(examples=[0.0016])
-    latency_ms: int = Field(examples=[5200])
-    error: str | None = Field(examples=[None])
-    started_at: datetime
-    finished_at: datetime | None = Field(examples=["2026-02-05T00:00:09Z"])
-
-    @staticmethod
-    def resolve_tokens(row: Turn) -> dict[str, int]:
-        """The three columns as one object."""
-        return tokens_of(row)
-
-    @staticmethod
-    def resolve_error(row: Turn) -> str | None:
-        """Null where nothing went wrong."""
-        return row.error or None
-
-
-class CallOut(Schema):
-    """One request to a model: ``kind`` turn, or summary; numbered within its kind."""
-
-    number: int
-    kind: str = Field(examples=["turn"])
-    model: str = Field(examples=["openai:gpt-5-nano"])
-    tokens: Tokens
-    cost: float = Field(examples=[0.0016])
-    latency_ms: int = Field(examples=[5200])
-    finish_reason: str = Field(examples=["stop"])
-    error: str | None = Field(examples=[None])
-    created_at: datetime
-
-    @staticmethod
-    def resolve_tokens(row: ModelCall) -> dict[str, int]:
-        """The three columns as one object."""
-        return tokens_of(row)
-
-    @staticmethod
-    def resolve_error(row: ModelCall) -> str | None:
-        """Null where nothing went wrong."""
-        return row.error or None
-
-
-class TurnDetail(TurnOut):
-    """One turn with its calls, in the order in which they were made."""
-
-    calls: list[CallOut]
-
-    @staticmethod
-    def resolve_calls(row: Turn) -> list[ModelCall]:
-        """Those that drive it and those for summaries; their sums are the turn's."""
-        return list(row.calls.order_by("pk"))
-
-
-@turns_router.get("/myses/{reference}/turns", response=Page[TurnOut])
-def list_turns(
-    request: HttpRequest, reference: MysisReference, window: Query[Window]
-) -> Rows:
-    """The turns of a Mysis, oldest first."""
-    mysis = mysis_of(reference)
-    return page_of(Turn.objects.filter(mysis_id=mysis.pk), window)
-
-
-@turns_router.get("/turns/{turn_id}", response=TurnDetail)
-def read_turn(request: HttpRequest, turn_id: TurnId) -> Turn:
-    """One turn by its id, with its model calls."""
-    number = number_of(turn_id)
-    found = Turn.objects.filter(pk=number).first() if number is not None else None
-    if found is None:
-        raise missing(f"There is no turn {turn_id[:100]!r}.")
-    return found

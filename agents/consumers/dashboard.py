@@ -32,6 +32,7 @@ from agents.dashboard.live.turn_page import TurnPage
 from agents.dashboard.live.turn_page import find as find_turn
 from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
+from memory.lookup import number_of
 
 # Seconds from the start of one flush to that of the next: at least so many (SURFACES 3).
 # After a flush there is as much rest as it took, up to a limit, so that a busy server
@@ -72,7 +73,6 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.task = asyncio.create_task(self._run(), name="dashboard")
 
     async def disconnect(self, code: int) -> None:
-        """Stop the flow."""
         if self.task is not None:
             sockets.open["dashboard"] -= 1
             self.task.cancel()
@@ -160,16 +160,12 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             logger.exception("A dashboard flush failed; the next one repairs it.")
             dirty.everything = True
 
-    async def _send(self, make: Any) -> None:
-        frame = await database_sync_to_async(_frame)(make)
-        await self.send(text_data=frame)
+    async def _send(self, make: Callable[[], list[SafeString]]) -> None:
+        def frame() -> str:
+            clock = fragments.swapped(fragments.as_of(timezone.now()))
+            return fragments.joined([*make(), clock])
 
-
-def _frame(make: Any) -> str:
-    swaps: list[SafeString] = make()
-    return fragments.joined(
-        [*swaps, fragments.swapped(fragments.as_of(timezone.now()))]
-    )
+        await self.send(text_data=await database_sync_to_async(frame)())
 
 
 Params = Mapping[str, str]
@@ -183,23 +179,18 @@ def page_of(query: bytes) -> LivePage | None:
     return make(params) if make is not None else None
 
 
-def _fleet(params: Params) -> LivePage:
-    shown = params.get("rows", ""), params.get("feed", "")
-    return FleetPage(fleet.View.of(params), *shown)
-
-
 def _mysis(params: Params) -> LivePage | None:
     """``?mysis=<id>``, with the newest line that the viewer has."""
     mysis = _owner(params)
     if mysis is None:
         return None
-    return MysisPage(mysis, _number(params.get("after", "")), _waiting(params))
+    return MysisPage(mysis, number_of(params.get("after", "")), _waiting(params))
 
 
 def _context(params: Params) -> LivePage | None:
     """``?mysis=<id>``, with the event and the settings that the reader's is as of."""
     mysis = _owner(params)
-    as_of = _number(params.get("event", ""))
+    as_of = number_of(params.get("event", ""))
     if mysis is None or as_of is None:
         return None
     return ContextPage(mysis, as_of, params.get("settings", ""))
@@ -207,22 +198,24 @@ def _context(params: Params) -> LivePage | None:
 
 def _turn(params: Params) -> LivePage | None:
     """``?turn=<id>``, with the newest line that the viewer has."""
-    number = _number(params.get("turn", ""))
+    number = number_of(params.get("turn", ""))
     turn = find_turn(number) if number is not None else None
     if turn is None:
         return None
-    return TurnPage(turn, _number(params.get("after", "")), _waiting(params))
+    return TurnPage(turn, number_of(params.get("after", "")), _waiting(params))
 
 
 def _events(params: Params) -> LivePage:
     """``?kind=<kind>&mysis=<id>``, with the newest event that the viewer has."""
-    chosen = Chosen.of(params.get("kind", ""), _number(params.get("mysis", "")))
-    after = _number(params.get("after", ""))
+    chosen = Chosen.of(params.get("kind", ""), number_of(params.get("mysis", "")))
+    after = number_of(params.get("after", ""))
     return EventsPage(chosen, events.newest() if after is None else after)
 
 
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
-    "fleet": _fleet,
+    "fleet": lambda params: FleetPage(
+        fleet.View.of(params), params.get("rows", ""), params.get("feed", "")
+    ),
     "mysis": _mysis,
     "context": _context,
     "turn": _turn,
@@ -233,18 +226,13 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
 
 
 def _owner(params: Params) -> Mysis | None:
-    number = _number(params.get("mysis", ""))
+    number = number_of(params.get("mysis", ""))
     return Mysis.objects.filter(pk=number).first() if number is not None else None
 
 
 def _waiting(params: Params) -> list[int]:
-    """The lines whose answer the viewer still waits for."""
     given = params.get("pending", "").split(",")[:PENDING]
-    return [number for part in given if (number := _number(part)) is not None]
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 19 else None
+    return [number for part in given if (number := number_of(part)) is not None]
 
 
 def still_signed_in(scope: dict[str, Any]) -> bool:

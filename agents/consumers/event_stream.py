@@ -58,19 +58,14 @@ def wish_of(query: str) -> Wish:
     found = parse_qs(query, keep_blank_values=True)
     given = {key: values[-1] for key, values in found.items()}
     after = given.get("after", "0").strip()
-    number = number_of(after)
+    number, mysis = number_of(after), None
     if number is None:
         raise WishError(f"after: {after[:30]!r} is not an event id.")
-    return Wish(number, _mysis(given.get("mysis")), _kinds(given.get("kind", "")))
-
-
-def _mysis(reference: str | None) -> int | None:
-    if reference is None:
-        return None
-    number = told_of(reference)
-    if number is None:
-        raise WishError(f"mysis: there is no Mysis {reference[:40]!r}.")
-    return number
+    if "mysis" in given:
+        mysis = told_of(given["mysis"])
+        if mysis is None:
+            raise WishError(f"mysis: there is no Mysis {given['mysis'][:40]!r}.")
+    return Wish(number, mysis, _kinds(given.get("kind", "")))
 
 
 def _kinds(text: str) -> frozenset[str]:
@@ -89,7 +84,6 @@ class Texts:
         self._texts: OrderedDict[tuple[int, str], str] = OrderedDict()
 
     def of(self, item: Item) -> str:
-        """The text of one event."""
         key = (item["id"], item["at"])
         found = self._texts.get(key)
         if found is None:
@@ -129,7 +123,6 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
         )
 
     async def disconnect(self, code: int) -> None:
-        """Stop reading for this client."""
         if self.tasks:
             sockets.open["stream"] -= 1
         for task in self.tasks:

@@ -1,4 +1,4 @@
-"""Where an account stands, in the few words of a fleet row."""
+"""The game accounts: who flies them, where they stand, how old that knowledge is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import lru_cache
 
 from agents.dashboard import game_state
-from agents.dashboard.addresses import page_key
 from agents.dashboard.game_state import Held, ShownFact, facts_of, level_of, reason_of
 from agents.models import Account
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
@@ -20,6 +19,8 @@ from memory.gamestate.values import first, primary, title
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
 SHOWN_FACTS = 3
+# Accounts on a page.
+PAGE = 100
 # Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
 SAME_FOR = 10
 
@@ -52,6 +53,22 @@ class AccountStatus:
     badges: tuple[Badge, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """One account as the page shows it; never its password."""
+
+    username: str
+    pk: int
+    empire: str
+    owner: str
+    key: str
+    state: str
+    flies: bool
+    standing: AccountStatus
+    newest: datetime | None
+    levels: Sequence[tuple[str, int]]
+
+
 def standings_of(
     cached: Mapping[str, Sequence[Held]], present: Mapping[str, Moment]
 ) -> dict[str, AccountStatus]:
@@ -61,9 +78,7 @@ def standings_of(
     """
     found = {who: cached.get(who, ()) for who in present}
     names = game_state.names_for({who: _unnamed(held) for who, held in found.items()})
-    return {
-        who: _standing(held, present[who], names[who]) for who, held in found.items()
-    }
+    return {who: _status(held, present[who], names[who]) for who, held in found.items()}
 
 
 def _unnamed(found: Sequence[Held]) -> set[str]:
@@ -76,16 +91,16 @@ def _unnamed(found: Sequence[Held]) -> set[str]:
     }
 
 
-def _standing(found: Sequence[Held], moment: Moment, names: Names) -> AccountStatus:
+def _status(found: Sequence[Held], moment: Moment, names: Names) -> AccountStatus:
     versions = tuple(one.version for one in found)
     seconds = int(moment.now.timestamp()) // SAME_FOR
     key = versions, tuple(sorted(names.items())), moment.current_tick, seconds
-    return _made(Asked(key, found, moment, names))
+    return _read_status(_Question(key, found, moment, names))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question; ``key`` alone tells whether it was answered before."""
+class _Question:
+    """``key`` alone tells whether it was answered before."""
 
     key: tuple[object, ...]
     found: Sequence[Held] = field(compare=False)
@@ -94,7 +109,7 @@ class Asked:
 
 
 @lru_cache(maxsize=1_000)
-def _made(asked: Asked) -> AccountStatus:
+def _read_status(asked: _Question) -> AccountStatus:
     found, moment = asked.found, asked.moment
     snapshots = [one.snapshot for one in found]
     latest = {s.tool: s for s in sorted(snapshots, key=lambda s: s.captured_at)}
@@ -155,17 +170,15 @@ def _badges(
     for snapshot in snapshots:
         level = level_of(snapshot, moment, names)
         if level in SUSPECT:
-            reason = reason_of(snapshot, level, moment)
             doubted = _doubted(snapshot, moment, names)
-            found.append(
-                Badge(
-                    ", ".join(doubted) or title(snapshot.tool),
-                    snapshot.tool,
-                    "partly" if doubted else str(level),
-                    reason,
-                    snapshot.captured_at,
-                )
+            badge = Badge(
+                title=", ".join(doubted) or title(snapshot.tool),
+                tool=snapshot.tool,
+                confidence="partly" if doubted else str(level),
+                reason=reason_of(snapshot, level, moment),
+                at=snapshot.captured_at,
             )
+            found.append(badge)
     # What an action made untrue goes before what merely grew old.
     return tuple(sorted(found, key=lambda b: (b.confidence, b.title)))
 
@@ -175,28 +188,6 @@ def _doubted(snapshot: Snapshot, moment: Moment, names: Names) -> tuple[str, ...
     facts = facts_of(snapshot, moment, names) if stale_paths(snapshot) else ()
     named = [f.label for f in facts if f.confidence == Confidence.INVALIDATED]
     return tuple(label for label in named if label)[:SHOWN_FACTS]
-
-
-# SECTION The game accounts: who flies them, how they stand, how old that is.
-
-PAGE = 100
-LEVELS = tuple(map(str, Confidence))
-
-
-@dataclass(frozen=True, slots=True)
-class Pilot:
-    """One account as the page shows it; never its password."""
-
-    username: str
-    pk: int
-    empire: str
-    owner: str
-    key: str
-    state: str
-    flies: bool
-    standing: AccountStatus
-    newest: datetime | None
-    levels: Sequence[tuple[str, int]]
 
 
 def load(now: datetime, names: str = "", after: str = "") -> list[Pilot]:
@@ -217,7 +208,7 @@ def load(now: datetime, names: str = "", after: str = "") -> list[Pilot]:
         _pilot(
             one,
             stand[one.username],
-            cached.get(one.username, []),
+            cached.get(one.username, ()),
             present[one.username],
         )
         for one in accounts
@@ -225,10 +216,7 @@ def load(now: datetime, names: str = "", after: str = "") -> list[Pilot]:
 
 
 def _pilot(
-    account: Account,
-    standing: AccountStatus,
-    cached: Sequence[game_state.Held],
-    moment: Moment,
+    account: Account, standing: AccountStatus, cached: Sequence[Held], moment: Moment
 ) -> Pilot:
     active = getattr(account, "active_mysis", None)
     owner = active or account.assigned_to
@@ -237,7 +225,7 @@ def _pilot(
         pk=account.pk,
         empire=account.empire,
         owner=owner.name if owner else "",
-        key=page_key(owner) if owner else "",
+        key=owner.page_key if owner else "",
         state=owner.state if owner else "",
         flies=active is not None,
         standing=standing,
@@ -246,12 +234,8 @@ def _pilot(
     )
 
 
-def _levels(
-    cached: Sequence[game_state.Held], moment: Moment
-) -> Sequence[tuple[str, int]]:
+def _levels(cached: Sequence[Held], moment: Moment) -> Sequence[tuple[str, int]]:
     """How many snapshots are how far to be believed."""
     names = known_names(one.snapshot for one in cached)
-    counts: Mapping[str, int] = Counter(
-        str(game_state.level_of(one.snapshot, moment, names)) for one in cached
-    )
-    return tuple((level, counts[level]) for level in LEVELS if counts.get(level))
+    counts = Counter(str(level_of(one.snapshot, moment, names)) for one in cached)
+    return tuple((str(one), counts[str(one)]) for one in Confidence if counts[str(one)])

@@ -16,9 +16,10 @@ from agents.budgets import Amount, BudgetStatus
 from agents.models import Budget, BudgetSpend, Mysis
 from agents.usage import today
 
-# Per cent of a budget from which on it is near its end.
+# Per cent of a budget from which on it is near its end, and budgets on the front page.
 NEAR = 80
 SHOWN = 6
+ALL = Decimal(100)
 
 
 class Nearest(NamedTuple):
@@ -57,22 +58,20 @@ class Limit:
         return max(0, int(self._shares()[self.nearest]))
 
     def _shares(self) -> dict[Literal["cost", "tokens"], Decimal]:
-        """How much of each limit that there is, in per cent."""
         found: dict[Literal["cost", "tokens"], Decimal] = {}
         if self.cost is not None:
-            found["cost"] = _share(self.spent.cost, self.cost)
+            found["cost"] = 100 * self.spent.cost / self.cost if self.cost else ALL
         if self.tokens is not None:
-            found["tokens"] = _share(Decimal(self.spent.tokens), Decimal(self.tokens))
+            used = Decimal(100 * self.spent.tokens)
+            found["tokens"] = used / self.tokens if self.tokens else ALL
         return found
 
     @property
     def bar(self) -> int:
-        """What of a bar of a hundred is full."""
         return min(100, self.percent)
 
     @property
     def level(self) -> str:
-        """fine, near or spent."""
         if self.percent >= 100:
             return "spent"
         return "near" if self.percent >= NEAR else "fine"
@@ -99,12 +98,12 @@ def of_fleet() -> tuple[Limit, ...]:
 
 
 def limits_of(found: Iterable[BudgetStatus]) -> tuple[Limit, ...]:
-    """Budgets with what is spent of them."""
+    """Budgets as bars, with what is spent of them."""
     return tuple(map(_limit, found))
 
 
 def _nearest(each: Sequence[Budget]) -> Mapping[int, Nearest]:
-    """Of those that still live: whom nobody can stop any more holds nothing up."""
+    """Existing Myses only; a deleted one cannot exhaust a budget."""
     name = Mysis.objects.filter(pk=OuterRef("subject")).values("name")
     share = Greatest(
         100 * F("tokens") / NullIf(F("budget__tokens"), 0),
@@ -120,10 +119,6 @@ def _nearest(each: Sequence[Budget]) -> Mapping[int, Nearest]:
     )
     found = rows.values_list("budget", "name", "tokens", "cost")
     return {pk: Nearest(name, Amount(t, c)) for pk, name, t, c in found}
-
-
-def _share(used: Decimal, limit: Decimal) -> Decimal:
-    return 100 * used / limit if limit else Decimal(100)
 
 
 def _limit(one: BudgetStatus, nearest: Nearest = NOBODY) -> Limit:

@@ -20,17 +20,15 @@ from memory.context import registry
 from memory.context.types import Budget
 
 CATEGORIES = (
-    "system",
-    "tools",
-    "pins",
-    "summary",
-    "state",
-    "user",
-    "assistant",
-    "tool",
-)
+    "system", "tools", "pins", "summary", "state", "user", "assistant", "tool",
+)  # fmt: skip
+# Shares of a context from which on it is nearly full, and full.
 HIGH, FULL = 0.70, 0.95
 SPARK_HEIGHT = 20
+HOUR = timedelta(hours=1)
+# Seconds of a column, and columns of an hour.
+BUCKET = 300
+BUCKETS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +42,7 @@ class Segment:
 
     @property
     def share(self) -> str:
-        """Its share in whole per cent, in words: little is not nothing."""
-        return share_of(self.width)
+        return "<1 %" if 0 < self.width < 1 else f"{self.width:.0f} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +72,6 @@ class Bar:
     y: float
     height: float
     bad: bool
-
-
-def share_of(percent: float) -> str:
-    """Per cent as people say it."""
-    return "<1 %" if 0 < percent < 1 else f"{percent:.0f} %"
 
 
 def gauge(stats: Mapping[str, object]) -> Gauge | None:
@@ -149,13 +141,6 @@ def bars(counts: Sequence[int], failures: Sequence[int]) -> tuple[Bar, ...]:
     return tuple(found)
 
 
-# SECTION Turns and cost of the last hour, per Mysis and for the fleet.
-
-HOUR = timedelta(hours=1)
-BUCKET = 300
-BUCKETS = 12
-
-
 @dataclass(frozen=True, slots=True)
 class Hour:
     """What one Mysis did in the last hour, in columns of five minutes."""
@@ -181,9 +166,8 @@ def last_hour(mysis_ids: Sequence[int], now: datetime) -> dict[int, Hour]:
     """The last hour of each Mysis; all of them have an entry."""
     found: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
     floor = first_turn_since(now - HOUR)
-    if floor is not None:
-        for line in _grouped(mysis_ids, floor):
-            found[line["mysis_id"]].append(line)
+    for line in _grouped(mysis_ids, floor) if floor is not None else ():
+        found[line["mysis_id"]].append(line)
     newest = int(now.timestamp()) // BUCKET
     return {number: _hour(found[number], newest) for number in mysis_ids}
 

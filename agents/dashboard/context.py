@@ -1,10 +1,16 @@
-"""A context message by message, each beside what the ledger says of it."""
+"""A context as it is shown: the next one, or what a past call was sent.
+
+Page, admin, REST and MCP show the same document: the messages and where each comes
+from, what became of every stored message and why, and the figures. REST and MCP answer
+it as it is; the pages draw `Shown`, which lays the messages beside their ledger lines.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,12 +21,21 @@ from agents.dashboard.conversation import Call, calls
 from agents.models import ModelCall, Mysis
 from memory import calibration
 from memory.assembly.prepare import PreparedRequest
-from memory.assembly.sent_view import Shown as Rendered
+from memory.assembly.sent_view import show
+from memory.context.documents import result_document
 from memory.context.tokens import counter_for
 from memory.models import HistorySummary, SentContext
 
+Document = dict[str, Any]
+# What of a tool is sent.
+SENT = ("name", "description", "parameters")
+
+# Characters of a message that the page draws, and of its first words.
 SHOWN = 12_000
 EXCERPT = 140
+# Rows of the lists of past calls and of compactions.
+CALLS = 24
+SUMMARIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,38 +59,79 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One message as it goes over the wire. ``kind`` is set for synthetic ones."""
+    """One message as it goes over the wire, from position 0 on.
+
+    -1 is a system text that goes beside the messages. ``kind`` is set for synthetic
+    ones, ``tokens`` None where nobody counted them one by one.
+    """
 
     position: int
     role: str
     kind: str
-    category: str
     ids: tuple[int, ...]
-    text: str
-    size: int
-    calls: tuple[Call, ...]
-    entry: Entry | None
+    entries: tuple[Entry, ...]
+    tokens: int | None
+    content: str
+    message: Mapping[str, Any]
+
+    @property
+    def category(self) -> str:
+        if self.kind in ("state", "summary"):
+            return self.kind
+        return self.role if self.role in charts.CATEGORIES else "user"
+
+    @property
+    def entry(self) -> Entry | None:
+        """The ledger's line of the one stored message that it is."""
+        return self.entries[0] if len(self.ids) == 1 and self.entries else None
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return tuple(calls(self.message.get("tool_calls")))
+
+    @property
+    def text(self) -> str:
+        return self.content[:SHOWN]
+
+    @property
+    def clipped(self) -> bool:
+        return len(self.content) > SHOWN
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
 
     @property
     def excerpt(self) -> str:
         """The first words, in one line."""
-        if not self.text and self.calls:
+        if not self.content and self.calls:
             return ", ".join(f"{call.name}({call.args})" for call in self.calls)
-        return " ".join(self.text[:EXCERPT].split())
+        return " ".join(self.content[:EXCERPT].split())
 
     @property
-    def clipped(self) -> bool:
-        """Whether the text goes on after what is shown."""
-        return self.size > len(self.text)
+    def number(self) -> int:
+        """Its place as people count; 0 stands beside the messages."""
+        return self.position + 1
+
+    @property
+    def source(self) -> str:
+        """The stored messages that it is made of, and its kind."""
+        return ", ".join([*(f"#{i}" for i in self.ids), *filter(None, [self.kind])])
+
+    @property
+    def why(self) -> str:
+        """What became of these messages, or that it was made for this call."""
+        found = (f"{one.disposition}: {one.reason}" for one in self.entries)
+        return "; ".join(dict.fromkeys(found)) or f"made for this call ({self.kind})"
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A whole context, next or past. ``intact`` is None for one not sent yet."""
+    """A whole context. ``intact`` is None for one not sent yet."""
 
     blocks: tuple[Block, ...]
     ledger: tuple[Entry, ...]
-    counts: tuple[tuple[str, int], ...]
+    counts: Mapping[str, int]
     stats: Mapping[str, Any]
     gauge: charts.Gauge | None
     digest: str
@@ -85,149 +141,101 @@ class Shown:
     system: str | None
 
 
+def preview_document(prepared: PreparedRequest) -> Document:
+    """What the next call would be sent, as JSON values."""
+    document = result_document(prepared.assembly)
+    return document | {"hash": prepared.digest, "sent": False}
+
+
+def sent_document(sent: SentContext) -> Document:
+    """What a past call was sent; ``intact`` tells whether the hash still agrees."""
+    found = show(sent)
+    return {
+        "messages": found.messages,
+        "system": found.system,
+        "sources": found.sources,
+        "synthetic": sent.view.get("synthetic", []),
+        "ledger": found.ledger,
+        "stats": sent.stats,
+        "hash": sent.digest,
+        "sent": True,
+        "intact": found.intact,
+    }
+
+
 def of_preview(prepared: PreparedRequest) -> Shown:
     """The context that the next call would be sent."""
-    assembly = prepared.assembly
-    return _shown(
-        assembly.system,
-        assembly.messages,
-        Origins(assembly.sources, {s.position: s.kind for s in assembly.synthetic}),
-        Account(
-            [asdict(line) for line in assembly.ledger],
-            assembly.stats | {"options": prepared.subject.options},
-            prepared.digest,
-            assembly.dialect,
-            None,
-        ),
-    )
+    options = {"options": prepared.subject.options}
+    gauge = charts.gauge(prepared.assembly.stats | options)
+    return _shown(preview_document(prepared), prepared.assembly.dialect, gauge)
 
 
-def of_sent(sent: SentContext, found: Rendered) -> Shown:
-    """The context that a past call was sent, ``found`` rendered from what was kept."""
-    kinds = {s["position"]: s["kind"] for s in sent.view.get("synthetic", [])}
-    account = Account(found.ledger, sent.stats, sent.digest, sent.dialect, found.intact)
-    return _shown(found.system, found.messages, Origins(found.sources, kinds), account)
+def of_sent(sent: SentContext) -> Shown:
+    """The context that a past call was sent."""
+    return _shown(sent_document(sent), sent.dialect, charts.gauge(sent.stats))
 
 
-@dataclass(frozen=True, slots=True)
-class Origins:
-    """Where each message of a view comes from, by position."""
-
-    sources: Sequence[Any]
-    kinds: Mapping[int, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What an assembly says of itself."""
-
-    ledger: Sequence[Mapping[str, Any]]
-    stats: Mapping[str, Any]
-    digest: str
-    dialect: str
-    intact: bool | None
-
-
-def _shown(
-    system: str | None,
-    messages: Sequence[Mapping[str, Any]],
-    origins: Origins,
-    account: Account,
-) -> Shown:
-    places = _places(origins.sources)
-    entries = tuple(_entry(line, places) for line in account.ledger)
-    known = {entry.id: entry for entry in entries}
+def _shown(document: Document, dialect: str, gauge: charts.Gauge | None) -> Shown:
+    messages, system = document["messages"], document.get("system")
+    sources = [one if isinstance(one, list) else [one] for one in document["sources"]]
+    places = {number: place for place, ids in enumerate(sources) for number in ids}
+    ledger = {line["id"]: _entry(line, places) for line in document["ledger"]}
+    kinds = {one["position"]: one["kind"] for one in document["synthetic"]}
     blocks = [
-        _block(place, message, origins, known) for place, message in enumerate(messages)
+        _block(place, message, sources[place], kinds.get(place, ""), ledger)
+        for place, message in enumerate(messages)
     ]
     if system is not None:
+        # Anthropic's dialect carries the system text beside the messages.
         top = {"role": "system", "content": system}
-        blocks.insert(0, _block(-1, top, Origins((), {-1: "prompt"}), known))
+        blocks.insert(0, _block(-1, top, [], "prompt", {}))
+    if blocks and blocks[0].role == "system":
+        tokens = document["stats"].get("tokens_by_category", {}).get("system")
+        blocks[0] = replace(blocks[0], tokens=tokens)
     return Shown(
         blocks=tuple(blocks),
-        ledger=entries,
-        counts=_counts(entries),
-        stats=account.stats,
-        gauge=charts.gauge(account.stats),
-        digest=account.digest,
-        dialect=account.dialect,
-        intact=account.intact,
+        ledger=tuple(ledger.values()),
+        counts=dict(Counter(entry.disposition for entry in ledger.values())),
+        stats=document["stats"],
+        gauge=gauge,
+        digest=document["hash"],
+        dialect=dialect,
+        intact=document.get("intact"),
         messages=messages,
         system=system,
     )
 
 
-def _places(sources: Sequence[Any]) -> Mapping[int, int]:
-    """Where each stored message stands in the view."""
-    found: dict[int, int] = {}
-    for place, source in enumerate(sources):
-        ids = source if isinstance(source, list) else [source]
-        found |= {number: place for number in ids if isinstance(number, int)}
-    return found
-
-
 def _entry(line: Mapping[str, Any], places: Mapping[int, int]) -> Entry:
-    return Entry(
-        id=line["id"],
-        disposition=line["disposition"],
-        by="" if line["by"] is None else str(line["by"]),
-        reason=line["reason"],
-        tokens_in=line["tokens_in"],
-        tokens_out=line["tokens_out"],
-        handle=line["handle"] or "",
-        place=places.get(line["id"]),
-    )
-
-
-def _counts(entries: Iterable[Entry]) -> tuple[tuple[str, int], ...]:
-    counts: dict[str, int] = {}
-    for entry in entries:
-        counts[entry.disposition] = counts.get(entry.disposition, 0) + 1
-    return tuple(counts.items())
+    by = "" if line["by"] is None else str(line["by"])
+    known = {**line, "by": by, "handle": line["handle"] or ""}
+    return Entry(**known, place=places.get(line["id"]))
 
 
 def _block(
     place: int,
     message: Mapping[str, Any],
-    origins: Origins,
-    known: Mapping[int, Entry],
+    source: Sequence[object],
+    kind: str,
+    ledger: Mapping[int, Entry],
 ) -> Block:
-    sources = origins.sources
-    source = sources[place] if 0 <= place < len(sources) else None
-    ids = tuple(source) if isinstance(source, list) else (source,)
-    ids = tuple(number for number in ids if isinstance(number, int))
-    text = text_of(message.get("content"))
-    kind = origins.kinds.get(place, "")
-    role = str(message.get("role", ""))
+    ids = tuple(number for number in source if isinstance(number, int))
+    entries = tuple(ledger[number] for number in ids if number in ledger)
     return Block(
         position=place,
-        role=role,
+        role=str(message.get("role", "")),
         kind=kind,
-        category=_category(role, kind),
         ids=ids,
-        text=text[:SHOWN],
-        size=len(text),
-        calls=tuple(calls(message.get("tool_calls"))),
-        entry=known.get(ids[0]) if len(ids) == 1 else None,
+        entries=entries,
+        tokens=sum(one.tokens_out for one in entries) if entries else None,
+        content=text_of(message.get("content")),
+        message=message,
     )
-
-
-def _category(role: str, kind: str) -> str:
-    if kind in ("state", "summary"):
-        return kind
-    return role if role in charts.CATEGORIES else "user"
-
-
-# SECTION The newest model calls of a Mysis and its compactions, each as one line.
-
-CALLS = 24
-SUMMARIES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class PastCall:
-    """One call and how full its context was. ``kept`` is the share, in per cent,
-    of its input that the provider read from its cache."""
+    """One call and how full its context was."""
 
     call: ModelCall
     turn: int
@@ -238,7 +246,7 @@ class PastCall:
 
     @property
     def kept(self) -> int | None:
-        """How much of the input the provider had in its cache."""
+        """Per cent of its input that the provider read from its cache."""
         if not self.call.input_tokens:
             return None
         return round(100 * self.call.cached_tokens / self.call.input_tokens)
@@ -273,11 +281,6 @@ def summaries(mysis_id: int, before: int | None = None) -> Sequence[HistorySumma
     return list(rows[:SUMMARIES])
 
 
-# SECTION The tools that a call offers beside its messages, and what each of them costs.
-
-SENT = ("name", "description", "parameters")
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool as the model is told of it; ``schema`` is JSON, indented to be read."""
@@ -289,16 +292,14 @@ class Tool:
 
 
 def tools_of(mysis: Mysis) -> Sequence[Tool]:
-    """The tools of the next call, as the game server offered them last."""
+    """The tools of the next call and what each costs, as the game offered them last."""
     count = counter_for("estimate", calibration.known(mysis.model).factor)
-    found = context_inputs.known_tools(messaging=mysis.messaging)
-    return [_tool(one, count(json.dumps(_sent(one)))) for one in found]
-
-
-def _sent(tool: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tool[key] for key in SENT}
-
-
-def _tool(tool: Mapping[str, Any], tokens: int) -> Tool:
-    schema = json.dumps(tool["parameters"], indent=2, ensure_ascii=False)
-    return Tool(tool["name"], tokens, tool["description"], schema)
+    return [
+        Tool(
+            tool["name"],
+            count(json.dumps({key: tool[key] for key in SENT})),
+            tool["description"],
+            json.dumps(tool["parameters"], indent=2, ensure_ascii=False),
+        )
+        for tool in context_inputs.known_tools(messaging=mysis.messaging)
+    ]

@@ -1,10 +1,13 @@
-"""Two texts line by line, what both have folded away."""
+"""Two contexts beside each other: a call and the one before it, or two strategies.
+
+Messages that differ are shown line by line, what both have folded away.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from typing import Any
@@ -16,9 +19,18 @@ from memory.assembly.replay import Pair, Side, difference
 from memory.assembly.sent_view import view_of
 from memory.models import SentContext
 
+Wire = Mapping[str, Any]
+# Lines of context around a change.
 CONTEXT = 2
 # Longer texts are told apart by their size alone: a map has thousands of lines.
 MOST_LINES = 1_500
+# What differs is compared message by message up to here.
+MOST = 600
+# Characters of a message since the last call, and of one under two strategies.
+CHANGED_EXCERPT = 160
+COMPARED_EXCERPT = 220
+# More neighbours that one side alone sends are folded.
+FEW = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,55 +39,6 @@ class DiffLine:
 
     kind: str
     text: str
-
-
-def compare(before: str, after: str) -> tuple[DiffLine, ...]:
-    """The lines that differ, with two around them; empty for equal texts."""
-    if before == after:
-        return ()
-    old, new = before.splitlines(), after.splitlines()
-    if max(len(old), len(new)) > MOST_LINES:
-        words = f"{len(old):,} lines became {len(new):,}: too many to lay side by side"
-        return (DiffLine("fold", words),)
-    found = tuple(_lines(old, new))
-    return found or (DiffLine("fold", "only line ends or blanks at the end differ"),)
-
-
-def _lines(old: list[str], new: list[str]) -> Iterator[DiffLine]:
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for count, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
-        if count or group[0][1]:
-            yield DiffLine("fold", "…")
-        for tag, a_from, a_to, b_from, b_to in group:
-            if tag == "equal":
-                yield from _marked("same", old[a_from:a_to])
-                continue
-            yield from _marked("removed", old[a_from:a_to])
-            yield from _marked("added", new[b_from:b_to])
-
-
-def _marked(kind: str, lines: Iterable[str]) -> Iterator[DiffLine]:
-    return (DiffLine(kind, line) for line in lines)
-
-
-# SECTION What a message says, in whatever dialect it stands.
-
-
-def text_of(content: Any) -> str:
-    """A message's content as text; blocks of other dialects as JSON."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    return json.dumps(content, indent=2, ensure_ascii=False)
-
-
-# SECTION A context beside the one of the call before: what a provider's cache still knows.
-
-Wire = Mapping[str, Any]
-CHANGED_EXCERPT = 160
-# What differs is looked at message by message up to here.
-MOST = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,115 +74,6 @@ class Changes:
     def fresh(self) -> int:
         """How many messages come after the common beginning."""
         return self.total - self.prefix
-
-
-def before(mysis_id: int, call: SentContext | None = None) -> SentContext | None:
-    """The context of the call before this one; without one, the newest."""
-    rows = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
-    if call is not None:
-        rows = rows.filter(pk__lt=call.pk)
-    return rows.select_related("call__turn").defer("ledger").first()
-
-
-def after(call: SentContext) -> SentContext | None:
-    """The context of the call after one, without its payload."""
-    rows = SentContext.objects.filter(mysis_id=call.mysis_id, pk__gt=call.pk)
-    rows = rows.select_related("call__turn").defer("ledger", "view", "facts")
-    return rows.order_by("id").first()
-
-
-def since(
-    earlier: SentContext, messages: Sequence[Wire], system: str | None
-) -> Changes:
-    """What a request has that the earlier one had not, and the other way round."""
-    old, old_system = view_of(earlier)
-    return replace(beside(old, old_system, messages, system), earlier=earlier)
-
-
-def beside(
-    old: Sequence[Wire],
-    old_system: str | None,
-    messages: Sequence[Wire],
-    system: str | None,
-) -> Changes:
-    """Any two requests."""
-    first, second = whole(old, old_system), whole(messages, system)
-    keys, others = [_key(m) for m in first], [_key(m) for m in second]
-    prefix = _prefix(keys, others)
-    sizes = [len(key.encode()) for key in others]
-    return Changes(
-        prefix=prefix,
-        shared=sum(sizes[:prefix]) + _begin(keys[prefix:], others[prefix:]),
-        size=sum(sizes),
-        total=len(second),
-        steps=tuple(_steps(first[prefix:], second[prefix:])),
-    )
-
-
-def whole(messages: Sequence[Wire], system: str | None) -> list[Wire]:
-    """All messages, the system text before them where it goes apart."""
-    ahead: list[Wire] = []
-    if system is not None:
-        ahead.append({"role": "system", "content": system})
-    return [*ahead, *messages]
-
-
-def _key(message: Wire) -> str:
-    return json.dumps(message, sort_keys=True, ensure_ascii=False)
-
-
-def _prefix(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many things two lists, or letters two texts, begin with alike."""
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
-
-
-def _begin(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many bytes the first messages that differ have in common at their start."""
-    if not old or not new:
-        return 0
-    return len(new[0][: _prefix(old[0], new[0])].encode())
-
-
-def _steps(old: Sequence[Wire], new: Sequence[Wire]) -> Iterator[Step]:
-    old, new = old[:MOST], new[:MOST]
-    matcher = difflib.SequenceMatcher(
-        None, [_key(m) for m in old], [_key(m) for m in new], autojunk=False
-    )
-    for tag, a_from, a_to, b_from, b_to in matcher.get_opcodes():
-        if tag == "equal":
-            yield from (_step("same", m, ()) for m in new[b_from:b_to])
-        else:
-            pairs = zip_longest(old[a_from:a_to], new[b_from:b_to])
-            yield from (step for a, b in pairs for step in _pair(a, b))
-
-
-def _pair(old: Wire | None, new: Wire | None) -> Iterator[Step]:
-    if old is not None and new is not None and old.get("role") == new.get("role"):
-        yield _step("changed", new, compare(said(old), said(new)))
-        return
-    if old is not None:
-        yield _step("removed", old, ())
-    if new is not None:
-        yield _step("added", new, ())
-
-
-def _step(kind: str, message: Wire, lines: tuple[DiffLine, ...]) -> Step:
-    excerpt = " ".join(said(message)[: 2 * CHANGED_EXCERPT].split())[:CHANGED_EXCERPT]
-    return Step(kind, str(message.get("role", "")), excerpt, lines)
-
-
-def said(message: Wire) -> str:
-    """A message as text: what it says, then what it calls."""
-    parts = [text_of(message.get("content"))]
-    parts += [f"→ {c.name}({c.args})" for c in calls(message.get("tool_calls"))]
-    return "\n".join(part for part in parts if part)
-
-
-# SECTION Two strategies side by side: what either makes of every message.
-
-COMPARED_EXCERPT = 220
-FEW = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +133,6 @@ class Run:
 
     @property
     def same(self) -> bool:
-        """Whether both make the same of them."""
         return self.kind == "same"
 
     @property
@@ -298,6 +151,145 @@ class Comparison:
     runs: tuple[Run, ...]
 
 
+def compare(before: str, after: str) -> tuple[DiffLine, ...]:
+    """The lines that differ, with two around them; empty for equal texts."""
+    if before == after:
+        return ()
+    old, new = before.splitlines(), after.splitlines()
+    if max(len(old), len(new)) > MOST_LINES:
+        words = f"{len(old):,} lines became {len(new):,}: too many to lay side by side"
+        return (DiffLine("fold", words),)
+    found = tuple(_lines(old, new))
+    return found or (DiffLine("fold", "only line ends or blanks at the end differ"),)
+
+
+def _lines(old: list[str], new: list[str]) -> Iterator[DiffLine]:
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for count, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
+        if count or group[0][1]:
+            yield DiffLine("fold", "…")
+        for tag, a_from, a_to, b_from, b_to in group:
+            if tag == "equal":
+                yield from (DiffLine("same", line) for line in old[a_from:a_to])
+                continue
+            yield from (DiffLine("removed", line) for line in old[a_from:a_to])
+            yield from (DiffLine("added", line) for line in new[b_from:b_to])
+
+
+def text_of(content: Any) -> str:
+    """A message's content as text; blocks of other dialects as JSON."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def before(mysis_id: int, call: SentContext | None = None) -> SentContext | None:
+    """The context of the call before this one; without one, the newest."""
+    rows = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
+    if call is not None:
+        rows = rows.filter(pk__lt=call.pk)
+    return rows.select_related("call__turn").defer("ledger").first()
+
+
+def after(call: SentContext) -> SentContext | None:
+    """The context of the call after one, without its payload."""
+    rows = SentContext.objects.filter(mysis_id=call.mysis_id, pk__gt=call.pk)
+    rows = rows.select_related("call__turn").defer("ledger", "view", "facts")
+    return rows.order_by("id").first()
+
+
+def since(
+    earlier: SentContext, messages: Sequence[Wire], system: str | None
+) -> Changes:
+    """What a request has that the earlier one had not, and the other way round."""
+    old, old_system = view_of(earlier)
+    return replace(beside(old, old_system, messages, system), earlier=earlier)
+
+
+def beside(
+    old: Sequence[Wire],
+    old_system: str | None,
+    messages: Sequence[Wire],
+    system: str | None,
+) -> Changes:
+    """Any two requests."""
+    first, second = _whole(old, old_system), _whole(messages, system)
+    keys, others = [_key(m) for m in first], [_key(m) for m in second]
+    prefix = _shared_length(keys, others)
+    sizes = [len(key.encode()) for key in others]
+    return Changes(
+        prefix=prefix,
+        shared=sum(sizes[:prefix]) + _begin(keys[prefix:], others[prefix:]),
+        size=sum(sizes),
+        total=len(second),
+        steps=tuple(_steps(first[prefix:], second[prefix:])),
+    )
+
+
+def _whole(messages: Sequence[Wire], system: str | None) -> list[Wire]:
+    """All messages, the system text before them where it goes apart."""
+    ahead = [] if system is None else [{"role": "system", "content": system}]
+    return [*ahead, *messages]
+
+
+def _key(message: Wire) -> str:
+    return json.dumps(message, sort_keys=True, ensure_ascii=False)
+
+
+def _shared_length(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many things two lists, or letters two texts, begin with alike."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
+
+
+def _begin(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many bytes the first messages that differ have in common at their start."""
+    if not old or not new:
+        return 0
+    return len(new[0][: _shared_length(old[0], new[0])].encode())
+
+
+def _steps(old: Sequence[Wire], new: Sequence[Wire]) -> Iterator[Step]:
+    old, new = old[:MOST], new[:MOST]
+    matcher = difflib.SequenceMatcher(
+        None, [_key(m) for m in old], [_key(m) for m in new], autojunk=False
+    )
+    for tag, a_from, a_to, b_from, b_to in matcher.get_opcodes():
+        if tag == "equal":
+            yield from (_step("same", m, ()) for m in new[b_from:b_to])
+        else:
+            pairs = zip_longest(old[a_from:a_to], new[b_from:b_to])
+            yield from (step for a, b in pairs for step in _pair(a, b))
+
+
+def _pair(old: Wire | None, new: Wire | None) -> Iterator[Step]:
+    if old is not None and new is not None and old.get("role") == new.get("role"):
+        yield _step("changed", new, compare(_say(old), _say(new)))
+        return
+    if old is not None:
+        yield _step("removed", old, ())
+    if new is not None:
+        yield _step("added", new, ())
+
+
+def _step(kind: str, message: Wire, lines: tuple[DiffLine, ...]) -> Step:
+    excerpt = _excerpt(message, CHANGED_EXCERPT)
+    return Step(kind, str(message.get("role", "")), excerpt, lines)
+
+
+def _say(message: Wire) -> str:
+    """A message as text: what it says, then what it calls."""
+    parts = [text_of(message.get("content"))]
+    parts += [f"→ {c.name}({c.args})" for c in calls(message.get("tool_calls"))]
+    return "\n".join(part for part in parts if part)
+
+
+def _excerpt(message: Wire, most: int) -> str:
+    return " ".join(_say(message)[: 2 * most].split())[:most]
+
+
 def of(
     a: PreparedRequest, b: PreparedRequest, names: tuple[str, str] = ("", "")
 ) -> Comparison:
@@ -312,7 +304,7 @@ def of(
 
 
 def _column(prepared: PreparedRequest, name: str) -> Column:
-    options = prepared.subject.options
+    options, messages = prepared.subject.options, prepared.assembly.messages
     stats = prepared.assembly.stats | {"options": options}
     return Column(
         strategy=str(stats.get("strategy", prepared.subject.strategy)),
@@ -320,16 +312,12 @@ def _column(prepared: PreparedRequest, name: str) -> Column:
         options=", ".join(f"{k} {v}" for k, v in sorted(options.items())),
         status=prepared.assembly.status,
         reason=prepared.assembly.reason or "",
-        messages=int(stats.get("messages_out", len(prepared.assembly.messages))),
+        messages=int(stats.get("messages_out", len(messages))),
         tokens=stats.get("tokens_out"),
-        size=_size(prepared),
+        size=len(json.dumps(messages, ensure_ascii=False).encode()),
         shared=int(stats.get("prefix_shared_bytes") or 0),
         gauge=charts.gauge(stats),
     )
-
-
-def _size(prepared: PreparedRequest) -> int:
-    return len(json.dumps(prepared.assembly.messages, ensure_ascii=False).encode())
 
 
 def _runs(pairs: Sequence[Pair]) -> Iterator[Run]:
@@ -350,14 +338,10 @@ def _fate(side: Side) -> str:
     return str(side.line.disposition) if side.line else ""
 
 
-def _is_empty(side: Side) -> bool:
-    return side.line is None and side.message is None
-
-
 def _row(pair: Pair) -> Row:
     lines: tuple[DiffLine, ...] = ()
     if pair.a.message is not None and pair.b.message is not None and not pair.same:
-        lines = compare(said(pair.a.message), said(pair.b.message))
+        lines = compare(_say(pair.a.message), _say(pair.b.message))
     return Row(
         id=pair.id,
         role=pair.role,
@@ -369,13 +353,12 @@ def _row(pair: Pair) -> Row:
 
 
 def _part(side: Side) -> Part | None:
-    if _is_empty(side):
+    if side.line is None and side.message is None:
         return None
-    text = said(side.message) if side.message is not None else ""
     return Part(
-        disposition=str(side.line.disposition) if side.line else "",
+        disposition=_fate(side),
         reason=side.line.reason if side.line else "",
         tokens=side.line.tokens_out if side.line else None,
         place=side.position,
-        excerpt=" ".join(text[: 2 * COMPARED_EXCERPT].split())[:COMPARED_EXCERPT],
+        excerpt=_excerpt(side.message or {}, COMPARED_EXCERPT),
     )

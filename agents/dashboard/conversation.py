@@ -20,12 +20,13 @@ from agents.deliveries import Reached
 from agents.models import Mysis
 from memory.models import Memory, Origin, Role
 
+# Characters of a text, of an argument and of an excerpt; lines of a page.
 SHOWN = 4_000
 ARGUMENT = 200
 GIST = 140
+PAGE = 50
 # What tells most of an answer, if it is there.
 TELLING = ("message", "error", "detail", "status", "action")
-PAGE = 50
 
 COLUMNS = (
     "id", "mysis_id", "turn_id", "role", "origin", "sender", "tool_calls",
@@ -36,6 +37,7 @@ TOLD = frozenset({Origin.HUMAN, Origin.BROADCAST})
 # States of a message that another one follows.
 OPEN = frozenset({"queued", "shown"})
 
+# How lines are headed that no person and no Mysis wrote.
 WHO: Mapping[str, str] = {
     Origin.NUDGE: "Nudge",
     Origin.PROMPT: "System prompt",
@@ -83,18 +85,16 @@ class Line:
 
     @property
     def clipped(self) -> bool:
-        """Whether the text goes on after what is shown."""
         return self.size > SHOWN
 
     @property
     def gist(self) -> str:
-        """A tool's answer in a few words."""
         return gist_of(self.body)
 
     @property
     def musing(self) -> str:
         """The beginning of the reasoning, in one line."""
-        return " ".join(self.reasoning[: 2 * GIST].split())[:GIST]
+        return _first_words(self.reasoning)
 
     @property
     def acts(self) -> bool:
@@ -204,11 +204,11 @@ def _pretty(text: str) -> str:
 def gist_of(body: str) -> str:
     """What an answer says: its own message, or its first plain values."""
     if body[:1] != "{":
-        return " ".join(body[: 2 * GIST].split())[:GIST]
+        return _first_words(body)
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        return " ".join(body[: 2 * GIST].split())[:GIST]
+        return _first_words(body)
     for key in TELLING:
         if isinstance(found.get(key), str) and found[key].strip():
             return clip(" ".join(found[key].split()), GIST)
@@ -220,35 +220,33 @@ def gist_of(body: str) -> str:
     return clip(", ".join(plain[:5]) or ", ".join(found), GIST)
 
 
+def _first_words(text: str) -> str:
+    return " ".join(text[: 2 * GIST].split())[:GIST]
+
+
 def newest(
     mysis_id: int, name: str, limit: int = PAGE, *, turn_id: int | None = None
 ) -> list[Line]:
     """The newest lines, oldest first; of one turn if named."""
-    return before(mysis_id, name, None, limit, turn_id=turn_id)
+    found = _memories(mysis_id, turn_id).order_by("-id")
+    return _lines(found[:limit], mysis_id, name)[::-1]
 
 
 def before(
-    mysis_id: int,
-    name: str,
-    memory_id: int | None,
-    limit: int = PAGE,
-    *,
-    turn_id: int | None = None,
+    mysis_id: int, name: str, memory_id: int | None, limit: int = PAGE
 ) -> list[Line]:
     """The lines just before a memory, oldest first; by index, at any depth."""
-    found = _of(mysis_id, turn_id)
-    if memory_id is not None:
-        found = found.filter(id__lt=memory_id)
-    page = _lines(found.order_by("-id")[:limit], mysis_id, name)
-    page.reverse()
-    return page
+    if memory_id is None:
+        return newest(mysis_id, name, limit)
+    found = _memories(mysis_id).filter(id__lt=memory_id).order_by("-id")
+    return _lines(found[:limit], mysis_id, name)[::-1]
 
 
 def around(mysis_id: int, name: str, memory_id: int) -> list[Line]:
     """The lines up to a memory, and some after it, for links to the place."""
-    later = Memory.objects.filter(mysis_id=mysis_id, id__gt=memory_id).order_by("id")
-    after = _lines(later[: PAGE // 2], mysis_id, name)
-    return [*before(mysis_id, name, memory_id + 1, PAGE // 2), *after]
+    half = PAGE // 2
+    later = after(mysis_id, name, memory_id, half)
+    return [*before(mysis_id, name, memory_id + 1, half), *later]
 
 
 def after(
@@ -260,17 +258,16 @@ def after(
     turn_id: int | None = None,
 ) -> list[Line]:
     """Up to ``limit`` lines after a memory, oldest first; of one turn if named."""
-    later = _of(mysis_id, turn_id).filter(id__gt=memory_id).order_by("id")
+    later = _memories(mysis_id, turn_id).filter(id__gt=memory_id).order_by("id")
     return _lines(later[:limit], mysis_id, name)
 
 
 def chosen(mysis_id: int, name: str, ids: Sequence[int]) -> list[Line]:
-    """Certain lines of one Mysis."""
-    found = Memory.objects.filter(mysis_id=mysis_id, id__in=ids).order_by("id")
+    found = _memories(mysis_id).filter(id__in=ids).order_by("id")
     return _lines(found, mysis_id, name)
 
 
-def _of(mysis_id: int, turn_id: int | None) -> QuerySet[Memory]:
+def _memories(mysis_id: int, turn_id: int | None = None) -> QuerySet[Memory]:
     found = Memory.objects.filter(mysis_id=mysis_id)
     return found if turn_id is None else found.filter(turn_id=turn_id)
 

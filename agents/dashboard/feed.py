@@ -5,49 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Max, Q, QuerySet
 from django.urls import reverse
 
-from agents.dashboard.addresses import RESERVED
 from agents.dashboard.conversation import arguments, clip, person
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
 from memory.gamestate.values import title
 from memory.models import Origin, Role
 
-# What an operator wants to read by default; the events page has the rest.
-NEWSWORTHY = frozenset(
-    {
-        Kind.MYSIS_STATE,
-        Kind.TOOL_CALLED,
-        Kind.SNAPSHOT_STALE,
-        Kind.CONTEXT_COMPACTED,
-        Kind.BROADCAST_SENT,
-        Kind.PROMPT_CHANGED,
-        Kind.ERROR,
-    }
-)
 # Looking at something is no news, unless it failed.
 LOOKS = ("get_", "view_", "list_", "find_", "search_", "zoea_")
 # Everything grows old while nobody looks: the badges of the rows tell that.
 BY_AGE = ("ageing", "stale")
+# Characters of a value, and lines of the feed.
 TEXT = 300
-
-ICONS: Mapping[str, str] = {
-    Kind.MYSIS_STATE: "flag",
-    Kind.TURN_STARTED: "turn",
-    Kind.TURN_FINISHED: "turn",
-    Kind.MEMORY_ADDED: "message",
-    Kind.TOOL_CALLED: "tool",
-    Kind.SNAPSHOT_UPDATED: "refresh",
-    Kind.SNAPSHOT_STALE: "stale",
-    Kind.CONTEXT_COMPACTED: "fold",
-    Kind.BROADCAST_SENT: "broadcast",
-    Kind.PROMPT_CHANGED: "prompt",
-    Kind.ERROR: "alert",
-}
+SHOWN = 40
+# How far back failures are looked for among what went well, in events.
+FAR = 20_000
 
 BAD = "bad"
 # What the chips above the feed show, by the kind of a line.
@@ -58,20 +35,6 @@ GROUPS: Mapping[str, str] = {
     "states": "States",
     BAD: "Errors",
 }
-GROUP_OF: Mapping[str, str] = {
-    Kind.MYSIS_STATE: "states",
-    Kind.TURN_STARTED: "states",
-    Kind.TURN_FINISHED: "states",
-    Kind.MEMORY_ADDED: "orders",
-    Kind.TOOL_CALLED: "acts",
-    Kind.SNAPSHOT_UPDATED: "stale",
-    Kind.SNAPSHOT_STALE: "stale",
-    Kind.CONTEXT_COMPACTED: "states",
-    Kind.BROADCAST_SENT: "orders",
-    Kind.PROMPT_CHANGED: "orders",
-    Kind.ERROR: BAD,
-}
-
 Data = Mapping[str, Any]
 TURNS = frozenset({Kind.TURN_STARTED, Kind.TURN_FINISHED})
 # What a Mysis does when a message of this origin goes into its memory.
@@ -108,31 +71,19 @@ class FeedLine:
     @property
     def groups(self) -> str:
         """The chips under which the line is shown, as class names."""
-        found = {GROUP_OF.get(self.kind, "states")}
+        found = {_style(self.kind).group}
         found |= {"stale"} if self.stale else set()
         found |= {BAD} if self.bad else set()
         return " ".join(f"group-{name}" for name in sorted(found))
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A Mysis as the feed links it; both empty for one that is gone."""
-
-    name: str = ""
-    key: str = ""
-
-
-def names(ids: Iterable[int]) -> dict[int, Named]:
-    """How to name and link these Myses."""
-    rows = Mysis.objects.filter(pk__in=set(ids)).values_list("pk", "name")
-    return {
-        pk: Named(name, str(pk) if name.lower() in RESERVED else name)
-        for pk, name in rows
-    }
+def names(ids: Iterable[int]) -> dict[int, Mysis]:
+    """Those of these Myses that are not gone, as far as links need them."""
+    return Mysis.objects.only("name").in_bulk(set(ids))
 
 
 def told(found: Iterable[Event]) -> list[FeedLine]:
-    """Event rows as lines."""
+    """Event rows as lines, in their order."""
     kept = list(found)
     known = names(e.mysis_id for e in kept if e.mysis_id is not None)
     return _joined(
@@ -141,23 +92,18 @@ def told(found: Iterable[Event]) -> list[FeedLine]:
     )
 
 
-def is_news(item: Item) -> bool:
-    """Whether an event goes into the feed."""
-    return tells(item["kind"], item["data"])
-
-
 def tells(kind: str, data: Data) -> bool:
     """Whether an event of a kind goes into the feed, by what it says."""
     if kind == Kind.TOOL_CALLED and data.get("ok") is True:
         return not str(data.get("tool")).startswith(LOOKS)
     if kind == Kind.SNAPSHOT_STALE:
         return data.get("confidence") not in BY_AGE
-    return kind in NEWSWORTHY
+    return _style(kind).news
 
 
 def of_items(items: Iterable[Item]) -> list[FeedLine]:
     """Items of the hub that are news as lines, newest first."""
-    return lines_of([item for item in items if is_news(item)])
+    return lines_of([item for item in items if tells(item["kind"], item["data"])])
 
 
 def lines_of(kept: Sequence[Item]) -> list[FeedLine]:
@@ -187,37 +133,34 @@ def _joined(found: Iterable[FeedLine]) -> list[FeedLine]:
         if one.kind == Kind.SNAPSHOT_STALE and place is not None:
             cause = joined[place]
             if cause.cause == one.cause:
-                joined[place] = replace(cause, stale=_listed(cause.stale, one.stale))
+                stale = dict.fromkeys(
+                    [*filter(None, cause.stale.split(", ")), one.stale]
+                )
+                joined[place] = replace(cause, stale=clip(", ".join(stale), TEXT))
                 continue
         newest[one.key] = len(joined)
         joined.append(one)
     return joined
 
 
-def _listed(stale: str, other: str) -> str:
-    """Both in a list that names nothing twice."""
-    named = dict.fromkeys([*filter(None, stale.split(", ")), other])
-    return clip(", ".join(named), TEXT)
-
-
 def line(
-    number: int, kind: str, at: datetime, data: Data, named: Named | None
+    number: int, kind: str, at: datetime, data: Data, mysis: Mysis | None
 ) -> FeedLine:
     """One event in words."""
-    named = named or Named(str(data.get("name") or ""))
+    key = mysis.page_key if mysis else ""
     is_stale = kind == Kind.SNAPSHOT_STALE
     return FeedLine(
         id=number,
         kind=kind,
-        icon=ICONS.get(kind, "flag"),
+        icon=_style(kind).icon,
         at=at,
-        name=named.name,
-        key=named.key,
-        text=WORDS.get(kind, _plain)(data),
-        bad=is_bad(kind, data),
+        name=mysis.name if mysis else str(data.get("name") or ""),
+        key=key,
+        text=_style(kind).words(data),
+        bad=_is_bad(kind, data),
         cause=_text(data, "reason" if is_stale else "tool"),
         stale=title(_text(data, "tool")) if is_stale else "",
-        link=_link(kind, data, named.key),
+        link=_link(kind, data, key),
     )
 
 
@@ -231,7 +174,13 @@ def _link(kind: str, data: Data, key: str) -> str:
     return ""
 
 
-def is_bad(kind: str, data: Data) -> bool:
+def groups_of(kind: str, data: Data) -> set[str]:
+    """The chips that count an event."""
+    own = {_style(kind).group}
+    return own | {BAD} if _is_bad(kind, data) else own
+
+
+def _is_bad(kind: str, data: Data) -> bool:
     """Whether something went wrong."""
     errored = "errored" in (data.get("state"), data.get("outcome"))
     return kind == Kind.ERROR or data.get("ok") is False or errored
@@ -276,14 +225,17 @@ def _updated(data: Data) -> str:
     return f"{title(_text(data, 'tool'))} {done}"
 
 
-def _begun(data: Data) -> str:
-    return " ".join(filter(None, ("turn", _text(data, "number"), "begins")))
+def _begun(data: Data, does: str = "begins") -> str:
+    return " ".join(filter(None, ("turn", _text(data, "number"), does)))
 
 
 def _ended(data: Data) -> str:
-    words = " ".join(filter(None, ("turn", _text(data, "number"), "ends")))
     outcome = _text(data, "outcome").replace("_", " ")
-    return _colon(words, outcome, _text(data, "error"))
+    return _colon(_begun(data, "ends"), outcome, _text(data, "error"))
+
+
+def _compacted(data: Data) -> str:
+    return _colon("context compacted", _text(data, "reason", "status"))
 
 
 def _memory(data: Data) -> str:
@@ -304,10 +256,6 @@ def _prompt(data: Data) -> str:
     return f"prompt {_text(data, 'prompt')} is now version {_text(data, 'version')}"
 
 
-def _compacted(data: Data) -> str:
-    return _colon("context compacted", _text(data, "reason", "status"))
-
-
 def _error(data: Data) -> str:
     words = _text(data, "detail", "error", "message") or "error"
     remedy = _text(data, "remedy")
@@ -318,50 +266,59 @@ def _plain(data: Data) -> str:
     return _text(data, "text", "reason", "detail") or "event"
 
 
-WORDS: Mapping[str, Callable[[Data], str]] = {
-    Kind.MYSIS_STATE: _state,
-    Kind.TURN_STARTED: _begun,
-    Kind.TURN_FINISHED: _ended,
-    Kind.MEMORY_ADDED: _memory,
-    Kind.TOOL_CALLED: _tool,
-    Kind.SNAPSHOT_UPDATED: _updated,
-    Kind.SNAPSHOT_STALE: _stale,
-    Kind.CONTEXT_COMPACTED: _compacted,
-    Kind.BROADCAST_SENT: _broadcast,
-    Kind.PROMPT_CHANGED: _prompt,
-    Kind.ERROR: _error,
+class KindStyle(NamedTuple):
+    """How events of a kind are shown; ``news`` are those that the feed has at all."""
+
+    icon: str
+    group: str
+    news: bool
+    words: Callable[[Data], str]
+
+
+KINDS: Mapping[str, KindStyle] = {
+    Kind.MYSIS_STATE: KindStyle("flag", "states", True, _state),
+    Kind.TURN_STARTED: KindStyle("turn", "states", False, _begun),
+    Kind.TURN_FINISHED: KindStyle("turn", "states", False, _ended),
+    Kind.MEMORY_ADDED: KindStyle("message", "orders", False, _memory),
+    Kind.TOOL_CALLED: KindStyle("tool", "acts", True, _tool),
+    Kind.SNAPSHOT_UPDATED: KindStyle("refresh", "stale", False, _updated),
+    Kind.SNAPSHOT_STALE: KindStyle("stale", "stale", True, _stale),
+    Kind.CONTEXT_COMPACTED: KindStyle("fold", "states", True, _compacted),
+    Kind.BROADCAST_SENT: KindStyle("broadcast", "orders", True, _broadcast),
+    Kind.PROMPT_CHANGED: KindStyle("prompt", "orders", True, _prompt),
+    Kind.ERROR: KindStyle("alert", BAD, True, _error),
 }
+OTHER = KindStyle("flag", "states", False, _plain)
 
-# SECTION The newest events of the log, as the chips above the feed choose them.
 
-SHOWN = 40
-# How far back failures are looked for among what went well, in events.
-FAR = 20_000
-# Kinds of which some are failures.
-MAY_FAIL = (Kind.TOOL_CALLED, Kind.MYSIS_STATE)
+def _style(kind: str) -> KindStyle:
+    """The style of a kind; one of a later version looks like any other."""
+    return KINDS.get(kind, OTHER)
 
 
 def newest(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest events that are news, newest first; those of one chip if named."""
     # Each kind has an index of its own; one scan of all would read much noise.
     found: list[Event] = []
-    for kind in _kinds(group):
-        found += _rows(kind, group)[:limit]
+    for kind, style in KINDS.items():
+        wanted = group not in GROUPS or style.group == group or _may_fail(kind, group)
+        if style.news and wanted:
+            found += _rows(kind, group)[:limit]
     found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
     return told(found[:limit])
 
 
-def _kinds(group: str) -> Iterable[str]:
-    if group not in GROUPS:
-        return NEWSWORTHY
-    wanted = {kind for kind in NEWSWORTHY if GROUP_OF[kind] == group}
-    return wanted.union(MAY_FAIL) if group == BAD else wanted
+def _may_fail(kind: str, group: str) -> bool:
+    """Whether failures are looked for among what mostly goes well."""
+    return group == BAD and kind in (Kind.TOOL_CALLED, Kind.MYSIS_STATE)
 
 
 def _rows(kind: str, group: str) -> QuerySet[Event]:
     rows = Event.objects.filter(kind=kind).order_by("-xid", "-id")
-    if group == BAD and kind in MAY_FAIL:
-        return _failed(rows)
+    if _may_fail(kind, group):
+        last = Event.objects.aggregate(last=Max("pk"))["last"] or 0
+        failed = Q(data__ok=False) | Q(data__state="errored")
+        return rows.filter(failed, pk__gt=last - FAR)
     if kind == Kind.TOOL_CALLED:
         looks = Q(data__tool__regex=f"^({'|'.join(LOOKS)})")
         return rows.exclude(looks, data__ok=True)
@@ -369,9 +326,3 @@ def _rows(kind: str, group: str) -> QuerySet[Event]:
         unknown = Q(data__confidence__isnull=True)
         return rows.filter(unknown | ~Q(data__confidence__in=BY_AGE))
     return rows
-
-
-def _failed(rows: QuerySet[Event]) -> QuerySet[Event]:
-    last = Event.objects.aggregate(last=Max("pk"))["last"] or 0
-    failed = Q(data__ok=False) | Q(data__state="errored")
-    return rows.filter(failed, pk__gt=last - FAR)

@@ -23,19 +23,26 @@ from django.utils.http import urlencode
 
 from agents.dashboard import charts, conversation, game_state
 from agents.dashboard.accounts import AccountStatus, standings_of
-from agents.dashboard.addresses import page_key
 from agents.dashboard.charts import Hour, last_hour
 from agents.models import Mysis
 from memory.models import GameSnapshot, Memory, Role, SentContext
 
 LAST_LINE = 240
-# Rows of the first paint. More come on demand: a screen holds twenty.
+# Rows of the first paint, for a screen holds twenty, and what can be asked for.
 FIRST = 60
 MOST = 2_000
 MOST_DIGITS = 6
 STATES = ("running", "idle", "stopped", "errored")
 # What may be the matter with those that run, as filters beside the states.
 FLAGS = ("held", "stuck", "stale")
+SORTS = {
+    "name": "Name",
+    "attention": "Needs attention",
+    "newest": "Last line",
+    "credits": "Credits",
+    "context": "Context, fullest",
+    "cost": "Cost, all time",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +94,11 @@ class View:
             state if state in (*STATES, *FLAGS) else "",
             params.get("q", "").replace("\x00", "").strip()[:100],
             sort if sort in SORTS else "name",
-            _shown(params.get("show", "")),
+            _row_count(params.get("show", "")),
         )
 
     @property
     def filtered(self) -> bool:
-        """Whether it leaves some Myses out."""
         return bool(self.state or self.query)
 
     def query_of(self, show: int | None = None) -> str:
@@ -101,21 +107,60 @@ class View:
         return urlencode({**values, "show": str(show or self.show)})
 
 
-def _shown(text: str) -> int:
-    """How many rows to show: a bounded number, 60 unless said otherwise."""
+def _row_count(text: str) -> int:
     if not text.isdecimal() or len(text) > MOST_DIGITS:
         return FIRST
     return min(max(int(text), FIRST), MOST)
 
 
-SORTS = {
-    "name": "Name",
-    "attention": "Needs attention",
-    "newest": "Last line",
-    "credits": "Credits",
-    "context": "Context, fullest",
-    "cost": "Cost, all time",
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The first rows of a view, and all Myses that are in it."""
+
+    shown: Sequence[FleetRow]
+    matching: frozenset[int]
+    view: View
+
+    @property
+    def rest(self) -> int:
+        return len(self.matching) - len(self.shown)
+
+    def lists_as(self, other: Rows) -> bool:
+        """Whether both show the same Myses in the same order, out of as many."""
+        mine = self.view, self.matching, [row.id for row in self.shown]
+        return mine == (other.view, other.matching, [row.id for row in other.shown])
+
+    @property
+    def more(self) -> str:
+        """The address parameters that show the next ones too."""
+        return self.view.query_of(min(MOST, self.view.show + FIRST))
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the rows are put together from, by Mysis or by account."""
+
+    standings: Mapping[str, AccountStatus]
+    said: dict[int, Said]
+    gauges: dict[int, charts.Gauge | None]
+    hours: dict[int, Hour]
+
+
+# Orders by what only a loaded row knows.
+MADE: Mapping[str, Callable[[FleetRow], float]] = {
+    "credits": lambda row: -(row.standing.credits or -1),
+    "context": lambda row: -(row.gauge.used / row.gauge.limit if row.gauge else -1),
 }
+
+
+def rows_of(view: View, now: datetime) -> Rows:
+    """The rows of a view; orders that the database does not know are made here."""
+    found = matching(view)
+    if view.sort in MADE:
+        rows = sorted(load(found, now), key=MADE[view.sort])[: view.show]
+    else:
+        rows = load(found[: view.show], now)
+    return Rows(rows, frozenset(found), view)
 
 
 def matching(view: View) -> list[int]:
@@ -124,18 +169,13 @@ def matching(view: View) -> list[int]:
     if view.state in STATES:
         found = found.filter(state=view.state)
     elif view.state in FLAGS:
-        found = _flagged(found, view.state)
+        found = found.filter(_flag_conditions()[view.state])
     if view.query:
         found = found.filter(name__icontains=view.query)
     return list(_ordered(found, view.sort).values_list("id", flat=True))
 
 
-def _flagged(found: QuerySet[Mysis], flag: str) -> QuerySet[Mysis]:
-    return found.filter(_matter()[flag])
-
-
-def _matter() -> Mapping[str, Q]:
-    """What each flag means."""
+def _flag_conditions() -> Mapping[str, Q]:
     untrue = GameSnapshot.objects.filter(
         username=OuterRef("account__username"), logged_out_at=None
     ).exclude(stale_reason="")
@@ -144,7 +184,9 @@ def _matter() -> Mapping[str, Q]:
 
 def flag_counts() -> Mapping[str, int]:
     """How many Myses have each flag; one query."""
-    counts = {flag: Count("pk", filter=what) for flag, what in _matter().items()}
+    counts = {
+        flag: Count("pk", filter=what) for flag, what in _flag_conditions().items()
+    }
     found: Mapping[str, int] = Mysis.objects.aggregate(**counts)
     return found
 
@@ -152,11 +194,12 @@ def flag_counts() -> Mapping[str, int]:
 def _ordered(found: QuerySet[Mysis], sort: str) -> QuerySet[Mysis]:
     if sort == "attention":
         troubled = ~Q(hold="") | ~Q(stuck="") | ~Q(last_error="")
-        order = ("stopped", "idle", "running")
         rank = Case(
             When(state="errored", then=0),
             When(troubled, then=1),
-            *(When(state=state, then=place) for place, state in enumerate(order, 2)),
+            When(state="stopped", then=2),
+            When(state="idle", then=3),
+            When(state="running", then=4),
             output_field=IntegerField(),
         )
         return found.annotate(rank=rank).order_by("rank", "name")
@@ -181,64 +224,13 @@ def load(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     return [_row(myses[number], parts) for number in ids if number in myses]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The first rows of a view, and all Myses that are in it."""
-
-    shown: Sequence[FleetRow]
-    matching: frozenset[int]
-    view: View
-
-    @property
-    def rest(self) -> int:
-        """How many are in the view beside those shown."""
-        return len(self.matching) - len(self.shown)
-
-    def lists_as(self, other: Rows) -> bool:
-        """Whether both show the same Myses in the same order, out of as many."""
-        mine = self.view, self.matching, [row.id for row in self.shown]
-        return mine == (other.view, other.matching, [row.id for row in other.shown])
-
-    @property
-    def more(self) -> str:
-        """The address parameters that show the next ones too."""
-        return self.view.query_of(min(MOST, self.view.show + FIRST))
-
-
-# Orders by what only a loaded row knows.
-MADE: Mapping[str, Callable[[FleetRow], float]] = {
-    "credits": lambda row: -(row.standing.credits or -1),
-    "context": lambda row: -(row.gauge.used / row.gauge.limit if row.gauge else -1),
-}
-
-
-def rows_of(view: View, now: datetime) -> Rows:
-    """The rows of a view; orders that the database does not know are made here."""
-    found = matching(view)
-    if view.sort in MADE:
-        rows = sorted(load(found, now), key=MADE[view.sort])[: view.show]
-    else:
-        rows = load(found[: view.show], now)
-    return Rows(rows, frozenset(found), view)
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What the rows are put together from, by Mysis or by account."""
-
-    standings: Mapping[str, AccountStatus]
-    said: dict[int, Said]
-    gauges: dict[int, charts.Gauge | None]
-    hours: dict[int, Hour]
-
-
 def _row(mysis: Mysis, parts: Parts) -> FleetRow:
     account = mysis.account.username if mysis.account else ""
     standing = parts.standings.get(account, AccountStatus())
     return FleetRow(
         id=mysis.pk,
         name=mysis.name,
-        key=page_key(mysis),
+        key=mysis.page_key,
         model=mysis.model,
         state=mysis.state,
         activity=mysis.activity,

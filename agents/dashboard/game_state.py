@@ -1,7 +1,7 @@
-"""What places are called, where the answers at hand give only their ids.
+"""The cached game state as the pages show it: facts, their age, what to believe.
 
-An account's lexicon keeps the names that earlier answers told; a map that anybody
-asked for names the systems to all.
+Where answers give places by id alone, an account's lexicon keeps the names that earlier
+ones told; a map that anybody asked for names the systems to all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from agents.dashboard import map
-from agents.dashboard.live.changes import Shared, bucket
+from agents.dashboard.shared_results import Shared, bucket
 from memory.gamestate import clock, facts, sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
@@ -56,10 +56,70 @@ JOIN memory_lexicon AS lexicon ON lexicon.username = wanted.username
 WHERE lexicon.names ->> wanted.id IS NOT NULL
 """
 
+# A galaxy map has about 190 KB; its facts are two lines. Contents above this
+# are left in the database and shown by size alone.
+READ_UP_TO = 24_000
+ORDER = tuple(sections.CURATED)
+MAX_CHILDREN = 12
+SNAPSHOTS_KEPT = 8_000
+
 # An account and an id; before them what makes the answer of ten seconds ago old.
 Pair = tuple[str, str]
 Key = tuple[int, str, str]
 _names = Shared(NAMES_KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A snapshot with the length of its content in characters.
+
+    ``version`` is another whenever the row was written anew.
+    """
+
+    snapshot: Snapshot
+    size: int
+    version: str
+    # Ids of the places that the ship is at, and what it calls places by id.
+    places: tuple[str, ...] = ()
+    names: Names = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFact:
+    """One line of a section and how far to believe it."""
+
+    label: str
+    value: str
+    confidence: str
+    items: tuple[str, ...]
+    children: tuple[tuple[str, str], ...]
+    more: int
+    # Ticks since an event told it, where that is later than the snapshot.
+    age_ticks: int | None = None
+    # What the newest call was shown, where that was something else.
+    believed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One snapshot: its facts, age, confidence and the reason for a doubt."""
+
+    tool: str
+    title: str
+    args: str
+    tick: int | None
+    age_ticks: int | None
+    captured_at: datetime
+    confidence: str
+    reason: str
+    size: int
+    facts: tuple[ShownFact, ...]
+
+    @property
+    def partly(self) -> bool:
+        """Whether an action made some of the facts untrue, but not all."""
+        doubtful = {fact.confidence == "invalidated" for fact in self.facts}
+        return len(doubtful) > 1
 
 
 def places_in(snapshot: Snapshot) -> tuple[str, ...]:
@@ -118,68 +178,6 @@ def _charted(told: dict[Pair, str], missing: Sequence[Pair]) -> dict[Pair, str]:
     return told | stars
 
 
-# SECTION The cached game state as the pages show it: facts, their age, what to believe.
-
-# A galaxy map has about 190 KB; its facts are two lines. Contents above this
-# are left in the database and shown by size alone.
-READ_UP_TO = 24_000
-ORDER = tuple(sections.CURATED)
-MAX_CHILDREN = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A snapshot with the length of its content in characters.
-
-    ``version`` is another whenever the row was written anew.
-    """
-
-    snapshot: Snapshot
-    size: int
-    version: str
-    # Ids of the places that the ship is at, and what it calls places by id.
-    places: tuple[str, ...] = ()
-    names: Names = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ShownFact:
-    """One line of a section and how far to believe it."""
-
-    label: str
-    value: str
-    confidence: str
-    items: tuple[str, ...]
-    children: tuple[tuple[str, str], ...]
-    more: int
-    # Ticks since an event told it, where that is later than the snapshot.
-    age_ticks: int | None = None
-    # What the newest call was shown, where that was something else.
-    believed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One snapshot: its facts, age, confidence and the reason for a doubt."""
-
-    tool: str
-    title: str
-    args: str
-    tick: int | None
-    age_ticks: int | None
-    captured_at: datetime
-    confidence: str
-    reason: str
-    size: int
-    facts: tuple[ShownFact, ...]
-
-    @property
-    def partly(self) -> bool:
-        """Whether an action made some of the facts untrue, but not all."""
-        doubtful = {fact.confidence == "invalidated" for fact in self.facts}
-        return len(doubtful) > 1
-
-
 def held(usernames: Sequence[str], tool: str = "") -> dict[str, list[Held]]:
     """The snapshots of several accounts; those of a logged-out one are hidden.
 
@@ -190,21 +188,16 @@ def held(usernames: Sequence[str], tool: str = "") -> dict[str, list[Held]]:
     """
     rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
     rows = rows.filter(tool_name=tool) if tool else rows
-    known = {
-        pk: (username, version)
-        for pk, username, version in rows.values_list("pk", "username", "version")
-    }
-    missing = [pk for pk, (_, version) in known.items() if (pk, version) not in _READ]
-    fresh = _read(missing)
+    known = list(rows.values_list("pk", "username", "version"))
+    fresh = _read([pk for pk, _, version in known if (pk, version) not in _READ])
     found: defaultdict[str, list[Held]] = defaultdict(list)
-    for pk, (username, version) in known.items():
+    for pk, username, version in known:
         one = fresh.get(pk) or _READ.get((pk, version))
         if one is not None:
             found[username].append(one)
     return found
 
 
-SNAPSHOTS_KEPT = 8_000
 _READ: OrderedDict[tuple[int, int], Held] = OrderedDict()
 _LOCK = threading.Lock()
 

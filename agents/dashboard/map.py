@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from agents.dashboard.addresses import page_key
 from agents.models import Mysis
 from memory.gamestate.values import first, primary
 from memory.models import GameSnapshot
@@ -68,10 +67,8 @@ class Group:
 
     @property
     def label(self) -> str:
-        """Who is there, in few words."""
-        if len(self.ships) == 1:
-            return self.ships[0].name
-        return f"{len(self.ships)} ships"
+        count = len(self.ships)
+        return self.ships[0].name if count == 1 else f"{count} ships"
 
     @property
     def leads(self) -> bool:
@@ -80,7 +77,6 @@ class Group:
 
     @property
     def state(self) -> str:
-        """The state that needs most attention among them."""
         order = ("errored", "running", "idle", "stopped")
         return min((ship.state for ship in self.ships), key=order.index)
 
@@ -136,17 +132,14 @@ def draw(
     places = {_id(s): place for s in systems if (place := _place(s)) is not None}
     if not places:
         return None
-    left, top = (min(p[n] for p in places.values()) for n in (0, 1))
-    right, bottom = (max(p[n] for p in places.values()) for n in (0, 1))
+    xs, ys = zip(*places.values(), strict=True)
+    left, right, top, bottom = min(xs), max(xs), min(ys), max(ys)
     scale = (WIDTH - 2 * MARGIN) / max(right - left, (bottom - top) / 1.2, 1.0)
-
-    def at_of(x: float, y: float) -> tuple[float, float]:
-        return (
-            round(MARGIN + (x - left) * scale, 1),
-            round(MARGIN + (y - top) * scale, 1),
-        )
-
-    stars = {_id(s): _star(s, *at_of(*places[_id(s)])) for s in systems}
+    stars: dict[str, Star] = {}
+    for system in systems:
+        x, y = places[_id(system)]
+        x, y = MARGIN + (x - left) * scale, MARGIN + (y - top) * scale
+        stars[_id(system)] = _star(system, round(x, 1), round(y, 1))
     return Chart(
         stars=stars,
         lanes=_lanes(systems, stars),
@@ -175,7 +168,6 @@ def _star(system: Mapping[str, Any], x: float, y: float) -> Star:
 
 
 def _lanes(systems: Iterable[Mapping[str, Any]], stars: Mapping[str, Star]) -> str:
-    """Every connection once, as one path."""
     drawn: set[tuple[str, str]] = set()
     for system in systems:
         connections = system.get("connections")
@@ -196,7 +188,7 @@ def fleet(found: Chart) -> Fleet:
     groups: dict[str, list[Ship]] = {}
     lost: list[Ship] = []
     for mysis in flown.order_by("name"):
-        ship = Ship(mysis.name, page_key(mysis), mysis.state)
+        ship = Ship(mysis.name, mysis.page_key, mysis.state)
         place = where.get(mysis.account.username if mysis.account else "", "")
         if place in found.stars:
             groups.setdefault(place, []).append(ship)

@@ -1,4 +1,7 @@
-"""How the credits of a Mysis went, as far as calls and answers told them."""
+"""What the page of one Mysis shows beside the conversation: head, game state, credits.
+
+The credits are a line through what its calls and the game's answers told of them.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Left
 
 from agents import budgets
-from agents.dashboard import budget_bars, charts, fleet, game_state
-from agents.dashboard.addresses import page_key
+from agents.dashboard import budget_bars, fleet, game_state
 from agents.models import Mysis, Turn
 from memory.models import Memory, Role, SentContext
 
@@ -21,6 +23,7 @@ CALLS = 300
 ANSWERS = 200
 HEAD = 3_000
 POINTS = 120
+TURNS = 12
 WIDTH, HEIGHT = 240.0, 44.0
 FACTS = ("get_status/Credits", "get_ship/Credits")
 CREDITS = re.compile(r'"credits"\s*:\s*(\d{1,15})')
@@ -44,13 +47,66 @@ class Trend:
         return self.last - self.first
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of the page: who it is, how it fares, what can be done."""
+
+    mysis: Mysis
+    key: str
+    row: fleet.FleetRow
+    policy: str
+    prompt: str
+    limits: Sequence[budget_bars.Limit] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The cached game state of the active account."""
+
+    account: str
+    tick: int | None
+    sections: Sequence[game_state.Section]
+
+
+def head(mysis: Mysis, now: datetime) -> Head:
+    """Everything above the conversation."""
+    [row] = fleet.load([mysis.pk], now)
+    return Head(
+        mysis=mysis,
+        key=mysis.page_key,
+        row=row,
+        policy=mysis.policy.name if mysis.policy else "built-in policy",
+        prompt=mysis.prompt.name if mysis.prompt else "built-in prompt",
+        limits=budget_bars.limits_of(budgets.standings(mysis)),
+    )
+
+
+def panel(mysis: Mysis, now: datetime) -> Panel:
+    """The game state, empty while no account is active."""
+    if mysis.account is None:
+        return Panel("", None, ())
+    username = mysis.account.username
+    found, tick = game_state.panel(username, now, _beliefs(mysis.pk, username))
+    return Panel(mysis.account.username, tick, found)
+
+
+def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
+    """The facts that the newest call was shown, if it was of this account."""
+    newest = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
+    row = newest.values_list("username", "facts").first()
+    return dict(row[1]) if row and row[0] == username else {}
+
+
+def turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:
+    return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:limit])
+
+
 def credits_trend(mysis_id: int) -> Trend | None:
     """The newest stretch of the credits; None with fewer than two values."""
     return draw(sorted({*_in_calls(mysis_id), *_in_answers(mysis_id)}))
 
 
 def _in_calls(mysis_id: int) -> list[tuple[datetime, int]]:
-    """What the state block of each call showed."""
     named = {f"fact_{n}": KeyTextTransform(key, "facts") for n, key in enumerate(FACTS)}
     rows = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
     found = rows.annotate(**named).values_list("created_at", *named)[:CALLS]
@@ -62,7 +118,6 @@ def _in_calls(mysis_id: int) -> list[tuple[datetime, int]]:
 
 
 def _in_answers(mysis_id: int) -> list[tuple[datetime, int]]:
-    """What the game's own answers told."""
     rows = Memory.objects.filter(mysis_id=mysis_id).order_by("-id")
     newest = rows.values("id")[:ANSWERS]
     found = (
@@ -94,73 +149,3 @@ def draw(points: Sequence[tuple[datetime, int]]) -> Trend | None:
     )
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in steps)
     return Trend(path, values[0], values[-1], low, high, begin)
-
-
-# SECTION What the page of one Mysis shows beside the conversation.
-
-TURNS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The head of the page: who it is, how it fares, what can be done."""
-
-    mysis: Mysis
-    key: str
-    row: fleet.FleetRow
-    policy: str
-    prompt: str
-    limits: Sequence[budget_bars.Limit] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """The cached game state of the active account."""
-
-    account: str
-    tick: int | None
-    sections: Sequence[game_state.Section]
-
-
-def head(mysis: Mysis, now: datetime) -> Head:
-    """Everything above the conversation."""
-    [row] = fleet.load([mysis.pk], now)
-    return Head(
-        mysis=mysis,
-        key=page_key(mysis),
-        row=row,
-        policy=mysis.policy.name if mysis.policy else "built-in policy",
-        prompt=mysis.prompt.name if mysis.prompt else "built-in prompt",
-        limits=budget_bars.limits_of(budgets.standings(mysis)),
-    )
-
-
-def panel(mysis: Mysis, now: datetime) -> Panel:
-    """The game state, empty while no account is active."""
-    if mysis.account is None:
-        return Panel("", None, ())
-    username = mysis.account.username
-    found, tick = game_state.panel(username, now, _beliefs(mysis.pk, username))
-    return Panel(mysis.account.username, tick, found)
-
-
-def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
-    """The facts that the newest call was shown, if it was of this account."""
-    newest = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
-    row = newest.values_list("username", "facts").first()
-    return dict(row[1]) if row and row[0] == username else {}
-
-
-def turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:
-    """The newest turns, newest first."""
-    return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:limit])
-
-
-def trend_of(mysis_id: int) -> Trend | None:
-    """How its credits went."""
-    return credits_trend(mysis_id)
-
-
-def gauge(mysis_id: int) -> charts.Gauge | None:
-    """The context of the newest call."""
-    return fleet.gauges([mysis_id]).get(mysis_id)

@@ -118,19 +118,19 @@ def first_since(model: type[Model], moment: datetime) -> int:
 
 def _messages(hits: Sequence[Hit]) -> list[Result]:
     known = feed.names(hit.mysis for hit in hits)
-    gone = feed.Named()
     return [
         Result(
-            hit.memory_id,
-            hit.memory_id,
-            known.get(hit.mysis, gone).name,
-            known.get(hit.mysis, gone).key,
-            hit.role if hit.origin == "agent" else hit.origin,
-            hit.snippet,
-            hit.timestamp,
-            hit.mysis,
+            id=hit.memory_id,
+            memory=hit.memory_id,
+            name=mysis.name if mysis else "",
+            key=mysis.page_key if mysis else "",
+            who=hit.role if hit.origin == "agent" else hit.origin,
+            snippet=hit.snippet,
+            at=hit.timestamp,
+            owner=hit.mysis,
         )
         for hit in hits
+        for mysis in [known.get(hit.mysis)]
     ]
 
 
@@ -142,20 +142,10 @@ def _broadcasts(hits: Sequence[BroadcastHit], mysis_id: int | None) -> list[Resu
     found = rows.order_by("-pk").values_list("broadcast", "pk", "mysis")
     places = {broadcast: (pk, owner) for broadcast, pk, owner in found}
     known = feed.names(owner for _, owner in places.values())
-    gone = feed.Named()
     results = []
     for hit in hits:
         memory, owner = places.get(hit.id, (None, 0))
-        named = known.get(owner, gone)
-        results.append(
-            Result(
-                hit.id,
-                memory,
-                "",
-                named.key,
-                person(hit.sender),
-                hit.snippet,
-                hit.timestamp,
-            )
-        )
+        key = known[owner].page_key if owner in known else ""
+        who = person(hit.sender)
+        results.append(Result(hit.id, memory, "", key, who, hit.snippet, hit.timestamp))
     return results

@@ -48,8 +48,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """One model in the last hour. ``kept`` is the share, in per cent, of its input
-    that came from the provider's cache."""
+    """One model in the last hour. ``kept`` per cent of its input came from a cache."""
 
     model: str
     calls: int
@@ -101,8 +100,9 @@ class Storage:
 def look(now: datetime) -> Machine:
     """Read it; a handful of queries, none of which goes through a log."""
     floor = first_turn_since(now - HOUR)
+    [(due, later, doing)] = _read(QUEUE)
     return Machine(
-        queue=_queue(now),
+        queue=Queue(due, later, doing, *workers(now)),
         models=_models(floor) if floor is not None else (),
         failures=_failures(floor) if floor is not None else (),
     )
@@ -123,11 +123,6 @@ def _read(statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...
         cursor.execute(statement, parameters)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
-
-
-def _queue(now: datetime) -> Queue:
-    [(due, later, doing)] = _read(QUEUE)
-    return Queue(due, later, doing, *workers(now))
 
 
 def workers(now: datetime) -> tuple[int, datetime | None]:

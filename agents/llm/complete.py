@@ -36,8 +36,8 @@ from agents.llm.model_types import (
     Completion,
     Endpoint,
     Kind,
-    ModelError,
     ModelTimeoutError,
+    SettingError,
     Tool,
     Usage,
 )
@@ -114,7 +114,7 @@ async def complete(
 def _seconds(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
         return float(value)
-    raise ModelError(
+    raise SettingError(
         f"The model setting timeout is {value!r}, not a number of seconds.",
         "Give a number above 0, or remove the setting.",
     )

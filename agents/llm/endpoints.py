@@ -35,7 +35,13 @@ from agents.llm.context_windows import (
     tells,
     window_of,
 )
-from agents.llm.model_types import Endpoint, Kind, ModelError, UnknownProviderError
+from agents.llm.model_types import (
+    Endpoint,
+    Kind,
+    ModelError,
+    NoModelError,
+    UnknownProviderError,
+)
 from agents.llm.wires import http
 from agents.models import Provider
 
@@ -107,7 +113,7 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     kind = account.kind
     model = PILOT if kind == "pilot" else wanted or account.default_model
     if not model:
-        raise ModelError(
+        raise NoModelError(
             f'"{name}" names a provider but no model.',
             f'Write "{name}:<model>", or give the provider a default model.',
         )

@@ -20,6 +20,7 @@ from pydantic_ai.exceptions import (
 from agents.llm.context_overflow import CODES, is_overflow
 from agents.llm.model_types import Endpoint, ModelError, UnreachableError
 from agents.llm.wires.http import RedirectedError, TooLargeError
+from agents.models import ErrorCode
 from memory.gamestate.values import clean_text
 
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
@@ -117,8 +118,22 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     )
     if is_overflow(refusal):
         # The same request never passes, even where a server calls it its own fault.
-        return ModelError(refusal.detail, _OVERFLOW, status=status)
+        refusal = ModelError(refusal.detail, _OVERFLOW, status=status)
+    refusal.code = _code(refusal)
     return refusal
+
+
+def _code(refusal: ModelError) -> str:
+    """What is to be mended, as the remedy of the refusal says."""
+    status = refusal.status or 0
+    if status == 400:
+        return ErrorCode.REQUEST
+    if refusal.remedy in (_OVERFLOW, _REMEDIES[413]):
+        return ErrorCode.CONTEXT
+    if status in (401, 402, 403):
+        return ErrorCode.KEY
+    known = status >= 500 or status in _REMEDIES
+    return ErrorCode.PROVIDER if known else ErrorCode.REQUEST
 
 
 def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None:

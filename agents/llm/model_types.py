@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import genai_prices
 
+from agents.models import ErrorCode
 from memory.context.types import ToolCall
 
 Kind = Literal["openai", "anthropic", "ollama", "pilot"]
@@ -27,8 +28,11 @@ class ModelError(Exception):
     ``detail`` is one sentence, ``remedy`` what to do about it. ``retryable`` says
     whether the same call may succeed later, ``retry_after`` how many seconds the
     provider asks to wait, ``status`` is its HTTP status where it answered. ``sent`` is
-    false where the request surely never left. Never holds a key.
+    false where the request surely never left. ``code`` says what is to be mended; empty
+    for the settings of the Mysis. Never holds a key.
     """
+
+    code = ErrorCode.PROVIDER.value
 
     def __init__(
         self,
@@ -62,6 +66,8 @@ class ModelError(Exception):
 class ModelTimeoutError(ModelError):
     """A call that took longer than it may; a shorter one may not."""
 
+    code = ""
+
 
 class UnreachableError(ModelError):
     """Nobody answered at the provider's address, or the answer broke off."""
@@ -69,6 +75,26 @@ class UnreachableError(ModelError):
 
 class UnknownProviderError(ModelError):
     """No provider of that name is configured."""
+
+    code = ErrorCode.MODEL.value
+
+
+class NoModelError(ModelError):
+    """A name of a provider alone, which has no default model."""
+
+    code = ErrorCode.MODEL.value
+
+
+class NoKeyError(ModelError):
+    """The provider's public address needs a key, and there is none."""
+
+    code = ErrorCode.KEY.value
+
+
+class SettingError(ModelError):
+    """A model setting of the Mysis that cannot be used."""
+
+    code = ""
 
 
 class Tool(Protocol):

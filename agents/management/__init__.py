@@ -1,3 +1,1 @@
-"""The command line of the agents."""
-
-from __future__ import annotations
+"""The management commands of the fleet."""

@@ -1,9 +1,9 @@
-"""The fleet as tables."""
+"""The tables of the fleet."""
 
 from __future__ import annotations
 
 from agents.models.budgets import Budget, BudgetSpend
-from agents.models.fleet import Account, Broadcast, Mysis, Pin
+from agents.models.fleet import Account, Broadcast, ErrorCode, Mysis, Pin
 from agents.models.llm import AskedWindow, Prompt, PromptVersion, Provider
 from agents.models.runs import (
     Delivery,
@@ -23,6 +23,7 @@ __all__ = [
     "Budget",
     "BudgetSpend",
     "Delivery",
+    "ErrorCode",
     "Event",
     "GameGate",
     "ModelCall",

@@ -10,9 +10,8 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from agents.models.fleet import Mysis
 from agents.validators import NAME
-
-from .fleet import Mysis
 
 
 class Budget(models.Model):
@@ -23,7 +22,7 @@ class Budget(models.Model):
     """
 
     class Scope(models.TextChoices):
-        """Whose calls it counts."""
+        """The calls that it counts."""
 
         FLEET = "fleet", "The whole fleet"
         EACH = "each", "Each Mysis by itself"
@@ -103,7 +102,7 @@ class Budget(models.Model):
 
     @property
     def target(self) -> str | None:
-        """The name of whom it concerns; None for the fleet and for each."""
+        """The name of its target; None for the fleet and for each."""
         if self.mysis is not None:
             return self.mysis.name
         if self.policy is not None:
@@ -112,10 +111,10 @@ class Budget(models.Model):
 
 
 class BudgetSpend(models.Model):
-    """What was spent of a budget on its last day, calls under way included.
+    """What was spent of a budget on its last day, running calls included.
 
-    ``subject`` is the Mysis of a budget of each, else 0. A call is counted as
-    estimated before it is made, and as it came out afterwards.
+    ``subject`` is the id of the Mysis in a budget of each, else 0. A call counts by its
+    estimate before it is made, and by its answer afterwards.
     """
 
     budget = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""The fleet: Myses, their game accounts, their orders."""
+"""Myses, their game accounts, their pins, and broadcasts to all of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
+from django.urls import reverse
 from django.utils import timezone
 
 from agents import encryption
@@ -18,10 +19,23 @@ from agents.validators import NAME, check_model_settings, check_visible
 from memory.models.vectors import plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
+# Names that stand for other pages, or vanish when a browser tidies up a path.
+RESERVED = frozenset({"new", ".", ".."})
+
+
+class ErrorCode(models.TextChoices):
+    """What an error comes from, so that a page knows where it is mended."""
+
+    MODEL = "model"
+    PROVIDER = "provider"
+    KEY = "key"
+    REQUEST = "request"
+    CONTEXT = "context"
+    GAME = "game"
 
 
 class Account(models.Model):
-    """A game account. The agent never sees its password."""
+    """A game account; the model never sees its password."""
 
     username = models.CharField(max_length=100, unique=True)
     sealed_password = models.TextField(blank=True, editable=False)
@@ -90,7 +104,7 @@ class Mysis(models.Model):
         default=dict, blank=True, validators=[check_model_settings]
     )
     state = models.CharField(max_length=10, choices=State.choices, default=State.IDLE)
-    # Bumped by start and stop: a turn of an older epoch must not write.
+    # Raised by start and stop: a turn of an older epoch must not write.
     epoch = models.PositiveIntegerField(default=0, editable=False)
     # The queued job of the next turn; any other job of this Mysis is void.
     next_job = models.BigIntegerField(null=True, blank=True, editable=False)
@@ -125,16 +139,17 @@ class Mysis(models.Model):
         db_default="",
         help_text="A word of your own; a budget can limit all Myses of a group.",
     )
-    # Why it makes no call although it runs: the budget, and what to do about it.
+    # Why it makes no call although it runs: the spent budget, with the remedy.
     hold = models.TextField(blank=True, default="", db_default="", editable=False)
-    # The newest message of a human or a broadcast that a call has taken in.
+    # The id of the newest human message or broadcast that a call has considered.
     heard = models.BigIntegerField(default=0, db_default=0, editable=False)
-    # Why it seems to get nowhere; a badge, it goes on all the same.
+    # Why it seems to get nowhere; only a badge, it goes on.
     stuck = models.TextField(blank=True, default="", db_default="", editable=False)
-    # What that is judged by: digests of its last calls and results, and empty turns.
+    # Evidence for that: digests of its last calls and results, and empty turns.
     trail = models.TextField(blank=True, default="", db_default="", editable=False)
     empty_turns = models.PositiveIntegerField(default=0, db_default=0, editable=False)
-    # A view that fitted after a refusal that named no limit; for its model, for a while.
+    # The size of a view that fitted after a refusal without a limit; for that model,
+    # for a while.
     view_tokens = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     view_model = models.CharField(
         max_length=300, blank=True, default="", db_default="", editable=False
@@ -149,6 +164,10 @@ class Mysis(models.Model):
     tick = models.BigIntegerField(null=True, blank=True, editable=False)
     wake_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_error = models.TextField(blank=True, editable=False)
+    # Empty for one that its own settings mend, or whose cause is not known.
+    last_error_code = models.CharField(
+        max_length=20, blank=True, default="", db_default="", editable=False
+    )
     turn_count = models.PositiveIntegerField(default=0, editable=False)
     input_tokens = models.BigIntegerField(default=0, editable=False)
     output_tokens = models.BigIntegerField(default=0, editable=False)
@@ -179,8 +198,17 @@ class Mysis(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def get_absolute_url(self) -> str:
+        """The address of its page."""
+        return reverse("mysis", args=[self.page_key])
+
+    @property
+    def page_key(self) -> str:
+        """What names it in the addresses of its pages: its name, else its number."""
+        return str(self.pk) if self.name.lower() in RESERVED else self.name
+
     def narrowed_view(self) -> int:
-        """The tokens that its views are held to for a while; 0 where they are not."""
+        """The tokens that its views are limited to for a while; 0: no such limit."""
         if self.view_until is None or self.view_model != self.model:
             return 0
         return self.view_tokens if timezone.now() < self.view_until else 0
@@ -206,11 +234,11 @@ class Broadcast(models.Model):
     mysis = models.ForeignKey(
         Mysis, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
-    # Outlives its sender: an agent's word never becomes the commander's.
+    # Stays when the sender is deleted: an agent's message never becomes the commander's.
     from_mysis = models.BooleanField(default=False)
-    # While it is delivered: to the Myses up to this number. Null when it is through.
+    # Deliver to the Myses up to this id; null when that is done.
     deliver_to = models.BigIntegerField(null=True, blank=True, editable=False)
-    # The Myses up to this number have it.
+    # The Myses up to this id have it.
     delivered_to = models.BigIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     vector = models.GeneratedField(

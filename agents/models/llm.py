@@ -1,4 +1,4 @@
-"""What Myses think with: endpoints, and prompts with their versions."""
+"""Providers of models, prompts with their versions, and context windows of models."""
 
 from __future__ import annotations
 
@@ -94,13 +94,10 @@ class PromptVersion(models.Model):
         return f"{self.prompt} v{self.number}"
 
 
-# SECTION What endpoints say of their models' context windows, kept for every process.
-
-
 class AskedWindow(models.Model):
-    """One model of one endpoint: the tokens it says it can read, null where it did not.
+    """The context window of one model at one endpoint, in tokens; null if not said.
 
-    ``limit`` is what a refusal named since, which is truer than any list. An empty
+    ``limit`` is what a refusal named since, which counts more than any list. An empty
     ``base_url`` is the provider's own address.
     """
 

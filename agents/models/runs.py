@@ -1,4 +1,7 @@
-"""What the fleet did, and what happened."""
+"""What the fleet did: turns, calls, events, deliveries, lost actions, usage by day.
+
+Also what is stored of a game server: its tools, and when its next session may be opened.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ from decimal import Decimal
 
 from django.db import models
 from django.db.models import Func, Q
+from django.urls import reverse
 
 from agents.models.fleet import Mysis
 
 
 class ToolCatalogue(models.Model):
-    """The tools that a game server offered last, as models are shown them.
+    """The tools that a game server offered last, as they are sent to models.
 
-    Kept so that a preview counts the same tool schemas as the next call sends.
+    Stored so that a preview counts the same tool schemas as the next call sends.
     """
 
     url = models.CharField(max_length=500, primary_key=True)
@@ -25,7 +29,7 @@ class ToolCatalogue(models.Model):
 
 
 class GameGate(models.Model):
-    """How soon the next session may be opened at a game; see ``agents.game.connect_limit``."""
+    """The rate limit of a game's sessions; see ``agents.game.connect_limit``."""
 
     host = models.CharField(max_length=253, primary_key=True)
     full_at = models.DateTimeField()
@@ -81,12 +85,15 @@ class Turn(models.Model):
     def __str__(self) -> str:
         return f"turn {self.number} of {self.mysis}"
 
+    def get_absolute_url(self) -> str:
+        """The address of its page."""
+        return reverse("turn", args=[self.pk])
+
 
 class ModelCall(models.Model):
     """One request to a model and what came of it.
 
-    ``number`` counts from 1 within its kind, so that a summary shifts no number of
-    the calls that drive the turn.
+    ``number`` counts from 1 within its kind: a summary shifts no number of the others.
     """
 
     class Kind(models.TextChoices):
@@ -98,7 +105,7 @@ class ModelCall(models.Model):
     turn = models.ForeignKey(
         Turn, on_delete=models.CASCADE, related_name="calls", db_index=False
     )
-    # The default is the database's too: a worker of the version before knows no kind.
+    # A default of the database: a worker of the former version writes no kind.
     kind = models.CharField(
         max_length=10, choices=Kind.choices, default=Kind.TURN, db_default=Kind.TURN
     )
@@ -127,8 +134,8 @@ class ModelCall(models.Model):
 class Event(models.Model):
     """One line of the append-only event log.
 
-    ``xid`` is the transaction that wrote it: readers follow (xid, id) below
-    the oldest running transaction, so nothing that commits late is missed.
+    ``xid`` is the transaction that wrote it: readers read in the order of (xid, id),
+    below the oldest running transaction, so they miss nothing that commits late.
     """
 
     xid = models.BigIntegerField(
@@ -158,15 +165,11 @@ class Event(models.Model):
         return f"{self.kind} #{self.pk}"
 
 
-# SECTION Which call a message was shown in, and which turn answered it.
-
-
 class Delivery(models.Model):
-    """A message of a human or of a broadcast that a call has taken in.
+    """The first call that a message or broadcast was considered in; none: it is queued.
 
-    Without such a row a message is queued. ``shown`` is false for one that the budget
-    of the context left out. It is done when a turn that had it ends by itself. The
-    numbers of turn and call stay when the turn itself is pruned.
+    ``shown`` is false for one that the budget of the context left out. It is done when
+    a turn that had it ends by itself. The numbers stay when the turn is pruned.
     """
 
     memory = models.OneToOneField(
@@ -202,14 +205,12 @@ class Delivery(models.Model):
         return f"message {self.memory_id} in call {self.call_number}"
 
 
-# SECTION Actions of which nobody knows whether they happened.
-
-
 class UnknownOutcome(models.Model):
-    """An action whose reply was lost, until a read has told what became of it.
+    """An action whose reply was lost; deleted when a read shows whether it happened.
 
-    The same call is not sent again before that. From ``tick`` on a read tells; where
-    none is known, some time after it was made. ``memory`` is the row of its result, null where the chain itself says so.
+    The same call is not sent again before that. A read shows it from ``tick`` on, or,
+    without a tick, some time after the call. ``memory`` is the id of its result's row,
+    null where the tool chain wrote the result.
     """
 
     mysis = models.ForeignKey(Mysis, on_delete=models.CASCADE, related_name="+")
@@ -224,17 +225,12 @@ class UnknownOutcome(models.Model):
         return f"{self.tool} of {self.username}"
 
 
-# SECTION What the fleet cost, day by day.
-
-
 class Usage(models.Model):
     """What one Mysis used of one model under one policy on one day (UTC).
 
-    Written in the transaction that records the call, so that it is the sum of the
-    calls at any moment; kept when turns, or the Mysis itself, are gone. ``calls``
-    drive turns, ``summaries`` stand beside them, ``errors`` are those of both that
-    brought no answer. Tokens as the provider counted them, ``cached`` a part of
-    ``input``; cost in US dollars.
+    Written in the transaction that records a call; stays when turns, or the Mysis, are
+    deleted. ``calls`` are those of turns, without ``summaries``; ``errors`` are those of
+    both without an answer. ``cached`` tokens are a part of ``input``; cost in US dollars.
     """
 
     day = models.DateField()

@@ -57,9 +57,10 @@ class Ending:
     """How a turn ended, as far as the next one depends on it.
 
     ``acted`` tells whether any tool call succeeded. ``resolve_tick`` is the latest
-    tick at which something queued takes effect; ``tick`` the tick now. ``fatal`` means
-    that trying again cannot help. ``retry_after`` is in seconds. ``held`` means that a
-    budget has no room for the next call.
+    tick at which something queued takes effect; ``tick`` the tick now. ``code`` is the
+    ErrorCode of ``error``; ``fatal`` means that trying again cannot help.
+    ``retry_after`` is in seconds. ``held`` means that a budget has no room for the
+    next call.
     """
 
     outcome: Turn.Outcome
@@ -67,6 +68,7 @@ class Ending:
     tick: int | None = None
     resolve_tick: int | None = None
     error: str = ""
+    code: str = ""
     fatal: bool = False
     retry_after: float | None = None
     held: bool = False
@@ -114,11 +116,12 @@ def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
     mysis.lost_turns = 0
     mysis.nudges = chosen.nudges
     mysis.last_error = clean_text(ending.error)
+    mysis.last_error_code = ending.code
     mysis.activity = _activity(ending, chosen)[:200]
-    fields = ["failures", "lost_turns", "nudges", "last_error", "activity"]
-    mysis.save(update_fields=fields)
+    fields = ["failures", "lost_turns", "nudges", "last_error", "last_error_code"]
+    mysis.save(update_fields=[*fields, "activity"])
     if chosen.errored:
-        rest(mysis, Mysis.State.ERRORED, ending.error)
+        rest(mysis, Mysis.State.ERRORED, ending.error, ending.code)
     else:
         _schedule(mysis, chosen, seen)
     if ending.outcome == Turn.Outcome.DONE and ending.error:
@@ -131,7 +134,7 @@ def _schedule(mysis: Mysis, chosen: Plan, seen: int) -> None:
     if chosen.trigger != "retry" and _is_unseen_intent(mysis, seen):
         scheduling.schedule(mysis, trigger="message")
     elif chosen.trigger is None:
-        rest(mysis, Mysis.State.IDLE, mysis.last_error)
+        rest(mysis, Mysis.State.IDLE, mysis.last_error, mysis.last_error_code)
     else:
         scheduling.schedule(mysis, trigger=chosen.trigger, at=chosen.at)
 
@@ -152,13 +155,14 @@ def _activity(ending: Ending, chosen: Plan) -> str:
     return "between turns"
 
 
-def rest(mysis: Mysis, state: Mysis.State, error: str = "") -> None:
+def rest(mysis: Mysis, state: Mysis.State, error: str = "", code: str = "") -> None:
     """Put a locked Mysis to rest, idle or errored, with its events."""
     mysis.state = state
     mysis.activity = ""
     mysis.nudges = 0
-    mysis.last_error = error
-    mysis.save(update_fields=["state", "activity", "nudges", "last_error"])
+    mysis.last_error, mysis.last_error_code = error, code
+    fields = ["state", "activity", "nudges", "last_error", "last_error_code"]
+    mysis.save(update_fields=fields)
     scheduling.unschedule(mysis)
     data = {"name": mysis.name, "state": str(state), "by": "runtime"}
     if error:

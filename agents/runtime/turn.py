@@ -20,7 +20,7 @@ from agents.game.client import GameUnreachableError
 from agents.llm import context_overflow
 from agents.llm.endpoints import resolve_with_window
 from agents.llm.model_types import Completion, Endpoint, ModelError
-from agents.models import Turn
+from agents.models import ErrorCode, Turn
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import PendingCall, ask_model
 from agents.runtime.cancellation import Guarded, watch
@@ -70,6 +70,7 @@ class Progress:
     compacted: bool = False
     retry: context_overflow.Retry | None = None
     silence: str = ""
+    silence_code: str = ""
     resolve_tick: int | None = None
     tried: list[CallRecord] = field(default_factory=list)
 
@@ -145,6 +146,8 @@ async def _call(
             model=handle.model,
         )
     progress.silence = empty_answer_reason(answer, acted=progress.acted)
+    filtered = answer.finish_reason == "content_filter"
+    progress.silence_code = ErrorCode.PROVIDER if progress.silence and filtered else ""
     return pending
 
 
@@ -227,6 +230,7 @@ def _end(outcome: Turn.Outcome, progress: Progress) -> Ending:
         acted=progress.acted,
         resolve_tick=progress.resolve_tick,
         error=progress.silence,
+        code=progress.silence_code,
     )
 
 
@@ -239,11 +243,17 @@ def _ending_after(error: Exception) -> Ending:
         return Ending(
             errored,
             error=str(error),
+            code=error.code,
             fatal=not error.retryable,
             retry_after=error.retry_after,
         )
     if isinstance(error, GameUnreachableError):
-        return Ending(errored, error=str(error), retry_after=error.retry_after)
+        return Ending(
+            errored,
+            error=str(error),
+            code=ErrorCode.GAME,
+            retry_after=error.retry_after,
+        )
     if isinstance(error, WindowError):
         return Ending(errored, error=str(error), fatal=True)
     if isinstance(error, BudgetSpentError):

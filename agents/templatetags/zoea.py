@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from django import template
 from django.utils import timezone
@@ -16,31 +16,6 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 register = template.Library()
-
-
-class Fragment(Protocol):
-    """What a live page shows in one element, which the socket draws anew."""
-
-    def element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
-        """The whole element."""
-
-
-class Column(Protocol):
-    """A column of a sparkline."""
-
-    x: int
-    y: float
-    height: float
-    bad: bool
-
-
-class Segment(Protocol):
-    """A category's part of a gauge."""
-
-    category: str
-    tokens: int
-    x: float
-    width: float
 
 
 # Sparklines and gauges stay the same while all else of a row changes, and have more
@@ -57,10 +32,10 @@ def live(
 
     ``name`` is its id among the page's ``parts``; ``_`` in attributes stands for ``-``.
     """
-    found: Fragment = context["parts"][name]
-    return found.element(
+    found: SafeString = context["parts"][name].element(
         tag, {key.replace("_", "-"): value for key, value in attributes.items()}
     )
+    return found
 
 
 @register.simple_tag
@@ -194,8 +169,7 @@ def bytes_of(size: int) -> str:
 
 @register.filter
 @lru_cache(maxsize=DRAWN)
-def columns(bars: tuple[Column, ...]) -> SafeString:
-    """The columns of a sparkline."""
+def columns(bars: tuple[Any, ...]) -> SafeString:
     return format_html_join(
         "",
         '<rect class="{}" x="{}" y="{}" width="4" height="{}"/>',
@@ -205,7 +179,7 @@ def columns(bars: tuple[Column, ...]) -> SafeString:
 
 @register.filter
 @lru_cache(maxsize=DRAWN)
-def segments(parts: tuple[Segment, ...]) -> SafeString:
+def segments(parts: tuple[Any, ...]) -> SafeString:
     """The parts of a gauge, each with its tokens in words."""
     return format_html_join(
         "",
@@ -217,6 +191,5 @@ def segments(parts: tuple[Segment, ...]) -> SafeString:
 
 @register.filter
 @lru_cache(maxsize=DRAWN)
-def segment_words(parts: tuple[Segment, ...]) -> str:
-    """The parts of a gauge for who hears them."""
+def segment_words(parts: tuple[Any, ...]) -> str:
     return ", ".join(f"{part.category} {part.tokens:,}" for part in parts)

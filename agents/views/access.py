@@ -1,4 +1,9 @@
-"""How a command answers: a notice in place with htmx, else back where it came from."""
+"""What every view shares: who may do what, and how a command answers.
+
+Reading is for everybody who is signed in. Beyond that there are the same steps as over
+REST: superusers administer, staff operates. With htmx a command is answered by a notice
+in place, else by the way back to the page that its form stood on.
+"""
 
 from __future__ import annotations
 
@@ -8,56 +13,27 @@ from typing import Concatenate, Literal, ParamSpec
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django_htmx.middleware import HtmxDetails
 
+from agents.models import Mysis
+from memory.lookup import number_of
+
+P = ParamSpec("P")
 LEVELS = {"success": messages.SUCCESS, "warning": messages.WARNING}
-
-
-def uses_htmx(request: HttpRequest) -> bool:
-    """Whether htmx asks for a part of the page."""
-    return request.headers.get("HX-Request") == "true"
-
-
 Level = Literal["success", "warning"]
 
 
-def success(request: HttpRequest, words: str, level: Level = "success") -> HttpResponse:
-    """A command was done, with a warning not to all. The socket brings its effects."""
-    if not uses_htmx(request):
-        messages.add_message(request, LEVELS[level], words)
-        return back(request)
-    context = {"words": words, "level": level}
-    return render(request, "agents/shared/notice.html", context)
+class PageRequest(HttpRequest):
+    """A request as the middleware hands it to a view."""
+
+    htmx: HtmxDetails
 
 
-def error(request: HttpRequest, words: str, status: int) -> HttpResponse:
-    """A command could not be done; ``words`` tell why and what to do."""
-    if not uses_htmx(request):
-        messages.error(request, words)
-        return back(request)
-    context = {"words": words, "level": "error"}
-    return render(request, "agents/shared/notice.html", context, status=status)
-
-
-def back(request: HttpRequest) -> HttpResponse:
-    """To the page that the form stood on, if that is one of ours."""
-    wanted = request.POST.get("next") or request.headers.get("Referer", "")
-    safe = url_has_allowed_host_and_scheme(
-        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return HttpResponseRedirect(wanted if safe else reverse("fleet"))
-
-
-# SECTION Who may do what on the pages; reading is for everybody who is signed in.
-#
-# The same three steps as over REST: superusers administer, staff operates, all
-# others look on.
-
-P = ParamSpec("P")
-View = Callable[Concatenate[HttpRequest, P], HttpResponse]
+View = Callable[Concatenate[PageRequest, P], HttpResponse]
 
 
 def operates(request: HttpRequest) -> bool:
@@ -72,12 +48,10 @@ def administers(request: HttpRequest) -> bool:
 
 
 def operator_required(view: View[P]) -> View[P]:
-    """Refuse viewers, in words."""
     return _required(view, operates, "an operator")
 
 
 def admin_required(view: View[P]) -> View[P]:
-    """Refuse viewers and operators, in words."""
     return _required(view, administers, "an admin")
 
 
@@ -86,7 +60,7 @@ def _required(
 ) -> View[P]:
     @wraps(view)
     def checked(
-        request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs
+        request: PageRequest, /, *args: P.args, **kwargs: P.kwargs
     ) -> HttpResponse:
         if allowed(request):
             return view(request, *args, **kwargs)
@@ -99,3 +73,53 @@ def _required(
 def actor(request: HttpRequest) -> str:
     """How the log names the user."""
     return f"operator:{request.user.get_username()}"
+
+
+def find_mysis(key: str) -> Mysis:
+    """The Mysis by the key of its page, its name or number; raises Http404."""
+    rows = Mysis.objects.select_related("account", "prompt", "policy")
+    if not key.isdecimal():
+        return get_object_or_404(rows, name__iexact=key.replace("\x00", ""))
+    number = number_of(key)
+    if number is None:
+        raise Http404("No such Mysis.")
+    return get_object_or_404(rows, pk=number)
+
+
+def query_with(request: HttpRequest, **values: str) -> str:
+    """The parameters of the address, some of them with other values."""
+    query = request.GET.copy()
+    for name, value in values.items():
+        query[name] = value
+    return query.urlencode()
+
+
+def success(request: PageRequest, words: str, level: Level = "success") -> HttpResponse:
+    """Say that a command was done; its effects come by the socket."""
+    if request.htmx:
+        return _notice(request, words, level)
+    messages.add_message(request, LEVELS[level], words)
+    return _back(request)
+
+
+def error(request: PageRequest, words: str, status: int) -> HttpResponse:
+    """Say that a command could not be done; ``words`` tell why and what to do."""
+    if request.htmx:
+        return _notice(request, words, "error", status)
+    messages.error(request, words)
+    return _back(request)
+
+
+def _notice(
+    request: HttpRequest, words: str, level: str, status: int = 200
+) -> HttpResponse:
+    context = {"words": words, "level": level}
+    return render(request, "agents/shared/notice.html", context, status=status)
+
+
+def _back(request: HttpRequest) -> HttpResponse:
+    wanted = request.POST.get("next") or request.headers.get("Referer", "")
+    safe = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return HttpResponseRedirect(wanted if safe else reverse("fleet"))

@@ -1,6 +1,7 @@
-"""A context under other settings than its own, and two of them side by side.
+"""The page of a context: of the next call, or of one that was made.
 
-The same for the next call and for any that was made: only what is assembled differs.
+Either can be tried under other settings than its own, and two be laid side by side;
+only what is assembled differs.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.utils.http import urlencode
@@ -19,19 +21,31 @@ from django.views.decorators.http import require_safe
 from agents import context_inputs
 from agents.actions import ActionError
 from agents.dashboard import charts, context, context_diff
-from agents.dashboard.addresses import find_mysis, page_key
 from agents.dashboard.context import tools_of
 from agents.dashboard.live import context_page
-from agents.forms import WhatIfForm, number_of
+from agents.forms import WhatIfForm
 from agents.models import Mysis
+from agents.views.access import PageRequest, find_mysis, query_with
 from memory.assembly import replay
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import Past, as_sent, guessed
-from memory.assembly.sent_view import canonical, show
+from memory.assembly.sent_view import canonical
 from memory.context.types import Budget
+from memory.lookup import number_of
 from memory.models import SentContext
 
 AS_SENT, WHAT_IF = "as it was sent", "what if"
+VIEWS = {
+    "messages": "Messages",
+    "changes": "Since the last call",
+    "compare": "Side by side",
+    "tools": "Tools",
+    "raw": "Raw",
+}
+# Messages that are drawn of a long context at first; the rest is a click away.
+DRAWN = 200
+# Characters of the payload that are shown; the file has all.
+RAW = 200_000
 
 Make = Callable[..., PreparedRequest]
 
@@ -48,7 +62,6 @@ class Tried:
 
     @property
     def view(self) -> PreparedRequest | None:
-        """The one to show."""
         return self.what_if or self.own
 
 
@@ -78,21 +91,14 @@ class Basis:
 
 
 def on_next(mysis: Mysis) -> Basis:
-    """The next call of a Mysis."""
-
-    def make(**values: Any) -> PreparedRequest:
-        return context_inputs.preview(mysis, **values)
-
+    make = partial(context_inputs.preview, mysis)
     return Basis(context_inputs.subject_of(mysis), make, make)
 
 
 def on_past(then: Past) -> Basis:
     """A call that was made."""
-
-    def make(**values: Any) -> PreparedRequest:
-        return assemble_again(then, **values)
-
-    return Basis(then.subject, lambda: as_sent(then), make, AS_SENT)
+    make = partial(assemble_again, then)
+    return Basis(then.subject, partial(as_sent, then), make, AS_SENT)
 
 
 def assemble_again(
@@ -119,11 +125,6 @@ def assemble_again(
     return prepare_request(subject, before=then.before)
 
 
-def asks(form: WhatIfForm) -> bool:
-    """Whether a form asks for other settings, or for some to be laid beside."""
-    return form.is_bound and (form.has_values() or form.lays_beside())
-
-
 def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
     """What a form asks for; what cannot be is told at its fields.
 
@@ -131,8 +132,10 @@ def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
     """
     if form.is_bound and not form.is_valid():
         return Tried(None)
+    what_if = other = None
     try:
-        what_if = _what_if(basis, form)
+        if form.is_bound and form.has_values():
+            what_if = basis.make(**form.changes(basis.subject))
     except ActionError as error:
         form.blame(error.detail)
         return Tried(None)
@@ -140,22 +143,13 @@ def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
     own = basis.own() if what_if is None or compare else None
     tried = Tried(own, what_if)
     try:
-        other = _other(basis, form)
+        values = form.other(basis.subject) if form.is_bound else None
+        if values is not None:
+            other = basis.make(**values)
     except ActionError as error:
         form.blame(error.detail, beside=True)
         return tried
     return Tried(own, what_if, _compared(basis, tried, other) if compare else None)
-
-
-def _what_if(basis: Basis, form: WhatIfForm) -> PreparedRequest | None:
-    if not form.is_bound or not form.has_values():
-        return None
-    return basis.make(**form.changes(basis.subject))
-
-
-def _other(basis: Basis, form: WhatIfForm) -> PreparedRequest | None:
-    values = form.other(basis.subject) if form.is_bound else None
-    return None if values is None else basis.make(**values)
 
 
 def _compared(
@@ -185,22 +179,8 @@ def likeness(then: Past) -> Likeness:
     return Likeness(same, found.percent, unknown)
 
 
-# SECTION What the next call will be sent, and what a past one was sent.
-
-VIEWS = {
-    "messages": "Messages",
-    "changes": "Since the last call",
-    "compare": "Side by side",
-    "tools": "Tools",
-    "raw": "Raw",
-}
-# What is drawn of a long one at first; the rest is a click away.
-DRAWN = 200
-RAW = 200_000
-
-
 @require_safe
-def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
+def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     """The exact next payload; what-if values come as GET parameters."""
     mysis = find_mysis(key)
     as_of = context_page.as_of(mysis)
@@ -210,28 +190,24 @@ def next_context(request: HttpRequest, key: str) -> HttpResponseBase:
     shown = context.of_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
         return _download(shown)
+    folded = number_of(request.GET.get("folded", ""))
+    # The address of the socket that tells when the context is outdated.
+    live: dict[str, str | int] = {"page": "context", "mysis": mysis.pk}
     values = {
-        "summaries": context.summaries(
-            mysis.pk, number_of(request.GET.get("folded", ""))
-        ),
+        "summaries": context.summaries(mysis.pk, folded),
         "most_summaries": context.SUMMARIES,
         "as_of": as_of,
         "now": as_of.at,
-        "live_query": _live(mysis, as_of),
+        "live_query": urlencode(
+            {**live, "event": as_of.event, "settings": as_of.settings}
+        ),
         **_tried(form, tried, shown),
         **_view(request, view, mysis, shown, None),
     }
     return _page(request, mysis, values, 422 if form.errors else 200)
 
 
-def _live(mysis: Mysis, as_of: context_page.Snapshot) -> str:
-    """The address of the socket that tells when the context is outdated."""
-    values = {"event": str(as_of.event), "settings": as_of.settings}
-    return urlencode({"page": "context", "mysis": str(mysis.pk), **values})
-
-
-def _wanted(request: HttpRequest) -> str:
-    """Which way of showing it is asked for."""
+def _wanted(request: PageRequest) -> str:
     usual = "compare" if request.GET.get("against") else "messages"
     wanted = request.GET.get("view", usual)
     return wanted if wanted in VIEWS else "messages"
@@ -253,18 +229,19 @@ def _tried(
 
 
 def _view(
-    request: HttpRequest,
+    request: PageRequest,
     view: str,
     mysis: Mysis,
     shown: context.Shown | None,
     sent: SentContext | None,
 ) -> dict[str, Any]:
-    """What a way of showing it needs."""
     found: dict[str, Any] = {
         "view": view,
-        "views": [(n, label, _query(request, view=n)) for n, label in VIEWS.items()],
-        "json_query": _query(request, format="json"),
-        "tools_query": _query(request, view="tools"),
+        "views": [
+            (n, label, query_with(request, view=n)) for n, label in VIEWS.items()
+        ],
+        "json_query": query_with(request, format="json"),
+        "tools_query": query_with(request, view="tools"),
         "recent": context.recent(mysis.pk),
     }
     if shown is None:
@@ -274,10 +251,10 @@ def _view(
         since = context_diff.since(earlier, shown.messages, shown.system)
         found["changes"], prefix = since, since.prefix
     most = None if request.GET.get("whole") else DRAWN
-    found["kept"] = Newest.of(shown.blocks[:prefix], most)
-    found["fresh"] = Newest.of(shown.blocks[prefix:], most)
-    found["ledger"] = Newest.of(shown.ledger, most)
-    found["whole_query"] = _query(request, whole="1")
+    found["kept"] = _newest(shown.blocks[:prefix], most)
+    found["fresh"] = _newest(shown.blocks[prefix:], most)
+    found["ledger"] = _newest(shown.ledger, most)
+    found["whole_query"] = query_with(request, whole="1")
     if view == "raw":
         found["raw"] = _readable(shown)
         found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)
@@ -287,25 +264,10 @@ def _view(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
-    """The last rows of a long list, and how many stand before them."""
-
-    rows: Sequence[object]
-    before: int
-
-    @classmethod
-    def of(cls, rows: Sequence[object], most: int | None) -> Newest:
-        """All of them where ``most`` is None."""
-        cut = max(0, len(rows) - most) if most is not None else 0
-        return cls(rows[cut:], cut)
-
-
-def _query(request: HttpRequest, **values: str) -> str:
-    query = request.GET.copy()
-    for name, value in values.items():
-        query[name] = value
-    return query.urlencode()
+def _newest(rows: Sequence[object], most: int | None) -> dict[str, object]:
+    """The last rows of a long list and how many stand before them; None for all."""
+    cut = max(0, len(rows) - most) if most is not None else 0
+    return {"rows": rows[cut:], "before": cut}
 
 
 def _readable(shown: context.Shown) -> str:
@@ -325,7 +287,7 @@ def _download(shown: context.Shown) -> HttpResponse:
 
 
 @require_safe
-def call_context(request: HttpRequest, turn_id: int, number: int) -> HttpResponse:
+def call_context(request: PageRequest, turn_id: int, number: int) -> HttpResponse:
     """What one past model call was sent, byte for byte; or what it would have been."""
     rows = SentContext.objects.select_related(
         "call__turn", "mysis__account", "mysis__policy", "mysis__prompt"
@@ -355,7 +317,7 @@ def _tried_on(
     sent: SentContext, form: WhatIfForm, *, compare: bool
 ) -> tuple[Tried, Likeness | None]:
     """What is tried on a past call. To be shown it needs none of its moment."""
-    if not asks(form):
+    if not form.is_bound or not (form.has_values() or form.lays_beside()):
         return Tried(None), None
     then = replay.past_of(sent, context_inputs.subject_of(sent.mysis))
     tried = attempt(on_past(then), form, compare=compare)
@@ -364,17 +326,16 @@ def _tried_on(
 
 
 def _shown(sent: SentContext, form: WhatIfForm, tried: Tried) -> context.Shown | None:
-    """The call as it was sent, or what is tried instead."""
     if tried.what_if is not None:
         return context.of_preview(tried.what_if)
     if form.errors and tried.own is None:
         return None
-    return context.of_sent(sent, show(sent))
+    return context.of_sent(sent)
 
 
 def _page(
-    request: HttpRequest, mysis: Mysis, values: dict[str, Any], status: int
+    request: PageRequest, mysis: Mysis, values: dict[str, Any], status: int
 ) -> HttpResponse:
-    place = {"mysis": mysis, "key": page_key(mysis), "tab": "context"}
+    place = {"mysis": mysis, "key": mysis.page_key, "tab": "context"}
     values = {**place, "categories": charts.CATEGORIES, **values}
     return render(request, "memory/context.html", values, status=status)

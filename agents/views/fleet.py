@@ -1,8 +1,8 @@
-"""The front page: who flies, how they fare, what just happened."""
+"""The pages of the whole fleet: front page, map, accounts, health."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.html import format_html_join
@@ -14,12 +14,12 @@ from agents.actions import MAX_TEXT, ActionError
 from agents.dashboard import accounts, charts, feed, fleet, health, map, system_status
 from agents.dashboard.live import events_page, fragments, pages
 from agents.models import Mysis
-from agents.views.access import actor, operator_required, success
+from agents.views.access import PageRequest, actor, operator_required, success
 from agents.views.access import error as access_error
 
 
 @require_safe
-def fleet_page(request: HttpRequest) -> HttpResponse:
+def fleet_page(request: PageRequest) -> HttpResponse:
     """The fleet as filtered and sorted by the address."""
     now = timezone.now()
     view = fleet.View.of(request.GET)
@@ -58,16 +58,13 @@ def _targets(chosen: str) -> SafeString:
 
 
 @require_safe
-def newest_feed(request: HttpRequest) -> HttpResponse:
+def newest_feed(request: PageRequest) -> HttpResponse:
     """The feed from its newest line on, after a pause; ``group`` names a chip."""
     return HttpResponse(fragments.newest_feed(request.GET.get("group", "")).html)
 
 
-# SECTION The galaxy with the fleet's ships on it.
-
-
 @require_safe
-def map_page(request: HttpRequest) -> HttpResponse:
+def map_page(request: PageRequest) -> HttpResponse:
     """The newest map; the socket brings the ships as they move."""
     chart = map.chart()
     context = {
@@ -81,13 +78,12 @@ def map_page(request: HttpRequest) -> HttpResponse:
 
 
 def _askers() -> list[Mysis]:
-    """Who can ask the game for its map."""
     return list(Mysis.objects.exclude(account=None).order_by("name")[:50])
 
 
 @require_POST
 @operator_required
-def ask(request: HttpRequest) -> HttpResponse:
+def ask(request: PageRequest) -> HttpResponse:
     """Let one Mysis ask for the map, by hand."""
     number = request.POST.get("mysis", "")
     asker = next((m for m in _askers() if str(m.pk) == number), None)
@@ -102,11 +98,8 @@ def ask(request: HttpRequest) -> HttpResponse:
     return success(request, f"{asker.name} asked for the map.")
 
 
-# SECTION Accounts and Health: what stands behind the fleet.
-
-
 @require_safe
-def accounts_page(request: HttpRequest) -> HttpResponse:
+def accounts_page(request: PageRequest) -> HttpResponse:
     """The game accounts with their cached state."""
     wanted = request.GET.get("q", "").replace("\x00", "").strip()[:100]
     after = request.GET.get("after", "").replace("\x00", "")[:300]
@@ -122,7 +115,7 @@ def accounts_page(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def health_page(request: HttpRequest) -> HttpResponse:
+def health_page(request: PageRequest) -> HttpResponse:
     """What is wrong and what it costs: fleet, worker, models, database."""
     now = timezone.now()
     context = {

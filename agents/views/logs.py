@@ -1,14 +1,13 @@
-"""The event log and the prompts, to read."""
+"""The pages to read and compare: events, search, prompts, policies."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import Count
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -17,59 +16,60 @@ from django.views.decorators.http import require_safe
 from agents import context_inputs, events
 from agents.actions import ActionError
 from agents.dashboard import context_diff, feed
-from agents.dashboard.addresses import page_key
-from agents.dashboard.live import events_page as live_events_page
+from agents.dashboard.live import events_page as live_page
 from agents.dashboard.live import fragments
-from agents.dashboard.live.events_page import PAGE as events_page_PAGE
-from agents.dashboard.live.events_page import Chosen, rows
 from agents.dashboard.search import Found, Result, find
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
-from agents.views.access import uses_htmx
+from agents.views.access import PageRequest, query_with
 from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
-from memory.lookup import SlowSearchError
+from memory.lookup import SlowSearchError, number_of
 from memory.models import ContextPolicy
 
+# Versions of a prompt, results of a search, and Myses that narrow it, on a page.
 VERSIONS = 20
+PAGE = 20
+FACETS = 8
 
 
 @require_safe
-def events_page(request: HttpRequest) -> HttpResponse:
+def events_page(request: PageRequest) -> HttpResponse:
     """Events, newest first; ``kind``, ``mysis`` and ``before`` narrow them."""
-    owner = _number(request.GET.get("mysis", ""))
-    chosen = Chosen.of(request.GET.get("kind", ""), owner)
-    before = _number(request.GET.get("before", ""))
+    owner = number_of(request.GET.get("mysis", ""))
+    chosen = live_page.Chosen.of(request.GET.get("kind", ""), owner)
+    before = number_of(request.GET.get("before", ""))
     # Before the rows: what settles meanwhile comes by the socket, not never.
     settled = events.newest()
-    page = rows(chosen, before)
-    if uses_htmx(request):
-        return HttpResponse(fragments.feed_lines(feed.told(page[:events_page_PAGE])))
+    page = live_page.rows(chosen, before)
+    lines = feed.told(page[: live_page.PAGE])
+    if request.htmx:
+        return HttpResponse(fragments.feed_lines(lines))
     query = {"kind": chosen.kind, "mysis": "" if owner is None else str(owner)}
     live = {"page": "events", **query, "after": str(settled)}
     context = {
-        "lines": feed.told(page[:events_page_PAGE]),
+        "lines": lines,
         "kinds": [
-            (str(kind), feed.ICONS[kind], live_events_page.place_of(kind))
+            (str(kind), feed.KINDS[kind].icon, live_page.place_of(kind))
             for kind in Kind
         ],
         "kind": chosen.kind,
         "mysis": owner,
-        "parts": {part.id: part for part in live_events_page.of_kinds()},
-        "counted": live_events_page.COUNTED,
+        "parts": {part.id: part for part in live_page.of_kinds()},
+        "counted": live_page.COUNTED,
         "query": urlencode(query),
         "live_query": "" if before else urlencode(live),
         "now": timezone.now(),
         "myses": Mysis.objects.order_by("name").values_list("pk", "name"),
         "before": before,
-        "next": page[events_page_PAGE - 1].pk if len(page) > events_page_PAGE else None,
+        "next": page[len(lines) - 1].pk if len(page) > live_page.PAGE else None,
     }
     return render(request, "agents/events.html", context)
 
 
 @require_safe
-def prompts_page(request: HttpRequest) -> HttpResponse:
+def prompts_page(request: PageRequest) -> HttpResponse:
     """All prompts, their current version and who uses them."""
     newest = PromptVersion.objects.order_by("prompt", "-number").distinct("prompt")
     current = {version.prompt_id: version for version in newest}
@@ -77,7 +77,7 @@ def prompts_page(request: HttpRequest) -> HttpResponse:
         {
             "prompt": prompt,
             "current": current.get(prompt.pk),
-            "myses": [(page_key(m), m.name) for m in prompt.myses.all()],
+            "myses": [(m.page_key, m.name) for m in prompt.myses.all()],
         }
         for prompt in Prompt.objects.prefetch_related("myses").order_by("name")
     ]
@@ -85,10 +85,10 @@ def prompts_page(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def prompt_page(request: HttpRequest, prompt_id: int) -> HttpResponse:
+def prompt_page(request: PageRequest, prompt_id: int) -> HttpResponse:
     """One prompt with all its versions, newest first."""
     prompt = get_object_or_404(Prompt, pk=min(prompt_id, 2**63 - 1))
-    before = _number(request.GET.get("before", ""))
+    before = number_of(request.GET.get("before", ""))
     rows = prompt.versions.all()
     if before is not None:
         rows = rows.filter(number__lt=min(before, 2**31 - 1))
@@ -98,23 +98,13 @@ def prompt_page(request: HttpRequest, prompt_id: int) -> HttpResponse:
         "before": before,
         "versions": versions[:VERSIONS],
         "older": versions[VERSIONS - 1].number if len(versions) > VERSIONS else None,
-        "myses": [(page_key(m), m.name) for m in prompt.myses.order_by("name")],
+        "myses": [(m.page_key, m.name) for m in prompt.myses.order_by("name")],
     }
     return render(request, "agents/prompt.html", context)
 
 
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 19 else None
-
-
-# SECTION One box over messages, reasoning and broadcasts.
-
-PAGE = 20
-FACETS = 8
-
-
 @require_safe
-def search_page(request: HttpRequest) -> HttpResponse:
+def search_page(request: PageRequest) -> HttpResponse:
     """The newest matches, newest first."""
     asked = bool(request.GET.get("q"))
     form = SearchForm(request.GET if asked else None, initial=request.GET.dict())
@@ -130,7 +120,9 @@ def search_page(request: HttpRequest) -> HttpResponse:
             "results": found.results[:PAGE],
             "where": form.cleaned_data["where"],
             "older": _older(request, found),
-            "newest": _with(request, before="") if request.GET.get("before") else "",
+            "newest": query_with(request, before="")
+            if request.GET.get("before")
+            else "",
             "facets": _facets(request, found.results),
             "counted": len(found.results),
             "full": found.reached is not None,
@@ -138,45 +130,32 @@ def search_page(request: HttpRequest) -> HttpResponse:
     return render(request, "memory/search.html", context)
 
 
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A narrower search, and how many of the newest matches it has."""
-
-    label: str
-    count: int
-    query: str
-
-
-def _facets(request: HttpRequest, found: Sequence[Result]) -> Sequence[Facet]:
-    """The Myses that most of the matches are of."""
+def _facets(
+    request: PageRequest, found: Sequence[Result]
+) -> Sequence[Mapping[str, object]]:
+    """The Myses that most of the matches are of, each with a narrower search."""
     if request.GET.get("mysis"):
         return ()
     counts = Counter((hit.name, hit.owner) for hit in found if hit.owner)
     return [
-        Facet(name, count, _with(request, mysis=str(owner), before=""))
+        {
+            "label": name,
+            "count": count,
+            "query": query_with(request, mysis=str(owner), before=""),
+        }
         for (name, owner), count in counts.most_common(FACETS)
     ]
 
 
-def _with(request: HttpRequest, **values: str) -> str:
-    query = request.GET.copy()
-    for name, value in values.items():
-        query[name] = value
-    return query.urlencode()
-
-
-def _older(request: HttpRequest, found: Found) -> str:
+def _older(request: PageRequest, found: Found) -> str:
     """The query of the next page: behind what is shown, or what was looked through."""
     if len(found.results) > PAGE:
-        return _with(request, before=str(found.results[PAGE - 1].id))
-    return _with(request, before=str(found.reached)) if found.reached else ""
-
-
-# SECTION Context policies, two of them tried on one Mysis.
+        return query_with(request, before=str(found.results[PAGE - 1].id))
+    return query_with(request, before=str(found.reached)) if found.reached else ""
 
 
 @require_safe
-def policies_page(request: HttpRequest) -> HttpResponse:
+def policies_page(request: PageRequest) -> HttpResponse:
     """Every policy, and any two of them side by side; nothing is written."""
     asked = bool(request.GET.get("mysis"))
     form = PoliciesForm(request.GET if asked else None, initial=request.GET.dict())
@@ -202,7 +181,7 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
         "comparison": comparison,
         "sides": (comparison.a, comparison.b),
         "mysis": mysis,
-        "key": page_key(mysis),
+        "key": mysis.page_key,
     }
 
 

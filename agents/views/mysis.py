@@ -1,8 +1,8 @@
-"""One Mysis: its conversation, what it knows of the game, its turns."""
+"""The pages of one Mysis: its conversation, what it knows of the game, its turns."""
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -14,22 +14,31 @@ from agents.actions import MAX_TEXT, ActionError
 from agents.context_inputs import preview
 from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
-from agents.dashboard.addresses import find_mysis, mysis_url, page_key
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
-from agents.forms import MysisForm, number_of
-from agents.models import Mysis, Turn
-from agents.views.access import actor, admin_required, uses_htmx
+from agents.forms import MysisForm, blame
+from agents.models import Turn
+from agents.views.access import PageRequest, actor, admin_required, find_mysis
+from memory.lookup import number_of
 from memory.models import Memory
+
+# Turns on a page of them.
+PAGE = 50
+# Lines of a turn that are drawn when all are asked for, and those that a running turn
+# keeps on the page as it grows.
+WHOLE, KEEP = 2_000, 1_000
 
 
 @require_safe
-def mysis_page(request: HttpRequest, key: str) -> HttpResponse:
+def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     """The whole page; ``?at=<memory id>`` opens the conversation at a place."""
     mysis = find_mysis(key)
     now = timezone.now()
-    place = _number(request.GET.get("at", ""))
-    shown = _conversation(mysis, place)
+    place = number_of(request.GET.get("at", ""))
+    if place is None:
+        shown = conversation.newest(mysis.pk, mysis.name)
+    else:
+        shown = conversation.around(mysis.pk, mysis.name, place)
     found = dashboard_mysis.head(mysis, now)
     parts = fragments.mysis(found, dashboard_mysis.panel(mysis, now))
     live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
@@ -50,12 +59,6 @@ def mysis_page(request: HttpRequest, key: str) -> HttpResponse:
     return render(request, "agents/mysis.html", context)
 
 
-def _conversation(mysis: Mysis, place: int | None) -> list[conversation.Line]:
-    if place is None:
-        return conversation.newest(mysis.pk, mysis.name)
-    return conversation.around(mysis.pk, mysis.name, place)
-
-
 def _older(mysis_id: int, shown: list[conversation.Line]) -> int | None:
     """The id before which there is more to read."""
     if not shown:
@@ -65,25 +68,23 @@ def _older(mysis_id: int, shown: list[conversation.Line]) -> int | None:
 
 
 @require_safe
-def older_lines(request: HttpRequest, key: str) -> HttpResponse:
+def older_lines(request: PageRequest, key: str) -> HttpResponse:
     """A page of the conversation before ``?before=<memory id>``."""
     mysis = find_mysis(key)
-    before = _number(request.GET.get("before", ""))
+    before = number_of(request.GET.get("before", ""))
     shown = conversation.before(mysis.pk, mysis.name, before)
     context = {
         "mysis": mysis,
-        "key": page_key(mysis),
+        "key": mysis.page_key,
         "lines": shown,
         "older": _older(mysis.pk, shown),
     }
-    template = (
-        "agents/conversation/log.html" if uses_htmx(request) else "agents/older.html"
-    )
+    template = "agents/conversation/log.html" if request.htmx else "agents/older.html"
     return render(request, template, context)
 
 
 @require_safe
-def whole_message(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
+def whole_message(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
     """One stored message in full, as plain text."""
     mysis = find_mysis(key)
     row = Memory.objects.filter(mysis=mysis, pk=min(memory_id, 2**63 - 1))
@@ -96,7 +97,7 @@ def whole_message(request: HttpRequest, key: str, memory_id: int) -> HttpRespons
 
 
 @require_safe
-def inspect(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
+def inspect(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
     """One message with all that is known of it, for the pane beside the talk."""
     mysis = find_mysis(key)
     found = conversation.chosen(mysis.pk, mysis.name, [min(memory_id, 2**63 - 1)])
@@ -105,7 +106,7 @@ def inspect(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
     ledger = preview(mysis).assembly.ledger
     context = {
         "mysis": mysis,
-        "key": page_key(mysis),
+        "key": mysis.page_key,
         "line": found[0],
         "turn": Turn.objects.filter(pk=found[0].turn_id or 0).first(),
         "entry": next((e for e in ledger if e.id == memory_id), None),
@@ -115,45 +116,23 @@ def inspect(request: HttpRequest, key: str, memory_id: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
-def new_mysis(request: HttpRequest) -> HttpResponse:
+def new_mysis(request: PageRequest) -> HttpResponse:
     """A form for a new Mysis; errors stand at their fields."""
     form = MysisForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            mysis = actions.create_mysis(**form.values(), by=actor(request))
+            mysis = actions.create_mysis(**form.cleaned_data, by=actor(request))
         except ActionError as error:
-            _blame(form, error)
+            blame(form, error)
         else:
-            return redirect(mysis_url(mysis))
+            return redirect(mysis)
     status = 422 if form.errors else 200
     context = {"form": form, "cancel": reverse("fleet")}
     return render(request, "agents/new_mysis.html", context, status=status)
 
 
-def _blame(form: MysisForm, error: ActionError) -> None:
-    """Put an action's error at the field that it names, if it names one."""
-    field, colon, words = error.detail.partition(": ")
-    if colon and field in form.fields:
-        form.add_error(field, words)
-    else:
-        form.add_error(None, error.detail)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 19 else None
-
-
-# SECTION One turn: its calls, what each was sent, what it cost; live while it goes on.
-
-PAGE = 50
-# Lines of a turn that are drawn when all are asked for.
-WHOLE = 2_000
-# Lines that a running turn keeps on the page as it grows.
-KEEP = 1_000
-
-
 @require_safe
-def turns_page(request: HttpRequest, key: str) -> HttpResponse:
+def turns_page(request: PageRequest, key: str) -> HttpResponse:
     """The turns of a Mysis, newest first; ``?before=<number>`` goes further back."""
     mysis = find_mysis(key)
     before = number_of(request.GET.get("before", ""))
@@ -163,7 +142,7 @@ def turns_page(request: HttpRequest, key: str) -> HttpResponse:
     found = list(rows[: PAGE + 1])
     context = {
         "mysis": mysis,
-        "key": page_key(mysis),
+        "key": mysis.page_key,
         "tab": "turns",
         "turns": found[:PAGE],
         "before": before,
@@ -173,7 +152,7 @@ def turns_page(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_safe
-def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
+def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
     """The turn, its model calls with their contexts, and its messages.
 
     ``?before=<call>`` lists the calls before one: such a page stands still.
@@ -188,32 +167,27 @@ def turn_page(request: HttpRequest, turn_id: int) -> HttpResponse:
     calls = live_turn_page.page_of(
         turn, None if before is None else min(before, 2**63 - 1)
     )
-    shown = live_turn_page.newest_lines(turn, limit)
+    name = turn.mysis.name
+    shown = conversation.newest(turn.mysis_id, name, limit, turn_id=turn.pk)
     parts = [
         *live_turn_page.head(turn),
         live_turn_page.list_of(turn, calls, live_turn_page.parts_of(turn, calls.made)),
     ]
+    live = urlencode({"page": "turn", "turn": str(turn.pk)})
     context = {
         "turn": turn,
         "mysis": turn.mysis,
-        "key": page_key(turn.mysis),
+        "key": turn.mysis.page_key,
         "parts": {part.id: part for part in parts},
         "calls_before": before,
         "lines": shown,
         "whole": whole,
         "keep": WHOLE if whole else KEEP,
-        "live_query": _live(turn) if before is None else "",
+        "live_query": live if turn.outcome is None and before is None else "",
         "now": timezone.now(),
         **_rest(turn, len(shown), limit),
     }
     return render(request, "agents/turn.html", context)
-
-
-def _live(turn: Turn) -> str:
-    """The address of its socket while it goes on; what is over needs none."""
-    if turn.outcome is not None:
-        return ""
-    return urlencode({"page": "turn", "turn": str(turn.pk)})
 
 
 def _rest(turn: Turn, shown: int, limit: int) -> dict[str, object]:

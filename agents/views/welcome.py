@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -15,12 +15,12 @@ from django.views.decorators.http import require_http_methods
 
 from agents import actions
 from agents.actions import ActionError
-from agents.dashboard.addresses import mysis_url
-from agents.forms import FirstMysisForm, PromptTextForm, number_of
+from agents.forms import FirstMysisForm, PromptTextForm, blame
 from agents.llm.provider_check import try_provider
 from agents.models import Mysis, Provider
 from agents.provider_forms import NEW, EndpointForm, Typed
-from agents.views.access import actor, admin_required
+from agents.views.access import PageRequest, actor, admin_required
+from memory.lookup import number_of
 
 PROVIDER, PROMPT, MYSIS = "provider", "prompt", "mysis"
 #: Where a session keeps, sealed, the key of a provider that is not saved yet.
@@ -39,7 +39,6 @@ class Step:
 
 
 def steps() -> list[Step]:
-    """All three, as far as they are done."""
     return [
         Step(
             PROVIDER,
@@ -67,17 +66,24 @@ def steps() -> list[Step]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
-def welcome(request: HttpRequest, step: str = "") -> HttpResponse:
+def welcome(request: PageRequest, step: str = "") -> HttpResponse:
     """One step with its form; without a name the first that is not done."""
     known = steps()
     names = [one.name for one in known]
     here = step if step in names else next((s.name for s in known if not s.done), MYSIS)
     form = FORMS[here](request)
     if request.method == "POST" and form.is_valid():
-        saved = _saved(request, here, form)
-        if saved is not None:
-            return saved
-    _focus(form)
+        try:
+            saved = SAVES[here](request, form)
+        except ActionError as error:
+            blame(form, error)
+        else:
+            if saved is not None:
+                return saved
+    # Begin at the first field that is wrong.
+    wrong = next((name for name in form.fields if name in form.errors), None)
+    if wrong is not None:
+        form.fields[wrong].widget.attrs["autofocus"] = True
     after = names[names.index(here) + 1 :]
     context = {
         "steps": known,
@@ -90,27 +96,7 @@ def welcome(request: HttpRequest, step: str = "") -> HttpResponse:
     return render(request, "agents/welcome.html", context, status=status)
 
 
-def _saved(
-    request: HttpRequest, step: str, form: forms.BaseForm
-) -> HttpResponse | None:
-    """Where it goes on; None where the form says why not."""
-    try:
-        return SAVES[step](request, form)
-    except ActionError as error:
-        field, colon, words = error.detail.partition(": ")
-        at = field if colon and field in form.fields else None
-        form.add_error(at, words if at else error.detail)
-    return None
-
-
-def _focus(form: forms.BaseForm) -> None:
-    """Begin at the first field that is wrong."""
-    wrong = next((name for name in form.fields if name in form.errors), None)
-    if wrong is not None:
-        form.fields[wrong].widget.attrs["autofocus"] = True
-
-
-def _provider_form(request: HttpRequest) -> forms.BaseForm:
+def _provider_form(request: PageRequest) -> forms.BaseForm:
     """Of the newest provider, where there is one: who comes back mends it.
 
     What is sent back is of the one that the form was opened for.
@@ -131,20 +117,20 @@ def _provider_form(request: HttpRequest) -> forms.BaseForm:
     )
 
 
-def _prompt_form(request: HttpRequest) -> forms.BaseForm:
+def _prompt_form(request: PageRequest) -> forms.BaseForm:
     current = actions.default_prompt().current
     return PromptTextForm(
         request.POST or None, initial={"text": current.text if current else ""}
     )
 
 
-def _mysis_form(request: HttpRequest) -> forms.BaseForm:
+def _mysis_form(request: PageRequest) -> forms.BaseForm:
     return FirstMysisForm(
         request.POST or None, initial={"model": request.GET.get("model", "pilot")}
     )
 
 
-def _save_provider(request: HttpRequest, form: forms.BaseForm) -> HttpResponse | None:
+def _save_provider(request: PageRequest, form: forms.BaseForm) -> HttpResponse | None:
     """Saved once it answers, or when somebody insists."""
     assert isinstance(form, EndpointForm)  # noqa: S101 (for types)
     if "insist" not in request.POST:
@@ -160,7 +146,7 @@ def _save_provider(request: HttpRequest, form: forms.BaseForm) -> HttpResponse |
     return redirect("welcome-step", PROMPT)
 
 
-def _save_prompt(request: HttpRequest, form: forms.BaseForm) -> HttpResponse:
+def _save_prompt(request: PageRequest, form: forms.BaseForm) -> HttpResponse:
     prompt, text = actions.default_prompt(), form.cleaned_data["text"]
     text = actions.clean_text(text, "The prompt")
     if prompt.current is None or prompt.current.text != text:
@@ -171,20 +157,20 @@ def _save_prompt(request: HttpRequest, form: forms.BaseForm) -> HttpResponse:
     return redirect(f"{address}?{urlencode({'model': model})}")
 
 
-def _save_mysis(request: HttpRequest, form: forms.BaseForm) -> HttpResponse:
+def _save_mysis(request: PageRequest, form: forms.BaseForm) -> HttpResponse:
     values, by = form.cleaned_data, actor(request)
     mysis = actions.create_mysis(name=values["name"], model=values["model"], by=by)
     if values["start"]:
         actions.start_mysis(mysis=mysis, by=by)
-    return redirect(mysis_url(mysis))
+    return redirect(mysis)
 
 
-FORMS: dict[str, Callable[[HttpRequest], forms.BaseForm]] = {
+FORMS: dict[str, Callable[[PageRequest], forms.BaseForm]] = {
     PROVIDER: _provider_form,
     PROMPT: _prompt_form,
     MYSIS: _mysis_form,
 }
-SAVES: dict[str, Callable[[HttpRequest, forms.BaseForm], HttpResponse | None]] = {
+SAVES: dict[str, Callable[[PageRequest, forms.BaseForm], HttpResponse | None]] = {
     PROVIDER: _save_provider,
     PROMPT: _save_prompt,
     MYSIS: _save_mysis,

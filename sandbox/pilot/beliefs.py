@@ -1,4 +1,4 @@
-"""What the pilot takes for true, and when it asks again."""
+"""What the pilot believes, which queries it learns that from, and when it asks again."""
 
 from __future__ import annotations
 
@@ -27,28 +27,25 @@ ASKS: Mapping[str, str] = {"hold": "get_cargo"}
 
 @dataclass(slots=True)
 class Fact(Generic[T]):
-    """A value, whether it counts as known, and what to call where it does not.
+    """A value, whether it is known, and the tool to ask where it is not.
 
-    ``firm`` is what a refusal of this turn said.
+    ``firm``: a refusal of this turn said so.
 
-    The rule of asking again, the same under every context policy:
-
-    A fact is *known* when
+    When the pilot asks, under every context policy: a fact is *known* if
     1. the state block shows it, without a mark of an action ("before mine at tick
        104"), without a **Stale data** line for its snapshot, and not older than
        `LIMITS`; or
     2. the answer of a query in view shows it, no own action that changes it was
        accepted after that answer, and it is not older than `LIMITS`, where every
        accepted own action counts as a tick; or
-    3. it is what an own accepted action in view leads to (travel: the place; dock,
-       undock: the dock; sell: less in the hold; refuel: a full tank), or what an
-       error or an event in view says; a refusal takes the expectation back.
+    3. it follows from an own accepted action in view (travel: the place; dock,
+       undock: the dock; sell: less in the hold; refuel: a full tank), or from an
+       error or an event in view; a refusal takes the expectation back.
 
-    Where the block shows a fact without doubt, the block counts. A rule that needs
-    a fact which is not known asks for it, with the tool that the mark names, else
-    with the fact's own tool; it never asks for one that is known, nor twice in a
-    turn. Facts that only need to be comfortable (fuel, hull, credits) are used
-    with the value last shown, known or not.
+    What the block shows without doubt wins. A rule that needs a fact which is not known
+    asks for it, with the tool that the mark names, else with the fact's own tool; it
+    never asks for a known one, nor twice in a turn. Fuel, hull and credits are used with
+    the value last shown, known or not.
     """
 
     value: T | None = None
@@ -61,7 +58,7 @@ class Fact(Generic[T]):
         self.value, self.known, self.ask, self.firm = value, True, "", False
 
     def doubt(self) -> None:
-        """Keep the value, but no longer rely on it."""
+        """Keep the value, but do not rely on it."""
         self.known = False
 
 
@@ -89,7 +86,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What get_system tells of the system where the ship is."""
+    """The system where the ship is, from get_system."""
 
     system: str
     name: str
@@ -110,12 +107,12 @@ class Chart:
 
 @dataclass(slots=True)
 class Beliefs:
-    """Everything the rules decide by.
+    """Everything that the rules decide by.
 
-    ``hold`` is by item (id or name); ``full``, ``digging`` and ``barren`` are
-    what errors, figures and accepted calls say of the hold and of this place. ``chart`` is None where no answer in
-    view holds it; ``charted`` says that the block shows a get_system snapshot.
-    ``route`` are the systems to go through, ``power`` what one mine call brings.
+    ``hold`` is by item (id or name). ``full``, ``digging`` and ``barren`` are what
+    errors, figures and accepted calls say about the hold and this place. ``chart`` is
+    None where no answer in view has it; ``charted``: the block shows a get_system
+    snapshot. ``route`` are the systems to go through.
     """
 
     logged_in: bool | None = None
@@ -169,9 +166,8 @@ class Beliefs:
     @property
     def here(self) -> Place | None:
         """The place on the chart, where both are known."""
-        if self.chart is None or not self.chart.covers(self.system.value):
-            return None
-        return self.chart.find(self.place.value)
+        chart = self.chart_here
+        return chart.find(self.place.value) if chart else None
 
     @property
     def chart_here(self) -> Chart | None:
@@ -180,12 +176,12 @@ class Beliefs:
         return chart if chart and chart.covers(self.system.value) else None
 
 
-# SECTION Beliefs from the answers of queries; each reader names the facts it made fresh.
+# --- Reading the answers of queries. Each reader yields the names of the facts it learnt.
 
 
-def _status(b: Beliefs, data: Json) -> Iterator[str]:
+def _learn_status(b: Beliefs, data: Json) -> Iterator[str]:
     player, where = mapping(data.get("player")), mapping(data.get("location"))
-    yield from _place(b, player, where)
+    yield from _learn_place(b, player, where)
     if player or where:
         b.docked.learn(bool(player.get("docked_at_base") or where.get("docked_at")))
         yield "docked"
@@ -195,10 +191,10 @@ def _status(b: Beliefs, data: Json) -> Iterator[str]:
         yield "credits"
     b.home_base = text(player.get("home_base")) or b.home_base
     b.account = text(player.get("username")) or b.account
-    yield from _ship(b, data)
+    yield from _learn_ship(b, data)
 
 
-def _place(b: Beliefs, player: Json, where: Json) -> Iterator[str]:
+def _learn_place(b: Beliefs, player: Json, where: Json) -> Iterator[str]:
     system = text(player.get("current_system")) or text(where.get("system_id"))
     place = text(player.get("current_poi")) or text(where.get("poi_id"))
     if system:
@@ -212,7 +208,7 @@ def _place(b: Beliefs, player: Json, where: Json) -> Iterator[str]:
         yield "place"
 
 
-def _ship(b: Beliefs, data: Json) -> Iterator[str]:
+def _learn_ship(b: Beliefs, data: Json) -> Iterator[str]:
     ship = mapping(data.get("ship"))
     fuel, hull = whole(ship.get("fuel")), whole(ship.get("hull"))
     if fuel is not None:
@@ -224,17 +220,19 @@ def _ship(b: Beliefs, data: Json) -> Iterator[str]:
         b.hull.learn(hull)
         yield "hull"
     if "cargo_used" in ship:
-        _hold(b, ship.get("cargo"), ship["cargo_used"], ship.get("cargo_capacity"))
+        _learn_hold(
+            b, ship.get("cargo"), ship["cargo_used"], ship.get("cargo_capacity")
+        )
         yield "hold"
 
 
-def _cargo(b: Beliefs, data: Json) -> Iterator[str]:
+def _learn_cargo(b: Beliefs, data: Json) -> Iterator[str]:
     if "used" in data or "cargo" in data:
-        _hold(b, data.get("cargo"), data.get("used"), data.get("capacity"))
+        _learn_hold(b, data.get("cargo"), data.get("used"), data.get("capacity"))
         yield "hold"
 
 
-def _hold(b: Beliefs, items: object, used: object, capacity: object) -> None:
+def _learn_hold(b: Beliefs, items: object, used: object, capacity: object) -> None:
     held = {
         str(item.get("item_id")): whole(item.get("quantity")) or 0
         for item in objects(items)
@@ -247,17 +245,17 @@ def _hold(b: Beliefs, items: object, used: object, capacity: object) -> None:
     b.full = bool(b.capacity and b.used >= b.capacity)
 
 
-def _system(b: Beliefs, data: Json) -> Iterator[str]:
+def _learn_system(b: Beliefs, data: Json) -> Iterator[str]:
     if data.get("in_transit"):
         b.on_the_way = text(data.get("to_system")) or "the destination"
         return
-    if chart := chart_of(data):
+    if chart := _read_chart(data):
         b.chart = chart
         b.system.learn(chart.system)
         yield "system"
 
 
-def chart_of(data: Json) -> Chart | None:
+def _read_chart(data: Json) -> Chart | None:
     """A chart from a get_system answer, before or after the change of v0.87."""
     system = mapping(data.get("system"))
     name = text(system.get("id"))
@@ -269,12 +267,12 @@ def chart_of(data: Json) -> Chart | None:
     return Chart(
         system=name,
         name=text(system.get("name")) or name,
-        places=tuple(map(_poi_of, listed)),
+        places=tuple(map(_read_place, listed)),
         ways=tuple(texts(ways)) or tuple(way for way in named if way),
     )
 
 
-def _poi_of(item: Json) -> Place:
+def _read_place(item: Json) -> Place:
     kind = str(item.get("type") or "")
     base = bool(item.get("has_base") or item.get("base_id"))
     # The old list does not say which place has a base; stations mostly do.
@@ -284,7 +282,7 @@ def _poi_of(item: Json) -> Place:
     return Place(name, str(item.get("name") or name), kind, base)
 
 
-def _poi(b: Beliefs, data: Json) -> Iterator[str]:
+def _learn_poi(b: Beliefs, data: Json) -> Iterator[str]:
     if data.get("in_transit"):
         b.on_the_way = text(data.get("to_poi")) or "the destination"
         return
@@ -297,13 +295,13 @@ def _poi(b: Beliefs, data: Json) -> Iterator[str]:
         yield "system"
 
 
-def _route(b: Beliefs, data: Json) -> Iterator[str]:
+def _learn_route(b: Beliefs, data: Json) -> Iterator[str]:
     steps = objects(data.get("route"))
     b.route = tuple(name for step in steps if (name := text(step.get("system_id"))))
     yield from ()
 
 
-def _search(b: Beliefs, data: Json) -> Iterator[str]:
+def _learn_search(b: Beliefs, data: Json) -> Iterator[str]:
     query = text(data.get("query"))
     found = [text(item.get("system_id")) for item in objects(data.get("systems"))]
     if query is not None:
@@ -312,13 +310,13 @@ def _search(b: Beliefs, data: Json) -> Iterator[str]:
     yield from ()
 
 
-def recalled(b: Beliefs, arguments: Mapping[str, Any], data: Json) -> None:
-    """A snapshot's full content, got from the cache: only the chart is used of it."""
+def learn_recalled(b: Beliefs, arguments: Mapping[str, Any], data: Json) -> None:
+    """Learn the chart from a snapshot that was recalled in full."""
     if arguments.get("handle") != "state://get_system":
         return
     inner = data.get("content") or data.get("text") or data
     content = object_in(inner) if isinstance(inner, str) else mapping(inner)
-    if (chart := chart_of(content)) and (
+    if (chart := _read_chart(content)) and (
         b.chart is None or chart.covers(b.system.value)
     ):
         b.chart = chart
@@ -327,13 +325,13 @@ def recalled(b: Beliefs, arguments: Mapping[str, Any], data: Json) -> None:
 Reader = Callable[[Beliefs, Json], Iterator[str]]
 
 READERS: Mapping[str, Reader] = {
-    "get_status": _status,
-    "register": _status,
-    "login": _status,
-    "get_ship": lambda b, data: _ship(b, data),
-    "get_cargo": _cargo,
-    "get_system": _system,
-    "get_poi": _poi,
-    "find_route": _route,
-    "search_systems": _search,
+    "get_status": _learn_status,
+    "register": _learn_status,
+    "login": _learn_status,
+    "get_ship": _learn_ship,
+    "get_cargo": _learn_cargo,
+    "get_system": _learn_system,
+    "get_poi": _learn_poi,
+    "find_route": _learn_route,
+    "search_systems": _learn_search,
 }

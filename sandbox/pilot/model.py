@@ -1,9 +1,8 @@
-"""A pilot that plays by rules instead of by a language model.
+"""The pilot as a pydantic-ai model: it plays by rules, not by a language model.
 
-It is called like any model and is given no more than one: the messages of the
-view and the tools. What it knows, it reads there (`transcript`, `block`,
-`answers`), puts together under one rule of what counts as known (`beliefs`), and
-acts on with a list of rules (`plan`). It keeps nothing between two calls.
+It gets what any model gets: the messages of the view and the tools. It reads them
+(`reading`), derives what it believes (`replay`, `beliefs`), and decides by the first
+rule that applies (`rules_account`, `rules_space`). It stores nothing between two calls.
 """
 
 from __future__ import annotations
@@ -47,10 +46,9 @@ from sandbox.pilot.rules_account import account, duty, errand, listen, over, und
 from sandbox.pilot.rules_space import at_station, in_space
 from sandbox.pilot.situation import Call, Decision, Situation
 
-# SECTION The pilot's rules in their order: the first that has something to say wins.
-
 Rule = Callable[[Situation], Decision | None]
 
+# The first rule with a decision wins.
 RULES: tuple[Rule, ...] = (
     over,
     account,
@@ -62,17 +60,40 @@ RULES: tuple[Rule, ...] = (
     listen,
 )
 
+# In the state block where the program fetches events itself.
 EVENTS_ARE_FETCHED = "Events are fetched for you"
-"""What the state block says where the program fetches events itself."""
-
+# Mining is dull: notifications are fetched beside every third mine call only.
 MINES_WITHOUT_NEWS = 3
-"""Mining is dull: news are fetched beside every third swing only."""
+
+_NAME = re.compile(r"\bYou are ([^,.;:\n]{1,80})|\b[Yy]our name is ([^,.;:\n]{1,80})")
 
 
-def decide(
+@cache
+def pilot_model() -> FunctionModel:
+    """The pilot; there is one, since it has no state."""
+    return FunctionModel(_answer, model_name="pilot")
+
+
+async def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """Decide on the next message from what a model would be sent."""
+    transcript = _read_transcript(messages)
+    tools = {tool.name: _argument_names(tool) for tool in info.function_tools}
+    if summary.is_asked_for(transcript):
+        decision = Decision(text=summary.write(transcript))
+    else:
+        decision = _decide(_captain_name(transcript.system), transcript, tools)
+    parts = list(_parts(decision, len(messages)))
+    return ModelResponse(
+        parts,
+        usage=_estimate_usage(messages, info.function_tools, parts),
+        finish_reason="tool_call" if decision.calls else "stop",
+    )
+
+
+def _decide(
     name: str, transcript: Transcript, tools: Mapping[str, frozenset[str]]
 ) -> Decision:
-    """The next message of captain ``name``."""
+    """Decide on the next message of captain ``name``."""
     beliefs = Replay().run(transcript)
     lay_over(beliefs, read_block(transcript.state))
     s = Situation(name, beliefs, transcript, tools, current_order(transcript))
@@ -81,23 +102,20 @@ def decide(
         text=situation.stuck(transcript.calls_of_turn()),
         thought="I see nothing useful to do in this tick.",
     )
-    return _answering(s, _with_news(s, decision))
+    return _with_acknowledgement(s, _with_news(s, decision))
 
 
 def _with_news(s: Situation, decision: Decision) -> Decision:
-    """Fetch notifications beside an action when an outcome is still unheard of."""
+    """Fetch notifications beside an action if an outcome is not known yet."""
     tool = "get_notifications"
-    if not decision.acts or tool not in s.tools or s.asked(tool):
-        return decision
-    if EVENTS_ARE_FETCHED in s.transcript.state:
-        return decision
-    if not _is_news_due(s, tool):
+    fetched = EVENTS_ARE_FETCHED in s.transcript.state
+    if not decision.acts or fetched or not s.can_ask(tool) or not _is_news_due(s, tool):
         return decision
     return replace(decision, calls=(Call(tool, {}), *decision.calls))
 
 
 def _is_news_due(s: Situation, tool: str) -> bool:
-    """Whether the last look is out of view, or something has been done since."""
+    """Whether notifications were not fetched in view, or actions were done since."""
     names = [c.name for c in s.transcript.calls() if not c.answer.is_error]
     if tool not in names:
         return bool(names) or s.beliefs.logged_in is True
@@ -107,8 +125,8 @@ def _is_news_due(s: Situation, tool: str) -> bool:
     return len(since) >= MINES_WITHOUT_NEWS if dull else bool(since)
 
 
-def _answering(s: Situation, decision: Decision) -> Decision:
-    """Say at once that an order, or a word, was heard."""
+def _with_acknowledgement(s: Situation, decision: Decision) -> Decision:
+    """Say at once that an order or another message was heard."""
     heard = heard_now(s.transcript)
     if not heard:
         return decision
@@ -117,39 +135,12 @@ def _answering(s: Situation, decision: Decision) -> Decision:
     return replace(decision, text=f"{said} {decision.text}".strip())
 
 
-# SECTION The pilot as a pydantic-ai model.
-
-_NAME = re.compile(r"\bYou are ([^,.;:\n]{1,80})|\b[Yy]our name is ([^,.;:\n]{1,80})")
-
-
-@cache
-def pilot_model() -> FunctionModel:
-    """The one pilot; it has no state."""
-    return FunctionModel(answer, model_name="pilot")
-
-
-async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Decide on the next message from what a model would be sent."""
-    transcript = transcript_of(messages)
-    tools = {tool.name: _arguments(tool) for tool in info.function_tools}
-    if summary.is_asked_for(transcript):
-        decision = Decision(text=summary.write(transcript))
-    else:
-        decision = decide(name_in(transcript.system), transcript, tools)
-    parts = list(_parts(decision, len(messages)))
-    return ModelResponse(
-        parts,
-        usage=_usage(messages, info.function_tools, parts),
-        finish_reason="tool_call" if decision.calls else "stop",
-    )
-
-
-def _arguments(tool: ToolDefinition) -> frozenset[str]:
+def _argument_names(tool: ToolDefinition) -> frozenset[str]:
     return frozenset(tool.parameters_json_schema.get("properties") or ())
 
 
 def _parts(decision: Decision, position: int) -> Iterator[ModelResponsePart]:
-    """A call's id is its place in the view, so that the same view gives the same."""
+    """The parts of a message; a call's id is its place, so equal views give equal ids."""
     if decision.thought:
         yield ThinkingPart(decision.thought)
     if decision.text:
@@ -159,22 +150,22 @@ def _parts(decision: Decision, position: int) -> Iterator[ModelResponsePart]:
         yield ToolCallPart(call.name, arguments, f"pilot_{position}_{index}")
 
 
-def name_in(system: str) -> str:
+def _captain_name(system: str) -> str:
     """The captain's name in a system prompt."""
     found = _NAME.search(system)
     name = (found[1] or found[2]).strip() if found else ""
     return name or "Captain"
 
 
-def transcript_of(messages: Sequence[ModelMessage]) -> Transcript:
-    """The messages as the pilot reads them; the newest state block counts."""
+def _read_transcript(messages: Sequence[ModelMessage]) -> Transcript:
+    """Read the messages of a view; the newest state block counts."""
     system: list[str] = []
     entries: list[Entry] = []
     pending: dict[str, int] = {}
     state = ""
     for step, message in enumerate(messages):
         if isinstance(message, ModelResponse):
-            entries += _own(message, step, pending, len(entries))
+            entries += _read_own(message, step, pending, len(entries))
             continue
         for part in message.parts:
             if isinstance(part, SystemPromptPart):
@@ -186,12 +177,12 @@ def transcript_of(messages: Sequence[ModelMessage]) -> Transcript:
             else:
                 block = ""
                 if isinstance(part, ToolReturnPart):
-                    _answered(entries, pending, part)
+                    _put_answer(entries, pending, part)
             state = block or state
     return Transcript("\n\n".join(system), entries, state)
 
 
-def _own(
+def _read_own(
     message: ModelResponse, step: int, pending: dict[str, int], start: int
 ) -> list[Entry]:
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
@@ -202,22 +193,22 @@ def _own(
         pending[call.tool_call_id] = start + index
     return [
         Called(
-            call.tool_name, _object(call.args), reading.Answer("", unsure=True), step
+            call.tool_name, _as_object(call.args), reading.Answer("", unsure=True), step
         )
         for call in calls
     ]
 
 
-def _object(arguments: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _as_object(arguments: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
     if isinstance(arguments, str):
         return reading.object_in(arguments)
     return arguments or {}
 
 
-def _answered(
+def _put_answer(
     entries: list[Entry], pending: dict[str, int], part: ToolReturnPart
 ) -> None:
-    """Put a result to its call; the last of several counts (A31)."""
+    """Put a result beside its call; the last of several counts (A31)."""
     index = pending.get(part.tool_call_id)
     call = entries[index] if index is not None else None
     if index is not None and isinstance(call, Called):
@@ -225,13 +216,13 @@ def _answered(
         entries[index] = Called(call.name, call.arguments, read, call.step)
 
 
-def _usage(
+def _estimate_usage(
     messages: Sequence[ModelMessage],
     tools: Sequence[ToolDefinition],
     parts: Sequence[ModelResponsePart],
 ) -> RequestUsage:
-    """Tokens by the estimate: nobody else counts them for a script."""
-    sent = sum(_tokens(part) for message in messages for part in message.parts)
+    """Tokens by the estimate: no provider counts them for a script."""
+    sent = sum(_estimate_part(part) for message in messages for part in message.parts)
     offered = [
         {
             "name": tool.name,
@@ -242,11 +233,11 @@ def _usage(
     ]
     return RequestUsage(
         input_tokens=sent + (estimate(json.dumps(offered)) if offered else 0),
-        output_tokens=sum(map(_tokens, parts)),
+        output_tokens=sum(map(_estimate_part, parts)),
     )
 
 
-def _tokens(part: object) -> int:
+def _estimate_part(part: object) -> int:
     if isinstance(part, ToolCallPart):
         return estimate(part.tool_name) + estimate(part.args_as_json_str())
     content = getattr(part, "content", "")

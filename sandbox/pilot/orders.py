@@ -1,4 +1,4 @@
-"""Beliefs from what the game says by itself: refusals and notifications."""
+"""What others say: notifications and refusals of the game, and orders of people."""
 
 from __future__ import annotations
 
@@ -22,145 +22,17 @@ from sandbox.pilot.reading import (
     whole,
 )
 
-
-def take(b: Beliefs, data: Json) -> None:
-    """Learn from the answer of get_notifications.
-
-    An event tells of an action that was asked for before it; where the pilot has
-    an expectation already, that one is newer and stays.
-    """
-    tick = whole(data.get("current_tick"))
-    if tick is not None:
-        b.tick = tick
-        if b.arrival is not None and tick >= b.arrival:
-            b.arrival = None
-            b.on_the_way = ""
-    for item in objects(data.get("notifications")):
-        event = mapping(item.get("data"))
-        kind = item.get("msg_type")
-        if kind == "action_error":
-            command = text(event.get("command")) or ""
-            refuse(b, text(event.get("code")) or "error", command, {})
-        elif kind == "player_died":
-            _lost(b)
-        elif kind in ("ok", "action_result"):
-            _done(b, mapping(event.get("result")) or event)
-
-
-def _done(b: Beliefs, event: Json) -> None:
-    action = event.get("action")
-    if action in ("arrived", "jumped"):
-        b.arrival = None
-        b.on_the_way = ""
-        _arrived(b, event)
-    elif action in ("dock", "undock") and not b.docked.known:
-        b.docked.learn(action == "dock")
-    elif action == "sell" and event.get("quantity_sold") == 0:
-        b.unsellable.add(text(event.get("item_id")) or "")
-        b.hold.doubt()
-
-
-def _arrived(b: Beliefs, event: Json) -> None:
-    place, system = text(event.get("poi_id")), text(event.get("system_id"))
-    if system and (not b.system.known or b.system.value == system):
-        b.system.learn(system)
-        b.came_from = text(event.get("from_system")) or b.came_from
-    if place and not b.place.known:
-        b.place.learn(place)
-
-
-def _lost(b: Beliefs) -> None:
-    """The ship is gone: nothing that was known of it is true any more."""
-    for fact in b.facts().values():
-        fact.doubt()
-    b.full = b.barren = b.no_base = False
-    b.chart = None
-
-
-def refuse(b: Beliefs, code: str, tool: str, arguments: Mapping[str, Any]) -> None:
-    """Learn from a refusal of ``tool``."""
-    if lesson := LESSONS.get(code):
-        lesson(b)
-    elif code == "already_there":
-        b.place.learn(text(arguments.get("target_poi")) or b.place.value or "")
-    elif tool in ("travel", "jump"):
-        b.place.doubt()
-
-
-def _full(b: Beliefs) -> None:
-    b.full = True
-
-
-def _barren(b: Beliefs) -> None:
-    b.barren, b.digging = True, False
-
-
-def _no_base(b: Beliefs) -> None:
-    b.no_base = True
-
-
-def _fuel_full(b: Beliefs) -> None:
-    if b.tank:
-        b.fuel.learn(b.tank)
-
-
-def _hull_full(b: Beliefs) -> None:
-    if b.frame:
-        b.hull.learn(b.frame)
-
-
-def _astray(b: Beliefs) -> None:
-    """The ship is not where it was thought to be."""
-    b.chart, b.route, b.charted = None, (), False
-    b.system.doubt()
-    b.place.doubt()
-
-
-def _miscounted(b: Beliefs) -> None:
-    b.hold.doubt()
-
-
-def _penniless(b: Beliefs) -> None:
-    b.credits.learn(0)
-
-
-LESSONS: Mapping[str, Callable[[Beliefs], None]] = {
-    "not_docked": lambda b: b.docked.learn(False),
-    "docked": lambda b: b.docked.learn(True),
-    "already_docked": lambda b: b.docked.learn(True),
-    "cargo_full": _full,
-    "no_resources": _barren,
-    "not_asteroid": _barren,
-    "no_base": _no_base,
-    "fuel_full": _fuel_full,
-    "hull_full": _hull_full,
-    "no_fuel": lambda b: b.fuel.learn(0),
-    "invalid_poi": _astray,
-    "wrong_system": _astray,
-    "not_connected": _astray,
-    "already_in_system": _astray,
-    "insufficient_items": _miscounted,
-    "invalid_item": _miscounted,
-    "no_cargo_space": _full,
-    "insufficient_credits": _penniless,
-    "no_credits": _penniless,
-}
-"""What the code of a refusal says about the world."""
-
-# SECTION What people ask for, in plain words.
-
-LONGEST = 500
-"""A longer text is a summary or a report, not an order."""
-
+# A longer text is a summary or a report, not an order.
+MAX_ORDER = 500
+# Own calls after which a passing order is forgotten.
 PATIENCE = 12
-"""Own calls after which a passing order (sell, explore, refuel) is left behind."""
 
 PASSING = frozenset({"sell", "explore", "refuel"})
 ONCE = frozenset({"report", "search", "note"})
 
 _BROADCAST = re.compile(r"Latest word from your commander:\s*(.+)")
 
-# Going somewhere and docking end in holding there, so they come before it.
+# "goto" and "dock" end in holding there, so they stand before "hold".
 _PATTERNS: tuple[tuple[str, str], ...] = (
     ("search", r"\b(?:search|look up|recall)\b(?:.*?\b(?:for|about)\b)?\s+(.+)"),
     ("search", r"\bwhat (?:did|do|have) (?:you|we|i)\b.*\b(?:about|on|of)\s+(.+)"),
@@ -181,7 +53,7 @@ _STATION = re.compile(r"^(?:the |a |your |nearest )*(?:station|base|port|home|do
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Something to do; ``fresh`` where it was heard in this turn and not answered."""
+    """An order; ``fresh``: it was heard in this turn and is not answered yet."""
 
     kind: str
     target: str = ""
@@ -196,10 +68,40 @@ class Order:
         )
 
 
+def current_order(transcript: Transcript) -> Order | None:
+    """The newest order in view, else the broadcast in the system prompt."""
+    entries = transcript.entries
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if not isinstance(entry, Heard) or is_nudge(entry.text):
+            continue
+        if is_block(entry.text):
+            # A summary quotes old orders: what was done is not done again.
+            text, done = order_in(entry.text)
+            found = parse(text)
+            if found and not (done and found[0] in ONCE | PASSING):
+                return Order(*found, text, calls_since=_calls_after(entries, index))
+            continue
+        if found := parse(entry.text):
+            since = _calls_after(entries, index)
+            return Order(*found, entry.text, index + 1 == len(entries), since)
+    said = _BROADCAST.search(transcript.system)
+    found = parse(said[1]) if said else None
+    return Order(*found, said[1] if said else "") if found else None
+
+
+def heard_now(transcript: Transcript) -> str:
+    """The text that was heard last, if it is not answered yet; not of a nudge."""
+    last = transcript.entries[-1] if transcript.entries else None
+    if isinstance(last, Heard) and not (is_nudge(last.text) or is_block(last.text)):
+        return last.text if len(last.text) <= MAX_ORDER else ""
+    return ""
+
+
 def parse(text: str) -> tuple[str, str] | None:
-    """The kind and target of the order in a text, None where there is none."""
+    """The kind and target of the order in a text, or None."""
     words = " ".join(text.split())
-    if not words or len(words) > LONGEST:
+    if not words or len(words) > MAX_ORDER:
         return None
     for kind, pattern in _ORDERS:
         found = pattern.search(words)
@@ -213,40 +115,125 @@ def parse(text: str) -> tuple[str, str] | None:
 
 
 def _target(words: str) -> str:
-    """The object of an order without what follows it."""
+    """The target of an order, without what follows it."""
     first = re.split(r"[.!?;\n]|,| and | then ", words)[0]
     return re.sub(r"^(?:the|system|planet)\s+", "", first.strip().strip("\"'"))
 
 
-def current_order(transcript: Transcript) -> Order | None:
-    """The newest order in view, else the broadcast that the prompt carries."""
-    entries = transcript.entries
-    for index in range(len(entries) - 1, -1, -1):
-        entry = entries[index]
-        if not isinstance(entry, Heard) or is_nudge(entry.text):
-            continue
-        if is_block(entry.text):
-            # What was done once is not done again because a summary quotes it.
-            text, done = order_in(entry.text)
-            found = parse(text)
-            if found and not (done and found[0] in ONCE | PASSING):
-                return Order(*found, text, calls_since=_since(entries, index))
-            continue
-        if found := parse(entry.text):
-            since = _since(entries, index)
-            return Order(*found, entry.text, index + 1 == len(entries), since)
-    said = _BROADCAST.search(transcript.system)
-    found = parse(said[1]) if said else None
-    return Order(*found, said[1] if said else "") if found else None
-
-
-def _since(entries: Sequence[Entry], index: int) -> tuple[Called, ...]:
+def _calls_after(entries: Sequence[Entry], index: int) -> tuple[Called, ...]:
     return tuple(e for e in entries[index + 1 :] if isinstance(e, Called))
 
 
-def heard_now(transcript: Transcript) -> str:
-    """What somebody said just now and was not answered yet, nudges left out."""
-    last = transcript.entries[-1] if transcript.entries else None
-    if isinstance(last, Heard) and not (is_nudge(last.text) or is_block(last.text)):
-        return last.text if len(last.text) <= LONGEST else ""
-    return ""
+def take(b: Beliefs, data: Json) -> None:
+    """Learn from the answer of get_notifications.
+
+    An event is older than an expectation that the pilot has already, which stays.
+    """
+    tick = whole(data.get("current_tick"))
+    if tick is not None:
+        b.tick = tick
+        if b.arrival is not None and tick >= b.arrival:
+            b.arrival = None
+            b.on_the_way = ""
+    for item in objects(data.get("notifications")):
+        event = mapping(item.get("data"))
+        kind = item.get("msg_type")
+        if kind == "action_error":
+            command = text(event.get("command")) or ""
+            refuse(b, text(event.get("code")) or "error", command, {})
+        elif kind == "player_died":
+            _forget_ship(b)
+        elif kind in ("ok", "action_result"):
+            _learn_outcome(b, mapping(event.get("result")) or event)
+
+
+def _learn_outcome(b: Beliefs, event: Json) -> None:
+    action = event.get("action")
+    if action in ("arrived", "jumped"):
+        b.arrival = None
+        b.on_the_way = ""
+        _learn_arrival(b, event)
+    elif action in ("dock", "undock") and not b.docked.known:
+        b.docked.learn(action == "dock")
+    elif action == "sell" and event.get("quantity_sold") == 0:
+        b.unsellable.add(text(event.get("item_id")) or "")
+        b.hold.doubt()
+
+
+def _learn_arrival(b: Beliefs, event: Json) -> None:
+    place, system = text(event.get("poi_id")), text(event.get("system_id"))
+    if system and (not b.system.known or b.system.value == system):
+        b.system.learn(system)
+        b.came_from = text(event.get("from_system")) or b.came_from
+    if place and not b.place.known:
+        b.place.learn(place)
+
+
+def _forget_ship(b: Beliefs) -> None:
+    """Forget what was known about the ship: it is lost."""
+    for fact in b.facts().values():
+        fact.doubt()
+    b.full = b.barren = b.no_base = False
+    b.chart = None
+
+
+def refuse(b: Beliefs, code: str, tool: str, arguments: Mapping[str, Any]) -> None:
+    """Learn from a refusal of ``tool``."""
+    if lesson := LESSONS.get(code):
+        lesson(b)
+    elif code == "already_there":
+        b.place.learn(text(arguments.get("target_poi")) or b.place.value or "")
+    elif tool in ("travel", "jump"):
+        b.place.doubt()
+
+
+def _learn_full(b: Beliefs) -> None:
+    b.full = True
+
+
+def _learn_barren(b: Beliefs) -> None:
+    b.barren, b.digging = True, False
+
+
+def _learn_no_base(b: Beliefs) -> None:
+    b.no_base = True
+
+
+def _learn_full_tank(b: Beliefs) -> None:
+    if b.tank:
+        b.fuel.learn(b.tank)
+
+
+def _learn_full_hull(b: Beliefs) -> None:
+    if b.frame:
+        b.hull.learn(b.frame)
+
+
+def _forget_place(b: Beliefs) -> None:
+    b.chart, b.route, b.charted = None, (), False
+    b.system.doubt()
+    b.place.doubt()
+
+
+# What the code of a refusal says about the world.
+LESSONS: Mapping[str, Callable[[Beliefs], None]] = {
+    "not_docked": lambda b: b.docked.learn(False),
+    "docked": lambda b: b.docked.learn(True),
+    "already_docked": lambda b: b.docked.learn(True),
+    "cargo_full": _learn_full,
+    "no_resources": _learn_barren,
+    "not_asteroid": _learn_barren,
+    "no_base": _learn_no_base,
+    "fuel_full": _learn_full_tank,
+    "hull_full": _learn_full_hull,
+    "no_fuel": lambda b: b.fuel.learn(0),
+    "invalid_poi": _forget_place,
+    "wrong_system": _forget_place,
+    "not_connected": _forget_place,
+    "already_in_system": _forget_place,
+    "insufficient_items": lambda b: b.hold.doubt(),
+    "invalid_item": lambda b: b.hold.doubt(),
+    "no_cargo_space": _learn_full,
+    "insufficient_credits": lambda b: b.credits.learn(0),
+    "no_credits": lambda b: b.credits.learn(0),
+}

@@ -1,4 +1,4 @@
-"""What a tool answered, as far as a reader can tell from its text."""
+"""The pilot's reading of texts: tool answers, the view's messages, the state block."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ Json = Mapping[str, Any]
 _ERROR = re.compile(r"\s*error:\s*(?:([a-z][a-z0-9_]*):\s*)?(.*)", re.I | re.S)
 _UNKNOWN = re.compile(r"\s*interrupted\b|.*\boutcome (?:is )?unknown\b", re.I)
 
+# Error codes that mean: nobody is logged in.
 LOGGED_OUT = frozenset(
     {
         "not_authenticated",
@@ -22,8 +23,8 @@ LOGGED_OUT = frozenset(
         "not_logged_in",
     }
 )
-"""Error codes that mean: nobody is logged in."""
 
+# Error codes that only time can mend.
 WAIT = frozenset(
     {
         "rate_limited",
@@ -35,16 +36,14 @@ WAIT = frozenset(
         "already_jumping",
     }
 )
-"""Error codes that only time can mend."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The text of a result, and what could be read out of it.
+    """The text of a result, and what was read from it.
 
-    ``data`` is its JSON object, empty for other texts. ``code`` is set for errors,
-    "error" where the error names none. ``unsure`` is an action that may or may not
-    have happened.
+    ``data`` is its JSON object, empty for other texts; ``code`` is that of an error,
+    "error" if it names none. ``unsure``: the action may or may not have happened.
     """
 
     text: str
@@ -64,12 +63,12 @@ def read(text: str) -> Answer:
         return Answer(text, {}, found[1] or "error", found[2].strip())
     data = object_in(text)
     if data.get("error"):
-        return _error(text, data)
+        return _read_error(text, data)
     unsure = not data and bool(_UNKNOWN.match(text))
     return Answer(text, data, unsure=unsure)
 
 
-def _error(text: str, data: Json) -> Answer:
+def _read_error(text: str, data: Json) -> Answer:
     error = data["error"]
     if isinstance(error, Mapping):
         code, message = error.get("code"), error.get("message")
@@ -79,7 +78,7 @@ def _error(text: str, data: Json) -> Answer:
 
 
 def object_in(text: str) -> Json:
-    """The JSON object of a text, also where some words stand before it."""
+    """The JSON object of a text, also after some words; empty if there is none."""
     start = text.find("{")
     if start < 0:
         return {}
@@ -91,12 +90,12 @@ def object_in(text: str) -> Json:
 
 
 def mapping(value: object) -> Json:
-    """An object, empty for anything else."""
+    """The value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def objects(value: object) -> list[Json]:
-    """The objects of a list; the server writes null for an empty one."""
+    """The objects of a list; the server sends null for an empty one."""
     found = value if isinstance(value, list) else []
     return [item for item in found if isinstance(item, Mapping)]
 
@@ -108,18 +107,18 @@ def texts(value: object) -> list[str]:
 
 
 def text(value: object) -> str | None:
-    """A text that says something."""
+    """The value if it is a text and not empty."""
     return value if isinstance(value, str) and value else None
 
 
 def whole(value: object) -> int | None:
-    """A number without its fraction; true and false are none."""
+    """The value as a whole number, if it is a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return int(value)
 
 
-# SECTION The view as a captain remembers it: what was heard, said, called and answered.
+# --- The view: what was heard, said, called and answered.
 
 STATE_TITLE = "## Current Game State"
 NOT_LOGGED_IN = "Not logged in. Use register or login."
@@ -127,21 +126,21 @@ NOT_LOGGED_IN = "Not logged in. Use register or login."
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message of the user's side that is no state block."""
+    """A message of the user role that is no state block."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An own message without a call: it ended a turn."""
+    """An own message without a call, which ends a turn."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call with its answer; calls made together share their ``step``."""
+    """A call with its answer; calls of one message share their ``step``."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -150,7 +149,7 @@ class Called:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same for the same call."""
+        """Equal for equal calls."""
         return key_of(self.name, self.arguments)
 
 
@@ -164,7 +163,7 @@ Entry = Heard | Said | Called
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """All that a call of the pilot is given, beside the tools."""
+    """All that the pilot is given for a call, beside the tools."""
 
     system: str = ""
     entries: Sequence[Entry] = ()
@@ -172,11 +171,11 @@ class Transcript:
     turn_start: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "turn_start", _turn_start(self.entries))
+        object.__setattr__(self, "turn_start", _find_turn_start(self.entries))
 
     @property
     def turn(self) -> Sequence[Entry]:
-        """What belongs to the turn that is going on, its occasion first."""
+        """The entries of the present turn, the message that began it first."""
         return self.entries[self.turn_start :]
 
     def calls(self) -> Iterator[Called]:
@@ -185,30 +184,27 @@ class Transcript:
 
     @property
     def is_cramped(self) -> bool:
-        """Whether the view holds no end of an earlier turn.
+        """Whether no end of an earlier turn is in view.
 
-        Then it may begin inside this one, and what is asked for now pushes out
-        what was asked for before.
+        Then the view may begin inside this turn, and each new answer pushes out an old.
         """
         return not any(isinstance(entry, Said) for entry in self.entries)
 
     def calls_of_turn(self) -> list[Called]:
-        """The calls of this turn."""
+        """The calls of the present turn."""
         return [entry for entry in self.turn if isinstance(entry, Called)]
 
 
-def _turn_start(entries: Sequence[Entry]) -> int:
-    """A turn begins with what was heard last, or after what was said last."""
-    for index in range(len(entries) - 1, -1, -1):
-        if isinstance(entries[index], Heard):
-            return index
-        if isinstance(entries[index], Said):
-            return index + 1
+def _find_turn_start(entries: Sequence[Entry]) -> int:
+    """Where the last turn begins: with what was heard last, or after what was said last."""
+    for index, entry in reversed(list(enumerate(entries))):
+        if not isinstance(entry, Called):
+            return index if isinstance(entry, Heard) else index + 1
     return 0
 
 
 def split_state(text: str) -> tuple[str, str]:
-    """A user-side text as (what was said, state block); either may be empty."""
+    """Split a text of the user role into (message, state block); either may be empty."""
     at = text.rfind(f"\n{STATE_TITLE}") + 1
     if at or text.startswith(STATE_TITLE):
         return text[:at].strip(), text[at:].strip()
@@ -218,7 +214,7 @@ def split_state(text: str) -> tuple[str, str]:
     return text.strip(), ""
 
 
-# SECTION The state block, read line by line as a model would read it.
+# --- The state block, read line by line as a model would read it.
 
 _ACCOUNT = re.compile(r"\*\*Account:\*\*\s*(.+?)(?:\s+\([^()]*\))?\s*$")
 _HEADING = re.compile(r"### [^(]*\((\w+)[^-]*-\s*(.*)\)\s*$")
@@ -233,16 +229,15 @@ _WAS = re.compile(r"\s*\(was [^()]*\)\s*$")
 _STALE = re.compile(r"\*\*Stale data:\*\* (?:also (.+)|(\w+)\b.* (?:is|was) )")
 _MORE = re.compile(r"(?: and |- and |- )\d+ more\b")
 
+# Seconds of a tick, for ages in hours, minutes and seconds.
 NOMINAL_SECONDS = 10
-"""Seconds of a tick, for ages that are told by the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A line of the block.
+    """A line of the block; its ``age`` is in ticks.
 
-    ``age`` in ticks counts for what was not merged from an event later. ``changed``
-    names the actions that made it untrue, ``ask`` the tool to call.
+    ``changed`` names the actions that have changed it since, ``ask`` the tool to call.
     """
 
     value: str
@@ -256,14 +251,14 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A state block by tool and label; ``logged_in`` is None where there is none."""
+    """A state block by tool and label; ``logged_in`` is None if there is no block."""
 
     logged_in: bool | None = None
     account: str = ""
     sections: dict[str, dict[str, Shown]] = field(default_factory=dict)
 
     def find(self, label: str, *tools: str) -> Shown | None:
-        """A line by its label: one without doubt before others, else the first."""
+        """A line by its label: one without doubt if there is one, else the first."""
         found = [self.sections.get(tool, {}).get(label) for tool in tools]
         lines = [shown for shown in found if shown is not None]
         sure = (shown for shown in lines if not shown.changed and not shown.stale)
@@ -278,43 +273,43 @@ class _Section:
 
 
 def read_block(text: str) -> Block:
-    """Read a state block; an empty text says nothing."""
+    """Read a state block; the text may be empty."""
     if not text:
         return Block()
     if text == NOT_LOGGED_IN:
         return Block(logged_in=False)
-    stale = set(_stale(text))
+    stale = set(_stale_tools(text))
     account = next((m[1] for m in map(_ACCOUNT.match, text.splitlines()) if m), "")
     sections: dict[str, dict[str, Shown]] = {}
-    for section, lines in _sections(text):
+    for section, lines in _read_sections(text):
         shown = sections.setdefault(section.tool, {})
-        for label, line in _lines(section, lines, section.tool in stale):
+        for label, line in _read_lines(section, lines, section.tool in stale):
             shown.setdefault(label, line)
     return Block(True, account, sections)
 
 
-def _stale(text: str) -> Iterator[str]:
-    """The tools whose snapshots the closing lines call too old."""
+def _stale_tools(text: str) -> Iterator[str]:
+    """The tools whose snapshots the closing lines call stale."""
     for line in text.splitlines():
         if found := _STALE.match(line):
             yield from re.findall(r"\w+", found[1] or found[2])
 
 
-def _sections(text: str) -> Iterator[tuple[_Section, list[str]]]:
+def _read_sections(text: str) -> Iterator[tuple[_Section, list[str]]]:
     section: _Section | None = None
     lines: list[str] = []
     for line in text.splitlines():
         if found := _HEADING.match(line):
             if section:
                 yield section, lines
-            section, lines = _Section(found[1], _age(found[2]), found[2]), []
+            section, lines = _Section(found[1], _read_age(found[2]), found[2]), []
         elif section and line.lstrip().startswith("- "):
             lines.append(line)
     if section:
         yield section, lines
 
 
-def _lines(
+def _read_lines(
     section: _Section, lines: list[str], stale: bool
 ) -> Iterator[tuple[str, Shown]]:
     """Each fact with its label; the first line without a label is the name."""
@@ -326,10 +321,10 @@ def _lines(
             if not below.startswith(" "):
                 break
             children.append(below.strip()[2:])
-        yield _fact(section, line[2:], children, stale)
+        yield _read_fact(section, line[2:], children, stale)
 
 
-def _fact(
+def _read_fact(
     section: _Section, line: str, children: list[str], stale: bool
 ) -> tuple[str, Shown]:
     mark = _MARK.search(line) or _MARK.search(f" {section.note}")
@@ -349,8 +344,8 @@ def _fact(
     )
 
 
-def _age(words: str) -> int | None:
-    """The age of a section in ticks, None where it says nothing of the kind."""
+def _read_age(words: str) -> int | None:
+    """The age of a section in ticks; None if it names none."""
     if words.startswith("just now"):
         return 0
     if found := _TICKS.search(words):

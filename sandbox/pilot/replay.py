@@ -1,17 +1,15 @@
-"""Beliefs from the calls and answers in view, in their order."""
+"""Beliefs from the calls and answers in view, in their order, then from the state block."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from sandbox.pilot import beliefs as pilot_beliefs
 from sandbox.pilot import orders
 from sandbox.pilot.beliefs import LIMITS, Beliefs, Fact, T
 from sandbox.pilot.reading import (
     LOGGED_OUT,
-    Answer,
     Block,
     Called,
     Shown,
@@ -20,27 +18,14 @@ from sandbox.pilot.reading import (
     whole,
 )
 
-ACTIONS = frozenset(
-    {
-        "travel",
-        "jump",
-        "dock",
-        "undock",
-        "mine",
-        "sell",
-        "buy",
-        "refuel",
-        "repair",
-        "attack",
-    }
-)
-"""What takes a tick."""
-
+# Tools that tell nothing about a session with the game.
 OWN = ("zoea_", "captains_log_", "register", "login", "logout")
+_CHILD = re.compile(r"(.+) x([\d,]+)$")
+_SHIP = ("get_status", "get_ship")
 
 
 class Replay:
-    """Goes through the calls once; ``ages`` counts accepted actions per fact."""
+    """Replays the calls once; ``ages`` counts the actions since each fact was learnt."""
 
     def __init__(self) -> None:
         self.beliefs = Beliefs()
@@ -48,28 +33,23 @@ class Replay:
         self.seen: dict[str, int | None] = {}
 
     def run(self, transcript: Transcript) -> Beliefs:
-        """The beliefs after everything in view."""
+        """Derive the beliefs after everything in view."""
         for index, entry in enumerate(transcript.entries):
             if index == transcript.turn_start:
-                # Who was under way in an earlier turn may have arrived since.
+                # A ship under way in an earlier turn may have arrived since.
                 self.beliefs.on_the_way = ""
-            if isinstance(entry, Called):
-                self._take(entry, now=index >= transcript.turn_start)
-        self._forget_the_old()
+            if not isinstance(entry, Called):
+                continue
+            if entry.answer.is_error:
+                self._learn_refusal(entry, now=index >= transcript.turn_start)
+            elif entry.name in ACTIONS:
+                self._learn_action(entry)
+            else:
+                self._learn_query(entry)
+        self._doubt_the_old()
         return self.beliefs
 
-    def _take(self, call: Called, *, now: bool) -> None:
-        answer = call.answer
-        if answer.is_error:
-            self._refused(call, now)
-        elif call.name in ACTIONS:
-            self._act(call)
-        else:
-            self._told(call)
-
-    # -- queries -----------------------------------------------------------
-
-    def _told(self, call: Called) -> None:
+    def _learn_query(self, call: Called) -> None:
         beliefs, data = self.beliefs, call.answer.data
         if call.name in ("register", "login"):
             beliefs.logged_in = True
@@ -82,26 +62,23 @@ class Replay:
             orders.take(beliefs, data)
         elif reader := pilot_beliefs.READERS.get(call.name):
             for fact in reader(beliefs, data):
-                self._fresh(fact)
+                self._set_fresh(fact)
         elif call.name == "zoea_recall":
-            pilot_beliefs.recalled(beliefs, call.arguments, data)
+            pilot_beliefs.learn_recalled(beliefs, call.arguments, data)
 
-    def _fresh(self, fact: str) -> None:
+    def _set_fresh(self, fact: str) -> None:
         self.ages[fact] = 0
         self.seen[fact] = self.beliefs.tick
 
-    # -- actions -----------------------------------------------------------
-
-    def _act(self, call: Called) -> None:
+    def _learn_action(self, call: Called) -> None:
         self.beliefs.logged_in = True
         self.beliefs.on_the_way = ""
         for fact in self.ages:
             self.ages[fact] += 1
-        effect = _EFFECTS[call.name]
-        for fact in effect(self.beliefs, call.arguments, call.answer):
-            self._fresh(fact)
+        for fact in _EFFECTS[call.name](self.beliefs, call):
+            self._set_fresh(fact)
 
-    def _refused(self, call: Called, now: bool) -> None:
+    def _learn_refusal(self, call: Called, *, now: bool) -> None:
         code = call.answer.code
         if code in LOGGED_OUT:
             self.beliefs.logged_in = False
@@ -114,7 +91,7 @@ class Replay:
         for fact, was in zip(facts, before, strict=True):
             fact.firm = now and (fact.firm or (fact.value, fact.known) != was)
 
-    def _forget_the_old(self) -> None:
+    def _doubt_the_old(self) -> None:
         """Doubt what is older than its limit, by ticks or by own actions."""
         for name, fact in self.beliefs.facts().items():
             then, now = self.seen.get(name), self.beliefs.tick
@@ -123,73 +100,54 @@ class Replay:
                 fact.doubt()
 
 
-# -- what an accepted action leads to --------------------------------------
+# --- What an accepted action leads to: each effect returns the facts that it set.
 
-Effect = Callable[[Beliefs, Mapping[str, Any], Answer], tuple[str, ...]]
+Effect = Callable[[Beliefs, Called], tuple[str, ...]]
 
 
-def _travel(
-    b: Beliefs, arguments: Mapping[str, Any], answer: Answer
-) -> tuple[str, ...]:
-    if answer.unsure:
+def _travel(b: Beliefs, call: Called) -> tuple[str, ...]:
+    if call.answer.unsure:
         b.place.doubt()
         return ()
-    target = text(arguments.get("target_poi")) or ""
-    if b.fuel.value is not None:
-        b.fuel.value -= whole(answer.data.get("fuel_cost")) or 1
-    _arriving(b, answer)
-    _moved(b, target)
+    _depart(b, call, usual_fuel=1)
+    b.place.learn(text(call.arguments.get("target_poi")) or "")
     return ("place",)
 
 
-def _jump(b: Beliefs, arguments: Mapping[str, Any], answer: Answer) -> tuple[str, ...]:
-    if answer.unsure:
+def _jump(b: Beliefs, call: Called) -> tuple[str, ...]:
+    if call.answer.unsure:
         b.place.doubt()
         b.system.doubt()
         return ()
-    if b.system.value:
-        b.came_from = b.system.value
-    if b.fuel.value is not None:
-        b.fuel.value -= whole(answer.data.get("fuel_cost")) or 2
-    _arriving(b, answer)
-    _moved(b, "")
-    b.place.value = text(answer.data.get("poi_id"))
-    b.place.known = b.place.value is not None
+    b.came_from = b.system.value or b.came_from
+    _depart(b, call, usual_fuel=2)
+    place = text(call.answer.data.get("poi_id"))
+    b.place.learn("")
+    b.place.value, b.place.known = place, place is not None
     b.place.ask = "get_notifications"
-    b.system.learn(text(arguments.get("target_system")) or "")
+    b.system.learn(text(call.arguments.get("target_system")) or "")
     return ("place", "system")
 
 
-def _arriving(b: Beliefs, answer: Answer) -> None:
-    b.arrival = whole(answer.data.get("arrival_tick"))
+def _depart(b: Beliefs, call: Called, usual_fuel: int) -> None:
+    data = call.answer.data
+    if b.fuel.value is not None:
+        b.fuel.value -= whole(data.get("fuel_cost")) or usual_fuel
+    b.arrival = whole(data.get("arrival_tick"))
     b.docked.learn(False)
-
-
-def _moved(b: Beliefs, place: str) -> None:
     b.barren = b.no_base = b.digging = False
     b.on_the_way = ""
-    b.place.learn(place)
 
 
-def _dock(b: Beliefs, arguments: Mapping[str, Any], answer: Answer) -> tuple[str, ...]:
-    return _set_dock(b, True, answer)
-
-
-def _undock(
-    b: Beliefs, arguments: Mapping[str, Any], answer: Answer
-) -> tuple[str, ...]:
-    return _set_dock(b, False, answer)
-
-
-def _set_dock(b: Beliefs, docked: bool, answer: Answer) -> tuple[str, ...]:
-    if answer.unsure:
+def _dock(b: Beliefs, call: Called) -> tuple[str, ...]:
+    if call.answer.unsure:
         b.docked.doubt()
         return ()
-    b.docked.learn(docked)
+    b.docked.learn(call.name == "dock")
     return ("docked",)
 
 
-def _mine(b: Beliefs, arguments: Mapping[str, Any], answer: Answer) -> tuple[str, ...]:
+def _mine(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.hold.doubt()
     b.barren = b.full = False
     b.digging = True
@@ -197,62 +155,54 @@ def _mine(b: Beliefs, arguments: Mapping[str, Any], answer: Answer) -> tuple[str
     return ("docked",)
 
 
-def _sell(b: Beliefs, arguments: Mapping[str, Any], answer: Answer) -> tuple[str, ...]:
+def _sell(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.full = False
     b.credits.doubt()
-    sold = whole(answer.data.get("quantity_sold"))
-    item = text(arguments.get("item_id")) or ""
-    if answer.unsure:
+    sold = whole(call.answer.data.get("quantity_sold"))
+    item = text(call.arguments.get("item_id")) or ""
+    if call.answer.unsure:
         b.hold.doubt()
     elif sold == 0:
         b.unsellable.add(item)
     elif b.hold.value is not None:
-        _take_out(b, item, sold or whole(arguments.get("quantity")) or 0)
+        _take_out(b, item, sold or whole(call.arguments.get("quantity")) or 0)
     return ()
 
 
 def _take_out(b: Beliefs, item: str, count: int) -> None:
-    hold = b.hold.value or {}
-    left = hold.get(item, 0) - count
-    b.hold.value = {k: v for k, v in hold.items() if k != item}
-    if left > 0:
-        b.hold.value[item] = left
+    hold = dict(b.hold.value or {})
+    left = hold.pop(item, 0) - count
+    b.hold.value = hold | ({item: left} if left > 0 else {})
     if b.used is not None:
         b.used = max(0, b.used - count)
 
 
-def _buy(b: Beliefs, arguments: Mapping[str, Any], answer: Answer) -> tuple[str, ...]:
+def _buy(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.hold.doubt()
     b.credits.doubt()
     return ()
 
 
-def _refuel(
-    b: Beliefs, arguments: Mapping[str, Any], answer: Answer
-) -> tuple[str, ...]:
+def _refuel(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.credits.doubt()
-    level = whole(answer.data.get("fuel_now")) or b.tank
-    if level is None or answer.unsure:
+    level = whole(call.answer.data.get("fuel_now")) or b.tank
+    if level is None or call.answer.unsure:
         b.fuel.doubt()
         return ()
     b.fuel.learn(level)
     return ("fuel",)
 
 
-def _repair(
-    b: Beliefs, arguments: Mapping[str, Any], answer: Answer
-) -> tuple[str, ...]:
+def _repair(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.credits.doubt()
-    if b.frame is None or answer.unsure:
+    if b.frame is None or call.answer.unsure:
         b.hull.doubt()
         return ()
     b.hull.learn(b.frame)
     return ("hull",)
 
 
-def _attack(
-    b: Beliefs, arguments: Mapping[str, Any], answer: Answer
-) -> tuple[str, ...]:
+def _attack(b: Beliefs, call: Called) -> tuple[str, ...]:
     for fact in b.facts().values():
         fact.doubt()
     return ()
@@ -262,7 +212,7 @@ _EFFECTS: Mapping[str, Effect] = {
     "travel": _travel,
     "jump": _jump,
     "dock": _dock,
-    "undock": _undock,
+    "undock": _dock,
     "mine": _mine,
     "sell": _sell,
     "buy": _buy,
@@ -270,15 +220,15 @@ _EFFECTS: Mapping[str, Effect] = {
     "repair": _repair,
     "attack": _attack,
 }
+# What takes a tick.
+ACTIONS = frozenset(_EFFECTS)
 
-# SECTION The state block laid over what the messages say.
 
-_CHILD = re.compile(r"(.+) x([\d,]+)$")
-_SHIP = ("get_status", "get_ship")
+# --- The state block laid over what the messages say.
 
 
 def lay_over(beliefs: Beliefs, block: Block) -> None:
-    """Take from the block what it shows without doubt, and the rest as a guess."""
+    """Learn what the block shows without doubt; take the rest as a guess."""
     if block.logged_in is None:
         return
     beliefs.logged_in = block.logged_in
@@ -286,7 +236,8 @@ def lay_over(beliefs: Beliefs, block: Block) -> None:
     if not block.logged_in:
         return
     _location(beliefs, block)
-    _overlay_dock(beliefs, block)
+    if shown := block.find("Docked", "get_status"):
+        _merge(beliefs.docked, "docked", shown.value.startswith("Yes"), shown)
     _levels(beliefs, block)
     _hold(beliefs, block)
     name = block.find("", "get_system")
@@ -296,13 +247,13 @@ def lay_over(beliefs: Beliefs, block: Block) -> None:
 
 
 def _doubt(shown: Shown, fact: str) -> bool:
-    """Whether the rule of asking again says no to this line."""
+    """Whether this line does not make a fact known; see Fact."""
     old = shown.age is None or shown.age > LIMITS[fact]
     return bool(shown.changed) or shown.stale or old
 
 
 def _merge(fact: Fact[T], name: str, value: T | None, shown: Shown) -> None:
-    """Undoubted: true. Doubted: only where the messages know no better.
+    """Learn what is not in doubt; take what is only where the messages know no better.
 
     What a refusal of this turn says is newer than any snapshot.
     """
@@ -335,38 +286,32 @@ def _location(b: Beliefs, block: Block) -> None:
 
 
 def _same(b: Beliefs, place: str, before: str | None) -> str:
-    """The id that the messages use for a place, where it is the same place."""
+    """The id that the messages use for this place."""
     found = b.chart.find(place) if b.chart else None
     if found is not None and found.is_called(before):
         return before or place
     return found.id if found else place
 
 
-def _overlay_dock(b: Beliefs, block: Block) -> None:
-    if shown := block.find("Docked", "get_status"):
-        _merge(b.docked, "docked", shown.value.startswith("Yes"), shown)
-
-
 def _levels(b: Beliefs, block: Block) -> None:
     if shown := block.find("Credits", "get_status"):
-        _merge(b.credits, "credits", number(shown.value), shown)
+        _merge(b.credits, "credits", _parse_number(shown.value), shown)
     if shown := block.find("Fuel", *_SHIP):
-        level, _, most = shown.value.partition("/")
-        b.tank = number(most) or b.tank
-        _merge(b.fuel, "fuel", number(level), shown)
+        level, most = _split_level(shown)
+        b.tank = most or b.tank
+        _merge(b.fuel, "fuel", level, shown)
     if shown := block.find("Hull", *_SHIP):
-        level, _, most = shown.value.partition("/")
-        b.frame = number(most) or b.frame
-        _merge(b.hull, "hull", number(level), shown)
+        level, most = _split_level(shown)
+        b.frame = most or b.frame
+        _merge(b.hull, "hull", level, shown)
 
 
 def _hold(b: Beliefs, block: Block) -> None:
     shown = block.find("Cargo", "get_cargo", *_SHIP)
     if shown is None:
         return
-    used, _, most = shown.value.partition("/")
-    b.capacity = number(most) or b.capacity
-    count = number(used)
+    count, most = _split_level(shown)
+    b.capacity = most or b.capacity
     if count is None:
         return
     sure = not _doubt(shown, "hold")
@@ -374,25 +319,28 @@ def _hold(b: Beliefs, block: Block) -> None:
     at_least = sure or set(shown.changed.split(", ")) == {"mine"}
     if sure or not b.hold.known:
         b.used = count if at_least else None
-        b.full = b.full or _brimful(b)
-    held = items_of(shown)
+        full = b.capacity and b.used is not None and b.used >= b.capacity
+        b.full = b.full or bool(full)
+    held = _read_items(shown)
     if shown.complete and (held or count == 0):
         _merge(b.hold, "hold", held, shown)
     elif sure or not b.hold.known:
         b.hold.doubt()
 
 
-def _brimful(b: Beliefs) -> bool:
-    return bool(b.capacity and b.used is not None and b.used >= b.capacity)
+def _split_level(shown: Shown) -> tuple[int | None, int | None]:
+    """The numbers of a line such as "Fuel: 80/100"."""
+    level, _, most = shown.value.partition("/")
+    return _parse_number(level), _parse_number(most)
 
 
-def items_of(shown: Shown) -> dict[str, int]:
+def _read_items(shown: Shown) -> dict[str, int]:
     """The items below a Cargo line, by name."""
     found = (_CHILD.match(child) for child in shown.children)
     return {m[1]: int(m[2].replace(",", "")) for m in found if m}
 
 
-def number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     """A number with thousands separators, None for anything else."""
     digits = text.strip().replace(",", "")
     try:

@@ -1,4 +1,4 @@
-"""Getting an account and logging in."""
+"""Rules about the account, orders, and the end of a turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ EMPIRES = ("solarian", "voidborn", "crimson", "nebula", "outerrim")
 LONGEST_NAME = 24
 
 _ACCOUNT = re.compile(r"Your game account:\s*(.+)")
-_NONE = re.compile(r"(?:none|nobody|not)\b", re.I)
+_NO_ACCOUNT = re.compile(r"(?:none|nobody|not)\b", re.I)
+
+# Own messages in one turn; a turn needs one to three.
+MOST_STEPS = 7
 
 
 def account(s: Situation) -> Decision | None:
@@ -24,7 +27,7 @@ def account(s: Situation) -> Decision | None:
     if s.beliefs.logged_in is True:
         return None
     if s.beliefs.logged_in is None and not s.asked("get_status"):
-        return _look(s)
+        return _ask_status(s)
     failed = [c for c in s.transcript.calls_of_turn() if c.answer.is_error]
     refusals = [c for c in failed if c.name in ("register", "login")]
     if len(refusals) >= 3:
@@ -35,7 +38,7 @@ def account(s: Situation) -> Decision | None:
     return _enter(s, refusals[-1] if refusals else None)
 
 
-def _look(s: Situation) -> Decision | None:
+def _ask_status(s: Situation) -> Decision | None:
     if "get_status" not in s.tools:
         return None
     thought = "Nothing in view says whether I am logged in."
@@ -44,7 +47,10 @@ def _look(s: Situation) -> Decision | None:
 
 def _enter(s: Situation, refused: Called | None) -> Decision | None:
     known = _named_in(refused) or account_name(s)
-    taken = sum(_is_taken(call) for call in s.transcript.calls())
+    taken = sum(
+        call.name == "register" and call.answer.code == "username_taken"
+        for call in s.transcript.calls()
+    )
     to_login = refused is not None and "login" in refused.answer.message.casefold()
     may_login = "login" in s.tools and (refused is None or refused.name == "register")
     if may_login and (known or to_login):
@@ -62,14 +68,10 @@ def _enter(s: Situation, refused: Called | None) -> Decision | None:
 
 
 def _named_in(refused: Called | None) -> str:
-    """The account that a refusal tells to log in to."""
+    """The account that a refusal says to log in to."""
     said = refused.answer.message if refused else ""
     found = re.search(r"""login\b.*?"username":\s*"([^"]+)""", said)
     return found[1] if found else ""
-
-
-def _is_taken(call: Called) -> bool:
-    return call.name == "register" and call.answer.code == "username_taken"
 
 
 def _call(s: Situation, tool: str, thought: str, **arguments: Any) -> Decision:
@@ -79,16 +81,16 @@ def _call(s: Situation, tool: str, thought: str, **arguments: Any) -> Decision:
 
 
 def account_name(s: Situation) -> str:
-    """The account that the prompt or the view names, empty where there is none."""
+    """The account that the prompt or the view names; empty if there is none."""
     found = _ACCOUNT.search(s.transcript.system)
     told = found[1].strip() if found else ""
-    if told and not _NONE.match(told):
+    if told and not _NO_ACCOUNT.match(told):
         return told
     return s.beliefs.account
 
 
 def username(name: str, taken: int) -> str:
-    """A name that the game takes: 3 to 24 letters, digits and a few signs."""
+    """A user name that the game accepts: 3 to 24 letters, digits and a few signs."""
     kept = re.sub(r"[^\w \-'.!]", "", name).strip() or "Captain"
     end = f"-{taken + 1}" if taken else ""
     base = kept[: LONGEST_NAME - len(end)].strip()
@@ -96,11 +98,11 @@ def username(name: str, taken: int) -> str:
 
 
 def empire_of(name: str) -> str:
-    """One of the five, always the same for a name."""
+    """One of the five empires, always the same for a name."""
     return EMPIRES[crc32(name.encode()) % len(EMPIRES)]
 
 
-# SECTION Standing orders: they come before the pilot's own business.
+# --- Orders: they come before the pilot's own business.
 
 
 def duty(s: Situation) -> Decision | None:
@@ -108,18 +110,19 @@ def duty(s: Situation) -> Decision | None:
     order = s.order
     if order is None or _is_past(order):
         return None
-    if order.kind == "hold":
-        return _rest("I hold as ordered and wait for new orders.")
-    if order.kind == "dock":
-        return _dock(s)
-    if order.kind == "sell":
-        return _sell(s)
-    if order.kind == "refuel":
-        return _refuel(s)
-    if order.kind == "explore":
-        return rules_space.explore(s, "I am ordered to explore.")
-    if order.kind == "goto":
-        return rules_space.go_to(s, order.target)
+    match order.kind:
+        case "hold":
+            return _rest("I hold as ordered and wait for new orders.")
+        case "dock":
+            return _dock(s)
+        case "sell":
+            return _sell(s)
+        case "refuel":
+            return _refuel(s)
+        case "explore":
+            return rules_space.explore(s, "I am ordered to explore.")
+        case "goto":
+            return rules_space.go_to(s, order.target)
     return None
 
 
@@ -166,7 +169,7 @@ def _refuel(s: Situation) -> Decision | None:
 
 
 def listen(s: Situation) -> Decision | None:
-    """While there is nothing to do, look now and then what has happened."""
+    """While there is nothing to do, fetch notifications now and then."""
     recent = [c.name for c in s.transcript.calls()]
     if "get_notifications" not in s.tools or "get_notifications" in recent[-3:]:
         return None
@@ -176,30 +179,21 @@ def listen(s: Situation) -> Decision | None:
     )
 
 
-# SECTION Orders that are done once: reports, searches, notes.
-
-
 def errand(s: Situation) -> Decision | None:
-    """Do what was asked for in this turn, and answer."""
-    order = s.order
-    if order is None or order.kind not in ("report", "search", "note"):
-        return None
-    if not _is_of_this_turn(s):
-        return None
-    if order.kind == "report":
-        return _report(s)
-    return (
-        _search(s, order.target) if order.kind == "search" else _note(s, order.target)
-    )
-
-
-def _is_of_this_turn(s: Situation) -> bool:
+    """Do once what this turn's order asks for: a report, a search, a note."""
     order, turn = s.order, s.transcript.calls_of_turn()
-    return (
-        order is not None
-        and len(order.calls_since) == len(turn)
-        and (order.fresh or bool(turn))
-    )
+    if order is None or len(order.calls_since) != len(turn):
+        return None
+    if not (order.fresh or turn):
+        return None
+    match order.kind:
+        case "report":
+            return _report(s)
+        case "search":
+            return _search(s, order.target)
+        case "note":
+            return _note(s, order.target)
+    return None
 
 
 def _report(s: Situation) -> Decision:
@@ -215,10 +209,10 @@ def _search(s: Situation, words: str) -> Decision | None:
         thought = f"I am asked about something that I cannot see: {words}."
         return Decision((Call(tool, {"query": words}),), thought=thought)
     found = next(c for c in s.transcript.calls_of_turn() if c.name == tool)
-    return Decision(text=_found(words, found.answer))
+    return Decision(text=_describe_hits(words, found.answer))
 
 
-def _found(words: str, answer: Answer) -> str:
+def _describe_hits(words: str, answer: Answer) -> str:
     hits = objects(answer.data.get("matches"))
     if not hits:
         return f'About "{words}" I find nothing in my memory.'
@@ -233,14 +227,11 @@ def _note(s: Situation, words: str) -> Decision | None:
     return Decision((Call("captains_log_add", {"entry": words}),), thought=thought)
 
 
-# SECTION When a turn is over.
-
-MOST_STEPS = 7
-"""Own messages in one turn; a turn needs one to three."""
+# --- The end of a turn.
 
 
 def over(s: Situation) -> Decision | None:
-    """End the turn when this tick is used, or when going on would not help."""
+    """End the turn if this tick is used up, or if going on would not help."""
     calls = s.transcript.calls_of_turn()
     acted = [c for c in calls if c.name in ACTIONS and not c.answer.is_error]
     if acted:
@@ -258,9 +249,9 @@ def over(s: Situation) -> Decision | None:
 
 
 def under_way(s: Situation) -> Decision | None:
-    """Nothing can be done in flight."""
+    """Wait while the ship is in flight."""
     b = s.beliefs
-    # Only a tick that was told in this turn is the present one.
+    # Only a tick that was fetched in this turn is the present one.
     early = b.arrival and b.tick is not None and b.tick < b.arrival
     if early and s.asked("get_notifications"):
         text = f"Still under way. I wait for the arrival at tick {b.arrival}."

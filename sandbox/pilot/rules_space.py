@@ -1,4 +1,4 @@
-"""Mining until the hold is full."""
+"""Rules for flying and for stations: mine until the hold is full, sell, repair, go on."""
 
 from __future__ import annotations
 
@@ -11,15 +11,50 @@ from sandbox.pilot.beliefs import Chart, Place
 from sandbox.pilot.situation import Call, Decision, Situation
 
 LOW_FUEL = 0.15
+# Share of the hold at which a ship that does not mine any more goes home.
 NEARLY_FULL = 0.8
-"""Share of the hold at which a ship that is not mining any more heads home."""
 
 _SOUNDS_MINABLE = re.compile(r"belt|asteroid|ice field|gas cloud|_field|_mines", re.I)
 
+# Share of the tank from which a jump to a neighbour and back is safe.
+EXPLORE_ABOVE = 0.6
+# One departure of so many, by the credits at hand, goes to a neighbour.
+EXPLORE_EVERY = 6
 
-def at_work(s: Situation) -> Decision | None:
-    """Mine where the ship is, as long as it makes sense."""
-    if not can_mine_here(s) or must_return(s):
+KEEP = ("fuel cell", "repair kit", "mining laser", "weapon")
+REFUEL_BELOW = 0.7
+REPAIR_BELOW = 0.6
+
+
+def in_space(s: Situation) -> Decision | None:
+    """Decide where to go while undocked."""
+    asked = s.ask("Where to go depends on where I am.", "place")
+    if asked:
+        return asked
+    if done := _mine_here(s):
+        return done
+    if _must_return(s):
+        why = "The hold is full." if s.beliefs.full else "It is time to go back."
+        return to_station(s, why)
+    asked = s.ask_chart("I have to find a place to mine.")
+    if asked:
+        return asked
+    return _unload_first(s) or _to_neighbour(s) or _to_belt(s) or _go_home(s)
+
+
+def at_station(s: Situation) -> Decision | None:
+    """Do what there is to do while docked, one action a tick."""
+    asked = s.ask("What I can do depends on where I am.", "docked")
+    if asked:
+        return asked
+    if s.beliefs.docked.value is not True:
+        return None
+    return sell(s) or _refuel_or_repair(s) or _leave(s)
+
+
+def _mine_here(s: Situation) -> Decision | None:
+    """Mine where the ship is, while that makes sense."""
+    if not _can_mine_here(s) or _must_return(s):
         return None
     done = s.act("I am at a place to mine and there is room in the hold.", "mine")
     if done or "mine" not in s.tools:
@@ -30,8 +65,8 @@ def at_work(s: Situation) -> Decision | None:
     )
 
 
-def can_mine_here(s: Situation) -> bool:
-    """By what worked here, the chart, or the sound of the name."""
+def _can_mine_here(s: Situation) -> bool:
+    """Whether one can mine here: by what worked, the chart, or the place's name."""
     b = s.beliefs
     if b.barren or not b.place.value:
         return False
@@ -42,12 +77,12 @@ def can_mine_here(s: Situation) -> bool:
     return bool(_SOUNDS_MINABLE.search(b.place.value))
 
 
-def must_return(s: Situation) -> bool:
-    """Whether the hold or the tank says: go to a station."""
+def _must_return(s: Situation) -> bool:
+    """Whether the hold or the tank calls for a station."""
     b = s.beliefs
     if b.full or b.share(b.fuel, b.tank) < LOW_FUEL:
         return True
-    if can_mine_here(s) or not b.capacity:
+    if _can_mine_here(s) or not b.capacity:
         return False
     return (b.used or 0) >= NEARLY_FULL * b.capacity
 
@@ -57,44 +92,22 @@ def is_empty(s: Situation) -> bool:
     return s.beliefs.hold.known and not s.beliefs.hold.value
 
 
-# SECTION Going somewhere: belts, stations, other systems.
-
-EXPLORE_ABOVE = 0.6
-"""Share of the tank from which a jump to a neighbour and back is safe."""
-
-EXPLORE_EVERY = 6
-"""One departure of so many, by the credits at hand, goes to a neighbour."""
-
-
-def in_space(s: Situation) -> Decision | None:
-    """Decide where to go while undocked."""
-    asked = s.ask("Where to go depends on where I am.", "place")
-    if asked:
-        return asked
-    if done := at_work(s):
-        return done
-    if must_return(s):
-        why = "The hold is full." if s.beliefs.full else "It is time to go back."
-        return to_station(s, why)
-    asked = s.ask_chart("I have to find a place to mine.")
-    if asked:
-        return asked
-    return _unload_first(s) or _to_neighbour(s) or to_belt(s) or home(s)
+# --- Going somewhere: belts, stations, other systems.
 
 
 def _unload_first(s: Situation) -> Decision | None:
-    """Before leaving a station's place be sure that there is nothing to sell."""
+    """Before leaving a station's place, make sure that there is nothing to sell."""
     here = s.beliefs.here
     if here is None or not here.base or s.beliefs.no_base:
         return None
     asked = s.ask("Before I leave: is there anything to sell?", "hold")
-    if asked or not must_return(s):
+    if asked or not _must_return(s):
         return asked
     return to_station(s, "The hold is nearly full.")
 
 
-def to_belt(s: Situation) -> Decision | None:
-    """Fly to a place of this system where something can be mined."""
+def _to_belt(s: Situation) -> Decision | None:
+    """Fly to a place of this system where one can mine."""
     chart = s.beliefs.chart_here
     for place in chart.places if chart else ():
         barren = s.beliefs.barren and place.is_called(s.beliefs.place.value)
@@ -106,7 +119,7 @@ def to_belt(s: Situation) -> Decision | None:
 
 
 def to_station(s: Situation, why: str) -> Decision | None:
-    """Dock where there is a base, else fly to one, else look for one elsewhere."""
+    """Dock if there is a base here, else fly to one, else to another system's."""
     asked = s.ask(why, "place") or s.ask_chart(why)
     if asked:
         return asked
@@ -118,7 +131,7 @@ def to_station(s: Situation, why: str) -> Decision | None:
             thought = f"{why} {place.name} has a base."
             if done := s.act(thought, "travel", target_poi=place.id):
                 return done
-    return home(s) or s.act(f"{why} I try to dock right here.", "dock")
+    return _go_home(s) or s.act(f"{why} I try to dock right here.", "dock")
 
 
 def _stations(chart: Chart | None) -> list[Place]:
@@ -126,7 +139,7 @@ def _stations(chart: Chart | None) -> list[Place]:
 
 
 def _to_neighbour(s: Situation) -> Decision | None:
-    """Now and then, when leaving a station with a good tank, look further."""
+    """Now and then, when leaving a station with a good tank, go to a neighbour."""
     b, here = s.beliefs, s.beliefs.here
     if here is None or not here.base or not is_empty(s):
         return None
@@ -157,12 +170,12 @@ def explore(s: Situation, why: str) -> Decision | None:
 
 
 def _dice(s: Situation, number: int) -> int:
-    """The same for the same captain and number: the pilot throws no real dice."""
+    """A number that follows from captain and number: the pilot throws no real dice."""
     return crc32(f"{s.name} {number}".encode())
 
 
-def home(s: Situation) -> Decision | None:
-    """Go back towards a system with a station: where we came from, or home."""
+def _go_home(s: Situation) -> Decision | None:
+    """Go towards a system with a station: where the ship came from, or its home."""
     chart = s.beliefs.chart_here
     if chart and s.beliefs.came_from in chart.ways:
         thought = "There is nothing for me in this system: back."
@@ -173,10 +186,10 @@ def home(s: Situation) -> Decision | None:
             thought = "I need to know which base is my home."
             return Decision((Call("get_status", {}),), thought=thought)
         return None
-    return towards(s, base.removesuffix("_base"))
+    return _jump_towards(s, base.removesuffix("_base"))
 
 
-def towards(s: Situation, wanted: str) -> Decision | None:
+def _jump_towards(s: Situation, wanted: str) -> Decision | None:
     """Jump one system further on the way to a system, found by name or id."""
     b, chart = s.beliefs, s.beliefs.chart_here
     asked = s.ask_chart(f"I look for the way to {wanted}.")
@@ -217,7 +230,7 @@ def go_to(s: Situation, wanted: str) -> Decision | None:
         return s.act(f"{why} First I undock.", "undock")
     if goal is not None:
         return s.act(why, "travel", target_poi=goal.id)
-    return towards(s, wanted)
+    return _jump_towards(s, wanted)
 
 
 def _goal(chart: Chart | None, wanted: str) -> Place | None:
@@ -240,73 +253,56 @@ def _is_there(s: Situation, goal: Place | None, wanted: str) -> bool:
     if goal is not None:
         return goal.is_called(b.place.value)
     target = b.found_systems.get(wanted.casefold(), wanted)
-    return (
-        b.chart_here is not None
-        and b.system.value is not None
-        and (b.chart_here.covers(target))
-    )
+    chart = b.chart_here
+    return chart is not None and b.system.value is not None and chart.covers(target)
 
 
-# SECTION What is done while docked: sell, refuel, repair, write the log, leave.
-
-KEEP = ("fuel cell", "repair kit", "mining laser", "weapon")
-REFUEL_BELOW = 0.7
-REPAIR_BELOW = 0.6
-
-
-def at_station(s: Situation) -> Decision | None:
-    """Everything while docked, one action a tick."""
-    asked = s.ask("What I can do depends on where I am.", "docked")
-    if asked:
-        return asked
-    if s.beliefs.docked.value is not True:
-        return None
-    return sell(s) or maintain(s) or leave(s)
+# --- While docked: sell, refuel, repair, write the log, leave.
 
 
 def sell(s: Situation) -> Decision | None:
-    """Sell the next item of the hold; the exact number has to be known."""
+    """Sell the next item of the hold; its exact number must be known."""
     asked = s.ask("To sell I need to know exactly what I have.", "hold")
     if asked or not s.beliefs.hold.known:
         return asked
     for item, count in sorted((s.beliefs.hold.value or {}).items()):
-        if count > 0 and not is_kept(item) and item not in s.beliefs.unsellable:
+        if count > 0 and not _is_equipment(item) and item not in s.beliefs.unsellable:
             thought = f"I am docked with {count} {item}: sell them."
             if done := s.act(thought, "sell", item_id=item, quantity=count):
                 return done
     return None
 
 
-def is_kept(item: str) -> bool:
-    """Whether an item (id or name) is part of the ship's equipment."""
+def _is_equipment(item: str) -> bool:
+    """Whether an item (id or name) is equipment of the ship."""
     words = item.replace("_", " ").casefold()
     return words.startswith(KEEP)
 
 
-def maintain(s: Situation) -> Decision | None:
-    """Fill the tank and mend the hull while there is money for it."""
+def _refuel_or_repair(s: Situation) -> Decision | None:
+    """Refuel and repair while there is money for it."""
     b = s.beliefs
     if b.credits.value == 0:
         return None
     if b.share(b.fuel, b.tank) < REFUEL_BELOW:
         thought = f"Fuel {b.fuel.value}/{b.tank} is low and I am docked."
         if done := s.act(thought, "refuel"):
-            return with_log(s, done)
+            return _with_log(s, done)
     if b.share(b.hull, b.frame) < REPAIR_BELOW:
         return s.act(f"The hull is down to {b.hull.value}/{b.frame}.", "repair")
     return None
 
 
-def leave(s: Situation) -> Decision | None:
-    """Undock, with a line in the log when something was sold."""
+def _leave(s: Situation) -> Decision | None:
+    """Undock, with an entry in the log if something was sold."""
     done = s.act("Nothing more to do at this station: back to work.", "undock")
-    return with_log(s, done) if done else None
+    return _with_log(s, done) if done else None
 
 
-def with_log(s: Situation, decision: Decision) -> Decision:
-    """Count the money and add a line to the captain's log beside an action.
+def _with_log(s: Situation, decision: Decision) -> Decision:
+    """Add an entry to the captain's log, and a count of the money, beside an action.
 
-    Once per visit: what was sold for is in nobody's state before it is asked for.
+    Once a visit, if something was sold.
     """
     sold = 0
     for call in s.transcript.calls():
@@ -326,6 +322,6 @@ def with_log(s: Situation, decision: Decision) -> Decision:
 
 
 def _is_uncounted(s: Situation) -> bool:
-    """Whether a state block would tell the credits, and does not for sure."""
+    """Whether there is a state block, but the credits are not known."""
     kept = s.block.logged_in is True
     return kept and not s.beliefs.credits.known and s.can_ask("get_status")

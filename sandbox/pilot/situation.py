@@ -1,4 +1,4 @@
-"""What the rules decide on and what they decide."""
+"""The situation that the rules decide on, their decisions, and what the pilot says."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from sandbox.pilot.reading import (
 )
 from sandbox.pilot.replay import ACTIONS
 
+# Refusals of the same call after which it is not tried again.
 WORN_OUT = 2
-"""Refusals of one and the same call after which it is not tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next message: calls, or the text that ends the turn; and why."""
+    """The next message: calls, or the text that ends the turn; and the thought."""
 
     calls: tuple[Call, ...] = ()
     text: str = ""
@@ -48,10 +48,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Beliefs, the view they come from, the order to obey, and the tools.
-
-    ``tools`` maps each tool to the names of its arguments.
-    """
+    """Beliefs, the view, the present order, and the tools with their arguments' names."""
 
     name: str
     beliefs: Beliefs
@@ -60,19 +57,18 @@ class Situation:
     order: Order | None = None
 
     def asked(self, tool: str) -> bool:
-        """Whether a tool was called in this turn, answered well or not."""
+        """Whether a tool was called in this turn."""
         return any(call.name == tool for call in self.transcript.calls_of_turn())
 
     def can_ask(self, tool: str) -> bool:
-        """Whether a query is offered and was not made in this turn yet."""
+        """Whether a query is offered and was not made in this turn."""
         return tool in self.tools and not self.asked(tool)
 
     def act(self, thought: str, tool: str, **arguments: Any) -> Decision | None:
-        """Call a tool for its effect; None where it is missing or was refused.
+        """Call a tool for its effect; None if it is missing or was refused.
 
-        Refused means: in this turn, or two times in view without a success since.
-        Where the pilot knows what the refusal means, any accepted action since may
-        have put it right.
+        Refused: in this turn, or ``WORN_OUT`` times in view without a success since.
+        After a refusal whose meaning is known, any accepted action counts as success.
         """
         if tool not in self.tools:
             return None
@@ -97,7 +93,7 @@ class Situation:
         return count
 
     def ask(self, thought: str, *facts: str) -> Decision | None:
-        """Ask for those of the facts that are not known; None where nothing helps."""
+        """Ask for the facts that are not known; None if all are, or no tool helps."""
         every = self.beliefs.facts()
         unknown = [name for name in facts if not every[name].known]
         wanted = [tool for name in unknown if (tool := self._teller(name))]
@@ -108,7 +104,7 @@ class Situation:
         return Decision(calls, thought=f"{thought} I do not know for sure: {names}.")
 
     def _teller(self, name: str) -> str:
-        """The tool to ask for a fact: the named one, its own, or the general one."""
+        """The tool to ask for a fact; empty if there is none."""
         named = self.beliefs.facts()[name].ask
         for tool in (named, ASKS.get(name, "get_status"), "get_status"):
             if self.can_ask(tool):
@@ -116,18 +112,12 @@ class Situation:
         return ""
 
     @property
-    def is_poorly_told(self) -> bool:
-        """Whether there is a state block and it has no word of the credits."""
-        told = self.block.find("Credits", "get_status")
-        return self.block.logged_in is True and told is None
-
-    @property
     def block(self) -> Block:
         """The state block in view."""
         return read_block(self.transcript.state)
 
     def ask_chart(self, thought: str) -> Decision | None:
-        """Get the chart of this system: from the cache where it is, else anew."""
+        """Get the chart of this system: from the cache if it is there, else anew."""
         if self.beliefs.chart_here:
             return None
         handle = "state://get_system"
@@ -142,18 +132,20 @@ class Situation:
         cramped = self.transcript.is_cramped and self.beliefs.place.known
         if cramped and "get_status" in self.tools:
             calls.append(Call("get_status", {}))
-        elif self.is_poorly_told and self.can_ask("get_status"):
-            # First, for a short view keeps the last answer: the chart is needed now.
+        elif self._lacks_credits() and self.can_ask("get_status"):
+            # Before the chart: a short view keeps the last answer, and needs the chart.
             calls.insert(0, Call("get_status", {}))
         thought = f"{thought} I have no chart of this system in view."
         return Decision(tuple(calls), thought=thought)
 
-
-# SECTION What the pilot says at the end of a turn and when it is spoken to.
+    def _lacks_credits(self) -> bool:
+        """Whether there is a state block without the credits."""
+        block = self.block
+        return block.logged_in is True and not block.find("Credits", "get_status")
 
 
 def after(call: Called, beliefs: Beliefs) -> str:
-    """What was done in this tick, and what is waited for."""
+    """Say what was done in this tick, and what comes next."""
     data, arguments = call.answer.data, call.arguments
     arrival = whole(data.get("arrival_tick"))
     until = f" at tick {arrival}" if arrival else ""
@@ -182,7 +174,7 @@ def after(call: Called, beliefs: Beliefs) -> str:
 
 
 def stuck(calls: Sequence[Called]) -> str:
-    """Why nothing more is tried."""
+    """Say why nothing more is tried."""
     errors = [call for call in calls if call.answer.is_error]
     if not errors:
         return "Nothing more to do in this tick. I wait."
@@ -191,7 +183,7 @@ def stuck(calls: Sequence[Called]) -> str:
 
 
 def acknowledge(kind: str, target: str) -> str:
-    """A short answer to an order."""
+    """Answer an order shortly."""
     doing = {
         "hold": "I stop and hold",
         "dock": "I dock at the nearest station",
@@ -208,7 +200,7 @@ def acknowledge(kind: str, target: str) -> str:
 
 
 def report(s: Situation) -> str:
-    """Where the captain is and what the ship has, as far as it is known."""
+    """Say where the ship is and what it has, as far as that is known."""
     b = s.beliefs
     place = b.here.name if b.here else b.place.value or "a place I do not know"
     parts = [

@@ -1,10 +1,11 @@
-"""The pilot's own summary of what it can see, when it is asked for one."""
+"""The pilot's summary of the messages in view, when it is asked for one."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from memory.context.summaries import SUFFIX, is_block
 from memory.context.summary_prompt import UNDERSTOOD
@@ -12,8 +13,8 @@ from memory.context.types import is_nudge
 from sandbox.pilot.reading import Called, Entry, Heard, Said, Transcript
 from sandbox.pilot.replay import ACTIONS
 
-MOST_LINES = 12
-LONGEST_LINE = 160
+MAX_LINES = 12
+MAX_LINE = 160
 _TAGS = ("<summary>", "</summary>")
 _HEADING = re.compile(r"^\d\. (.+)$", re.M)
 
@@ -25,38 +26,38 @@ def is_asked_for(transcript: Transcript) -> bool:
 
 
 def write(transcript: Transcript) -> str:
-    """A summary under the seven headings, from the messages in view."""
+    """Write a summary of the messages in view under the seven headings."""
     entries = transcript.entries[:-1]
-    before = _before(entries)
+    before = _read_former(entries)
     actions = [e for e in entries if isinstance(e, Called) and e.name in ACTIONS]
     sections = {
         "Goals/Intent": [*before.get("Goals/Intent", ()), *_orders(entries)],
         "Timeline": [*before.get("Timeline", ()), *_deeds(actions)],
-        "Technical context": _known(actions) or before.get("Technical context", []),
-        "Files/Changes": _tally(actions),
+        "Technical context": _places(actions) or before.get("Technical context", []),
+        "Files/Changes": _count_actions(actions),
         "Active work (CRITICAL)": _last_words(entries),
         "Unresolved/Pending": _errors(actions),
         "Immediate next step": ["Look at the game state and go on from there."],
     }
-    told = [
-        f"{number}. {heading}\n{_listed(lines)}"
+    sections_text = [
+        f"{number}. {heading}\n{_as_list(lines)}"
         for number, (heading, lines) in enumerate(sections.items(), 1)
     ]
-    return f"{_TAGS[0]}\n" + "\n".join(told) + f"\n{_TAGS[1]}"
+    return f"{_TAGS[0]}\n" + "\n".join(sections_text) + f"\n{_TAGS[1]}"
 
 
-def _listed(lines: Sequence[str]) -> str:
-    kept = list(dict.fromkeys(lines))[-MOST_LINES:]
+def _as_list(lines: Sequence[str]) -> str:
+    kept = list(dict.fromkeys(lines))[-MAX_LINES:]
     return "\n".join(f"- {line}" for line in kept) if kept else "- none"
 
 
-def _before(entries: Sequence[Entry]) -> dict[str, list[str]]:
-    """The lines of the summary before, by heading; empty where there is none."""
+def _read_former(entries: Sequence[Entry]) -> dict[str, list[str]]:
+    """The lines of the summary before, by heading."""
     block = next(
         (e.text for e in entries if isinstance(e, Heard) and is_block(e.text)), ""
     )
-    told, suffix, rest = block.rpartition(SUFFIX)
-    parts = _HEADING.split(told if suffix else rest)
+    sections_text, suffix, rest = block.rpartition(SUFFIX)
+    parts = _HEADING.split(sections_text if suffix else rest)
     return {
         heading.strip(): [
             line[2:]
@@ -69,57 +70,52 @@ def _before(entries: Sequence[Entry]) -> dict[str, list[str]]:
 
 def _orders(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
-        if (
-            isinstance(entry, Heard)
-            and not is_nudge(entry.text)
-            and not is_block(entry.text)
+        if isinstance(entry, Heard) and not (
+            is_nudge(entry.text) or is_block(entry.text)
         ):
-            yield f"Ordered: {_short(entry.text)}"
+            yield f"Ordered: {_shorten(entry.text)}"
 
 
 def _deeds(actions: Sequence[Called]) -> Iterator[str]:
-    """Accepted actions, runs of the same one told once."""
-    runs: list[tuple[str, int]] = []
-    for call in actions:
-        if call.answer.is_error:
-            continue
-        words = " ".join([call.name, *(str(v) for v in call.arguments.values())])
-        if runs and runs[-1][0] == words:
-            runs[-1] = words, runs[-1][1] + 1
-        else:
-            runs.append((words, 1))
-    for words, times in runs:
-        yield _short(words if times == 1 else f"{words}, {times} times")
+    """Accepted actions; a run of the same one is one line."""
+    deeds = (
+        " ".join([call.name, *map(str, call.arguments.values())])
+        for call in actions
+        if not call.answer.is_error
+    )
+    for words, run in groupby(deeds):
+        times = len(list(run))
+        yield _shorten(words if times == 1 else f"{words}, {times} times")
 
 
-def _known(actions: Sequence[Called]) -> list[str]:
+def _places(actions: Sequence[Called]) -> list[str]:
     places = Counter(
         str(value)
         for call in actions
         if call.name in ("travel", "jump") and not call.answer.is_error
         for value in call.arguments.values()
     )
-    return [f"Been to {_short(place)}" for place, _ in places.most_common(MOST_LINES)]
+    return [f"Been to {_shorten(place)}" for place, _ in places.most_common(MAX_LINES)]
 
 
-def _tally(actions: Sequence[Called]) -> list[str]:
+def _count_actions(actions: Sequence[Called]) -> list[str]:
     done = Counter(call.name for call in actions if not call.answer.is_error)
     return [f"{name}: {times} times accepted" for name, times in sorted(done.items())]
 
 
 def _last_words(entries: Sequence[Entry]) -> list[str]:
     said = [e.text for e in entries if isinstance(e, Said) and e.text != UNDERSTOOD]
-    return [_short(text) for text in said[-1:]]
+    return [_shorten(text) for text in said[-1:]]
 
 
 def _errors(actions: Sequence[Called]) -> list[str]:
     refused = [call for call in actions if call.answer.is_error]
     return [
-        _short(f"{call.name}: {call.answer.code} {call.answer.message}")
+        _shorten(f"{call.name}: {call.answer.code} {call.answer.message}")
         for call in refused[-3:]
     ]
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     words = " ".join(text.split())
-    return words if len(words) <= LONGEST_LINE else f"{words[: LONGEST_LINE - 1]}…"
+    return words if len(words) <= MAX_LINE else f"{words[: MAX_LINE - 1]}…"

@@ -14,8 +14,9 @@ from django.utils import timezone
 from agents import actions, events
 from agents.dashboard import charts, conversation, feed, fleet
 from agents.dashboard.live import fragments
-from agents.dashboard.live.changes import Dirty, Shared
+from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.pages import FleetPage, MysisPage
+from agents.dashboard.shared_results import Shared
 from agents.events import Item, Kind
 from bench.pages.scenes import TICK, add_account, add_conversation, add_turns
 from memory.models import GameSnapshot, Memory

@@ -39,7 +39,7 @@ def message(mysis: Mysis) -> object:
 def broadcast(mysis: Mysis) -> object:
     with transaction.atomic():
         sent = actions.send_broadcast(text="All.", by="test")
-        return messages._next_batch(sent.pk, wait=True)
+        return messages._deliver_batch(sent.pk, wait=True)
 
 
 def command(mysis: Mysis) -> object:

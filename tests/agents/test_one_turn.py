@@ -124,7 +124,7 @@ def test_an_error_leads_to_its_fix_while_the_mysis_suffers_from_it(
     address = f"/turns/{turn.pk}/"
     link = f'href="/admin/agents/mysis/{turn.mysis_id}/change/">Change its model'
     assert link not in admin.get(address).content.decode()
-    Mysis.objects.update(last_error=words)
+    Mysis.objects.update(last_error=words, last_error_code="model")
     assert link in admin.get(address).content.decode()
     # Another one since: what mends it is not what would have mended this.
     Mysis.objects.update(last_error="The game is out of reach.")

@@ -146,7 +146,12 @@ def test_a_step_that_cannot_be_says_why(
 
 
 def test_an_error_links_to_its_fix(admin: Client):
-    keyless = make_mysis(name="Ada", state="errored", last_error="There is no API key.")
+    keyless = make_mysis(
+        name="Ada",
+        state="errored",
+        last_error="There is no API key.",
+        last_error_code="key",
+    )
     lost = make_mysis(name="Brahe", state="errored", last_error="Unknown model gpt-9.")
     make_mysis(name="Cassini", state="running", hold="The budget is spent.")
     make_mysis(name="Draper", state="running", stuck="mine brought the same 5 times.")

@@ -12,12 +12,16 @@ from pydantic_ai.exceptions import ModelHTTPError
 
 from agents.dashboard import health
 from agents.dashboard.live import fragments
+from agents.game.client import GameUnreachableError
 from agents.llm.endpoints import resolve
 from agents.llm.errors import as_model_error
 from agents.llm.model_types import ModelError
-from agents.models import Mysis, Provider
+from agents.models import Mysis, Provider, Turn
+from agents.runtime.finish import Ending, finish
+from agents.runtime.turn import failure
+from agents.runtime.turn_rows import TurnHandle
 from memory.models import ContextPolicy
-from tests.factories import make_mysis
+from tests.factories import make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -110,6 +114,7 @@ def errored(model: str, error: Exception, **fields: object) -> Mysis:
         state="errored",
         model=model,
         last_error=str(error),
+        last_error_code=failure(error).code,
         **fields,
     )
 
@@ -152,10 +157,25 @@ def test_errors_of_a_name_lead_to_the_model_and_of_a_key_to_a_provider(settings)
     assert fix(mysis).label == "Change its model"
 
 
-def test_errors_of_the_game_lead_to_the_accounts_or_to_health():
-    refused = "The game server refused the account Ada: wrong password."
-    lost = "The game server cannot be reached."
-    made = [
-        make_mysis(name=f"N{n}", last_error=x) for n, x in enumerate((refused, lost))
-    ]
-    assert [fix(one).link for one in made] == ["/accounts/", "/health/"]
+def test_errors_of_the_game_lead_to_health_and_unknown_ones_to_the_settings():
+    lost = errored("pilot", GameUnreachableError("The game server cannot be reached."))
+    assert fix(lost).link == "/health/"
+    for code in ("", "of-a-later-version"):
+        mysis = make_mysis(
+            name=f"M{Mysis.objects.count()}", last_error="Eh?", last_error_code=code
+        )
+        assert fix(mysis).link == f"/admin/agents/mysis/{mysis.pk}/change/"
+        assert fix(mysis).label == "Its settings"
+
+
+def test_the_cause_of_an_error_is_stored_with_it_and_goes_with_it():
+    mysis = make_mysis(name="Ada", state="running")
+    lost = failure(GameUnreachableError("The game server cannot be reached."))
+    for ending, code in ((lost, "game"), (Ending(Turn.Outcome.DONE, acted=True), "")):
+        turn = make_turn(mysis)
+        begun = TurnHandle(
+            turn.pk, mysis.pk, mysis.epoch, turn.number, "nudge", "pilot", {}, 9
+        )
+        finish(begun, ending, 0)
+        mysis.refresh_from_db()
+        assert (mysis.last_error_code, bool(mysis.last_error)) == (code, bool(code))

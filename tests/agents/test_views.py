@@ -10,8 +10,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.html import escape
 
-from agents.dashboard.addresses import RESERVED
 from agents.models import Broadcast, Event, Mysis
+from agents.models.fleet import RESERVED
 from memory.models import Memory
 from tests.browser import scenes
 from tests.factories import make_mysis

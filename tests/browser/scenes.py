@@ -43,6 +43,7 @@ def busy_fleet() -> dict[str, Mysis]:
         "openai:gpt-9 is unknown to the provider: choose another model, "
         "for example openai:gpt-5-nano."
     )
+    broken.last_error_code = "provider"
     broken.save()
     make_memory(
         fleet[RTL], role="assistant", content="وصلت إلى المحطة وأنتظر الأوامر التالية."

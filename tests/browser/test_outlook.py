@@ -127,7 +127,11 @@ def test_accounts_and_health_lead_on(page: Page):
     ship()
     error = 'There is no API key for "openai:gpt-5-nano".'
     make_mysis(
-        name="Brahe", model="openai:gpt-5-nano", state="errored", last_error=error
+        name="Brahe",
+        model="openai:gpt-5-nano",
+        state="errored",
+        last_error=error,
+        last_error_code="key",
     )
     page.goto("/")
     page.get_by_role("link", name="Accounts").click()

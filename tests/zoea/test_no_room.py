@@ -18,7 +18,7 @@ from django.db import connection, connections
 from django.test import Client
 from django.utils.crypto import pbkdf2
 
-from agents.mcp.tools import Guest
+from agents.mcp_server import Guest
 from tests.factories import make_mysis
 from tests.programs import ROOT, Program
 from zoea import mcp, rate_limits

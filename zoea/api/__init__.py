@@ -1,4 +1,4 @@
-"""The REST API at ``/api/v1/``: both apps' routes, one door, one error shape."""
+"""The REST API at ``/api/v1/``: the routes of both apps, and their errors in one shape."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import NinjaAPI, Router, Swagger
+from ninja import NinjaAPI, Swagger
 from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
@@ -31,7 +31,7 @@ the browser session with its CSRF token. Lists answer `{"items", "next"}`; give
 
 
 class Admitted(HttpBearer):
-    """What the gate found; without the gate nobody is let in."""
+    """Takes the caller that the gate has admitted; nobody else comes in."""
 
     def __call__(self, request: HttpRequest) -> Caller | None:
         """The caller of the request."""
@@ -43,7 +43,7 @@ class Admitted(HttpBearer):
 
 
 class GateParser(Parser):
-    """Bodies as the gate parsed them, bounded and cleaned."""
+    """Takes the body as the gate has parsed it."""
 
     def parse_body(self, request: HttpRequest) -> Any:
         """The JSON value of the body."""
@@ -51,12 +51,12 @@ class GateParser(Parser):
 
 
 class Api(NinjaAPI):
-    """Describes what the gate adds to every route, and gives examples."""
+    """The API, with what the gate adds to every route in its OpenAPI document."""
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: Any = None
     ) -> OpenAPISchema:
-        """The document, with refusals and examples at each operation."""
+        """The document with refusals and examples at each operation."""
         document = super().get_openapi_schema(
             path_prefix=path_prefix, path_params=path_params
         )
@@ -87,7 +87,13 @@ def _refused(request: HttpRequest, error: ActionError) -> HttpResponse:
 
 @api.exception_handler(ValidationError)
 def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    return respond(Problem(422, "invalid", sentence(error.errors[0])))
+    fault = error.errors[0]
+    place = [str(part) for part in fault["loc"]]
+    # A body's own parameter name means nothing to the client.
+    shown = place[2:] if place[:1] == ["body"] else place[1:]
+    said = str(fault["msg"]).removeprefix("Value error, ")
+    detail = f"{'.'.join(shown) or place[0]}: {said}."
+    return respond(Problem(422, "invalid", detail))
 
 
 @api.exception_handler(HttpError)
@@ -107,20 +113,5 @@ def _unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
     return respond(Problem(422, "invalid", "A value is outside of what can be stored."))
 
 
-def sentence(fault: dict[str, Any]) -> str:
-    """One validation fault as a sentence that names the field."""
-    place = [str(part) for part in fault["loc"]]
-    # A body's own parameter name means nothing to the client.
-    shown = place[2:] if place[:1] == ["body"] else place[1:]
-    said = str(fault["msg"]).removeprefix("Value error, ")
-    return f"{'.'.join(shown) or place[0]}: {said}."
-
-
-def mount(routers: list[Router]) -> None:
-    """Add one app's routers."""
-    for router in routers:
-        api.add_router("", router)
-
-
-mount(fleet_routers)
-mount(memory_routers)
+for router in (*fleet_routers, *memory_routers):
+    api.add_router("", router)

@@ -1,17 +1,16 @@
 """Writes under an ``Idempotency-Key`` are done once.
 
-The key is claimed in a transaction of its own, so that a second request under it is
-seen at once. The write and its recorded answer then commit together: a crash leaves
-either both or neither, and the claim of a process that died may be taken over after a
-while; should that process live after all, its write finds the claim gone and is undone.
+The key is claimed in a transaction of its own, so that a second request sees it at
+once. The write and its recorded answer then commit together: a crash leaves both or
+neither. The claim of a process that died is given to the next request after a while;
+should that process live after all, its write finds the claim gone and is undone.
 
-A game command is the exception. The game knows nothing of our transactions, so a crash
-can leave a command that was run and an answer that was not recorded. Its claim is never
-taken over: as long as it may run a repetition is told to wait, and after that that the
-outcome is unknown. It is not run a second time under the same key.
+A game command is the exception: the game takes no part in our transactions, so a crash
+can leave a command that ran without a recorded answer. Its claim is never given away. A
+repetition is told to wait, and later that the outcome is unknown.
 
-Only what was done is remembered. A refusal changed nothing, so the same request may be
-sent again under its key once the reason is gone.
+Only success is recorded. A refusal changed nothing, so the same request may be sent
+again under its key.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ REPLAYED = "Idempotent-Replayed"
 MAX_KEY = 200
 #: A longer answer is not kept; a repetition is told where to read it instead.
 MAX_BODY = 1024 * 1024
-KEPT = timedelta(hours=24)
+LIFETIME = timedelta(hours=24)
 ABANDONED = timedelta(minutes=5)
-#: A command may run so long, sign-in and hand-over included.
+#: The longest that a command may run, sign-in and hand-over included.
 RUNNING = LONGEST + timedelta(minutes=1)
-SWEPT_AT_ONCE = 1000
+DELETED_AT_ONCE = 1000
 NOT_DONE = 503
 
 Answer = Callable[[HttpRequest], HttpResponseBase]
@@ -53,7 +52,7 @@ _sweeps = Limiter(rate=1 / 60, burst=1)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who wants which key for which request."""
+    """Who asks for a key, and for which request; ``apart`` as in IdempotencyRecord."""
 
     actor: str
     key: str
@@ -64,54 +63,55 @@ class Claim:
 def answer_once(
     request: HttpRequest, actor: str, body: bytes, answer: Answer
 ) -> HttpResponseBase:
-    """Answer a write; the second time under one key, from the record.
+    """Answer a write; a repetition under the same key is answered from the record.
 
-    The same key with another request is 422, while the first still runs 409. What
-    was refused (4xx) or failed (5xx) is not recorded, so the client may try again.
+    Raises a 422 Problem for the same key with another request, a 409 while the first
+    one runs. What was refused (4xx) or failed (5xx) may be tried again.
     """
     key = request.headers.get(HEADER)
     if key is None:
         return answer(request)
-    key, path = _checked(key), request.path_info
+    key, path = _check_key(key), request.path_info
     if is_pure(request.method or "", path):
         return answer(request)
     apart = commits_apart(path)
-    record = claim(Claim(actor, key, _digest(request, body), apart))
+    record = _claim(Claim(actor, key, _digest(request, body), apart))
     if record.status is not None:
         return _replay(record)
-    go = _answer_apart if apart else _answer_together
-    return go(request, record, answer)
+    if apart:
+        return _answer_apart(request, record, answer)
+    return _answer_together(request, record, answer)
 
 
-def claim(wish: Claim) -> IdempotencyRecord:
-    """Take the key, or return the finished record of who had it before."""
+def _claim(wanted: Claim) -> IdempotencyRecord:
+    """Store a record for the key, or return the finished one of the first request."""
     now = timezone.now()
     if not _sweeps.take(""):
-        sweep(now)
-    mine = IdempotencyRecord.objects.filter(actor=wish.actor, key=wish.key)
-    mine.filter(created_at__lt=now - KEPT).delete()
-    mine.filter(status=None, apart=False, created_at__lt=now - ABANDONED).delete()
+        _delete_expired(now)
+    records = IdempotencyRecord.objects.filter(actor=wanted.actor, key=wanted.key)
+    records.filter(created_at__lt=now - LIFETIME).delete()
+    records.filter(status=None, apart=False, created_at__lt=now - ABANDONED).delete()
     try:
         with transaction.atomic():
             return IdempotencyRecord.objects.create(
-                actor=wish.actor,
-                key=wish.key,
-                request_digest=wish.digest,
-                apart=wish.apart,
+                actor=wanted.actor,
+                key=wanted.key,
+                request_digest=wanted.digest,
+                apart=wanted.apart,
             )
     except IntegrityError:
-        return _finished(mine.first(), wish.digest, now)
+        return _finished(records.first(), wanted.digest, now)
 
 
 def past(now: datetime) -> QuerySet[IdempotencyRecord]:
-    """The answers that are past their time."""
-    return IdempotencyRecord.objects.filter(created_at__lt=now - KEPT)
+    """The records whose time is over."""
+    return IdempotencyRecord.objects.filter(created_at__lt=now - LIFETIME)
 
 
-def sweep(now: datetime) -> None:
-    """Let some of the answers go that are past their time."""
+def _delete_expired(now: datetime) -> None:
+    """Delete some of the records whose time is over."""
     oldest = past(now).order_by("created_at").values_list("pk", flat=True)
-    ids = list(oldest[:SWEPT_AT_ONCE])
+    ids = list(oldest[:DELETED_AT_ONCE])
     IdempotencyRecord.objects.filter(pk__in=ids).delete()
 
 
@@ -125,7 +125,7 @@ def _finished(
             f"{HEADER}: this key was used for another request; take a new one.",
         )
     if found is not None and found.status is None and found.created_at < now - RUNNING:
-        raise unknown()
+        raise _outcome_unknown()
     if found is None or found.status is None:
         raise Problem(
             409,
@@ -139,12 +139,12 @@ def _finished(
 def _answer_together(
     request: HttpRequest, record: IdempotencyRecord, answer: Answer
 ) -> HttpResponseBase:
-    """In one transaction with the record of the answer."""
+    """Do the write and record its answer in one transaction."""
     try:
         with transaction.atomic():
             response = answer(request)
             if response.status_code < 400:
-                _keep(record, response)
+                _record_answer(record, response)
             else:
                 transaction.set_rollback(True)
     except BaseException:
@@ -158,47 +158,46 @@ def _answer_together(
 def _answer_apart(
     request: HttpRequest, record: IdempotencyRecord, answer: Answer
 ) -> HttpResponseBase:
-    """Of a write that commits by itself, step by step."""
+    """Do a write that commits by itself step by step, then record its answer."""
     try:
         response = answer(request)
     except BaseException:
-        _keep_problem(record, unknown())
+        _record_problem(record, _outcome_unknown())
         raise
     if response.status_code < 400:
-        _keep(record, response)
+        _record_answer(record, response)
     elif _is_not_done(response):
         record.delete()
     else:
-        _keep_problem(record, unknown())
+        _record_problem(record, _outcome_unknown())
     return response
 
 
 def _is_not_done(response: HttpResponseBase) -> bool:
     """Whether a write was refused before it did anything."""
     if response.status_code == NOT_DONE:
-        # The database was too busy, at a step that nobody knows.
+        # ``broke_off``: the database was too busy at an unknown step.
         return not getattr(response, "broke_off", False)
     return response.status_code < 500
 
 
-def _keep(record: IdempotencyRecord, response: HttpResponseBase) -> None:
+def _record_answer(record: IdempotencyRecord, response: HttpResponseBase) -> None:
     body = response.content if isinstance(response, HttpResponse) else None
     if body is None or len(body) > MAX_BODY:
-        _keep_problem(record, too_long())
+        _record_problem(record, _answer_not_kept())
         return
     record.status, record.body = response.status_code, body.decode()
-    # Fails where another took the claim over meanwhile: then this is undone.
+    # Fails where another request has the claim by now: then this write is undone.
     record.save(update_fields=["status", "body"])
 
 
-def _keep_problem(record: IdempotencyRecord, problem: Problem) -> None:
+def _record_problem(record: IdempotencyRecord, problem: Problem) -> None:
     record.status = problem.status
     record.body = json.dumps({"detail": problem.detail, "code": problem.code})
     record.save(update_fields=["status", "body"])
 
 
-def unknown() -> Problem:
-    """The answer where nobody can say whether a command was run."""
+def _outcome_unknown() -> Problem:
     return Problem(
         409,
         "idempotency_outcome_unknown",
@@ -208,8 +207,7 @@ def unknown() -> Problem:
     )
 
 
-def too_long() -> Problem:
-    """The answer in the place of one that was not kept."""
+def _answer_not_kept() -> Problem:
     return Problem(
         409,
         "idempotency_answer_not_kept",
@@ -226,7 +224,7 @@ def _replay(record: IdempotencyRecord) -> HttpResponse:
     return response
 
 
-def _checked(key: str) -> str:
+def _check_key(key: str) -> str:
     if 0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable():
         return key
     raise Problem(

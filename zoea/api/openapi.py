@@ -1,7 +1,7 @@
-"""What the OpenAPI document says of all routes alike; the rest stands at each route.
+"""Completes ninja's OpenAPI document with what all routes have in common.
 
-The refusals, the header of repeated writes, and for every body and parameter an
-example, which is put together from those of the schemas' fields.
+The refusals, the header of repeated writes, and an example for every body and
+parameter, put together from the examples of the schemas' fields.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ IDEMPOTENCY_KEY: Json = {
 def _refusal(
     name: str, when: str, code: str, detail: str, headers: Json | None = None
 ) -> Json:
-    said: Json = {"schema": {"$ref": "#/components/schemas/ErrorOut"}}
-    said["example"] = {"detail": detail, "code": code}
-    answer: Json = {"description": when, "content": {JSON: said}}
+    content: Json = {"schema": {"$ref": "#/components/schemas/ErrorOut"}}
+    content["example"] = {"detail": detail, "code": code}
+    answer: Json = {"description": when, "content": {JSON: content}}
     if headers:
         answer["headers"] = headers
     return {"name": name, "answer": answer}
@@ -42,7 +42,7 @@ RETRY_AFTER: Json = {
     "Retry-After": {"description": "Seconds.", "schema": {"type": "string"}}
 }
 
-#: What the gate and the routes refuse with, by status.
+#: The refusals of the gate and the routes, by status.
 REFUSALS: dict[str, Json] = {
     "400": _refusal(
         "Malformed",
@@ -110,8 +110,8 @@ REFUSALS: dict[str, Json] = {
         RETRY_AFTER,
     ),
 }
+# By type, or by format.
 EXAMPLES: Json = {
-    # By type, or by format.
     "integer": 1,
     "number": 0.5,
     "boolean": False,
@@ -123,23 +123,23 @@ EXAMPLES: Json = {
 
 
 def complete(document: Json) -> None:
-    """Add refusals, the header of repeated writes, and examples to every operation."""
+    """Add refusals, the Idempotency-Key header and examples to every operation."""
     parts = document["components"]
     parts["schemas"]["ErrorOut"] = ErrorOut.json_schema()
     parts["responses"] = {one["name"]: one["answer"] for one in REFUSALS.values()}
     parts["parameters"] = {"IdempotencyKey": IDEMPOTENCY_KEY}
     for path, method, operation in operations(document):
-        _refuse(method, path, operation)
+        _add_refusals(method, path, operation)
         for parameter in operation["parameters"]:
             parameter.pop("examples", None)
-            parameter["example"] = example_of(parameter["schema"], parts["schemas"])
+            parameter["example"] = _example(parameter["schema"], parts["schemas"])
         if method != "get" and not is_pure(method, path.removeprefix(API_ROOT)):
             named = {"$ref": "#/components/parameters/IdempotencyKey"}
             operation["parameters"].append(named)
         bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
         for body in bodies:
             for content in body.get("content", {}).values():
-                made = example_of(content["schema"], parts["schemas"])
+                made = _example(content["schema"], parts["schemas"])
                 content.setdefault("example", made)
 
 
@@ -150,8 +150,8 @@ def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
             yield path, method, operation
 
 
-def _refuse(method: str, path: str, operation: Json) -> None:
-    """Name what an operation refuses with: by its own word, and for what it takes."""
+def _add_refusals(method: str, path: str, operation: Json) -> None:
+    """Add the refusals: those that the operation declares, and those its inputs bring."""
     answers = {str(status): each for status, each in operation["responses"].items()}
     query = {each["name"] for each in operation["parameters"] if each["in"] == "query"}
     statuses = {"401", "429", "503"} | (REFUSALS.keys() & answers)
@@ -166,10 +166,10 @@ def _refuse(method: str, path: str, operation: Json) -> None:
     operation["responses"] = answers
 
 
-def example_of(schema: Json, schemas: Json) -> Any:
-    """The example that a schema brings, or one made of its parts.
+def _example(schema: Json, schemas: Json) -> Any:
+    """The example of a schema, or one made of the examples of its parts.
 
-    An object shows what it must have, and what has an example of its own.
+    An object has its required fields, and those with an example of their own.
     """
     if "default" in schema and "examples" not in schema:
         return schema["default"]
@@ -179,17 +179,17 @@ def example_of(schema: Json, schemas: Json) -> Any:
     if "const" in schema:
         return schema["const"]
     if "$ref" in schema:
-        return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+        return _example(schemas[schema["$ref"].rpartition("/")[2]], schemas)
     for choice in ("anyOf", "oneOf", "allOf"):
         if schema.get(choice):
-            return example_of(schema[choice][0], schemas)
+            return _example(schema[choice][0], schemas)
     kind: str = schema.get("type", "object")
     if kind == "array":
-        return [example_of(schema["items"], schemas)] if schema.get("items") else []
+        return [_example(schema["items"], schemas)] if schema.get("items") else []
     if kind == "object":
         needed = schema.get("required", [])
         return {
-            name: example_of(each, schemas)
+            name: _example(each, schemas)
             for name, each in schema.get("properties", {}).items()
             if name in needed or "examples" in each
         }

@@ -1,9 +1,11 @@
-"""Who uses the server of a data folder, counted by the kernel.
+"""The embedded PostgreSQL: a real server in the data folder, shared by its users.
 
-Every user holds a shared lock on one file for as long as it lives, so a process
-that is killed stops counting at once. Starting and stopping happen under a
-second, exclusive lock: a newcomer waits until a stop has finished, and two
-newcomers start one server.
+Importing this starts nothing. Whoever needs the database (``manage.py``, the tests)
+calls :func:`acquire`; the last user to release stops the server.
+
+Every user holds a shared lock on one file, so the kernel counts them, and a process that
+is killed stops counting at once. Starting and stopping happen under a second, exclusive
+lock: a newcomer waits until a stop has finished, and two newcomers start one server.
 """
 
 from __future__ import annotations
@@ -31,9 +33,19 @@ from zoea.postgres.process import (
 
 STOP_SECONDS = 20.0
 
+__all__ = [
+    "DATABASE",
+    "USER",
+    "EmbeddedPostgres",
+    "PostgresError",
+    "acquire",
+    "data_directory",
+    "socket_directory",
+]
+
 
 class EmbeddedPostgres:
-    """One use of the embedded server; ends with :meth:`release` or the process."""
+    """One use of the embedded server; it ends with :meth:`release` or the process."""
 
     def __init__(self, data: Path) -> None:
         self._cluster = Cluster(data)
@@ -52,25 +64,25 @@ class EmbeddedPostgres:
 
     @property
     def pid(self) -> int | None:
-        """The server's process number, or None when it does not run."""
+        """The server's process id; None while it does not run."""
         found = self._cluster.running()
         return None if found is None else found.pid
 
     def conninfo(self, database: str = DATABASE) -> str:
-        """Return a libpq connection string."""
+        """A libpq connection string."""
         return psycopg.conninfo.make_conninfo(
             host=str(self.socket_directory), port=PORT, user=USER, dbname=database
         )
 
     def ensure_running(self) -> None:
-        """Start the server again if it has died. Raises PostgresError."""
+        """Start the server again if it has died; raises PostgresError."""
         with _starting(self._cluster.data):
             self._cluster.ensure_running()
 
     def checkpoint(self) -> None:
-        """Write everything to the data files, if the server is there to do it.
+        """Write everything to the data files, so that a stop soon after is fast.
 
-        A shutdown right after has little left to write, and so ends in time.
+        Does nothing where the server does not answer.
         """
         with (
             suppress(psycopg.Error),
@@ -79,10 +91,7 @@ class EmbeddedPostgres:
             database.execute("CHECKPOINT")
 
     def release(self, stop_seconds: float = STOP_SECONDS) -> None:
-        """End this use; stop the server if it was the last one.
-
-        After ``stop_seconds`` a server that does not stop is made to.
-        """
+        """End this use; the last one stops the server, by force after ``stop_seconds``."""
         if self._use is None or self._owner != os.getpid():
             return
         use, self._use = self._use, None
@@ -123,8 +132,7 @@ class EmbeddedPostgres:
 def acquire(data: Path) -> EmbeddedPostgres:
     """Start the embedded server of this data folder, or join its users.
 
-    Returns when it takes connections and its database exists. Raises
-    PostgresError with one line that names the remedy.
+    It then takes connections, and its database exists. Raises PostgresError.
     """
     server = EmbeddedPostgres(data)
     server._begin()
@@ -133,7 +141,7 @@ def acquire(data: Path) -> EmbeddedPostgres:
 
 @contextmanager
 def _starting(data: Path) -> Iterator[None]:
-    """Hold the lock under which the server of this folder starts and stops."""
+    """Hold the lock under which the server starts and stops."""
     descriptor = _open(data / "postgres.start.lock")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -157,20 +165,3 @@ def _is_last(use: int) -> bool:
         fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
-
-
-# SECTION The embedded PostgreSQL: a real server in the data folder, shared by users.
-#
-# Importing this starts nothing. Whoever needs the database (``manage.py``, the
-# tests, ``manage.py up``) calls :func:`acquire`; the last one to release stops
-# the server.
-
-__all__ = [
-    "DATABASE",
-    "USER",
-    "EmbeddedPostgres",
-    "PostgresError",
-    "acquire",
-    "data_directory",
-    "socket_directory",
-]

@@ -1,4 +1,4 @@
-"""One PostgreSQL cluster in a folder: make, start, reach and stop it."""
+"""One PostgreSQL cluster in a folder: make it, start it, connect to it, stop it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ START_SECONDS = 60.0
 _POLL = 0.02
 _LOG_LIMIT = 10_000_000
 
-# Written into postgresql.conf when the cluster is made; an operator may tune
-# them there. Nothing replicates from an embedded server, so its write-ahead log
-# holds only what recovery needs. Statements are kept out of the log: they would
-# carry the content of messages into it.
+# Written into postgresql.conf when the cluster is made; an operator may tune them there.
+# Nothing replicates from an embedded server, so its write-ahead log holds only what
+# recovery needs. Statements stay out of the log: they hold the content of messages.
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -57,7 +56,7 @@ SETTINGS = {
 
 
 class Cluster:
-    """The server of one data folder; whoever uses it holds the folder's lock."""
+    """The server of one data folder; its user holds the lock for starting and stopping."""
 
     def __init__(self, data: Path) -> None:
         self.folder = data_directory(data)
@@ -80,16 +79,16 @@ class Cluster:
         )
 
     def running(self) -> process.Postmaster | None:
-        """Return the server process, or None."""
+        """The server's process, or None."""
         if self._started is not None and self._started.poll() is None:
-            # Not yet in the pid file while it is coming up.
+            # While it starts it is not in the pid file yet.
             return process.Postmaster(
                 psutil.Process(self._started.pid), self.sockets, ""
             )
         return process.find(self.folder)
 
     def ensure_running(self) -> None:
-        """Make the cluster and start its server, as far as needed; then wait.
+        """Make the cluster and start its server where needed; wait until it is ready.
 
         Raises PostgresError.
         """
@@ -149,8 +148,8 @@ class Cluster:
         self._make(account)
 
     def _make(self, account: Account) -> None:
-        # Made beside its place and moved there when whole, so that an
-        # interrupted start leaves nothing half made.
+        # Made under another name and moved when whole: an interrupted start leaves
+        # nothing half made.
         fresh = self.folder.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         try:
@@ -172,7 +171,7 @@ class Cluster:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def _initdb(self, fresh: Path, character_type: str, account: Account) -> str:
-        """Make a cluster; return what went wrong, or nothing."""
+        """Make a cluster; returns the error, empty for success."""
         done = subprocess.run(  # noqa: S603 - our own program, no shell
             [
                 self.programs / "initdb",
@@ -228,8 +227,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                # A Ctrl-C in the terminal is for the program, which then stops
-                # the server in its turn.
+                # A Ctrl-C in the terminal is for the program, which stops the server.
                 start_new_session=True,
                 **account.subprocess_options(),
             )

@@ -1,4 +1,8 @@
-"""The running server, as its ``postmaster.pid`` tells."""
+"""The server's process, its system account, its folders, and its errors.
+
+PostgreSQL refuses to run as root. As root the server therefore runs as the owner of its
+data, at first a system account made for it.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +25,78 @@ from typing import Any
 
 import psutil
 
-FILE = "postmaster.pid"
+PID_FILE = "postmaster.pid"
 _POLL = 0.02
+
+NO_SPACE = "No space left on device"
+
+SYSTEM_USER = "pgserver"
+
+DATABASE = "zoea"
+USER = "postgres"
+PORT = 5432
+
+# Bytes that fit in sockaddr_un.sun_path, less the closing NUL.
+_SOCKET_PATH_LIMIT = 107 if sys.platform.startswith("linux") else 103
+
+
+class PostgresError(Exception):
+    """The embedded server cannot be used; one line with the remedy."""
+
+
+def from_os_error(error: OSError, path: Path) -> PostgresError:
+    """The error for a file or folder of the server that cannot be used."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return no_space(path)
+    return PostgresError(
+        f"The data folder {path} cannot be used ({error.strerror or error}): "
+        "make it writable for this user, or set ZOEA_DATA to another folder."
+    )
+
+
+def no_space(path: Path) -> PostgresError:
+    return PostgresError(
+        f"No disk space left for the database in {path}: free some space, or "
+        "set ZOEA_DATA to a folder on another disk."
+    )
+
+
+def not_started(said: str, log: Path, data: Path) -> PostgresError:
+    """The error for a server that ended while it started; ``said`` is its last line."""
+    if NO_SPACE in said:
+        return no_space(data)
+    return PostgresError(
+        f"PostgreSQL did not start: {said or 'it wrote nothing'} (log: {log})."
+    )
+
+
+def data_directory(data: Path) -> Path:
+    """The server's own folder inside the data folder."""
+    return Path(data).expanduser().resolve() / "postgres"
+
+
+def socket_directory(data: Path) -> Path:
+    """The folder of the server's socket; creates nothing.
+
+    It is the server's own folder; where that path is too long for a Unix socket, or
+    holds a separator of libpq, a short folder named by a hash of the path. So all users
+    of one data folder find the same server.
+    """
+    own = data_directory(data)
+    name = str(own / f".s.PGSQL.{PORT}")
+    fits = len(os.fsencode(name)) <= _SOCKET_PATH_LIMIT
+    if fits and not set(name) & set(',"\\\n'):
+        return own
+    digest = hashlib.sha256(os.fsencode(own)).hexdigest()[:16]
+    # Not TMPDIR first: it may differ between users of one data folder.
+    common = Path("/tmp")  # noqa: S108 - private folders of its own are made in it
+    folder = common if common.is_dir() else Path(tempfile.gettempdir())
+    return folder / f"zoea-{digest}"
 
 
 @dataclass(frozen=True)
 class Postmaster:
-    """A running server process, the folder of its socket and what it says it does."""
+    """A running server process, the folder of its socket, and the status in its pid file."""
 
     process: psutil.Process
     sockets: Path | None
@@ -38,7 +107,7 @@ class Postmaster:
         return int(self.process.pid)
 
     def is_running(self) -> bool:
-        """Tell whether it still runs; a zombie does not."""
+        """Whether it still runs; a zombie does not."""
         try:
             return bool(
                 self.process.is_running()
@@ -50,8 +119,8 @@ class Postmaster:
     def stop(self, timeout: float) -> None:
         """Stop it: clients are disconnected, running statements rolled back.
 
-        After ``timeout`` seconds it is told to leave at once (the next start
-        then recovers from the write-ahead log), and at last is killed.
+        After ``timeout`` seconds it has to stop at once (the next start then recovers
+        from the write-ahead log), and at last it is killed.
         """
         for number, patience in (
             (signal.SIGINT, timeout),
@@ -66,7 +135,7 @@ class Postmaster:
                 return
 
     def wait_until_gone(self, timeout: float) -> bool:
-        """Wait until it has ended, and return whether it has."""
+        """Wait up to ``timeout`` seconds until it has ended; returns whether it has."""
         until = time.monotonic() + timeout
         while self.is_running():
             if time.monotonic() > until:
@@ -76,12 +145,12 @@ class Postmaster:
 
 
 def find(folder: Path) -> Postmaster | None:
-    """Return the server that runs on the data in ``folder``, if one does.
+    """The server that runs on the data in ``folder``, or None.
 
-    A pid file that was left by a crash may name a pid that now belongs to some
-    other program; only a server started on this very folder counts.
+    After a crash the pid file may name another program's pid: only a server started on
+    this folder counts.
     """
-    lines = _read(folder)
+    lines = _read_pid_file(folder)
     if not lines or not lines[0].strip().isdigit():
         return None
     try:
@@ -97,27 +166,27 @@ def find(folder: Path) -> Postmaster | None:
 
 
 def end_orphans(folder: Path, timeout: float) -> list[int]:
-    """End what a server that was killed has left at work; the pids that stay.
+    """End the children of a server that was killed; returns the pids that remain.
 
-    Such a process finds out only at its next wait, and until then it writes to the
-    data: what it commits beside a new server is lost, and more with it.
+    Such a process notices only at its next wait. Until then it writes to the data, and
+    beside a new server that loses data.
     """
     until = time.monotonic() + timeout
-    for process in _at_work_in(folder):
+    for process in _processes_in(folder):
         with suppress(psutil.NoSuchProcess):
-            # At once, as the server itself would have told it.
+            # The signal that the server itself would have sent.
             process.send_signal(signal.SIGQUIT)
-    while left := _at_work_in(folder):
+    while left := _processes_in(folder):
         if time.monotonic() > until:
             return [process.pid for process in left]
         time.sleep(_POLL)
     return []
 
 
-def _at_work_in(folder: Path) -> list[psutil.Process]:
+def _processes_in(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
-        # One that has ended, or whose place nobody may know, is none of ours.
+        # One that has ended, or whose folder is hidden from us, is none of ours.
         with suppress(psutil.Error):
             if process.name() == "postgres" and Path(process.cwd()) == folder:
                 found.append(process)
@@ -125,24 +194,24 @@ def _at_work_in(folder: Path) -> list[psutil.Process]:
 
 
 def remove_stale_file(folder: Path) -> None:
-    """Take out of the pid file what is no server: another program's pid, or nothing.
+    """Remove a pid file without a pid, and replace a pid that is not our server's.
 
-    Also that of a killed server whose parent has not asked for its end. Our own stands
-    there instead, which the server passes over as its parent's: it still finds by the
-    rest of the file what the former one left at work, if we did not (:func:`end_orphans`).
+    That is another program's, or that of a killed server whose parent has not reaped it.
+    Our own pid takes its place, which the server ignores as its parent's: by the rest of
+    the file it still finds what the former server left running.
     """
-    pid, *rest = _read(folder) or [""]
+    pid, *rest = _read_pid_file(folder) or [""]
     if not pid.strip().isdigit():
-        (folder / FILE).unlink(missing_ok=True)
+        (folder / PID_FILE).unlink(missing_ok=True)
     elif psutil.pid_exists(int(pid)):
-        (folder / FILE).write_text("\n".join([str(os.getpid()), *rest]) + "\n")
+        (folder / PID_FILE).write_text("\n".join([str(os.getpid()), *rest]) + "\n")
 
 
 def remove_stale_socket(sockets: Path, port: int, folder: Path) -> None:
-    """Remove the socket's lock where it names anything but a server of ``folder``.
+    """Remove the socket's lock unless it names a server of ``folder``.
 
-    The server takes any living pid for its own: that of another program that got it
-    meanwhile, and that of a killed server whose parent has not asked for its end yet.
+    The server would take any living pid for another server's: also that of another
+    program, and that of a killed server whose parent has not reaped it.
     """
     lock = sockets / f".s.PGSQL.{port}.lock"
     try:
@@ -161,73 +230,29 @@ def _is_server_of(process: psutil.Process, folder: Path) -> bool:
     if not words or Path(words[0]).name != "postgres":
         return False
     try:
-        # A server works in its data folder, also after that was renamed.
+        # A server's working directory is its data folder, also after a rename.
         return Path(process.cwd()) == folder
     except psutil.AccessDenied:
         return str(folder) in words
 
 
-def _read(folder: Path) -> list[str]:
+def _read_pid_file(folder: Path) -> list[str]:
     try:
-        return (folder / FILE).read_text(errors="replace").splitlines()
+        return (folder / PID_FILE).read_text(errors="replace").splitlines()
     except FileNotFoundError:
         return []
 
 
-# SECTION What can go wrong with the embedded server, in one line each.
-
-NO_SPACE = "No space left on device"
-
-
-class PostgresError(Exception):
-    """The embedded server cannot be used; says what is wrong and what to do."""
-
-
-def from_os_error(error: OSError, path: Path) -> PostgresError:
-    """Say in one line why a file or folder of the server cannot be used."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return no_space(path)
-    return PostgresError(
-        f"The data folder {path} cannot be used ({error.strerror or error}): "
-        "make it writable for this user, or set ZOEA_DATA to another folder."
-    )
-
-
-def no_space(path: Path) -> PostgresError:
-    """No room where the data lives."""
-    return PostgresError(
-        f"No disk space left for the database in {path}: free some space, or "
-        "set ZOEA_DATA to a folder on another disk."
-    )
-
-
-def not_started(said: str, log: Path, data: Path) -> PostgresError:
-    """The server ended while starting; ``said`` is the last thing it wrote."""
-    if NO_SPACE in said:
-        return no_space(data)
-    return PostgresError(
-        f"PostgreSQL did not start: {said or 'it wrote nothing'} (log: {log})."
-    )
-
-
-# SECTION The system account that the server runs as, and what it may reach.
-#
-# PostgreSQL refuses to run as root. As root the server therefore runs as the
-# owner of its data, at first a system account made for it.
-
-SYSTEM_USER = "pgserver"
-
-
 @dataclass(frozen=True)
 class Account:
-    """User and group of the server; ``switch`` says whether they are not ours."""
+    """The user and group of the server; ``switch``: they are not those of this process."""
 
     uid: int
     gid: int
     switch: bool
 
     def subprocess_options(self) -> dict[str, Any]:
-        """Return what makes :mod:`subprocess` run a program as this account."""
+        """The options with which :mod:`subprocess` runs a program as this account."""
         if not self.switch:
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
@@ -254,7 +279,7 @@ class Account:
 
 
 def account_for(folder: Path) -> Account:
-    """Return the account that the server of the data in ``folder`` runs as."""
+    """The account that the server of the data in ``folder`` runs as."""
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid(), switch=False)
     if folder.exists() and (found := folder.stat()).st_uid != 0:
@@ -264,7 +289,7 @@ def account_for(folder: Path) -> Account:
 
 
 def ensure_programs_reachable(programs: Path, account: Account) -> None:
-    """Make sure that the account can run the server's programs."""
+    """Let the account run the server's programs; raises PostgresError where it cannot."""
     if not account.switch or _can_run(programs, account):
         return
     account.let_through(programs / "postgres")
@@ -295,11 +320,11 @@ def _can_run(programs: Path, account: Account) -> bool:
 
 
 def _system_user() -> pwd.struct_passwd:
-    for entry in _known(SYSTEM_USER):
+    for entry in _find_user(SYSTEM_USER):
         return entry
     program = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if program:
-        # Another process may be making it at this moment: only the entry counts.
+        # Another process may be making it too, so only the entry counts.
         subprocess.run(  # noqa: S603 - fixed words, no shell
             [
                 program,
@@ -312,7 +337,7 @@ def _system_user() -> pwd.struct_passwd:
             check=False,
             capture_output=True,
         )
-    for entry in (*_known(SYSTEM_USER), *_known("postgres")):
+    for entry in (*_find_user(SYSTEM_USER), *_find_user("postgres")):
         return entry
     raise PostgresError(
         "PostgreSQL does not run as root, and the system user "
@@ -320,51 +345,8 @@ def _system_user() -> pwd.struct_passwd:
     )
 
 
-def _known(name: str) -> Iterator[pwd.struct_passwd]:
+def _find_user(name: str) -> Iterator[pwd.struct_passwd]:
     try:
         yield pwd.getpwnam(name)
     except KeyError:
         return
-
-
-# SECTION Where the embedded server keeps its data, and where clients reach it.
-
-DATABASE = "zoea"
-USER = "postgres"
-PORT = 5432
-SOCKET = f".s.PGSQL.{PORT}"
-
-# Bytes that fit in sockaddr_un.sun_path, less the closing NUL.
-_SOCKET_PATH_LIMIT = 107 if sys.platform.startswith("linux") else 103
-
-
-def data_directory(data: Path) -> Path:
-    """Return the server's own folder inside the data folder."""
-    return Path(data).expanduser().resolve() / "postgres"
-
-
-def socket_directory(data: Path) -> Path:
-    """Return the folder of the server's socket; starts and creates nothing.
-
-    It is the server's own folder, or, where that path is too long for a Unix
-    socket or holds a sign that libpq takes for a separator, a short folder
-    named by a hash of it. The name depends on the path alone, so that all
-    users of one data folder find the same server.
-    """
-    own = data_directory(data)
-    if _is_usable(own):
-        return own
-    digest = hashlib.sha256(os.fsencode(own)).hexdigest()[:16]
-    return _temporary() / f"zoea-{digest}"
-
-
-def _is_usable(folder: Path) -> bool:
-    name = str(folder / SOCKET)
-    fits = len(os.fsencode(name)) <= _SOCKET_PATH_LIMIT
-    return fits and not set(name) & set(',"\\\n')
-
-
-def _temporary() -> Path:
-    # Not TMPDIR first: two users of one data folder may differ in it.
-    common = Path("/tmp")  # noqa: S108 - private folders of its own are made in it
-    return common if common.is_dir() else Path(tempfile.gettempdir())

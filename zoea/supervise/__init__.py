@@ -1,1 +1,1 @@
-"""Child processes: kept running while wanted, gone when not."""
+"""Child processes: kept running while wanted, ended with the run."""

@@ -1,4 +1,4 @@
-"""Keeps programs running: a dead one is started again, with back-off."""
+"""The child processes of one run: started, restarted with back-off, and ended in order."""
 
 from __future__ import annotations
 
@@ -12,110 +12,7 @@ from typing import Any, NoReturn
 from zoea.postgres import EmbeddedPostgres, PostgresError
 from zoea.supervise.programs import HOST, Console, Program, answers, stop
 
-
-class GaveUpError(Exception):
-    """A program keeps dying; one line that says which and what it wrote last."""
-
-
-@dataclass(frozen=True)
-class BackOff:
-    """How a dead program is started again.
-
-    The first time after ``first`` seconds, then after twice as long each time up
-    to ``longest``. Who dies within ``quick`` seconds of its start ``attempts``
-    times in a row is given up; a longer life forgives what was before.
-    """
-
-    first: float = 0.5
-    longest: float = 30.0
-    quick: float = 10.0
-    attempts: int = 5
-
-    def delay(self, deaths: int) -> float:
-        """Return the seconds to wait after this many quick deaths in a row."""
-        return float(min(self.first * 2 ** max(0, deaths - 1), self.longest))
-
-
-async def keep_running(
-    program: Program,
-    say: Callable[[str], None],
-    patience: float,
-    back_off: BackOff | None = None,
-    running: asyncio.subprocess.Process | None = None,
-) -> NoReturn:
-    """Run the program again and again until cancelled; it is then ended.
-
-    ``patience`` is how many seconds it gets to end by itself, ``running`` the
-    process of a program that was started before. Raises GaveUpError.
-    """
-    back_off = back_off or BackOff()
-    deaths = 0
-    while True:
-        begun, place = time.monotonic(), program.log_size()
-        process, running = running or await program.start(), None
-        try:
-            status = await process.wait()
-        finally:
-            # Cancelled, or dead and perhaps outlived by what it started.
-            await stop(process, patience)
-        lived = time.monotonic() - begun
-        deaths = deaths + 1 if lived < back_off.quick else 1
-        how = _describe(status, program.last_line(place))
-        if deaths >= back_off.attempts:
-            raise GaveUpError(
-                f"The {program.name} process ended {deaths} times in a row soon after its "
-                f"start, the last time with {how} (log: {program.log})."
-            )
-        delay = back_off.delay(deaths)
-        say(
-            f"the {program.name} process ended with {how}; starting it again in {delay:g} s"
-        )
-        await asyncio.sleep(delay)
-
-
-async def run_until(
-    stopped: asyncio.Event, stages: Sequence[Iterable[asyncio.Task[None]]]
-) -> None:
-    """Wait until ``stopped`` is set or a task fails; then end all tasks.
-
-    They end stage by stage, the first one first: who depends on another is in
-    an earlier stage. Raises what the first failed task raised.
-    """
-    waiter = asyncio.create_task(stopped.wait())
-    waiting = {waiter, *(task for stage in stages for task in stage)}
-    failures: list[BaseException] = []
-    try:
-        while waiting and not stopped.is_set() and not failures:
-            done, waiting = await asyncio.wait(
-                waiting, return_when=asyncio.FIRST_COMPLETED
-            )
-            failures += [error for task in done if (error := task.exception())]
-    finally:
-        for stage in ((waiter,), *stages):
-            for task in stage:
-                task.cancel()
-            await asyncio.gather(*stage, return_exceptions=True)
-    if failures:
-        raise failures[0]
-
-
-async def shorten_logs(programs: Iterable[Program], every: float = 60.0) -> NoReturn:
-    """Keep the logs of running programs within bounds."""
-    while True:
-        await asyncio.sleep(every)
-        for program in programs:
-            with suppress(OSError):
-                program.shorten_log()
-
-
-def _describe(status: int, line: str) -> str:
-    how = f"signal {-status}" if status < 0 else f"exit status {status}"
-    return f"{how}, saying: {line}" if line else f"{how}, saying nothing"
-
-
-# SECTION The running fleet: its child processes, watched until the end is asked for.
-
-# Seconds to end by itself: first the workers and the web server, then the game.
+# Seconds that a program gets to end by itself: the workers and the web server first.
 PATIENCE = 3.5
 GAME_PATIENCE = 1.0
 
@@ -124,13 +21,33 @@ WEB_SECONDS = 60.0
 DATABASE_WATCH_SECONDS = 1.0
 
 
+class GaveUpError(Exception):
+    """A program keeps dying; one line that says which, and what it wrote last."""
+
+
+@dataclass(frozen=True)
+class BackOff:
+    """Delays before a restart, in seconds: from ``first``, doubling up to ``longest``.
+
+    After ``attempts`` runs in a row that ended within ``quick`` seconds, give up.
+    """
+
+    first: float = 0.5
+    longest: float = 30.0
+    quick: float = 10.0
+    attempts: int = 5
+
+    def delay(self, deaths: int) -> float:
+        """The seconds to wait after so many quick deaths in a row."""
+        return float(min(self.first * 2 ** max(0, deaths - 1), self.longest))
+
+
 @dataclass
 class Fleet:
-    """The programs of one run; ``server`` is None for a database of others.
+    """The programs of one run. ``server`` is None where DATABASE_URL names the database.
 
-    ``game``, its process (it is started first) and its port are None where the
-    game is played elsewhere. ``web_port`` is where the web server answers, ``welcome`` what is printed
-    when it does.
+    ``game``, its process (it is started first) and its port are None where no local
+    game is started. ``welcome`` is printed when the web server answers on ``web_port``.
     """
 
     workers: Sequence[Program]
@@ -164,26 +81,26 @@ class Fleet:
         else:
             last.append(self._run_game(self.game))
             first.append(self._await_game(self.game))
-        # The workers play against the game: they end first.
-        stages = [
-            [asyncio.create_task(one) for one in stage] for stage in (last, first)
-        ]
-        await run_until(stopped, stages[::-1])
+        # The workers play against the game, so they end first; the game starts first.
+        ending_last = [asyncio.create_task(task) for task in last]
+        ending_first = [asyncio.create_task(task) for task in first]
+        await run_until(stopped, [ending_first, ending_last])
 
     async def _run_worker(self, worker: Program) -> None:
         await self._game_answers.wait()
         await keep_running(worker, self.console.say, PATIENCE)
 
     async def _run_game(self, game: Program) -> None:
-        say, process = self.console.say, self.game_process
-        await keep_running(game, say, GAME_PATIENCE, running=process)
+        await keep_running(
+            game, self.console.say, GAME_PATIENCE, running=self.game_process
+        )
 
     async def _await_game(self, game: Program) -> None:
         try:
             async with asyncio.timeout(GAME_SECONDS):
                 await answers(HOST, self.game_port or 0, "/mcp", wanted=None)
         except TimeoutError:
-            raise _silent(game, GAME_SECONDS) from None
+            raise _no_answer(game, GAME_SECONDS) from None
         self._game_answers.set()
 
     async def _welcome(self) -> None:
@@ -191,7 +108,7 @@ class Fleet:
             async with asyncio.timeout(WEB_SECONDS):
                 await answers(HOST, self.web_port, "/readyz")
         except TimeoutError:
-            raise _silent(self.web, WEB_SECONDS) from None
+            raise _no_answer(self.web, WEB_SECONDS) from None
         self.console.say(self.welcome)
 
     async def _watch_database(self, server: EmbeddedPostgres) -> None:
@@ -206,7 +123,84 @@ class Fleet:
                 raise GaveUpError(f"The database server ended. {error}") from error
 
 
-def _silent(program: Program, seconds: float) -> GaveUpError:
+async def keep_running(
+    program: Program,
+    say: Callable[[str], None],
+    patience: float,
+    back_off: BackOff | None = None,
+    running: asyncio.subprocess.Process | None = None,
+) -> NoReturn:
+    """Run the program, and restart it when it ends, until cancelled; then stop it.
+
+    ``patience`` is how many seconds it gets to end by itself; ``running`` is its
+    process where it was started already. Raises GaveUpError.
+    """
+    back_off = back_off or BackOff()
+    deaths = 0
+    while True:
+        begun, place = time.monotonic(), program.log_size()
+        process, running = running or await program.start(), None
+        try:
+            status = await process.wait()
+        finally:
+            # Also after its death: what it started may outlive it.
+            await stop(process, patience)
+        lived = time.monotonic() - begun
+        deaths = deaths + 1 if lived < back_off.quick else 1
+        how = _describe_end(status, program.last_line(place))
+        if deaths >= back_off.attempts:
+            raise GaveUpError(
+                f"The {program.name} process ended {deaths} times in a row soon after its "
+                f"start, the last time with {how} (log: {program.log})."
+            )
+        delay = back_off.delay(deaths)
+        say(
+            f"the {program.name} process ended with {how}; starting it again in {delay:g} s"
+        )
+        await asyncio.sleep(delay)
+
+
+async def run_until(
+    stopped: asyncio.Event, stages: Sequence[Iterable[asyncio.Task[None]]]
+) -> None:
+    """Wait until ``stopped`` is set or a task fails; then end the tasks stage by stage.
+
+    A program that depends on another one is in an earlier stage. Raises what the first
+    failed task raised.
+    """
+    waiter = asyncio.create_task(stopped.wait())
+    waiting = {waiter, *(task for stage in stages for task in stage)}
+    failures: list[BaseException] = []
+    try:
+        while waiting and not stopped.is_set() and not failures:
+            done, waiting = await asyncio.wait(
+                waiting, return_when=asyncio.FIRST_COMPLETED
+            )
+            failures += [error for task in done if (error := task.exception())]
+    finally:
+        for stage in ((waiter,), *stages):
+            for task in stage:
+                task.cancel()
+            await asyncio.gather(*stage, return_exceptions=True)
+    if failures:
+        raise failures[0]
+
+
+async def shorten_logs(programs: Iterable[Program], every: float = 60.0) -> NoReturn:
+    """Shorten the logs of running programs every so many seconds."""
+    while True:
+        await asyncio.sleep(every)
+        for program in programs:
+            with suppress(OSError):
+                program.shorten_log()
+
+
+def _describe_end(status: int, line: str) -> str:
+    how = f"signal {-status}" if status < 0 else f"exit status {status}"
+    return f"{how}, saying: {line}" if line else f"{how}, saying nothing"
+
+
+def _no_answer(program: Program, seconds: float) -> GaveUpError:
     line = program.last_line()
     said = f"its last line: {line}" if line else "it wrote nothing"
     return GaveUpError(

@@ -1,10 +1,8 @@
-"""Runs a program that is told to end when its parent dies.
+"""Runs a program that gets SIGTERM when its parent dies.
 
-Started by path, without site packages: ``python -I -S lifeline.py PARENT-PID
-PROGRAM ARGUMENT...``. It asks the kernel to send SIGTERM when the parent is
-gone, be it by kill -9, and then becomes the program. Doing so in a process of
-its own needs no code between fork and exec. Where the kernel has no such
-request (other than Linux) the program just runs.
+Started by path, without site packages: ``python -I -S lifeline.py PARENT-PID PROGRAM
+ARGUMENT...``. It asks the kernel for the signal (Linux only), then becomes the program:
+in a process of its own, no code has to run between fork and exec.
 """
 
 from __future__ import annotations

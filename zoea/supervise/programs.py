@@ -1,4 +1,7 @@
-"""One child process: what to run, and where it writes."""
+"""The programs of a fleet: how each is started and stopped, its port, its log.
+
+Also the console on which ``manage.py up`` reports.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,12 @@ from rich.console import Console as Terminal
 LOG_LIMIT = 5_000_000
 _LIFELINE = Path(__file__).with_name("lifeline.py")
 
+HOST = "127.0.0.1"
+
 
 @dataclass(frozen=True)
 class Program:
-    """A program to keep running. Its output goes to the end of ``log``.
-
-    ``sockets`` are file descriptors that it inherits.
-    """
+    """A program to run. Its output is appended to ``log``; it inherits ``sockets``."""
 
     name: str
     argv: tuple[str, ...]
@@ -36,9 +38,9 @@ class Program:
     sockets: tuple[int, ...] = ()
 
     async def start(self) -> asyncio.subprocess.Process:
-        """Start it in a session of its own, bound to the life of this process.
+        """Start it in a session of its own; it ends when this process does.
 
-        Call it from the main thread: the kernel watches the starting thread.
+        Call it from the main thread: the kernel watches the thread that starts it.
         """
         self.shorten_log()
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -56,14 +58,14 @@ class Program:
             )
 
     def shorten_log(self) -> None:
-        """Keep the log's size within bounds, also while the program writes."""
+        """Move a log that is too long aside, also while the program writes."""
         with suppress(FileNotFoundError):
             if self.log.stat().st_size > LOG_LIMIT:
                 shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
                 os.truncate(self.log, 0)
 
     def last_line(self, since: int = 0) -> str:
-        """Return the last line that it wrote after this place of the log."""
+        """The last line that it wrote after byte ``since`` of the log."""
         with suppress(FileNotFoundError), self.log.open("rb") as log:
             size = self.log.stat().st_size
             log.seek(max(since if since <= size else 0, size - 20_000))
@@ -74,38 +76,15 @@ class Program:
         return ""
 
     def log_size(self) -> int:
-        """Return where the log ends now, in bytes."""
+        """The length of the log in bytes."""
         with suppress(FileNotFoundError):
             return self.log.stat().st_size
         return 0
 
 
-async def stop(process: asyncio.subprocess.Process, patience: float) -> None:
-    """End a child and what it started: ask first, then after ``patience`` kill."""
-    _signal(process, signal.SIGTERM)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(patience):
-            await process.wait()
-    _signal(process, signal.SIGKILL)
-    await process.wait()
-
-
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    # The whole group, which outlives its leader as long as it has members.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
-
-
-# SECTION The programs that make up a running fleet: game, worker and web server.
-
-
 @dataclass(frozen=True)
 class Layout:
-    """Where the programs live and what they share.
-
-    ``root`` is the source tree, ``data`` the data folder, ``tick`` the length of
-    a game tick in seconds, ``game_url`` where the game's MCP server is.
-    """
+    """What the programs share: source tree, data folder, seconds a tick, URL of the game."""
 
     root: Path
     data: Path
@@ -113,7 +92,7 @@ class Layout:
     game_url: str
 
     def program(self, name: str, *argv: str, sockets: tuple[int, ...] = ()) -> Program:
-        """Return a Python program of ours; ``argv`` is what follows ``python``."""
+        """A Python program; ``argv`` is what follows ``python``."""
         return Program(
             name=name,
             argv=(sys.executable, *argv),
@@ -130,12 +109,12 @@ class Layout:
         )
 
     def manage(self, name: str, *argv: str) -> Program:
-        """Return one of the management commands as a program."""
+        """A management command as a program."""
         return self.program(name, str(self.root / "manage.py"), *argv)
 
 
 def sandbox(layout: Layout, port: int) -> Program:
-    """The local game server; its world goes on where it was."""
+    """The local game server; it continues the stored world."""
     return layout.manage(
         "sandbox",
         "sandbox",
@@ -146,16 +125,16 @@ def sandbox(layout: Layout, port: int) -> Program:
 
 
 def worker(layout: Layout, number: int = 1) -> Program:
-    """A worker that takes turns, as the settings have every worker."""
+    """A worker that runs turns."""
     name = "worker" if number == 1 else f"worker-{number}"
     return layout.manage(name, "procrastinate", "worker")
 
 
 def web(layout: Layout, listening: int) -> Program:
-    """The web server, on a socket that is already listening.
+    """The web server, on the listening socket of this file descriptor.
 
-    Sockets stay open without limit: the default closes each after a day with a
-    code that the browser's side takes for final.
+    WebSockets stay open without limit: Daphne's default closes each after a day with a
+    code after which a browser does not connect again.
     """
     return layout.program(
         "web",
@@ -170,46 +149,56 @@ def web(layout: Layout, listening: int) -> Program:
     )
 
 
-# SECTION Listening sockets and free ports on the loopback address.
+async def stop(process: asyncio.subprocess.Process, patience: float) -> None:
+    """End a child and what it started; after ``patience`` seconds, kill it."""
+    _signal(process, signal.SIGTERM)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            await process.wait()
+    _signal(process, signal.SIGKILL)
+    await process.wait()
 
-HOST = "127.0.0.1"
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    # The whole process group: it may outlive its leader.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
 
 
 class PortError(Exception):
-    """The port cannot be had; one line with the remedy."""
+    """The port cannot be used; one line with the remedy."""
 
 
 def listen(port: int, patience: float = 0.0) -> socket.socket:
-    """Return a socket that listens on the port (0: any free one).
+    """Open a socket that listens on the port (0: any free one); raises PortError.
 
-    Whoever holds the socket owns the port, also while the process that answers
-    on it is started again. ``patience`` is for a port whose former owner is
-    just ending. Raises PortError.
+    The port stays ours while the process that answers on it is restarted. ``patience``
+    is how many seconds a former owner gets to release it.
     """
     until = time.monotonic() + patience
     while True:
-        found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((HOST, port))
-            found.listen(128)
+            listener.bind((HOST, port))
+            listener.listen(128)
         except OSError as error:
-            found.close()
+            listener.close()
             if error.errno == errno.EADDRINUSE and time.monotonic() < until:
                 time.sleep(0.1)
                 continue
-            raise _refusal(port, error) from error
-        return found
+            raise _port_error(port, error) from error
+        return listener
 
 
 def remembered_port(record: Path) -> int:
-    """Return the port of the last run if it is free, else another, and keep it."""
-    for port in (_read(record), 0):
+    """The port of the last run if it is free, else another one, which is stored."""
+    for port in (_read_port(record), 0):
         if port is None:
             continue
         try:
-            with listen(port) as found:
-                port = int(found.getsockname()[1])
+            with listen(port) as listener:
+                port = int(listener.getsockname()[1])
         except PortError:
             continue
         record.write_text(f"{port}\n")
@@ -217,7 +206,7 @@ def remembered_port(record: Path) -> int:
     raise PortError("No free port on 127.0.0.1: end some other servers first.")
 
 
-def _refusal(port: int, error: OSError) -> PortError:
+def _port_error(port: int, error: OSError) -> PortError:
     if error.errno == errno.EADDRINUSE:
         return PortError(
             f"Port {port} is taken by another program: end that one, or choose "
@@ -230,7 +219,7 @@ def _refusal(port: int, error: OSError) -> PortError:
     return PortError(f"Port {port} cannot be used: {error.strerror}.")
 
 
-def _read(record: Path) -> int | None:
+def _read_port(record: Path) -> int | None:
     try:
         port = int(record.read_text())
     except (OSError, ValueError):
@@ -238,21 +227,16 @@ def _read(record: Path) -> int | None:
     return port if 0 < port < 65_536 else None
 
 
-# SECTION Waiting until a server answers.
-
-_POLL = 0.1
-
-
 async def answers(host: str, port: int, path: str, wanted: int | None = 200) -> None:
-    """Return when a GET of ``path`` is answered with the wanted status.
+    """Wait until a GET of ``path`` is answered with the wanted status (None: any).
 
-    Without ``wanted`` any answer will do. Bound the wait from outside.
+    There is no time limit: the caller sets one.
     """
     while True:
         status = await asyncio.to_thread(_status, host, port, path)
         if status is not None and wanted in (None, status):
             return
-        await asyncio.sleep(_POLL)
+        await asyncio.sleep(0.1)
 
 
 def _status(host: str, port: int, path: str) -> int | None:
@@ -266,11 +250,8 @@ def _status(host: str, port: int, path: str) -> int | None:
     return None
 
 
-# SECTION What ``manage.py up`` tells the operator: calm, and safe to read by a program.
-
-
 class Console:
-    """Lines on standard output; a spinner only where a person looks on."""
+    """Lines on standard output; a spinner only on a terminal."""
 
     def __init__(self) -> None:
         self._terminal = Terminal(highlight=False) if sys.stdout.isatty() else None
@@ -281,14 +262,14 @@ class Console:
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
         except BrokenPipeError:
-            # Nobody reads any more; that is no reason to end the fleet.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
+            # Nobody reads any more, but the fleet goes on.
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, sys.stdout.fileno())
+            os.close(null)
 
     @contextmanager
     def working(self, text: str) -> Iterator[None]:
-        """Show that something goes on."""
+        """Show that something is being done."""
         if self._terminal is None:
             self.say(f"{text} ...")
             yield

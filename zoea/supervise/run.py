@@ -1,4 +1,10 @@
-"""One fleet at a time on a data folder, and where the running one is found."""
+"""One run of everything, as ``manage.py up`` does it.
+
+The order: claim the data folder and the port (nothing has started when these fail),
+the database, the game (which comes up while the migrations run), the demo fleet, then
+the other child processes. On the way down the workers end before the game that they
+play, and the database last, all within ten seconds.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -31,36 +36,173 @@ from zoea.supervise import programs
 from zoea.supervise.children import GAME_PATIENCE, Fleet
 from zoea.supervise.programs import HOST, Console, Layout, listen, remembered_port, stop
 
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+# For the database: two of the ten seconds are left for a server that does not stop.
+STOP_SECONDS = 7.5
+# The local game is livelier than the real one, unless told otherwise.
+SANDBOX_TICK = 2.0
+# Seconds that a killed former run may still hold its port.
+UNCLEAN_PATIENCE = 5.0
+
 
 class AlreadyRunningError(Exception):
-    """Another process runs the fleet of this data folder; says where."""
+    """Another process runs the fleet of this data folder; the text says where."""
+
+
+class Interrupted(BaseException):
+    """A signal arrived before the child processes ran."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The options of the command; without ``tick`` (seconds) the setting counts."""
+
+    myses: int = 6
+    port: int = 8000
+    tick: float | None = None
+    workers: int = 1
+
+
+def run(wishes: Wishes) -> None:
+    """Run everything until a signal ends it.
+
+    Raises AlreadyRunningError, PortError and DatabaseError before any child has
+    started, GaveUpError when one keeps dying, Interrupted for a signal before they ran.
+    """
+    signals, console = Signals(), Console()
+    # An interrupted migration leaves a connection that the pool would warn of.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    with ExitStack() as stack:
+        held = stack.enter_context(_claimed(settings.ZOEA_DATA))
+        patience = UNCLEAN_PATIENCE if held.unclean else 0.0
+        listening = stack.enter_context(listen(wishes.port, patience))
+        web_port = listening.getsockname()[1]
+        url = f"http://{HOST}:{web_port}"
+        held.write(url)
+        game_port, layout = _layout(wishes)
+        runner = stack.enter_context(asyncio.Runner())
+        with console.working("Starting the database"):
+            server = stack.enter_context(
+                database(lambda: signals.remaining(STOP_SECONDS))
+            )
+        undo = stack.enter_context(ExitStack())
+        game = game_process = None
+        if game_port is not None:
+            game = programs.sandbox(layout, game_port)
+            game_process = runner.run(game.start())
+            undo.callback(_stop, runner, game_process)
+        with console.working("Bringing the database up to date"):
+            link = _prepare(wishes.myses, console, own_game=game is not None)
+        fleet = Fleet(
+            workers=[
+                programs.worker(layout, number + 1) for number in range(wishes.workers)
+            ],
+            web=programs.web(layout, listening.fileno()),
+            web_port=web_port,
+            welcome=f"Dashboard: {url}{link}",
+            game=game,
+            game_process=game_process,
+            game_port=game_port,
+            server=server,
+            console=console,
+        )
+        undo.pop_all()
+        runner.run(_supervise(fleet, signals))
+        console.say("Stopping ...")
+    console.say("Stopped.")
+
+
+def _prepare(myses: int, console: Console, *, own_game: bool) -> str:
+    """Migrate and make the demo fleet; returns the path of a sign-in link."""
+    call_command("migrate", interactive=False, verbosity=0)
+    events.settle_foreign()
+    if own_game:
+        # The local game stood still while nothing ran, and so did its clock.
+        writes.hold_clocks()
+    if myses and not Mysis.objects.exists():
+        create_demo_fleet(myses=myses)
+        console.say(f"Made a demo fleet of {myses}")
+    path = create_sign_in_link()
+    events.close()
+    close_connections()
+    return path
+
+
+def _layout(wishes: Wishes) -> tuple[int | None, Layout]:
+    """The port of the local game (None where SPACEMOLT_MCP_URL names one), the layout."""
+    data: Path = settings.ZOEA_DATA
+    port = None
+    url = os.environ.get("SPACEMOLT_MCP_URL", "")
+    if not url:
+        port = remembered_port(data / "sandbox.port")
+        url = f"http://{HOST}:{port}/mcp"
+    tick = settings.ZOEA_SECONDS_PER_TICK
+    if port is not None and not os.environ.get("ZOEA_SECONDS_PER_TICK"):
+        tick = SANDBOX_TICK
+    tick = wishes.tick or tick
+    return port, Layout(root=settings.BASE_DIR, data=data, tick=tick, game_url=url)
+
+
+async def _supervise(fleet: Fleet, signals: Signals) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with signals.redirect(lambda: loop.call_soon_threadsafe(stopped.set)):
+        flushing = asyncio.create_task(_flush(stopped, fleet.server))
+        try:
+            await fleet.run(stopped)
+        finally:
+            if not stopped.is_set():
+                flushing.cancel()
+            await asyncio.gather(flushing, return_exceptions=True)
+
+
+async def _flush(stopped: asyncio.Event, server: EmbeddedPostgres | None) -> None:
+    """Write a checkpoint while the programs end, so that the server stops fast."""
+    await stopped.wait()
+    if server is not None:
+        await asyncio.to_thread(server.checkpoint)
+
+
+def _stop(runner: asyncio.Runner, process: asyncio.subprocess.Process) -> None:
+    runner.run(stop(process, GAME_PATIENCE))
+
+
+@contextmanager
+def _claimed(data: Path) -> Iterator[Claim]:
+    try:
+        held = claim(data)
+    except OSError as error:
+        raise DatabaseError(str(from_os_error(error, data))) from error
+    try:
+        yield held
+    finally:
+        held.release()
 
 
 class Claim:
-    """Held while the fleet runs; the kernel lets go of it with the process."""
+    """The lock on a data folder; the kernel releases it when the process ends."""
 
     def __init__(self, descriptor: int, unclean: bool) -> None:
         self._descriptor = descriptor
         self.unclean = unclean
 
     def write(self, url: str) -> None:
-        """Record where the dashboard of this process is."""
+        """Store the address of this process's dashboard."""
         record = json.dumps({"pid": os.getpid(), "url": url}).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, record, 0)
 
     def release(self) -> None:
-        """End the claim; the emptied file tells that this was orderly."""
+        """Release the lock; the emptied file says that the run ended in order."""
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
 
 def claim(data: Path) -> Claim:
-    """Claim the data folder for this process.
+    """Lock the data folder for this process; ``unclean``: the former run was killed.
 
-    ``unclean`` of the result says that the former holder was killed. Raises
-    AlreadyRunningError with one line, and OSError where the folder cannot be
-    written.
+    Raises AlreadyRunningError, and OSError where the folder cannot be written.
     """
     data.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -68,7 +210,7 @@ def claim(data: Path) -> Claim:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        found = _read(descriptor)
+        found = _read_record(descriptor)
         os.close(descriptor)
         where = f" at {found['url']}" if found.get("url") else ""
         pid = f" (pid {found['pid']})" if found.get("pid") else ""
@@ -76,12 +218,12 @@ def claim(data: Path) -> Claim:
             f"This fleet is already running{where}{pid}: use that one, end it first, "
             "or set ZOEA_DATA to another folder."
         ) from None
-    held = Claim(descriptor, unclean=bool(_read(descriptor)))
+    held = Claim(descriptor, unclean=bool(_read_record(descriptor)))
     held.write("")
     return held
 
 
-def _read(descriptor: int) -> dict[str, Any]:
+def _read_record(descriptor: int) -> dict[str, Any]:
     try:
         found = json.loads(os.pread(descriptor, 4096, 0))
     except ValueError:
@@ -89,37 +231,28 @@ def _read(descriptor: int) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-# SECTION What SIGINT, SIGTERM and SIGHUP do to a run: end it, once, in order.
-
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Interrupted(BaseException):
-    """A signal asked to end while there was nothing yet to ask in its place."""
-
-
 class Signals:
-    """Turns the first ending signal into one request and ignores the rest.
+    """Turns the first SIGINT, SIGTERM or SIGHUP into one request and ignores the rest.
 
-    A second Ctrl-C thus never breaks off the cleaning up.
+    So a second Ctrl-C never interrupts the clean-up.
     """
 
     def __init__(self) -> None:
         self._received = False
         self._received_at: float | None = None
         self._ask: Callable[[], object] | None = None
-        for number in ENDING:
+        for number in _ENDING_SIGNALS:
             signal.signal(number, self._receive)
 
-    def left(self, seconds: float) -> float:
-        """What is left of so many seconds from the signal on; at least 1.5."""
+    def remaining(self, seconds: float) -> float:
+        """What is left of so many seconds after the signal; at least 1.5."""
         began = self._received_at
         gone = 0.0 if began is None else time.monotonic() - began
         return max(1.5, seconds - gone)
 
     @contextmanager
-    def ask(self, ask: Callable[[], object]) -> Iterator[None]:
-        """Within the block call ``ask``; before it Interrupted is raised."""
+    def redirect(self, ask: Callable[[], object]) -> Iterator[None]:
+        """Call ``ask`` for a signal within the block; before it, raise Interrupted."""
         self._ask = ask
         try:
             yield
@@ -138,146 +271,3 @@ class Signals:
     @staticmethod
     def _ignore() -> None:
         """The run is ending already."""
-
-
-# SECTION One run of everything, from the first check to the last process gone.
-#
-# The order: claim the folder and the port (nothing has started when these fail),
-# the database, the game (which comes up while the migrations run), the demo fleet,
-# then the other child processes. On the way down the worker ends before the game
-# that it plays, and the database last; the patience for each adds up to less than
-# ten seconds.
-
-# All of it ends within ten seconds; the last two are for a server that will not.
-STOP_SECONDS = 7.5
-# The local game is livelier than the real one, unless told otherwise.
-SANDBOX_TICK = 2.0
-# How long a killed former run may still hold its port.
-UNCLEAN_PATIENCE = 5.0
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What the operator asked for; without ``tick`` the setting counts."""
-
-    myses: int = 6
-    port: int = 8000
-    tick: float | None = None
-    workers: int = 1
-
-
-def run(wishes: Wishes) -> None:
-    """Run everything until a signal ends it.
-
-    Raises AlreadyRunningError, PortError and DatabaseError before any child has
-    started, GaveUpError when one cannot be kept running, Interrupted when the
-    signal came before they ran.
-    """
-    signals, console = Signals(), Console()
-    # An interrupted migration leaves a connection that the pool would mourn.
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
-    with ExitStack() as stack:
-        held = stack.enter_context(_claimed(settings.ZOEA_DATA))
-        listening = stack.enter_context(_listening(wishes.port, held))
-        url = f"http://{HOST}:{listening.getsockname()[1]}"
-        held.write(url)
-        game_port, layout = _layout(wishes)
-        runner = stack.enter_context(asyncio.Runner())
-        with console.working("Starting the database"):
-            server = stack.enter_context(database(lambda: signals.left(STOP_SECONDS)))
-        undo = stack.enter_context(ExitStack())
-        game = game_process = None
-        if game_port is not None:
-            game = programs.sandbox(layout, game_port)
-            game_process = runner.run(game.start())
-            undo.callback(_stop, runner, game_process)
-        with console.working("Bringing the database up to date"):
-            welcome = f"Dashboard: {url}{_prepare(wishes.myses, console, own_game=game is not None)}"
-        fleet = Fleet(
-            workers=[
-                programs.worker(layout, number + 1) for number in range(wishes.workers)
-            ],
-            web=programs.web(layout, listening.fileno()),
-            web_port=listening.getsockname()[1],
-            welcome=welcome,
-            game=game,
-            game_process=game_process,
-            game_port=game_port,
-            server=server,
-            console=console,
-        )
-        undo.pop_all()
-        runner.run(_supervise(fleet, signals))
-        console.say("Stopping ...")
-    console.say("Stopped.")
-
-
-def _prepare(myses: int, console: Console, *, own_game: bool) -> str:
-    """Migrate, make the demo fleet, and return the path of the sign-in link."""
-    call_command("migrate", interactive=False, verbosity=0)
-    events.settle_foreign()
-    if own_game:
-        # Our game stood still while nothing ran: so did its clock.
-        writes.hold_clocks()
-    if myses and not Mysis.objects.exists():
-        create_demo_fleet(myses=myses)
-        console.say(f"Made a demo fleet of {myses}")
-    path = create_sign_in_link()
-    events.close()
-    close_connections()
-    return path
-
-
-def _stop(runner: asyncio.Runner, process: asyncio.subprocess.Process) -> None:
-    runner.run(stop(process, GAME_PATIENCE))
-
-
-async def _supervise(fleet: Fleet, signals: Signals) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    with signals.ask(lambda: loop.call_soon_threadsafe(stopped.set)):
-        flushing = asyncio.create_task(_flush(stopped, fleet.server))
-        try:
-            await fleet.run(stopped)
-        finally:
-            if not stopped.is_set():
-                flushing.cancel()
-            await asyncio.gather(flushing, return_exceptions=True)
-
-
-async def _flush(stopped: asyncio.Event, server: EmbeddedPostgres | None) -> None:
-    """Write what is unwritten while the programs end: the server then ends fast."""
-    await stopped.wait()
-    if server is not None:
-        await asyncio.to_thread(server.checkpoint)
-
-
-@contextmanager
-def _claimed(data: Path) -> Iterator[Claim]:
-    try:
-        held = claim(data)
-    except OSError as error:
-        raise DatabaseError(str(from_os_error(error, data))) from error
-    try:
-        yield held
-    finally:
-        held.release()
-
-
-def _listening(port: int, held: Claim) -> socket.socket:
-    return listen(port, UNCLEAN_PATIENCE if held.unclean else 0.0)
-
-
-def _layout(wishes: Wishes) -> tuple[int | None, Layout]:
-    """Return the port of the game to start, if one is to be, and the layout."""
-    data: Path = settings.ZOEA_DATA
-    port = None
-    url = os.environ.get("SPACEMOLT_MCP_URL", "")
-    if not url:
-        port = remembered_port(data / "sandbox.port")
-        url = f"http://{HOST}:{port}/mcp"
-    tick = settings.ZOEA_SECONDS_PER_TICK
-    if port is not None and not os.environ.get("ZOEA_SECONDS_PER_TICK"):
-        tick = SANDBOX_TICK
-    tick = wishes.tick or tick
-    return port, Layout(root=settings.BASE_DIR, data=data, tick=tick, game_url=url)

@@ -1,7 +1,6 @@
 """What happened to a Mysis since its next context was assembled for a reader.
 
-The page is not drawn anew under the reader's eyes: it says that it is outdated since
-when, by how much, and waits to be asked.
+The page is not redrawn; a banner says since when and by how much it is out of date.
 """
 
 from __future__ import annotations
@@ -58,11 +57,10 @@ class Snapshot:
 
 def as_of(mysis: Mysis) -> Snapshot:
     """Now; to be asked before the context is assembled, so that nothing is missed."""
-    event = events.newest()
     account = mysis.account
     return Snapshot(
+        event=events.newest(),
         at=timezone.now(),
-        event=event,
         memory=Memory.objects.filter(mysis=mysis).aggregate(n=Max("id"))["n"],
         tick=tick_of(account.username) if account else mysis.tick,
         settings=settings_of(mysis),
@@ -76,23 +74,15 @@ def settings_of(mysis: Mysis) -> str:
     What is learnt by itself is none of it: how a model counts, what a provider's window
     really holds, which account is logged in.
     """
-    brief = brief_of(mysis)
-    policy = mysis.policy
+    brief, policy = brief_of(mysis), mysis.policy
+    settings = sorted(mysis.model_settings.items())
     known = (
-        (
-            mysis.name,
-            mysis.model,
-            mysis.messaging,
-            sorted(mysis.model_settings.items()),
-        ),
+        (mysis.name, mysis.model, mysis.messaging, settings),
         (brief.prompt, brief.pins, brief.catalogue),
         policy
         and (
-            policy.pk,
-            policy.strategy,
-            sorted(policy.options.items()),
-            policy.budget_tokens,
-            policy.budget_reserve,
+            (policy.pk, policy.strategy, sorted(policy.options.items())),
+            (policy.budget_tokens, policy.budget_reserve),
         ),
     )
     return blake2b(repr(known).encode(), digest_size=8).hexdigest()
@@ -112,18 +102,19 @@ class ChangesSince:
 
     @property
     def full(self) -> bool:
-        """Whether there is so much that it is not counted further."""
         return self.read >= MOST
 
     @property
     def words(self) -> str:
         """How much of what: ``3 messages, 1 turn``."""
+        counts = ((name, len(found)) for name, found in self.things.items())
         return ", ".join(
-            _counted(name, len(found)) for name, found in self.things.items()
+            f"{count} {name if count == 1 else PLURALS.get(name, f'{name}s')}"
+            for name, count in counts
         )
 
-    def look(self, mysis_id: int) -> None:
-        """Take in what was written since the last look."""
+    def read_on(self, mysis_id: int) -> None:
+        """Take in what was written since it was read last."""
         while not self.full:
             rows = events.read_from(self.after, mysis_id=mysis_id, limit=BATCH)
             for self.after, item in rows:
@@ -146,10 +137,6 @@ def _thing(name: str, data: dict[str, Any]) -> object:
     return data.get({MESSAGE: "memory_id", TURN: "turn"}.get(name, "id"))
 
 
-def _counted(name: str, number: int) -> str:
-    return f"{number} {name if number == 1 else PLURALS.get(name, f'{name}s')}"
-
-
 class ContextPage:
     """The next context of a Mysis: whether what the reader has is still what it is."""
 
@@ -162,24 +149,19 @@ class ContextPage:
         self.sent = Sent()
 
     def snapshot(self, version: int) -> list[SafeString]:
-        """What happened since the reader's context was assembled."""
-        return self._told(log=True, settings=True)
+        return self.changes(Dirty(everything=True))
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
-        """The same, if anything happened to this Mysis or its prompt may be another."""
-        everything = dirty.everything
-        log = everything or self.mysis_id in dirty.myses
-        settings = bool(everything or dirty.prompts or self.mysis_id in dirty.states)
-        return self._told(log=log, settings=settings) if log or settings else []
-
-    def _told(self, *, log: bool, settings: bool) -> list[SafeString]:
+        log = dirty.everything or self.mysis_id in dirty.myses
+        # A prompt that changed may be that of this Mysis.
+        settings = dirty.everything or dirty.prompts or self.mysis_id in dirty.states
         if log:
-            self.news.look(self.mysis_id)
+            self.news.read_on(self.mysis_id)
         if settings and self.changed is None:
-            self._look_at_settings()
-        return self.sent.news(self._draw())
+            self._compare_settings()
+        return self.sent.news(self._draw()) if log or settings else []
 
-    def _look_at_settings(self) -> None:
+    def _compare_settings(self) -> None:
         rows = Mysis.objects.select_related("policy")
         mysis = rows.filter(pk=self.mysis_id).first()
         self.gone = mysis is None
@@ -190,10 +172,8 @@ class ContextPage:
         since = self.news.since or self.changed
         state = "gone" if self.gone else "outdated" if since else ""
         words = {"since": since, "changed": self.changed, "most": MOST}
+        told = draw("context/news", state=state, news=self.news, **words)
         return [
             Fragment("context-outdated", draw("context/outdated", state=state)),
-            Fragment(
-                "context-news",
-                draw("context/news", state=state, news=self.news, **words),
-            ),
+            Fragment("context-news", told),
         ]

@@ -1,15 +1,11 @@
-"""How many of the newest events are of which kind, for the chips above them.
-
-Counted among the newest alone, so that it costs the same however long the log is.
-"""
+"""The event log as its page shows it and as it grows, and the counts on its chips."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.utils import timezone
 from django.utils.html import format_html
@@ -18,13 +14,17 @@ from django.utils.text import slugify
 
 from agents import events
 from agents.dashboard import feed
-from agents.dashboard.feed import BAD, GROUP_OF, GROUPS, is_bad, tells
+from agents.dashboard.feed import GROUPS, groups_of, tells
 from agents.dashboard.live import fragments
-from agents.dashboard.live.changes import Dirty, bucket, shared
+from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import Fragment, Sent
+from agents.dashboard.shared_results import bucket, shared
 from agents.events import Item, Kind, Position
 from agents.models import Event
 
+# Events on a page; in stream order, which is (xid, id).
+PAGE = 100
+# Events that the chips count: the newest, so that it costs the same in a long log.
 COUNTED = 1_000
 FACTS = ("tool", "ok", "state", "outcome", "confidence")
 
@@ -47,15 +47,9 @@ def _count() -> Counts:
     facts = [f"data__{name}" for name in FACTS]
     found = rows.values_list("kind", *facts)[:COUNTED]
     newest = [(kind, dict(zip(FACTS, told, strict=True))) for kind, *told in found]
-    groups = Counter(
-        group for kind, data in newest if tells(kind, data) for group in _of(kind, data)
-    )
+    news = [(kind, data) for kind, data in newest if tells(kind, data)]
+    groups = Counter(group for one in news for group in groups_of(*one))
     return Counts(Counter(kind for kind, _ in newest), groups)
-
-
-def _of(kind: str, data: Mapping[str, Any]) -> Iterable[str]:
-    own = GROUP_OF.get(kind, "states")
-    return {own, BAD} if is_bad(kind, data) else {own}
 
 
 def place_of(kind: str) -> str:
@@ -82,11 +76,6 @@ def of_groups() -> list[Fragment]:
     ]
 
 
-# SECTION The page of events as it grows: what is newer than the reader's, in stream order.
-
-PAGE = 100
-
-
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """Which events are shown: of one kind, of one Mysis, or all."""
@@ -101,16 +90,13 @@ class Chosen:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds to read; none for all."""
         return (self.kind,) if self.kind else ()
 
     @property
     def all(self) -> bool:
-        """Whether every event is shown."""
         return not self.kind and self.mysis is None
 
     def takes(self, item: Item) -> bool:
-        """Whether an event is shown."""
         owned = self.mysis is None or item["mysis"] == self.mysis
         return owned and self.kind in ("", item["kind"])
 
@@ -144,19 +130,13 @@ class EventsPage:
         self.sent = Sent()
 
     def snapshot(self, version: int) -> list[SafeString]:
-        """What came since the page was drawn."""
         return self._news()
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
-        """What came since, in one piece."""
-        return self._news() if self._may_bring(dirty) else self._counts()
-
-    def _may_bring(self, dirty: Dirty) -> bool:
         # A full list has lost its oldest.
-        full = len(dirty.feed) == dirty.feed.maxlen
-        return dirty.everything or full or any(map(self.chosen.takes, dirty.feed))
-
-    def _counts(self) -> list[SafeString]:
+        full = dirty.everything or len(dirty.feed) == dirty.feed.maxlen
+        if full or any(map(self.chosen.takes, dirty.feed)):
+            return self._news()
         return self.sent.news(of_kinds())
 
     def _read(self) -> list[tuple[Position, Item]]:
@@ -174,14 +154,14 @@ class EventsPage:
         return found
 
     def _news(self) -> list[SafeString]:
-        counts, found = self._counts(), self._read()
+        counts, found = self.sent.news(of_kinds()), self._read()
         if not found:
             return counts
         if len(found) > PAGE:
             # So much that a page cannot be read any more: it begins anew.
             self.position = events.position_of(events.newest())
             whole = fragments.feed_lines(feed.told(rows(self.chosen)[:PAGE]))
-            return [*counts, fragments.swapped(fragments.Fragment("feed", whole))]
+            return [*counts, fragments.swapped(Fragment("feed", whole))]
         self.position = found[-1][0]
         told = feed.lines_of([item for _, item in found])
         added = fragments.appended("feed", "afterbegin", fragments.feed_lines(told))

@@ -1,12 +1,13 @@
-"""What the operator's pages show, read from the database and drawn as HTML.
+"""Fragments: the pieces of pages that change while somebody looks.
 
-The pages and the dashboard socket share all of it: a reader loads plain frozen
-rows, a template draws them, and the same drawing is sent by either door.
+A fragment is the inside of one element with an id. The page puts it in place, the
+socket sends it as an out-of-band swap of the same element; both by one template, so
+they cannot differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -16,7 +17,6 @@ from typing import Any
 from django.conf import settings
 from django.forms.utils import flatatt
 from django.template.loader import render_to_string
-from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -25,13 +25,6 @@ from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import FleetRow, Rows
 from agents.dashboard.health import fix_of, providers
-from agents.dashboard.live.changes import Dirty
-
-# SECTION Pieces of pages that change while somebody looks.
-#
-# A fragment is the inside of one element with an id. The page puts it in place, the
-# socket sends it as an out-of-band swap of the same element; both by one template,
-# so they cannot differ.
 
 # The cells of a fleet row, and what of the row each of them shows: a cell is drawn
 # again only when one of its fields changes.
@@ -67,11 +60,9 @@ class Fragment:
 
     @property
     def at(self) -> SafeString:
-        """The attributes of its element."""
         return format_html('id="{}" data-v="{}"', self.id, self.version)
 
     def element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
-        """The whole element, as the page has it."""
         more = flatatt(dict(attributes))
         return format_html("<{0} {1}{2}>{3}</{0}>", tag, self.at, more, self.html)
 
@@ -93,8 +84,6 @@ def cells(row: FleetRow) -> tuple[Fragment, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A cell of a row; ``shown`` alone tells whether the same was drawn before."""
-
     cell: str
     shown: tuple[object, ...]
     row: FleetRow = field(compare=False)
@@ -128,26 +117,16 @@ def whole_row(row: FleetRow) -> SafeString:
 
 def fleet_head(found: health.Health) -> list[Fragment]:
     """Counts, the health line, and whom a broadcast would reach."""
+    limits = found.sums.limits[: budget_bars.SHOWN]
+    counts = {"all": found.total, **found.counts, **found.sums.flags}
     return [
         Fragment("fleet-totals", draw("fleet/totals", health=found)),
-        Fragment(
-            "fleet-limits",
-            draw(
-                "fleet/limits",
-                limits=found.sums.limits[: budget_bars.SHOWN],
-                health=found,
-            ),
-        ),
+        Fragment("fleet-limits", draw("fleet/limits", limits=limits, health=found)),
         Fragment("fleet-health", draw("fleet/health", health=found)),
         Fragment("fleet-reach", draw("fleet/reach", health=found)),
-        Fragment("count-all", format_html("{}", found.total)),
         *(
-            Fragment(f"count-{name}", format_html("{}", found.counts[name]))
-            for name in found.counts
-        ),
-        *(
-            Fragment(f"count-{name}", format_html("{}", found.sums.flags[name]))
-            for name in found.sums.flags
+            Fragment(f"count-{name}", format_html("{}", count))
+            for name, count in counts.items()
         ),
     ]
 
@@ -170,24 +149,18 @@ def newest_feed(group: str = "") -> Fragment:
 
 def mysis(found: dashboard_mysis.Head, panel: dashboard_mysis.Panel) -> list[Fragment]:
     """The live parts of a Mysis's page, but for the conversation."""
-    number = found.mysis.pk
+    fix = fix_of(found.mysis, providers())
+    trend = dashboard_mysis.credits_trend(found.mysis.pk)
+    turns = dashboard_mysis.turns(found.mysis.pk)
     return [
         Fragment("mysis-head", draw("mysis/head", head=found, row=found.row)),
         Fragment("mysis-acts", draw("mysis/acts", row=found.row)),
-        Fragment(
-            "mysis-error",
-            draw("mysis/error", row=found.row, fix=fix_of(found.mysis, providers())),
-        ),
+        Fragment("mysis-error", draw("mysis/error", row=found.row, fix=fix)),
         Fragment("mysis-reach", draw("mysis/reach", row=found.row)),
         Fragment("mysis-context", draw("mysis/context", row=found.row)),
         Fragment("mysis-state", draw("mysis/state", panel=panel)),
-        Fragment(
-            "mysis-purse", draw("mysis/purse", trend=dashboard_mysis.trend_of(number))
-        ),
-        Fragment(
-            "mysis-turns",
-            draw("mysis/turns", turns=dashboard_mysis.turns(number), key=found.key),
-        ),
+        Fragment("mysis-purse", draw("mysis/purse", trend=trend)),
+        Fragment("mysis-turns", draw("mysis/turns", turns=turns, key=found.key)),
     ]
 
 
@@ -197,7 +170,6 @@ def as_of(now: datetime) -> Fragment:
 
 
 def log_lines(lines: Sequence[Line], key: str, swap: bool = False) -> SafeString:
-    """Lines of a conversation, as items of its list; ``key`` names the Mysis."""
     return draw("conversation/lines", lines=lines, key=key, swap=swap)
 
 
@@ -220,11 +192,7 @@ def appended(target: str, where: str, html: SafeString) -> SafeString:
 
 
 def joined(parts: Iterable[SafeString]) -> str:
-    """Several swaps as one frame."""
     return format_html_join("\n", "{}", ((part,) for part in parts))
-
-
-# SECTION What a viewer has on the page already, so that only what differs is sent.
 
 
 class Sent:
@@ -245,22 +213,3 @@ class Sent:
     def note(self, found: Iterable[Fragment]) -> None:
         """The viewer has these already, as parts of something bigger."""
         self._versions |= {fragment.id: fragment.version for fragment in found}
-
-
-class TimedPage:
-    """A live page that is looked at as time goes on, whatever happens."""
-
-    def __init__(self, parts: Callable[[datetime], Iterable[Fragment]]) -> None:
-        self.parts = parts
-        self.sent = Sent()
-
-    def snapshot(self, version: int) -> list[SafeString]:
-        """All of it."""
-        return self._news()
-
-    def changes(self, dirty: Dirty) -> list[SafeString]:
-        """What differs."""
-        return self._news()
-
-    def _news(self) -> list[SafeString]:
-        return self.sent.news(self.parts(timezone.now()))

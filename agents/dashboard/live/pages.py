@@ -1,8 +1,12 @@
-"""A conversation as one viewer has it, and what has been written since."""
+"""The live pages of one viewer each: all that is live at first, then what changed.
+
+Synchronous, for a worker thread; one object per viewer. It remembers the version of
+every fragment that the viewer has, so that only what differs is sent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -12,16 +16,18 @@ from django.utils.safestring import SafeString
 
 from agents.dashboard import conversation, feed, fleet, health, map, system_status
 from agents.dashboard import mysis as dashboard_mysis
-from agents.dashboard.addresses import page_key
 from agents.dashboard.conversation import Line
 from agents.dashboard.live import events_page, fragments
-from agents.dashboard.live.changes import Dirty, bucket, shared
-from agents.dashboard.live.fragments import Fragment, Sent, TimedPage, draw
+from agents.dashboard.live.changes import Dirty
+from agents.dashboard.live.fragments import Fragment, Sent, draw
 from agents.dashboard.map import Chart
+from agents.dashboard.shared_results import bucket, shared
 from agents.models import Mysis
 
+# Lines since the viewer's newest above which the conversation is drawn anew.
 LOG_GAP = 200
 PENDING = 50
+PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +65,20 @@ class ConversationFeed:
             of.mysis_id, of.name, self.after, LOG_GAP + 1, turn_id=of.turn_id
         )
         if len(fresh) > LOG_GAP:
-            return self._from_newest()
-        known = self._answered()
+            newest = conversation.newest(of.mysis_id, of.name, turn_id=of.turn_id)
+            self._note(newest)
+            # What is older in the log belongs to other turns.
+            log = fragments.log(newest, of.key, whole=of.turn_id is not None)
+            return [fragments.swapped(log)]
+        known = self._answered() if self.open else []
         self._note(fresh)
         if not fresh:
             return known
         added = fragments.log_lines(fresh, of.key)
         return [*known, fragments.appended("log", "beforeend", added)]
 
-    def _from_newest(self) -> list[SafeString]:
-        of = self.of
-        newest = conversation.newest(of.mysis_id, of.name, turn_id=of.turn_id)
-        self._note(newest)
-        # What is older in the log belongs to other turns.
-        log = fragments.log(newest, of.key, whole=of.turn_id is not None)
-        return [fragments.swapped(log)]
-
     def _answered(self) -> list[SafeString]:
         """Lines that were waiting and have their answer now."""
-        if not self.open:
-            return []
         of = self.of
         found = conversation.chosen(of.mysis_id, of.name, list(self.open))
         changed = [line for line in found if self.open.get(line.id) != line.version]
@@ -98,12 +98,6 @@ class ConversationFeed:
             self.open.pop(next(iter(self.open)))
 
 
-# SECTION What the socket of each page sends: all of it at first, then what changed.
-#
-# Synchronous, for a worker thread; one object per viewer. It remembers the
-# version of every fragment that the viewer has, so that only what differs is sent.
-
-
 class LivePage(Protocol):
     """One viewer's page."""
 
@@ -116,6 +110,20 @@ class LivePage(Protocol):
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
         """What differs from what the viewer has."""
+
+
+class TimedPage:
+    """A live page that changes as time goes on, whatever happens."""
+
+    def __init__(self, parts: Callable[[datetime], Iterable[Fragment]]) -> None:
+        self.parts = parts
+        self.sent = Sent()
+
+    def snapshot(self, version: int) -> list[SafeString]:
+        return self.sent.news(self.parts(timezone.now()))
+
+    def changes(self, dirty: Dirty) -> list[SafeString]:
+        return self.snapshot(0)
 
 
 def drawn(rows: fleet.Rows) -> Fragment:
@@ -145,11 +153,9 @@ class FleetPage:
         now = timezone.now()
         self.newest = self.wide = version
         rows = fleet.rows_of(self.view, now)
-        parts = [
-            *fragments.fleet_head(health.read_health(now)),
-            *events_page.of_groups(),
-        ]
-        head = self.sent.news(parts)
+        head = self.sent.news(
+            [*fragments.fleet_head(health.read_health(now)), *events_page.of_groups()]
+        )
         shown, told = self.has
         newest = fragments.newest_feed()
         feed = [] if newest.version == told else [fragments.swapped(newest)]
@@ -254,27 +260,23 @@ class MysisPage:
         self.version = 0
         self.sent = Sent()
         self.talk = ConversationFeed(
-            ConversationKey(mysis.pk, mysis.name, page_key(mysis)), after, pending
+            ConversationKey(mysis.pk, mysis.name, mysis.page_key), after, pending
         )
 
     def snapshot(self, version: int) -> list[SafeString]:
-        """The live parts, and the lines written since the viewer's newest."""
         self.version = version
         parts = self._draw(timezone.now())
         return [*self.sent.news(parts), *self.talk.news()]
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
-        """What differs, if anything happened to this Mysis."""
         version = dirty.myses.get(self.mysis_id)
         if version is None and not dirty.everything:
             return []
         self.version = version or self.version
-        return [*self._parts(), *self.talk.news()]
-
-    def _parts(self) -> list[SafeString]:
         now = timezone.now()
         key = ("mysis", self.mysis_id, self.version, bucket(now))
-        return self.sent.news(shared.get(key, lambda: self._draw(now)))
+        parts = shared.get(key, lambda: self._draw(now))
+        return [*self.sent.news(parts), *self.talk.news()]
 
     def _draw(self, now: datetime) -> list[Fragment]:
         rows = Mysis.objects.select_related("account", "policy", "prompt")
@@ -286,7 +288,7 @@ class MysisPage:
         )
 
 
-# SECTION The ships on the galaxy map, placed at most once in ten seconds for all viewers.
+# The pages that change with time are drawn at most once in ten seconds for all viewers.
 
 
 def on_map(chart: Chart) -> Fragment:
@@ -294,28 +296,18 @@ def on_map(chart: Chart) -> Fragment:
     return Fragment("map-ships", draw("map/ships", chart=chart, fleet=map.fleet(chart)))
 
 
-def map_parts(now: datetime) -> list[Fragment]:
-    """What of the map changes by itself; nothing while there is no map."""
+def map_page() -> TimedPage:
+    """The galaxy as the ships move; nothing while there is no map."""
 
     def make() -> list[Fragment]:
         chart = map.chart()
         return [on_map(chart)] if chart else []
 
-    return shared.get(("ships", bucket(now)), make)
-
-
-def map_page() -> TimedPage:
-    """The galaxy as the ships move."""
-    return TimedPage(map_parts)
-
-
-# SECTION The health page's live parts, made at most once in ten seconds for all viewers.
-
-PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
+    return TimedPage(lambda now: shared.get(("ships", bucket(now)), make))
 
 
 def health_parts(now: datetime) -> list[Fragment]:
-    """Everything on the page that changes by itself."""
+    """Everything on the health page that changes by itself."""
     context = {
         "health": health.read_health(now, most=health.ALL_TROUBLES),
         "machine": system_status.look(now),

@@ -1,4 +1,4 @@
-"""The model calls of a turn, as its page lists them: there may be a thousand."""
+"""One turn as its page shows it and as it goes on: its figures, calls and messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from functools import lru_cache
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from agents.dashboard import charts, conversation
-from agents.dashboard.addresses import page_key
+from agents.dashboard import charts
 from agents.dashboard.health import Fix, fix_of, providers
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
@@ -20,9 +19,13 @@ from agents.dashboard.live.pages import ConversationFeed, ConversationKey
 from agents.models import ModelCall, Mysis, Turn
 from memory.models import SentContext
 
-# Calls that are listed at once; the rest is a click away.
+# Calls that are listed at once, of a thousand there may be, and lines of messages.
 LISTED = 50
+LINES = 200
 DRAWN = 512
+# A call is opened without an event: seconds after which one is looked for, soon after
+# an event of this Mysis and seldom otherwise.
+SOON, SELDOM = 1.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,10 @@ class CallItem:
 
     @property
     def summary(self) -> bool:
-        """Whether it was made for a summary."""
         return self.call.kind == ModelCall.Kind.SUMMARY
 
     @property
     def id(self) -> str:
-        """Of its element."""
         return f"{'summary' if self.summary else 'call'}-{self.call.number}"
 
 
@@ -78,10 +79,10 @@ def _all(turn: Turn, calls: Iterable[ModelCall]) -> list[CallItem]:
     found = list(calls)
     rows = SentContext.objects.filter(call__in=found).defer("ledger", "view", "facts")
     sent = {row.call_id: row for row in rows}
-    return [_made(turn, call, sent.get(call.pk)) for call in found]
+    return [_item(turn, call, sent.get(call.pk)) for call in found]
 
 
-def _made(turn: Turn, call: ModelCall, sent: SentContext | None) -> CallItem:
+def _item(turn: Turn, call: ModelCall, sent: SentContext | None) -> CallItem:
     ended = bool(call.finish_reason or call.error or call.latency_ms)
     gauge = charts.gauge(sent.stats) if sent else None
     return CallItem(call, sent, gauge, ended, open=not ended and turn.outcome is None)
@@ -94,8 +95,6 @@ def parts_of(turn: Turn, made: Iterable[CallItem]) -> list[Fragment]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An ended call; ``shown`` alone tells whether the same was drawn before."""
-
     shown: tuple[object, ...]
     turn: Turn = field(compare=False)
     made: CallItem = field(compare=False)
@@ -143,11 +142,6 @@ class CallList:
     next: int = 0
     ids: set[str] = field(default_factory=set)
 
-    def begin(self, made: Sequence[CallItem], parts: Iterable[Fragment]) -> None:
-        """All of it anew."""
-        self.next, self.ids = 0, set()
-        self.add(made, parts)
-
     def add(self, made: Sequence[CallItem], parts: Iterable[Fragment]) -> None:
         """Calls that were read from ``next`` on."""
         self.ids |= {part.id for part in parts}
@@ -158,16 +152,7 @@ class CallList:
             self.next = made[-1].call.pk + 1
 
 
-# SECTION One turn as its page shows it, and as it goes on.
-
-LINES = 200
-# A call is opened without an event: seconds after which one is looked for, soon after
-# an event of this Mysis and seldom otherwise.
-SOON, SELDOM = 1.0, 10.0
-
-
 def find(turn_id: int) -> Turn | None:
-    """A turn with its Mysis."""
     rows = Turn.objects.select_related("mysis", "mysis__account")
     return rows.filter(pk=min(turn_id, 2**63 - 1)).first()
 
@@ -192,18 +177,11 @@ def _fix(turn: Turn) -> Fix | None:
 
 
 def _around(turn: Turn) -> tuple[Turn | None, Turn | None]:
-    """The turns before and after."""
     rows = Turn.objects.filter(
         mysis=turn.mysis, number__in=(turn.number - 1, turn.number + 1)
     )
     found = {row.number: row for row in rows}
     return found.get(turn.number - 1), found.get(turn.number + 1)
-
-
-def newest_lines(turn: Turn, limit: int = LINES) -> list[conversation.Line]:
-    """The newest messages of a turn, oldest first."""
-    mysis = turn.mysis
-    return conversation.newest(mysis.pk, mysis.name, limit, turn_id=turn.pk)
 
 
 class TurnPage:
@@ -220,33 +198,30 @@ class TurnPage:
         self.looked = 0.0
         self.rest = SELDOM
         self.sent = Sent()
-        of = ConversationKey(mysis.pk, mysis.name, page_key(mysis), turn.pk)
+        of = ConversationKey(mysis.pk, mysis.name, mysis.page_key, turn.pk)
         self.talk = ConversationFeed(of, after, pending)
 
     def snapshot(self, version: int) -> list[SafeString]:
-        """All of it, and the messages since the viewer's newest."""
-        return self._told(whole=True)
+        return self._draw(whole=True)
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
-        """What differs, if this Mysis did anything or it is time to look again."""
         own = self.mysis_id in dirty.myses
         idle = self.over and not dirty.everything
         if idle or not (own or dirty.everything or self._due(dirty)):
             return []
         self.rest = SOON if own else SELDOM
-        return self._told(whole=False)
+        return self._draw(whole=False)
 
     def _due(self, dirty: Dirty) -> bool:
         # Without anything at all it is the beat of the socket itself.
         return not dirty or time.monotonic() - self.looked >= self.rest
 
-    def _told(self, *, whole: bool) -> list[SafeString]:
+    def _draw(self, *, whole: bool) -> list[SafeString]:
         self.looked = time.monotonic()
         turn = find(self.turn_id)
         if turn is None:
             self.over = True
-            gone = Fragment("turn-error", draw("turn/gone"))
-            return self.sent.news([gone])
+            return self.sent.news([Fragment("turn-error", draw("turn/gone"))])
         # After its last line: what it wrote is read after its outcome was.
         self.over = turn.outcome is not None
         calls = self._list(turn) if whole else self._grown(turn)
@@ -255,7 +230,8 @@ class TurnPage:
     def _list(self, turn: Turn) -> list[SafeString]:
         page = page_of(turn)
         parts = parts_of(turn, page.made)
-        self.listed.begin(page.made, parts)
+        self.listed = CallList()
+        self.listed.add(page.made, parts)
         self.sent.note(parts)
         return self.sent.news([list_of(turn, page, parts)])
 

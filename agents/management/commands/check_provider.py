@@ -1,4 +1,4 @@
-"""``manage.py check_provider``: whether a provider answers, and what it can read."""
+"""``manage.py check_provider``: whether a provider answers, and how much it can read."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.llm.endpoints import resolve_in
-from agents.llm.model_types import Endpoint, ModelError, UnknownProviderError
+from agents.llm.model_types import ModelError, UnknownProviderError
 from agents.llm.provider_check import Check, address_of, check, find
 
-KEYS = {
+KEY_WORDS = {
     "accepted": "accepted",
     "refused": "refused",
     "none": "none stored, none sent",
     "unknown": "not known",
 }
-SOURCES = {
+SOURCE_WORDS = {
     "provider": "set at the provider",
     "catalogue": "from the model catalogue",
     "refusal": "named by a refusal",
@@ -37,7 +37,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The provider, the model, the form."""
+        """Add the provider, the model and the form of the output."""
         parser.add_argument(
             "name",
             metavar="NAME",
@@ -52,19 +52,19 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Check, tell, and end with the status that goes with it. Never shows a key."""
+        """Check, print the result, and end with its status. Never shows a key."""
         name, model = options["name"].strip(), options["model"].strip()
         try:
             endpoint = find(name, model)
         except UnknownProviderError as error:
             raise CommandError(str(error), returncode=2) from None
         except ModelError as error:
-            self._tell(options["json"], {"provider": name, "ok": False}, error)
+            self._report(options["json"], {"provider": name, "ok": False}, error)
             return
         result = check(endpoint)
-        self._tell(options["json"], document(name, result), result.error)
+        self._report(options["json"], _as_document(name, result), result.error)
 
-    def _tell(
+    def _report(
         self, as_json: bool, found: dict[str, Any], error: ModelError | None
     ) -> None:
         if as_json:
@@ -73,7 +73,7 @@ class Command(BaseCommand):
                 reason = {"reason": error.detail, "remedy": error.remedy}
             self.stdout.write(json.dumps({**found, "error": reason}))
         else:
-            for line in lines(found):
+            for line in _as_lines(found):
                 self.stdout.write(line)
         if error is None:
             return
@@ -83,10 +83,13 @@ class Command(BaseCommand):
         raise CommandError(str(error), returncode=1)
 
 
-def document(name: str, result: Check) -> dict[str, Any]:
-    """The result as plain values; the window as it is known now."""
+def _as_document(name: str, result: Check) -> dict[str, Any]:
+    """The result as JSON values, with the window as it is known after the check."""
     endpoint = result.endpoint
-    found = now(endpoint, name)
+    try:
+        known = resolve_in(name, endpoint.model)
+    except UnknownProviderError:
+        known = find(endpoint.name, "")
     return {
         "provider": name,
         "ok": result.error is None,
@@ -96,31 +99,23 @@ def document(name: str, result: Check) -> dict[str, Any]:
         "reachable": result.reachable,
         "key": result.key,
         "model_found": result.model_found,
-        "window": {"tokens": found.window, "source": found.window_source},
+        "window": {"tokens": known.window, "source": known.window_source},
         "latency_ms": result.latency_ms,
     }
 
 
-def now(endpoint: Endpoint, name: str) -> Endpoint:
-    """The endpoint once more, with what the check has taught of its window."""
-    try:
-        return resolve_in(name, endpoint.model)
-    except UnknownProviderError:
-        return find(endpoint.name, "")
-
-
-def lines(found: dict[str, Any]) -> list[str]:
-    """The result for people; what could not be found out is said so."""
+def _as_lines(found: dict[str, Any]) -> list[str]:
+    """The result for people."""
     if "kind" not in found:
         return []
     window = found["window"]
-    source = SOURCES.get(window["source"], f"told by the {window['source']}")
+    source = SOURCE_WORDS.get(window["source"], f"told by the {window['source']}")
     missing = {True: "there", False: "not there", None: "not known"}
     place = f", {found['base_url']}" if found["base_url"] else ""
     rows = {
         "provider": f"{found['provider']} ({found['kind']}{place})",
         "reachable": "yes" if found["reachable"] else "no",
-        "key": KEYS[found["key"]],
+        "key": KEY_WORDS[found["key"]],
         "model": f"{found['model']}: {missing[found['model_found']]}",
         "window": f"{window['tokens']:,} tokens, {source}",
         "latency": f"{found['latency_ms']:,} ms",

@@ -1,4 +1,4 @@
-"""``manage.py import_history``: a history from a file into a Mysis's log."""
+"""``manage.py import_history``: import a history from a file into a Mysis's log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The file, and whose it becomes."""
+        """Add the file, the Mysis, and the name in a database with several."""
         parser.add_argument("file", metavar="FILE")
         parser.add_argument("--mysis", required=True, help="Its number or name.")
         parser.add_argument(
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Import, with bars on standard error; tells how many are new."""
+        """Import, with bars on standard error; prints how many messages are new."""
         mysis = Mysis.objects.get(pk=owner_named(options["mysis"]).pk)
         if mysis.state == Mysis.State.RUNNING:
             raise refuse(f"{mysis.name} is running: stop it first, then import.")
@@ -59,9 +59,9 @@ class Command(BaseCommand):
         with bar(f"Importing into {mysis.name}", total) as done:
             stored = history_import.history(mysis, source, done)
         brought = history_import.accounts_and_states(mysis, source)
-        there = total - stored
         self.stdout.write(
-            f"{stored} messages imported into {mysis.name}, {there} were there already."
+            f"{stored} messages imported into {mysis.name}, "
+            f"{total - stored} were there already."
         )
         if source.is_nova:
             self.stdout.write(

@@ -1,4 +1,4 @@
-"""`manage.py sandbox`: the local game server."""
+"""``manage.py sandbox``: run the local game server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Name the options; a bad value is refused with one line."""
+        """Add the options of the server and its world."""
         add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

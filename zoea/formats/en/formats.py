@@ -1,4 +1,4 @@
-"""How the admin writes days and moments: sortable, to the second, in UTC."""
+"""The date formats of the admin: sortable, to the second."""
 
 from __future__ import annotations
 

@@ -12,20 +12,13 @@ from django.utils import timezone
 from zoea.auth import Role, TokenError, create_token
 
 
-def days(text: str) -> timedelta:
-    """A whole number of days, at least 1."""
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= 36500:
-        raise argparse.ArgumentTypeError("give a whole number of days, at least 1")
-    return timedelta(days=int(text))
-
-
 class Command(BaseCommand):
     """Makes a token and prints it once."""
 
     help = "Make an API token and print it, once; only its hash is stored."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The name, the role, and how long."""
+        """Add the name, the role, and the lifetime."""
         parser.add_argument("name", help="What the token is called; unique.")
         parser.add_argument(
             "--role",
@@ -34,7 +27,7 @@ class Command(BaseCommand):
             help="viewer reads; operator also steers Myses; admin also edits.",
         )
         parser.add_argument(
-            "--days", type=days, help="How long it works; without this, until revoked."
+            "--days", type=_days, help="How long it works; without this, until revoked."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -50,3 +43,9 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=2) from error
         self.stderr.write("Keep this token: it is shown only now.")
         self.stdout.write(secret)
+
+
+def _days(text: str) -> timedelta:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= 36500:
+        raise argparse.ArgumentTypeError("give a whole number of days, at least 1")
+    return timedelta(days=int(text))

@@ -1,4 +1,4 @@
-"""What `manage.py prune` removes: of the fleet, and of the doors."""
+"""``manage.py prune``: remove what is older than so many days."""
 
 from __future__ import annotations
 
@@ -15,27 +15,7 @@ from agents.retention import Step
 from memory.management.terminal import bar
 from zoea.api import idempotency
 
-
-def steps(before: datetime) -> Iterator[Step]:
-    """What was kept from before a moment; of answers kept for repetitions all the old.
-
-    Those are promised for a day, and of no use after that however much else is kept.
-    """
-    yield from retention.steps(before)
-    answers = idempotency.past(timezone.now())
-    yield Step("kept answers", answers.count(), retention.removal(answers))
-
-
-# SECTION ``manage.py prune``: let go of what is older than so many days.
-
 MOST_DAYS = 36_500
-
-
-def days(text: str) -> timedelta:
-    """A whole number of days."""
-    if not text.isascii() or not text.isdecimal() or int(text[:9]) > MOST_DAYS:
-        raise argparse.ArgumentTypeError(f"give whole days, from 0 to {MOST_DAYS}")
-    return timedelta(days=int(text))
 
 
 class Command(BaseCommand):
@@ -50,21 +30,37 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """How long things are kept, and whether to count only."""
-        parser.add_argument("--keep-days", type=days, required=True, metavar="N")
+        """Add the number of days, and the dry run."""
+        parser.add_argument("--keep-days", type=_days, required=True, metavar="N")
         parser.add_argument(
             "--dry-run", action="store_true", help="Count, and remove nothing."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Remove, with a bar for each kind; tell how many there were."""
+        """Remove, with a bar for each kind; print how many there were."""
         kept: timedelta | int = options["keep_days"]
         kept = kept if isinstance(kept, timedelta) else timedelta(days=kept)
         dry: bool = options["dry_run"]
         done = "would be removed" if dry else "removed"
-        for step in steps(timezone.now() - kept):
+        for step in list_steps(timezone.now() - kept):
             if not dry:
                 with bar(f"Removing {step.what}", step.count) as advance:
                     for removed in step.remove():
                         advance(removed)
             self.stdout.write(f"{step.what}: {step.count} {done}")
+
+
+def list_steps(before: datetime) -> Iterator[Step]:
+    """The removals of rows from before a moment, and of all expired answers.
+
+    Answers to repeated writes are promised for a day, and of no use after it.
+    """
+    yield from retention.steps(before)
+    answers = idempotency.past(timezone.now())
+    yield Step("kept answers", answers.count(), retention.removal(answers))
+
+
+def _days(text: str) -> timedelta:
+    if not text.isascii() or not text.isdecimal() or int(text[:9]) > MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"give whole days, from 0 to {MOST_DAYS}")
+    return timedelta(days=int(text))

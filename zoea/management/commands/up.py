@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -12,8 +13,6 @@ from zoea.commandline import DatabaseError, refuse
 from zoea.supervise.children import GaveUpError
 from zoea.supervise.programs import PortError
 from zoea.supervise.run import AlreadyRunningError, Interrupted, Wishes, run
-
-MOST_WORKERS = 64
 
 
 class Command(BaseCommand):
@@ -31,20 +30,20 @@ class Command(BaseCommand):
         """Declare the options."""
         parser.add_argument(
             "--myses",
-            type=_count,
+            type=_whole(0, 1000),
             default=6,
             metavar="N",
             help="size of the demo fleet made on an empty database (default 6)",
         )
         parser.add_argument(
             "--port",
-            type=_port,
+            type=_whole(0, 65_535, "port"),
             default=8000,
             help="the web server's port on 127.0.0.1 (default 8000; 0: any free one)",
         )
         parser.add_argument(
             "--workers",
-            type=_workers,
+            type=_whole(1, 64),
             default=1,
             metavar="N",
             help="how many processes take turns, each on a core of its own (default 1)",
@@ -58,7 +57,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run until Ctrl-C or SIGTERM; status 0 then, 2 for a bad start."""
+        """Run until Ctrl-C or SIGTERM (status 0); 2: it cannot start; 1: it gave up."""
         wishes = Wishes(
             myses=0 if options["no_demo"] else options["myses"],
             port=options["port"],
@@ -73,28 +72,21 @@ class Command(BaseCommand):
             refuse(str(error))
             sys.exit(1)
         except Interrupted:
-            # Before there was anything to end.
+            # Nothing had started yet.
             return
 
 
-def _count(text: str) -> int:
-    if text.isdecimal() and int(text) <= 1000:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1000")
+def _whole(least: int, most: int, what: str = "number") -> Callable[[str], int]:
+    """A type of arguments: whole numbers in this range."""
 
+    def parse(text: str) -> int:
+        if text.isdecimal() and least <= int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a {what} from {least} to {most}"
+        )
 
-def _workers(text: str) -> int:
-    if text.isdecimal() and 1 <= int(text) <= MOST_WORKERS:
-        return int(text)
-    raise argparse.ArgumentTypeError(
-        f"{text!r} is not a number from 1 to {MOST_WORKERS}"
-    )
-
-
-def _port(text: str) -> int:
-    if text.isdecimal() and int(text) < 65_536:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return parse
 
 
 def _seconds(text: str) -> float:

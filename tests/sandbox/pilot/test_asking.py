@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.pilot.rules_account import EMPIRES
-from tests.agents.llm.views import (
+from tests.sandbox.pilot.views import (
     BELT,
     QUEUED,
     STATION,

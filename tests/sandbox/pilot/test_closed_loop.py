@@ -11,7 +11,7 @@ from agents.game.client import connect
 from sandbox.game.testing import SandboxServer
 from sandbox.game.world.models import Player
 from sandbox.pilot.replay import ACTIONS
-from tests.agents.llm.closed_loop import Captain, Policy
+from tests.sandbox.pilot.closed_loop import Captain, Policy
 
 TICKS = 60
 START_CREDITS = 100

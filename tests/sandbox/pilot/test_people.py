@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bench.providers.openai import call
 from memory.context.tokens import estimate
-from tests.agents.llm.views import (
+from tests.sandbox.pilot.views import (
     BELT,
     QUEUED,
     STATION,

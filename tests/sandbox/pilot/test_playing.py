@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.llm.views import BELT, QUEUED, SYSTEM, View, block, cargo, status
+from tests.sandbox.pilot.views import BELT, QUEUED, SYSTEM, View, block, cargo, status
 
 # -- playing ---------------------------------------------------------------
 

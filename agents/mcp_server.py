@@ -1,0 +1,226 @@
+"""Our own MCP server: the fleet and its memory, for programs and agents outside.
+
+Streamable HTTP, one request at a time, no sessions: nothing is stored between requests,
+so any web process may answer any of them. The gate in ``zoea.mcp`` finds the caller.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from agents.actions import ActionError
+from agents.context_inputs import known_tools, preview
+from agents.dashboard.context import preview_document
+from agents.db import run_in_db
+from agents.tools.guard import ArgumentsError, check_arguments
+from agents.tools.own_tool_answers import (
+    Answer,
+    LocalRefusedError,
+    Scope,
+    json_answer,
+    secret_tools,
+)
+from agents.tools.own_tools import ANSWERS, FOR_PROGRAMS, SENDING, tool
+from agents.tools.request import Tool
+from memory.gamestate.values import clean_text, storable
+from memory.lookup import busy_problem
+
+MOST_BODY_BYTES = 1024 * 1024
+INSTRUCTIONS = (
+    "Zoea flies a fleet of agents (Myses) in the game SpaceMolt. zoea_list_myses and "
+    "zoea_swarm_status tell how they are; zoea_search_messages, "
+    "zoea_search_reasoning and zoea_search_broadcasts find what they said, thought "
+    "and were told; zoea_recall gets a message back in full by its handle; "
+    "zoea_preview_context shows what a Mysis would be sent next. A Mysis is named by "
+    "its number or its name."
+)
+
+logger = logging.getLogger(__name__)
+
+Context = ServerRequestContext[Any]
+
+_PREVIEW = tool(
+    "zoea_preview_context",
+    "What the next model call of a Mysis would be sent, message by message, with what "
+    "became of every stored message and why. Writes nothing.",
+    {
+        "mysis_id": {
+            "type": ["integer", "string"],
+            "description": "The number or the name of a Mysis",
+        },
+        "strategy": {
+            "type": "string",
+            "description": "Another strategy than that of its policy",
+        },
+    },
+    ["mysis_id"],
+)
+
+TOOLS: Mapping[str, Tool] = {**FOR_PROGRAMS, _PREVIEW.spec.name: _PREVIEW}
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A caller who was let in. ``by`` is how the log names them.
+
+    ``may_send``: whether they may write to Myses. ``throttle`` counts one write and
+    returns the seconds to wait before it may be done.
+    """
+
+    by: str
+    role: str
+    may_send: bool
+    throttle: Callable[[], float]
+
+
+class RefusedError(Exception):
+    """A tool call that is refused; the text says why."""
+
+
+async def answer(scope: AsgiScope, receive: Receive, send: Send, guest: Guest) -> None:
+    """Answer one HTTP request of a caller."""
+    manager = StreamableHTTPSessionManager(
+        _make_server(guest),
+        json_response=True,
+        stateless=True,
+        max_request_body_size=MOST_BODY_BYTES,
+    )
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+
+
+def _make_server(guest: Guest) -> Server[Any]:
+    """The server as one caller sees it."""
+
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[_describe(tool) for tool in _offered_tools(guest)]
+        )
+
+    async def call_tool(
+        ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        try:
+            found = await run_in_db(
+                _call_tool, params.name, params.arguments or {}, guest
+            )
+        except RefusedError as error:
+            return _result((f"Error: {error}",), is_error=True)
+        except Exception as error:
+            problem = busy_problem(error)
+            if problem is not None:
+                return _result((f"Error: {problem.detail}",), is_error=True)
+            # The SDK would send the exception's text to the caller.
+            logger.exception("A tool call over MCP failed")
+            return _result(
+                ("Error: the server failed; its log says why.",), is_error=True
+            )
+        return _result(found.blocks, value=found.value)
+
+    return Server(
+        "zoea",
+        version="1",
+        title="Zoea",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _result(
+    blocks: tuple[str, ...],
+    *,
+    value: dict[str, Any] | None = None,
+    is_error: bool = False,
+) -> types.CallToolResult:
+    content = [types.TextContent(type="text", text=block) for block in blocks]
+    return types.CallToolResult(
+        content=list(content), structured_content=value, is_error=is_error
+    )
+
+
+def _describe(tool: Tool) -> types.Tool:
+    sends = tool.spec.name in SENDING
+    return types.Tool(
+        name=tool.spec.name,
+        description=tool.spec.description,
+        input_schema=tool.spec.parameters,
+        annotations=types.ToolAnnotations(
+            read_only_hint=not sends,
+            destructive_hint=False,
+            idempotent_hint=not sends,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _offered_tools(guest: Guest) -> list[Tool]:
+    return [
+        each for name, each in TOOLS.items() if guest.may_send or name not in SENDING
+    ]
+
+
+def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
+    """Call one tool; raises RefusedError."""
+    found = TOOLS.get(name)
+    if found is None:
+        listed = ", ".join(each.spec.name for each in _offered_tools(guest))
+        raise RefusedError(f"There is no tool {name[:100]!r}. There are {listed}.")
+    if name in SENDING:
+        _check_may_send(guest)
+    try:
+        arguments = _clean_arguments(given, found)
+        check_arguments(arguments, found)
+        policies = ((row["name"], row["policy"]) for row in known_tools())
+        scope = Scope(guest.by, secret=secret_tools(policies))
+        return _ANSWERS[name](arguments, scope)
+    except (ArgumentsError, LocalRefusedError) as error:
+        raise RefusedError(str(error)) from error
+
+
+def _check_may_send(guest: Guest) -> None:
+    if not guest.may_send:
+        raise RefusedError(f"This needs the role operator; yours is {guest.role}.")
+    wait = guest.throttle()
+    if wait:
+        seconds = max(1, math.ceil(wait))
+        raise RefusedError(f"Too many requests: try again in {seconds} s.")
+
+
+def _clean_arguments(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
+    """Arguments that can be stored; null for an optional one leaves it out."""
+    required = found.spec.parameters["required"]
+    return {
+        clean_text(key): storable(value)
+        for key, value in given.items()
+        if value is not None or key in required
+    }
+
+
+def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+    """What the next call of a Mysis would be sent, message by message."""
+    mysis = scope.target(arguments.get("mysis_id"))
+    try:
+        prepared = preview(mysis, strategy=arguments.get("strategy"))
+    except ActionError as error:
+        raise LocalRefusedError(error.detail) from error
+    return json_answer(preview_document(prepared))
+
+
+_ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
+    **ANSWERS,
+    _PREVIEW.spec.name: _preview,
+}

@@ -1,0 +1,1 @@
+"""The scripted captain: what it reads, asks, does and says."""
