@@ -14,13 +14,13 @@ from typing import Any
 
 from memory.lookup import MAX_ID, number_of
 from memory.models import Memory
+from memory.redaction import HIDDEN
 
 SCHEME = "ctx://"
 STATE_SCHEME = "state://"
 LONGEST_HANDLE = 2_000
 #: Characters of one part: less than a view shows of one result.
 LARGEST_PART = 20_000
-HIDDEN = "[hidden]"
 _FORM = (
     "Give a handle as it stands in your context, such as ctx://7/1234 for a message "
     "or state://get_ship for the newest answer of a tool."

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from psycopg_pool import PoolTimeout, TooManyRequests
 
-# Seconds that a program is told to wait where the server has no room.
+# Seconds that a program is asked to wait where the server has no room.
 BUSY_SECONDS = 5
 OVERLOADED = "overloaded"
 NO_CONNECTION = "The database has no free connection."

@@ -32,7 +32,7 @@ def clean_text(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def clean_value(value: Any, secrets: Iterable[str] = ()) -> Any:
-    """A JSON value whose secrets are masked, their keys kept."""
+    """A JSON value with masked secrets; their keys stay."""
     if isinstance(value, Mapping):
         return {
             key: HIDDEN if _is_secret(key, item) else clean_value(item, secrets)

@@ -24,7 +24,6 @@ from agents.dashboard.charts import first_turn_since
 from agents.models import Broadcast, Mysis, Turn
 from memory.api.log import HitOut, Question, page_of_hits, words
 from memory.api.parameters import (
-    MAX_ID,
     Body,
     Page,
     Rows,
@@ -34,6 +33,7 @@ from memory.api.parameters import (
     page_of,
 )
 from memory.gamestate.confidence import Confidence, confidence
+from memory.lookup import MAX_ID
 from memory.models import Memory, Origin, Role
 from memory.snapshots import writes
 

@@ -20,7 +20,6 @@ from agents.models import Budget, Mysis, Usage
 from memory.api.parameters import (
     DEFAULT_LIMIT,
     FROM_JSON,
-    MAX_ID,
     Body,
     Limit,
     Name,
@@ -30,7 +29,7 @@ from memory.api.parameters import (
     page_of,
 )
 from memory.api.policies import find_policy
-from memory.lookup import find_owner, invalid, number_of
+from memory.lookup import MAX_ID, find_owner, invalid, number_of
 
 budgets_router = Router(tags=["budgets"])
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from memory.admin import memories, records
 
-__all__ = ["memories", "policies", "records"]
+__all__ = ["memories", "records"]

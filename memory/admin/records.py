@@ -131,7 +131,7 @@ class ClockAdmin(ReadOnlyAdmin[AccountClock]):
 
 @admin.register(GameEvent)
 class EventAdmin(ReadOnlyAdmin[GameEvent]):
-    """What the game told each account, as it was told."""
+    """The game's events for each account, as they came."""
 
     list_display = ("username", "kind", "tick", "at", "received_at")
     list_filter = (("kind", NewestValuesFilter),)
@@ -141,7 +141,7 @@ class EventAdmin(ReadOnlyAdmin[GameEvent]):
 
 @admin.register(ActionUnderWay)
 class ActionAdmin(ReadOnlyAdmin[ActionUnderWay]):
-    """Actions of late, and when each takes effect."""
+    """Recent actions, and when each takes effect."""
 
     list_display = ("username", "tool", "tick", "asked_at", "done_at", "until")
     search_fields = ("username", "tool")
@@ -149,7 +149,7 @@ class ActionAdmin(ReadOnlyAdmin[ActionUnderWay]):
 
 @admin.register(Lexicon)
 class LexiconAdmin(ReadOnlyAdmin[Lexicon]):
-    """Names and sizes that each account was told."""
+    """Names and sizes from the answers to each account."""
 
     list_display = ("username",)
     search_fields = ("username",)

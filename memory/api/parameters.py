@@ -12,7 +12,8 @@ from django.db import models
 from ninja import Schema
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
-MAX_ID = 2**63 - 1
+from memory.lookup import MAX_ID
+
 _DIGITS = re.compile(r"[0-9]{1,19}")
 
 

@@ -14,8 +14,8 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from memory.api.parameters import MysisReference, Page, Rows, Window, page_of
-from memory.gamestate.rows import StateRow, rows
-from memory.gamestate.types import AccountState, Snapshot
+from memory.gamestate.rows import rows
+from memory.gamestate.types import AccountState
 from memory.lookup import owner_of
 from memory.models import GameSnapshot
 from memory.snapshots.reads import tick_of
@@ -88,14 +88,9 @@ def _table(found: QuerySet[GameSnapshot], username: str, wanted: StateWindow) ->
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
         thresholds=settings.ZOEA_STATE_AGES,
     )
-    table = zip(rows(state), state.snapshots, strict=True)
-    items = [_to_item(row, snapshot, wanted.full) for row, snapshot in table]
+    items = []
+    for row, snapshot in zip(rows(state), state.snapshots, strict=True):
+        content = {"content": snapshot.current} if wanted.full else {}
+        age = round(row.age_seconds, 3)
+        items.append(asdict(row) | {"age_seconds": age} | content)
     return Rows(items=items, next=page["next"])
-
-
-def _to_item(row: StateRow, snapshot: Snapshot, full: bool) -> dict[str, Any]:
-    values = asdict(row)
-    values["age_seconds"] = round(row.age_seconds, 3)
-    if full:
-        values["content"] = snapshot.current
-    return values

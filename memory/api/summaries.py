@@ -23,7 +23,7 @@ from pydantic import Field
 
 from memory.api.parameters import After, MysisReference, Page, Rows, Window, page_of
 from memory.gamestate.layout import MOST
-from memory.gamestate.render import Rendered, render
+from memory.gamestate.render import render
 from memory.lookup import named, owner_of, unknown
 from memory.models import HistorySummary, SentContext
 from memory.snapshots.reads import account_state, fetches_events
@@ -65,11 +65,11 @@ def list_summaries(request: HttpRequest, wanted: Query[SummaryFilter]) -> Rows:
     return page_of(rows, wanted, after=wanted.after)
 
 
-# --- What a summary tells now: made anew when it may read otherwise, and only then
+# --- The document of a Mysis, made again only when its text may have changed
 
 KEPT_DOCUMENTS = 256
-# What the document is made of, as one row: whether it has to be made again is asked
-# with one query. Rows without a version that may change are told by a hash of them.
+# What the document is made of, in one query: versions where rows have one, the id where
+# they never change, else a hash of the row.
 SOURCES = """
 SELECT
   (SELECT md5(summary::text) FROM memory_historysummary AS summary
@@ -96,24 +96,12 @@ class SummaryDocument:
 
     ``rough_state`` has its ages rounded down to powers of two: an age that only grew a
     little is no news. So a fleet that rests has the same ETag for longer and longer,
-    and yet no copy tells an age of less than half.
+    and yet no copy shows an age of less than half.
     """
 
     state: str
     rough_state: str
     summary: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentKey:
-    """Whose document, and all that its text depends on."""
-
-    mysis_id: int
-    username: str | None
-    fetched: bool
-    sources: tuple[object, ...]
-    second: int
-    settings: str
 
 
 def read_document(reference: str) -> SummaryDocument:
@@ -127,16 +115,14 @@ def read_document(reference: str) -> SummaryDocument:
     if found is None:
         raise unknown(reference)
     mysis_id, username, options = found
-    size, pace = settings.ZOEA_STATE_BLOCK_BYTES, settings.ZOEA_SECONDS_PER_TICK
-    key = DocumentKey(
-        mysis_id=mysis_id,
-        username=username,
-        fetched=fetches_events(options or {}),
-        sources=_read_sources(mysis_id, username),
-        second=int(timezone.now().timestamp()),
-        settings=repr((size, pace, settings.ZOEA_STATE_AGES)),
+    version = (
+        _read_sources(mysis_id, username),
+        int(timezone.now().timestamp()),
+        settings.ZOEA_STATE_BLOCK_BYTES,
+        settings.ZOEA_SECONDS_PER_TICK,
+        repr(settings.ZOEA_STATE_AGES),
     )
-    return _make_document(key)
+    return _make_document(mysis_id, username, fetches_events(options or {}), version)
 
 
 def _read_sources(mysis_id: int, username: str | None) -> tuple[object, ...]:
@@ -148,25 +134,24 @@ def _read_sources(mysis_id: int, username: str | None) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=KEPT_DOCUMENTS)
-def _make_document(key: DocumentKey) -> SummaryDocument:
-    newest = HistorySummary.objects.filter(mysis_id=key.mysis_id, status="active")
+def _make_document(
+    mysis_id: int, username: str | None, fetched: bool, version: tuple[object, ...]
+) -> SummaryDocument:
+    """The document with the state block as the next call would show it.
+
+    ``version`` changes whenever the document may read otherwise.
+    """
+    shown: Mapping[str, str] = {}
+    if username is not None:
+        calls = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
+        last = calls.values_list("username", "facts").first()
+        shown = last[1] if last and last[0] == username else {}
+    state = account_state(username, last_shown=shown, newest_only=True, fetched=fetched)
+    block = render(state, settings.ZOEA_STATE_BLOCK_BYTES)
+    newest = HistorySummary.objects.filter(mysis_id=mysis_id, status="active")
     row = newest.order_by("-through_id", "-id").first()
     summary = SummaryText.from_orm(row).model_dump(mode="json") if row else None
-    state = _render_state(key)
-    return SummaryDocument(state.text, state.rough, summary)
-
-
-def _render_state(key: DocumentKey) -> Rendered:
-    """The state block as the next call of this Mysis would show it."""
-    shown: Mapping[str, str] = {}
-    if key.username is not None:
-        calls = SentContext.objects.filter(mysis_id=key.mysis_id).order_by("-id")
-        last = calls.values_list("username", "facts").first()
-        shown = last[1] if last and last[0] == key.username else {}
-    state = account_state(
-        key.username, last_shown=shown, newest_only=True, fetched=key.fetched
-    )
-    return render(state, settings.ZOEA_STATE_BLOCK_BYTES)
+    return SummaryDocument(block.text, block.rough, summary)
 
 
 # --- GET /myses/{id}/summary: the state block and the past in one text

@@ -111,7 +111,8 @@ def load(wish: Wish) -> Tail:
     """
     reads, summary, cut = reads_of(wish.strategy), wish.summary, False
     if reads == "newest":
-        most = _most_rows_for(wish.window)
+        wanted = wish.window * ROWS_PER_WINDOW if isinstance(wish.window, int) else 0
+        most = min(MOST_ROWS, max(TAIL_ROWS, wanted))
         after = _find_cut(wish, 0, most, most_bytes(wish.budget)) or 0
         rows = _read_newest(wish, after, most)
         rows = _with_call(wish.mysis_id, rows) if after else rows
@@ -121,7 +122,7 @@ def load(wish: Wish) -> Tail:
     found = {row.pk: row for row in rows}
     if reads == "unsummarized" and summary:
         found.update((row.pk, row) for row in _read_covered(summary))
-    if rows and not any(row.is_intent for row in rows):
+    if rows and not any(row.origin in INTENT_ORIGINS for row in rows):
         intent = newest_intent(wish.mysis_id, wish.through)
         found.update({intent.pk: intent} if intent else {})
     messages = messages_of(found[number] for number in sorted(found))
@@ -146,11 +147,6 @@ def most_bytes(budget: Budget) -> int:
     return max(LEAST_BYTES, budget.tokens * BYTES_PER_TOKEN)
 
 
-def _most_rows_for(window: object) -> int:
-    wanted = window * ROWS_PER_WINDOW if isinstance(window, int) else 0
-    return min(MOST_ROWS, max(TAIL_ROWS, wanted))
-
-
 def _read_from_steady_start(wish: Wish, after: int) -> tuple[list[Entry], bool]:
     """All rows after an id, or after the start of the last call, up to a limit.
 
@@ -167,7 +163,10 @@ def _read_from_steady_start(wish: Wish, after: int) -> tuple[list[Entry], bool]:
     rows = _read_newest(wish, max(after, start - 1), most)
     if len(rows) >= most:
         return _with_call(wish.mysis_id, rows[-(most // 2) :]), True
-    return rows, start > after + 1 and bool(rows) and _has_older(wish, after, rows[0])
+    if start <= after + 1 or not rows:
+        return rows, False
+    older = Memory.objects.filter(mysis_id=wish.mysis_id, pk__gt=after)
+    return rows, older.filter(pk__lt=rows[0].pk).exists()
 
 
 def _last_start(wish: Wish) -> int:
@@ -176,11 +175,6 @@ def _last_start(wish: Wish) -> int:
         return 0
     generation = wish.summary.generation if wish.summary else 0
     return last.first_id if last.stats.get("generation") == generation else 0
-
-
-def _has_older(wish: Wish, after: int, first: Entry) -> bool:
-    left = Memory.objects.filter(mysis_id=wish.mysis_id, pk__gt=after, pk__lt=first.pk)
-    return left.exists()
 
 
 def _read_newest(wish: Wish, after: int, limit: int) -> list[Entry]:
@@ -208,7 +202,7 @@ def _find_cut(wish: Wish, after: int, limit: int, most: int) -> int | None:
 
 def _with_call(mysis_id: int, rows: list[Entry]) -> list[Entry]:
     """The rows, with the call of the results at the cut and what lies between."""
-    if not rows or not rows[0].is_result:
+    if not rows or rows[0].role != Role.TOOL:
         return rows
     return [*before(mysis_id, rows[0].pk, TAIL_ROWS), *rows]
 
@@ -238,16 +232,6 @@ class Entry(NamedTuple):
     tick: int | None
     turn_id: int | None
     created: str
-
-    @property
-    def is_result(self) -> bool:
-        """Whether it answers a call."""
-        return self.role == Role.TOOL
-
-    @property
-    def is_intent(self) -> bool:
-        """Whether a human or a broadcast brought it (A14)."""
-        return self.origin in INTENT_ORIGINS
 
 
 def newest(
@@ -283,12 +267,12 @@ def before(mysis_id: int, entry_id: int, limit: int) -> list[Entry]:
 def _read(sql: str, values: Any) -> list[Entry]:
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
-        return [_to_entry(row) for row in cursor.fetchall()]
-
-
-def _to_entry(row: tuple[Any, ...]) -> Entry:
-    calls = [] if row[6] == "[]" else json.loads(row[6])
-    return Entry._make((*row[:6], calls, *row[7:]))
+        rows = cursor.fetchall()
+    # Most rows have no calls.
+    return [
+        Entry._make((*row[:6], json.loads(row[6]) if row[6] != "[]" else [], *row[7:]))
+        for row in rows
+    ]
 
 
 # --- Messages of the core
@@ -310,14 +294,12 @@ def message_of(row: Stored) -> Message:
         tool_call_id=row.tool_call_id or None,
         is_error=row.is_error,
         pending=row.pending,
-        created_at=_created_at(row),
+        created_at=row.created
+        if isinstance(row, Entry)
+        else row.created_at.isoformat(),
         tick=row.tick,
         turn=row.turn_id,
     )
-
-
-def _created_at(row: Stored) -> str:
-    return row.created if isinstance(row, Entry) else row.created_at.isoformat()
 
 
 def _to_calls(row: Stored) -> Iterable[ToolCall]:

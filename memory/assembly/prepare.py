@@ -252,11 +252,12 @@ def _state_renderer(
     shown: list[Rendered],
     now: datetime | None,
 ) -> Callable[[int], str]:
+    same = last is not None and last.username == subject.username
     # Read once; the core may ask again for a shorter block.
     state = account_state(
         subject.username,
         now=now,
-        last_shown=_last_facts(subject, last),
+        last_shown=dict(last.facts) if last and same else {},
         newest_only=True,
         fetched=subject.fetched,
     )
@@ -267,13 +268,6 @@ def _state_renderer(
         return rendered.text
 
     return block
-
-
-def _last_facts(subject: Subject, last: SentContext | None) -> Mapping[str, str]:
-    """The state values that the last call showed, if it was of this account."""
-    if last is None or subject.username is None or last.username != subject.username:
-        return {}
-    return dict(last.facts)
 
 
 # --- Storing what a call was sent
@@ -290,7 +284,8 @@ def record(*, call_id: int, prepared: PreparedRequest) -> SentContext:
         "sources": assembly.sources,
         "synthetic": [asdict(s) for s in assembly.synthetic],
         "messages": [
-            _refer(message, rows.get(_single_id(source)), texts)
+            # One joined from several rows stands for none of them alone.
+            _refer(message, rows.get(source if isinstance(source, int) else 0), texts)
             for message, source in zip(assembly.messages, assembly.sources, strict=True)
         ],
     }
@@ -311,11 +306,6 @@ def record(*, call_id: int, prepared: PreparedRequest) -> SentContext:
         digest=prepared.digest,
         created_at=timezone.now(),
     )
-
-
-def _single_id(source: Any) -> int:
-    # A message joined from several rows stands for none of them alone.
-    return source if isinstance(source, int) else 0
 
 
 def _refer(

@@ -7,7 +7,7 @@ its own view shows of prompt, standing orders and game state. What is not stored
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -106,19 +106,16 @@ def as_sent(past: Past) -> PreparedRequest:
 
 def guessed(past: Past) -> tuple[str, ...]:
     """What is not stored of the call and was replaced by today's, in sentences."""
-    return tuple(_find_guesses(past.sent, past.shown))
-
-
-def _find_guesses(sent: SentContext, shown: Shown) -> Iterator[str]:
-    if "options" not in sent.stats:
-        yield NO_OPTIONS
-    if "budget" not in sent.stats or "reserve" not in sent.stats:
-        yield NO_BUDGET
-    if "tools" not in _categories(sent.stats):
-        yield NO_TOOLS
-    gone = _count_missing(shown)
-    if gone:
-        yield f"{gone} of the messages it considered are no longer kept."
+    stats, found = past.sent.stats, []
+    if "options" not in stats:
+        found.append(NO_OPTIONS)
+    if "budget" not in stats or "reserve" not in stats:
+        found.append(NO_BUDGET)
+    if "tools" not in _categories(stats):
+        found.append(NO_TOOLS)
+    if gone := _count_missing(past.shown):
+        found.append(f"{gone} of the messages it considered are no longer kept.")
+    return tuple(found)
 
 
 def _count_missing(shown: Shown) -> int:
@@ -249,20 +246,14 @@ def difference(a: PreparedRequest, b: PreparedRequest) -> list[Pair]:
 
 
 def _sides(assembly: Assembly) -> dict[int, Side]:
-    places: dict[int, int] = {}
+    places: dict[int | None, int] = {}
     for position, source in enumerate(assembly.sources):
-        for number in _source_ids(source):
+        for number in source if isinstance(source, list) else [source]:
             places[number] = position
     return {
         line.id: _to_side(assembly, places.get(line.id), line)
         for line in assembly.ledger
     }
-
-
-def _source_ids(source: Any) -> Iterable[int]:
-    if source is None:
-        return ()
-    return source if isinstance(source, list) else (source,)
 
 
 def _to_side(assembly: Assembly, position: int | None, line: LedgerLine | None) -> Side:

@@ -39,17 +39,19 @@ def pack(lines: Iterable[LedgerLine]) -> Packed:
 
 
 def unpack(
-    kept: Packed | Sequence[Sequence[Any]], mysis_id: int
+    stored: Packed | Sequence[Sequence[Any]], mysis_id: int
 ) -> list[dict[str, Any]]:
     """The lines of a stored ledger, with handles; old ones hold each line in full."""
-    return [_to_line(values, mysis_id) for values in _unpack_verdicts(kept)]
+    return [_to_line(values, mysis_id) for values in _unpack_verdicts(stored)]
 
 
-def _unpack_verdicts(kept: Packed | Sequence[Sequence[Any]]) -> Iterable[Sequence[Any]]:
-    if not isinstance(kept, Mapping):
-        return kept
-    verdicts = kept["verdicts"]
-    return ((row[0], *verdicts[row[1]], row[2], row[-1]) for row in kept["lines"])
+def _unpack_verdicts(
+    stored: Packed | Sequence[Sequence[Any]],
+) -> Iterable[Sequence[Any]]:
+    if not isinstance(stored, Mapping):
+        return stored
+    verdicts = stored["verdicts"]
+    return ((row[0], *verdicts[row[1]], row[2], row[-1]) for row in stored["lines"])
 
 
 def _to_line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:

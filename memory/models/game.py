@@ -130,7 +130,7 @@ class AccountClock(models.Model):
 
     ``era`` is "A" where actions were queued, "C" where they were done at once. Our
     clock minus the game's was between ``offset_low`` and ``offset_high`` seconds at
-    ``offset_at``; null where no answer has told.
+    ``offset_at``; null where no answer has shown it.
     """
 
     username = models.CharField(max_length=100, primary_key=True)
@@ -146,7 +146,7 @@ class AccountClock(models.Model):
 
 
 class GameEvent(models.Model):
-    """One event that the game told an account of, kept as it was told.
+    """One event that the game reported to an account, as it came.
 
     ``at`` is when it happened by our clock, give or take ``slack`` seconds;
     ``sent_at`` by the game's.
@@ -193,11 +193,11 @@ class GameEvent(models.Model):
 
 
 class ActionUnderWay(models.Model):
-    """An action of late: until it takes effect new snapshots still show the old truth.
+    """A recent action: until it takes effect new snapshots still show the old state.
 
     ``until`` stands for ``tick`` where the account's tick is unknown; it equals
     ``asked_at`` where the action is over. ``done_at`` is when it was answered: what
-    was asked for before that may still show the old truth too. ``target`` is where a
+    was asked for before that may still show the old state too. ``target`` is where a
     flight goes.
     """
 
@@ -217,7 +217,7 @@ class ActionUnderWay(models.Model):
 
 
 class Lexicon(models.Model):
-    """Names by id, and sizes of items, that the answers to an account have told."""
+    """Names by id, and sizes of items, from the answers to an account."""
 
     username = models.CharField(max_length=100, primary_key=True)
     names = models.JSONField(default=dict, blank=True)

@@ -76,7 +76,7 @@ WHERE (%(mysis)s::bigint IS NULL OR mysis_id = %(mysis)s)
   AND (%(before)s::bigint IS NULL OR id < %(before)s)
 ORDER BY id DESC OFFSET %(walk)s - 1 LIMIT 1
 """
-# For the list of the pages to read: without room it is kept in part, and checked again.
+# For the list of pages to read: with too little memory rows are checked twice.
 _ROOM = "SET LOCAL work_mem = '32MB'"
 _HOW_MANY = """
 EXPLAIN (FORMAT JSON) SELECT FROM memory_memory WHERE {indexed}
@@ -127,13 +127,9 @@ def bounded() -> Iterator[None]:
         raise
 
 
+@bounded()
 def matching_ids(wanted: Wanted, limit: int) -> list[int]:
     """Ids of the newest matches, newest first; raises SlowSearchError."""
-    with bounded():
-        return _matching_ids(wanted, limit)
-
-
-def _matching_ids(wanted: Wanted, limit: int) -> list[int]:
     values = _parameters(wanted) | {"limit": limit}
     if wanted.mode == "exact":
         return _scan(wanted, by_letters(wanted), values)

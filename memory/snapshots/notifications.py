@@ -145,19 +145,13 @@ def merge_into(
     return _merge_all(username, notices, tick, tool) if notices else []
 
 
-def newest_events(username: str, limit: int = 20) -> list[Notice]:
-    """The newest events of an account, newest first."""
-    rows = GameEvent.objects.filter(username=username).order_by("-pk")
-    return [row.to_notice() for row in rows[:limit]]
-
-
 # --- Merging
 
 
 def _merge_all(
     username: str, new: Sequence[Notice], tick: int | None, tool: str = ""
 ) -> list[Changed]:
-    """Make the snapshots anew that a new event concerns; only those of ``tool``, if any."""
+    """Rewrite the snapshots that a new event concerns; only those of ``tool``, if given."""
     kept = GameSnapshot.objects.filter(username=username, logged_out_at=None)
     kept = kept.exclude(stale_reason=BEFORE_LOGOUT).order_by("pk")
     only = kept.filter(tool_name=tool) if tool else kept

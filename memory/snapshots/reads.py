@@ -20,7 +20,7 @@ from django.utils import timezone
 from memory.gamestate.clock import Sighting
 from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, grade
 from memory.gamestate.layout import MOST, RECENT_TICKS
-from memory.gamestate.rows import StateRow, content_of, pick, read_handle, rows
+from memory.gamestate.rows import content_of, pick, read_handle
 from memory.gamestate.types import AccountState, Happening, Snapshot
 from memory.models import AccountClock, GameEvent, GameSnapshot
 from memory.models.game import BEFORE_LOGOUT
@@ -113,7 +113,7 @@ def tick_of(username: str | None) -> int | None:
 
 
 def names_of(username: str) -> dict[str, str]:
-    """The names by id that earlier answers to an account have told."""
+    """The names by id from earlier answers to an account."""
     return dict(find_lexicon(username).names)
 
 
@@ -126,11 +126,6 @@ def recall(username: str | None, handle: str) -> str:
     wanted = read_handle(handle)
     found = account_state(username).snapshots if username else ()
     return content_of(pick(found, wanted), raw=wanted.raw)
-
-
-def state_rows(username: str | None) -> tuple[StateRow, ...]:
-    """The recency table of an account; empty where nobody is logged in."""
-    return rows(account_state(username)) if username else ()
 
 
 # --- Snapshots that grew old enough to be believed less, each reported once

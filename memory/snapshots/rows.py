@@ -101,17 +101,13 @@ def note(username: str, result: Result, now: datetime) -> Sighting | None:
     )
     if seen is None or seen == before:
         return seen
-    _save_sighting(username, seen)
-    if clock.is_reset(before.tick if before else None, seen.tick):
-        _forget_ticks(username)
-    return seen
-
-
-def _save_sighting(username: str, seen: Sighting) -> None:
     # Under the lock nobody else makes the row, so it needs no savepoint.
     values = {"tick": seen.tick, "seen_at": seen.at}
     if not AccountClock.objects.filter(pk=username).update(**values):
         AccountClock.objects.create(username=username, **values)
+    if clock.is_reset(before.tick if before else None, seen.tick):
+        _forget_ticks(username)
+    return seen
 
 
 def own_tick(result: Result, seen: Sighting | None, now: datetime) -> int | None:
@@ -186,7 +182,7 @@ def _is_here() -> bool:
 
 
 def find_lexicon(username: str) -> Lexicon:
-    """The names and sizes that answers to an account have told; unsaved if none."""
+    """The names and sizes from answers to an account; unsaved if there are none."""
     found = Lexicon.objects.raw(_LEXICON, [username])
     return next(iter(found), None) or Lexicon(username=username)
 
@@ -195,11 +191,11 @@ def _learn(username: str, content: object) -> None:
     names, items = learnt(content), sizes(content)
     if not names and not items:
         return
-    kept = find_lexicon(username)
-    if names.items() <= kept.names.items() and items.items() <= kept.sizes.items():
+    known = find_lexicon(username)
+    if names.items() <= known.names.items() and items.items() <= known.sizes.items():
         return
-    kept.names, kept.sizes = _with(kept.names, names), _with(kept.sizes, items)
-    kept.save()
+    known.names, known.sizes = _with(known.names, names), _with(known.sizes, items)
+    known.save()
 
 
 def _with(before: dict[str, T], new: dict[str, T]) -> dict[str, T]:

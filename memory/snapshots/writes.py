@@ -331,19 +331,15 @@ def _find_marks(
 
     Such an action takes effect later, or was not over when this was asked for.
     """
-    known = invalidation.inherited_marks(_find_known_marks(username), tool, args, tick)
+    rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
+    lists = rows.values_list("marks", flat=True)
+    marks = sorted((m for marks in lists for m in read_marks(marks)), key=_sort_key)
+    known = invalidation.inherited_marks(marks, tool, args, tick)
     late = in_flight.still_to_come(username, tick, timezone.now())
     late += in_flight.not_over(username, asked_at) if asked_at else []
     new = invalidation.marks_for(map(in_flight.mark_of, late), tool, args)
     once = {(mark.reason, mark.at, mark.fields): mark for mark in (*known, *new)}
     return tuple(sorted(once.values(), key=_sort_key))
-
-
-def _find_known_marks(username: str) -> list[Stale]:
-    """The marks of all the account's rows, the oldest action first."""
-    rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
-    lists = rows.values_list("marks", flat=True)
-    return sorted((m for marks in lists for m in read_marks(marks)), key=_sort_key)
 
 
 def _sort_key(mark: Stale) -> str:

@@ -110,7 +110,11 @@ def _detect_kind(path: Path) -> str:
 
 def _read_values(path: Path, kind: str) -> Iterator[tuple[str, Any]]:
     if kind == "document":
-        yield from _split_chat(_read_document(path), "message")
+        if path.stat().st_size > LARGEST_DOCUMENT:
+            raise TransferError(
+                "is too large for one document: give one message a line"
+            )
+        yield from _split_chat(_parse_json(path.read_bytes(), "the file"), "message")
         return
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -129,12 +133,6 @@ def _split_chat(value: Any, place: str) -> Iterator[tuple[str, Any]]:
         return
     for number, item in enumerate(value, 1):
         yield f"{place} {number}" if place == "message" else place, item
-
-
-def _read_document(path: Path) -> Any:
-    if path.stat().st_size > LARGEST_DOCUMENT:
-        raise TransferError("is too large for one document: give one message a line")
-    return _parse_json(path.read_bytes(), "the file")
 
 
 def _parse_json(data: bytes, place: str) -> Any:

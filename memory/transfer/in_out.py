@@ -160,6 +160,7 @@ def pieces(mysis_id: int, form: str) -> Iterator[str]:
 
 def document_of(row: Memory) -> dict[str, Any]:
     """A message with all that an import needs to store the same."""
+    sent = row.broadcast
     return {
         "id": row.pk,
         "turn": row.turn_id,
@@ -177,14 +178,10 @@ def document_of(row: Memory) -> dict[str, Any]:
         "pending": row.pending,
         "tick": row.tick,
         "created_at": row.created_at.isoformat(),
-        "broadcast": _broadcast_of(row),
+        # So that a delivery stays one.
+        "broadcast": sent
+        and {"id": sent.pk, "created_at": sent.created_at.isoformat()},
     }
-
-
-def _broadcast_of(row: Memory) -> dict[str, Any] | None:
-    if row.broadcast is None:
-        return None
-    return {"id": row.broadcast.pk, "created_at": row.broadcast.created_at.isoformat()}
 
 
 def _read_chunks(mysis_id: int) -> Iterator[Memory]:

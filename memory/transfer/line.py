@@ -19,6 +19,7 @@ from django.db import connection
 
 from memory.context.types import DEFAULT_ORIGINS, INTENT_ORIGINS, ROLES
 from memory.gamestate.values import storable
+from memory.redaction import HIDDEN
 
 
 class TransferError(Exception):
@@ -69,8 +70,8 @@ def object_of(value: object) -> dict[str, Any]:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return {}
-    kept = storable(value)
-    return kept if isinstance(kept, dict) else {}
+    found = storable(value)
+    return found if isinstance(found, dict) else {}
 
 
 # As databases of Go programs write it, with or without a fraction and a zone.
@@ -100,7 +101,6 @@ def moment(value: object) -> datetime | None:
 
 # --- Secrets
 
-HIDDEN = "[hidden]"
 SHORTEST = 4
 _NAME = r"(?:\w*password|session[ _-]?id|\w*token|registration_code)"
 # As a value of JSON, quoted once or, inside of a text of JSON, twice.

@@ -44,7 +44,7 @@ REMEMBERED = 500
 
 @dataclass(frozen=True, slots=True)
 class KeptAccount:
-    """A game account as that program kept it, its password in clear."""
+    """A game account as that program stored it, with its password in clear."""
 
     username: str
     password: str = field(repr=False)
@@ -53,7 +53,7 @@ class KeptAccount:
 
 @dataclass(frozen=True, slots=True)
 class KeptSnapshot:
-    """An answer of a state tool as that program kept it."""
+    """An answer of a state tool as that program stored it."""
 
     username: str
     tool: str
@@ -236,7 +236,7 @@ _ID = re.compile(r"[^\s:]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call; ``arguments`` is its JSON text as it was kept."""
+    """One call; ``arguments`` is its JSON text as it was stored."""
 
     id: str
     name: str
@@ -285,16 +285,14 @@ def _split_first(rest: str) -> tuple[Call | str, str]:
     end = _end_of_json(rest, head.end()) if head else None
     if head is None or end is None:
         head = _BROKEN_HEAD.match(rest)
-        end = _end_of_broken(rest, head.end()) if head else _end_of_other(rest)
+        end = _end_of_other(rest)
+        if head is not None:
+            following = _NEXT.search(rest, head.end())
+            end = following.start() if following else len(rest)
     what: Call | str = rest[:end]
     if head is not None:
         what = Call(head[1], head[2], rest[head.end() : end].strip() or "{}")
     return what, rest[end:].lstrip()[1:]
-
-
-def _end_of_broken(text: str, start: int) -> int:
-    following = _NEXT.search(text, start)
-    return following.start() if following else len(text)
 
 
 def _end_of_other(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from memory.gamestate.extract import read_result
+from memory.gamestate.rows import StateRow, rows
 from memory.snapshots import reads, writes
 
 STATUS = {
@@ -36,4 +37,8 @@ def at_tick(tick, username="Ada"):
 
 
 def levels(username="Ada"):
-    return {row.tool: row.confidence for row in reads.state_rows(username)}
+    return {row.tool: row.confidence for row in read_state_rows(username)}
+
+
+def read_state_rows(username: str) -> tuple[StateRow, ...]:
+    return rows(reads.account_state(username))

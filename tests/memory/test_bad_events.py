@@ -11,6 +11,7 @@ from memory.gamestate.extract import read_result
 from memory.gamestate.render import render
 from memory.models import AccountClock, GameEvent
 from memory.snapshots import notifications, reads, writes
+from tests.memory.capturing import read_state_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -60,7 +61,7 @@ def test_any_answer_leaves_a_small_block_and_no_exception(result):
     notifications.merge(username="Ada", result=result, asked_at=asked)
     found = reads.account_state("Ada", fetched=True)
     assert 0 < len(render(found).text.encode()) <= 2048
-    assert len(reads.state_rows("Ada")) == 1
+    assert len(read_state_rows("Ada")) == 1
     assert GameEvent.objects.count() <= 1000
     assert reads.tick_of("Ada") in (100, 101, 102)
 

@@ -13,7 +13,14 @@ from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, read_result
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
 from memory.snapshots import in_flight, notifications, reads, writes
-from tests.memory.capturing import STATUS, act, at_tick, capture, levels
+from tests.memory.capturing import (
+    STATUS,
+    act,
+    at_tick,
+    capture,
+    levels,
+    read_state_rows,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +43,7 @@ def test_an_answer_that_an_action_overtook_is_doubted(tick):
     asked(20)
     act("sell", {"action": "sell"})
     asked(5)
-    [row] = reads.state_rows("Ada")
+    [row] = read_state_rows("Ada")
     assert row.fields["player.credits"] is Confidence.INVALIDATED
     # Asked for after the action was over.
     asked(0)
@@ -81,7 +88,7 @@ def test_a_flight_whose_answer_was_lost_lasts_until_the_ship_is_seen(tool):
         at_tick(tick)
         capture("get_system", {"action": "get_system", "in_transit": True})
         capture("get_status")
-        [status] = [r for r in reads.state_rows("Ada") if r.tool == "get_status"]
+        [status] = [r for r in read_state_rows("Ada") if r.tool == "get_status"]
         assert status.confidence is Confidence.INVALIDATED
     capture("get_system", {"system": {"id": "sol"}, "pois": []})
     capture("get_status")

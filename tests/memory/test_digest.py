@@ -19,6 +19,7 @@ from memory.gamestate.render import render
 from memory.gamestate.rows import rows
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot
 from memory.snapshots import notifications, reads, writes
+from tests.memory.capturing import read_state_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +52,7 @@ def tell(*items, tick=100):
 
 
 def row(tool):
-    [found] = [r for r in reads.state_rows("Ada") if r.tool == tool]
+    [found] = [r for r in read_state_rows("Ada") if r.tool == tool]
     return found
 
 
@@ -131,8 +132,8 @@ def test_a_death_makes_everything_stale_and_is_kept():
     for tool in ("get_cargo", "get_map", "get_skills"):
         capture(tool, {"a": 1})
     tell(item(1, "player_died", {"killer_name": "Rex", "clone_cost": 50}))
-    assert {r.reason for r in reads.state_rows("Ada")} == {"player_died"}
-    [kept] = notifications.newest_events("Ada")
+    assert {r.reason for r in read_state_rows("Ada")} == {"player_died"}
+    kept = GameEvent.objects.get(username="Ada").to_notice()
     assert (kept.kind, kept.data["killer_name"]) == ("player_died", "Rex")
 
 
@@ -164,7 +165,7 @@ def test_the_oldest_events_give_way(monkeypatch):
     monkeypatch.setattr(notifications, "KEPT_EVENTS", 5)
     for number in range(8):
         tell(item(number, "gameplay_tip", {"n": number}))
-    assert [e.data["n"] for e in notifications.newest_events("Ada")] == [7, 6, 5, 4, 3]
+    assert [e.data["n"] for e in GameEvent.objects.order_by("-pk")] == [7, 6, 5, 4, 3]
 
 
 # -- how much work it is --------------------------------------------------------

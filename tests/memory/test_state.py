@@ -19,7 +19,15 @@ from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot,
 from memory.snapshots import notifications
 from memory.snapshots import reads as snapshots_reads
 from memory.snapshots import writes as snapshots_writes
-from tests.memory.capturing import REFUSED, STATUS, act, at_tick, capture, levels
+from tests.memory.capturing import (
+    REFUSED,
+    STATUS,
+    act,
+    at_tick,
+    capture,
+    levels,
+    read_state_rows,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -94,7 +102,7 @@ def test_bad_input_is_stored_and_the_block_stays_small(text, what):
         )
     block = render(snapshots_reads.account_state("Ada")).text
     assert 0 < len(block.encode()) <= 2048
-    assert len(snapshots_reads.state_rows("Ada")) == 3
+    assert len(read_state_rows("Ada")) == 3
 
 
 # -- ticks ---------------------------------------------------------------------
@@ -230,10 +238,10 @@ def test_a_logout_hides_the_rows_and_a_login_flags_them():
     capture("get_status")
     capture("get_status", {"credits": 1}, username="Ben")
     snapshots_writes.logout("Ada")
-    assert snapshots_reads.state_rows("Ada") == ()
+    assert read_state_rows("Ada") == ()
     assert GameSnapshot.objects.filter(username="Ada").count() == 1
     snapshots_writes.revive("Ada")
-    [row] = snapshots_reads.state_rows("Ada")
+    [row] = read_state_rows("Ada")
     assert (row.confidence, row.reason) == ("stale", "captured before logout")
     assert levels("Ben") == {"get_status": Confidence.FRESH}
     capture("get_status")
@@ -260,9 +268,9 @@ def test_a_registration_begins_empty():
     capture("get_poi", {"poi": {"id": "belt", "name": "Belt"}})
     capture("get_status", {"credits": 1}, username="Ben")
     snapshots_writes.begin("Ada")
-    assert snapshots_reads.state_rows("Ada") == ()
+    assert read_state_rows("Ada") == ()
     snapshots_writes.revive("Ada")
-    assert snapshots_reads.state_rows("Ada") == ()
+    assert read_state_rows("Ada") == ()
     assert snapshots_reads.tick_of("Ada") is None
     assert not Lexicon.objects.filter(pk="Ada").exists()
     assert levels("Ben") == {"get_status": Confidence.FRESH}

@@ -15,9 +15,9 @@ from memory.gamestate.extract import Result, read_result
 from memory.gamestate.render import render
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
 from memory.snapshots import in_flight, notifications, reads, writes
+from tests.memory.capturing import read_state_rows
 
 pytestmark = pytest.mark.django_db
-
 
 LOST = Result(content=None, is_unknown=True)
 STATUS: dict[str, Any] = {
@@ -49,7 +49,7 @@ def at_tick(tick):
 
 
 def row(tool):
-    [found] = [r for r in reads.state_rows("Ada") if r.tool == tool]
+    [found] = [r for r in read_state_rows("Ada") if r.tool == tool]
     return found
 
 

@@ -82,16 +82,13 @@ class Command(BaseCommand):
             raise refuse(f"query: {error.detail}") from error
         hits.reverse()
         if options["json"]:
-            self.stdout.write(json.dumps([_document(hit) for hit in hits]))
+            found = [asdict(h) | {"timestamp": h.timestamp.isoformat()} for h in hits]
+            self.stdout.write(json.dumps(found))
             return
         for hit in hits:
             self.stdout.write(_line(hit))
         if not hits:
             self.stderr.write("No match.")
-
-
-def _document(hit: Hit) -> dict[str, Any]:
-    return asdict(hit) | {"timestamp": hit.timestamp.isoformat()}
 
 
 def _line(hit: Hit) -> str:

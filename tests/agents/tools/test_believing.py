@@ -23,6 +23,7 @@ from memory.snapshots import reads as snapshots_reads
 from sandbox.game.testing import SandboxServer
 from tests.agents.tools.hours import Hours
 from tests.agents.tools.rival import Rival
+from tests.memory.capturing import read_state_rows
 from tests.sandbox.arguments import GOODS, arguments
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
@@ -177,7 +178,7 @@ class Play:
         believed, faults = await wrong(self.sandbox, self.acts)
         assert faults == []
         self.believed += believed
-        rows = await run_in_db(snapshots_reads.state_rows, "Ada Nova")
+        rows = await run_in_db(read_state_rows, "Ada Nova")
         self.merged += sum(Confidence.MERGED in r.fields.values() for r in rows)
 
     def _given(self, name: str) -> dict[str, Any]:

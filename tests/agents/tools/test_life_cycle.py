@@ -22,6 +22,7 @@ from memory.gamestate.rows import StateRow
 from memory.models import AccountClock, GameSnapshot
 from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
+from tests.memory.capturing import read_state_rows
 
 ADA, SECOND = "Ada Nova", "Second"
 
@@ -40,7 +41,7 @@ async def _call(box: Toolbox, tool: str, **arguments: Any) -> ToolResult:
 
 
 async def _rows(username: str = ADA) -> dict[str, StateRow]:
-    return {row.tool: row for row in await run_in_db(reads.state_rows, username)}
+    return {row.tool: row for row in await run_in_db(read_state_rows, username)}
 
 
 async def _block(username: str | None) -> str:

@@ -22,6 +22,7 @@ from memory.gamestate.rows import StateRow
 from memory.snapshots import notifications, reads, writes
 from sandbox.game.sessions import Notification
 from sandbox.game.testing import SandboxServer
+from tests.memory.capturing import read_state_rows
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 READS = ("get_status", "get_ship", "get_cargo", "get_nearby", "get_system", "get_map")
@@ -41,7 +42,7 @@ async def box(sandbox: SandboxServer, mysis: Mysis) -> AsyncIterator[Toolbox]:
 
 
 async def _rows() -> dict[str, StateRow]:
-    return {row.tool: row for row in await run_in_db(reads.state_rows, "Ada Nova")}
+    return {row.tool: row for row in await run_in_db(read_state_rows, "Ada Nova")}
 
 
 async def _block() -> str:

@@ -19,6 +19,7 @@ from memory.gamestate.confidence import Confidence
 from memory.models import AccountClock, GameEvent
 from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
+from tests.memory.capturing import read_state_rows
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 
@@ -49,7 +50,7 @@ async def _shown(tool: str) -> Any:
 
 
 async def _row(tool: str) -> Any:
-    rows = await run_in_db(reads.state_rows, "Ada Nova")
+    rows = await run_in_db(read_state_rows, "Ada Nova")
     return next(row for row in rows if row.tool == tool)
 
 
