@@ -101,7 +101,7 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
             return
         raise
     except Exception as error:
-        ending = _ending_after(error)
+        ending = ending_after(error)
     watch.release(guarded)
     await _finish_shielded(handle, ending, progress)
 
@@ -234,7 +234,7 @@ def _end(outcome: Turn.Outcome, progress: Progress) -> Ending:
     )
 
 
-def _ending_after(error: Exception) -> Ending:
+def ending_after(error: Exception) -> Ending:
     """How a turn ends after an error: what the operator reads, and whether to retry."""
     errored = Turn.Outcome.ERRORED
     if isinstance(error, TurnSuperseded):
