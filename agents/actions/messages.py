@@ -67,22 +67,22 @@ def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadc
         deliver_to=Mysis.objects.aggregate(last=Max("pk"))["last"] or 0,
     )
     # A failure is no business of the sender's: it is stored, and upkeep delivers it.
-    deliver = partial(_deliver, broadcast.pk, wait=True)
-    transaction.on_commit(deliver, robust=True)
+    transaction.on_commit(partial(deliver, broadcast.pk), robust=True)
     return broadcast
+
+
+def deliver(broadcast_id: int) -> None:
+    """Deliver what is left of a broadcast; safe in several processes at once."""
+    while _deliver_batch(broadcast_id, wait=True):
+        pass
 
 
 def resume_broadcasts() -> None:
     """Deliver those whose sender died; one that another process delivers is skipped."""
     unfinished = Broadcast.objects.filter(deliver_to__isnull=False)
     for number in unfinished.values_list("pk", flat=True):
-        _deliver(number, wait=False)
-
-
-def _deliver(broadcast_id: int, *, wait: bool) -> None:
-    """Deliver what is left of a broadcast; safe in several processes at once."""
-    while _deliver_batch(broadcast_id, wait=wait):
-        pass
+        while _deliver_batch(number, wait=False):
+            pass
 
 
 def recipients(broadcast: Broadcast) -> int:
