@@ -21,9 +21,9 @@ def main() -> None:
 
         sys.exit(assemble(sys.argv[2:]))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoea.settings")
-    from zoea.commandline import run
+    from zoea.commandline import run_command
 
-    sys.exit(run(sys.argv))
+    sys.exit(run_command(sys.argv))
 
 
 def _leave(number: int, frame: object) -> NoReturn:

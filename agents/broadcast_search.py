@@ -13,10 +13,10 @@ from django.utils.safestring import SafeString
 
 from agents.models import Broadcast
 from memory.models import Memory
-from memory.models.vectors import plain_vector, words_of
-from memory.redaction import clean_text
-from memory.search.query import Mode, Wanted, bounded
-from memory.search.results import pattern_of, snippet
+from memory.models.vectors import plain_vector, replace_signs
+from memory.redaction import hide_secrets
+from memory.search.query import Mode, Wanted, limit_time
+from memory.search.results import build_pattern, make_snippet
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
         got = Memory.objects.filter(mysis_id=mysis_id, broadcast=OuterRef("pk"))
         found = found.filter(Q(mysis_id=mysis_id) | Exists(got))
     wanted = Wanted(query, mode, ignore_case=ignore_case, stem=stem)
-    pattern = pattern_of(wanted)
+    pattern = build_pattern(wanted)
     found = _matching(found.defer("vector"), wanted)
-    with bounded():
+    with limit_time():
         rows = list(found[:limit])
-    return [_hit(row, clean_text(row.text), pattern) for row in rows]
+    return [_hit(row, hide_secrets(row.text), pattern) for row in rows]
 
 
 def _hit(row: Broadcast, text: str, pattern: re.Pattern[str] | None) -> BroadcastHit:
@@ -64,7 +64,7 @@ def _hit(row: Broadcast, text: str, pattern: re.Pattern[str] | None) -> Broadcas
         id=row.pk,
         content=text,
         sender=row.sender,
-        snippet=snippet(text, pattern),
+        snippet=make_snippet(text, pattern),
         timestamp=row.created_at,
     )
 
@@ -73,7 +73,7 @@ def _matching(rows: QuerySet[Broadcast], wanted: Wanted) -> QuerySet[Broadcast]:
     if wanted.mode == "fts":
         config = "english" if wanted.stem else "simple"
         words = SearchQuery(
-            words_of(wanted.query), search_type="websearch", config=config
+            replace_signs(wanted.query), search_type="websearch", config=config
         )
         if not wanted.stem:
             return rows.filter(vector=words)

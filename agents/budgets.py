@@ -23,7 +23,7 @@ from django.db.models import F
 
 from agents import db, events
 from agents.events import Kind
-from agents.llm.endpoints import heads, resolve
+from agents.llm.endpoints import provider_candidates, resolve
 from agents.llm.model_types import ModelError, is_priced
 from agents.models import Budget, BudgetSpend, Mysis
 from agents.usage import today
@@ -74,24 +74,26 @@ class BudgetStatus:
     spent: Amount | None
 
 
-def applying(mysis: Mysis) -> list[Budget]:
+def budgets_of(mysis: Mysis) -> list[Budget]:
     """The budgets that the calls of a Mysis count in, always in the same order."""
     values = {
         "mysis": mysis.pk,
-        "providers": heads(mysis.model),
+        "providers": provider_candidates(mysis.model),
         "group": mysis.group,
         "policy": mysis.policy_id,
     }
     return list(Budget.objects.raw(db.BUDGETS_OF_MYSIS, values))
 
 
-def take(mysis: Mysis, tokens: int, price: Callable[[], Decimal]) -> tuple[Taken, ...]:
+def take_budgets(
+    mysis: Mysis, tokens: int, price: Callable[[], Decimal]
+) -> tuple[Taken, ...]:
     """Pay for a call by its estimate, in the caller's transaction.
 
     Raises BudgetSpentError; the transaction must be rolled back then. ``price`` is
     asked only where a budget is one of money.
     """
-    found = applying(mysis)
+    found = budgets_of(mysis)
     if not found:
         return ()
     dear = any(budget.cost is not None for budget in found)
@@ -165,7 +167,7 @@ def _of_budget(budget: Budget, models: Sequence[str]) -> list[str]:
         return []
     scope = Budget.Scope
     if budget.scope == scope.PROVIDER:
-        return [model for model in models if budget.label in heads(model)]
+        return [model for model in models if budget.label in provider_candidates(model)]
     under = Mysis.objects.filter(model__in=models)
     if budget.scope == scope.MYSIS:
         under = under.filter(budgets=budget)
@@ -176,7 +178,7 @@ def _of_budget(budget: Budget, models: Sequence[str]) -> list[str]:
     return list(under.order_by("model").values_list("model", flat=True).distinct())
 
 
-def settle(taken: Sequence[Taken], used: Amount) -> None:
+def settle_budgets(taken: Sequence[Taken], used: Amount) -> None:
     """Replace the estimate of a call by what it used."""
     for one in taken:
         BudgetSpend.objects.filter(
@@ -187,24 +189,24 @@ def settle(taken: Sequence[Taken], used: Amount) -> None:
         )
 
 
-def refusal(mysis: Mysis) -> str:
+def refusal_of(mysis: Mysis) -> str:
     """Why the next call would be refused whatever it costs; empty where it is not."""
-    for one in standings(mysis):
+    for one in budget_statuses(mysis):
         spent = one.spent or NOTHING
         if not _fits(one.budget, spent, NOTHING):
             return _refusal_text(one.budget, spent, NOTHING)
     return ""
 
 
-def standings(mysis: Mysis) -> list[BudgetStatus]:
+def budget_statuses(mysis: Mysis) -> list[BudgetStatus]:
     """What is spent of the budgets that a Mysis counts in."""
     return [
         BudgetStatus(budget, _spent(budget, _subject(budget, mysis.pk)))
-        for budget in applying(mysis)
+        for budget in budgets_of(mysis)
     ]
 
 
-def all_standings(budgets: Sequence[Budget]) -> list[BudgetStatus]:
+def statuses_of(budgets: Sequence[Budget]) -> list[BudgetStatus]:
     """What is spent of these; one of each Mysis has no sum of its own."""
     rows = BudgetSpend.objects.filter(budget__in=budgets, subject=0)
     spends = {row.budget_id: row for row in rows}
@@ -219,7 +221,7 @@ def all_standings(budgets: Sequence[Budget]) -> list[BudgetStatus]:
     ]
 
 
-def next_look(mysis_id: int) -> datetime:
+def next_try(mysis_id: int) -> datetime:
     """When a Mysis that is held tries again: after 00:00 UTC, not all at once."""
     midnight = datetime.combine(today() + timedelta(days=1), time(), UTC)
     return midnight + timedelta(seconds=mysis_id % SPREAD_SECONDS)

@@ -29,7 +29,7 @@ from memory import calibration
 from memory.assembly import history_summaries
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.context import registry
-from memory.context.tokens import counter_for
+from memory.context.tokens import choose_counter
 from memory.context.types import Budget
 from memory.models import ContextPolicy
 from memory.snapshots.reads import fetches_events
@@ -85,9 +85,9 @@ def subject_of(
     policy = mysis.policy or ContextPolicy(strategy=registry.DEFAULT)
     # Options belong to a strategy: another strategy starts from its defaults.
     same = strategy is None or strategy == policy.strategy
-    inputs = brief_of(mysis)
+    inputs = read_inputs(mysis)
     prompt = DEFAULT_PROMPT if inputs.prompt is None else inputs.prompt
-    learnt = calibration.known(mysis.model)
+    learnt = calibration.read_factor(mysis.model)
     chosen = strategy or policy.strategy
     kept = policy.options if same else {}
     endpoint = _endpoint(mysis)
@@ -114,7 +114,7 @@ def subject_of(
         nudge=nudge(mysis.nudges + 1),
         model=mysis.model,
         compaction=replace(
-            history_summaries.standing(mysis.pk, turn=mysis.turn_count),
+            history_summaries.check_compaction(mysis.pk, turn=mysis.turn_count),
             prompt=inputs.template,
         ),
         calibration=learnt.factor,
@@ -130,7 +130,7 @@ def check_policy(strategy: str, options: Mapping[str, object]) -> None:
         raise ActionError(str(error), code="invalid", status=422) from error
 
 
-def brief_of(mysis: Mysis) -> ContextInputs:
+def read_inputs(mysis: Mysis) -> ContextInputs:
     """Read the inputs of one Mysis, in one query."""
     prompt, template, broadcast, pins, catalogue = db.fetch_row(
         db.CONTEXT_INPUTS,
@@ -146,9 +146,9 @@ def brief_of(mysis: Mysis) -> ContextInputs:
     )
 
 
-def filled(text: str, mysis: Mysis, username: str | None) -> str:
+def fill_prompt(text: str, mysis: Mysis, username: str | None) -> str:
     """A prompt's text with its placeholders filled for a Mysis (A10)."""
-    return _filled(text, mysis, username, brief_of(mysis).broadcast)
+    return _filled(text, mysis, username, read_inputs(mysis).broadcast)
 
 
 def _filled(
@@ -163,7 +163,7 @@ def _filled(
 
 def _budget(mysis: Mysis, policy: ContextPolicy, endpoint: Endpoint | None) -> Budget:
     answer = longest_answer(mysis.model_settings, endpoint)
-    return narrowed(budget_of(policy, endpoint, answer), mysis.narrowed_view())
+    return narrow_budget(budget_of(policy, endpoint, answer), mysis.narrowed_view())
 
 
 def budget_of(
@@ -181,7 +181,7 @@ def budget_of(
     return Budget(tokens, min(reserve, tokens - least))
 
 
-def narrowed(budget: Budget, within: int) -> Budget:
+def narrow_budget(budget: Budget, within: int) -> Budget:
     """The same reserve, and a view of so many tokens at most; 0 is no bound."""
     if not within:
         return budget
@@ -224,7 +224,7 @@ def _tokens_of(text: str, *, messaging: bool, factor: float) -> int:
         {key: tool[key] for key in ("name", "description", "parameters")}
         for tool in _tools(text, messaging=messaging)
     ]
-    return counter_for("estimate", factor)(json.dumps(shown)) if shown else 0
+    return choose_counter("estimate", factor)(json.dumps(shown)) if shown else 0
 
 
 @lru_cache(maxsize=KEPT)

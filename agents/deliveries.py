@@ -14,16 +14,15 @@ from typing import Literal
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from agents.models import Delivery, Mysis
 from memory.context.types import INTENT_ORIGINS, Source
 from memory.models import Memory, Role
-
-from .models import Delivery, Mysis
 
 State = Literal["queued", "shown", "left_out", "done"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class DeliveryStatus:
     """Where a message stands.
 
     ``turn`` is the id of the turn, for as long as it is kept, ``number`` its number,
@@ -39,7 +38,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallNumber:
     """The call that takes messages in."""
 
     turn_id: int
@@ -47,26 +46,26 @@ class Call:
     number: int
 
 
-def messages(mysis: Mysis) -> QuerySet[Memory]:
+def orders_of(mysis: Mysis) -> QuerySet[Memory]:
     """What humans and broadcasts told a Mysis; by the index of intents."""
     return Memory.objects.filter(
         mysis=mysis, origin__in=["human", "broadcast"], role=Role.USER
     )
 
 
-def reached(mysis: Mysis, ids: Iterable[int]) -> dict[int, Reached]:
+def delivery_statuses(mysis: Mysis, ids: Iterable[int]) -> dict[int, DeliveryStatus]:
     """Where these messages of a Mysis stand, in one query."""
     wanted = list(ids)
     found = Delivery.objects.in_bulk(wanted)
     return {number: _state(number, found.get(number), mysis) for number in wanted}
 
 
-def _state(number: int, row: Delivery | None, mysis: Mysis) -> Reached:
+def _state(number: int, row: Delivery | None, mysis: Mysis) -> DeliveryStatus:
     if row is None:
         # Calls of a version that kept no deliveries had it long ago.
-        return Reached("queued" if number > mysis.heard else "done")
+        return DeliveryStatus("queued" if number > mysis.heard else "done")
     state: State = "done" if row.done_at else "shown"
-    return Reached(
+    return DeliveryStatus(
         state if row.shown else "left_out",
         row.turn_id,
         row.turn_number,
@@ -76,7 +75,7 @@ def _state(number: int, row: Delivery | None, mysis: Mysis) -> Reached:
     )
 
 
-def unheard(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int]:
+def unheard_ids(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int]:
     """Of (id, origin) that a call considers, the messages that no call had before."""
     return [
         number
@@ -85,8 +84,8 @@ def unheard(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int]:
     ]
 
 
-def take_in(
-    mysis: Mysis, new: Sequence[int], sources: Sequence[Source], at: Call
+def record_shown(
+    mysis: Mysis, new: Sequence[int], sources: Sequence[Source], at: CallNumber
 ) -> None:
     """Store that a call has messages that no call had before; the row is locked."""
     sent: set[int] = set()
@@ -110,7 +109,7 @@ def take_in(
     mysis.save(update_fields=["heard"])
 
 
-def finish(mysis: Mysis) -> list[int]:
+def finish_shown(mysis: Mysis) -> list[int]:
     """Mark what a Mysis was shown as done: its turn ended by itself; returns the ids."""
     rows = Delivery.objects.filter(mysis=mysis, done_at__isnull=True)
     done = list(rows.values_list("memory_id", flat=True))

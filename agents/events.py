@@ -28,8 +28,8 @@ from django.db import connection, connections, transaction
 
 from agents.db import fetch_row
 from agents.models import Event
-from memory.gamestate.values import storable
-from memory.lookup import find_owner, number_of
+from memory.gamestate.values import make_storable
+from memory.lookup import find_owner, parse_id
 
 CHANNEL = "zoea_events"
 DEBOUNCE = 0.02
@@ -124,9 +124,9 @@ def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None
     if not lines:
         return
     kinds, owners, bodies = zip(*lines, strict=True)
-    texts = [json.dumps(storable(body)) for body in bodies]
+    texts = [json.dumps(make_storable(body)) for body in bodies]
     fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
-    transaction.on_commit(send)
+    transaction.on_commit(send_hint)
 
 
 def read_after(
@@ -150,7 +150,7 @@ def read_from(
 ) -> list[tuple[Position, Item]]:
     """Settled events after a position, in stream order."""
     with connection.cursor() as cursor:
-        cursor.execute(READ, parameters(position, mysis_id, kinds, limit))
+        cursor.execute(READ, read_parameters(position, mysis_id, kinds, limit))
         return [item_of(row) for row in cursor.fetchall()]
 
 
@@ -169,12 +169,12 @@ def settled_end() -> Position:
     return Position(*row) if row else START
 
 
-def newest() -> int:
+def newest_id() -> int:
     """The id of the last settled event, 0 before any; who reads on from it misses none."""
     return settled_end().id
 
 
-def told_of(reference: str) -> int | None:
+def known_mysis_number(reference: str) -> int | None:
     """The number of the Mysis that a reader names, None for one that never was.
 
     A deleted one has no name any more, but its number and its events are still there.
@@ -182,7 +182,7 @@ def told_of(reference: str) -> int | None:
     owner = find_owner(reference)
     if owner is not None:
         return owner.pk
-    number = number_of(reference)
+    number = parse_id(reference)
     if number is None or not Event.objects.filter(mysis_id=number).exists():
         return None
     return number
@@ -195,7 +195,7 @@ def settle_foreign() -> int:
         return int(cursor.rowcount)
 
 
-def parameters(
+def read_parameters(
     position: Position, mysis_id: int | None, kinds: Iterable[str], limit: int
 ) -> dict[str, Any]:
     """The parameters of ``READ``."""
@@ -282,12 +282,12 @@ class Hinter:
 _hinter = Hinter()
 
 
-def send() -> None:
+def send_hint() -> None:
     """Tell every web process that there are new events."""
     _hinter.send()
 
 
-def close() -> None:
+def close_hinter() -> None:
     """End this process's hinter, as before its database is dropped."""
     _hinter.close()
 

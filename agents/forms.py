@@ -12,7 +12,7 @@ from agents.models import Mysis, Prompt
 from memory.assembly.prepare import Subject
 from memory.context import registry
 from memory.context.types import Budget
-from memory.lookup import number_of
+from memory.lookup import parse_id
 from memory.models import ContextPolicy, Origin
 
 # The default stands first anyway, the other is for summaries and no orders.
@@ -46,14 +46,14 @@ class MessageForm(forms.Form):
         return found
 
     def _one(self, to: str) -> Mysis:
-        number = number_of(to)
+        number = parse_id(to)
         found = Mysis.objects.filter(pk=number).first() if number else None
         if found is None:
             raise forms.ValidationError(self.GONE)
         return found
 
 
-def blame(form: forms.BaseForm, error: ActionError) -> None:
+def add_action_error(form: forms.BaseForm, error: ActionError) -> None:
     """Put an action's error at the field that it names, if it names one."""
     field, colon, words = error.detail.partition(": ")
     named = colon and field in form.fields
@@ -62,7 +62,7 @@ def blame(form: forms.BaseForm, error: ActionError) -> None:
 
 def chosen_myses(ids: list[str]) -> list[Mysis]:
     """The Myses that were ticked and are still there, by name."""
-    numbers = [number for text in ids if (number := number_of(text)) is not None]
+    numbers = [number for text in ids if (number := parse_id(text)) is not None]
     return list(Mysis.objects.filter(pk__in=numbers).order_by("name"))
 
 
@@ -144,7 +144,7 @@ class FirstMysisForm(forms.Form):
 
 
 def _others() -> list[tuple[str, str]]:
-    return [("", "nothing"), *((name, name) for name in registry.names())]
+    return [("", "nothing"), *((name, name) for name in registry.list_names())]
 
 
 class WhatIfForm(forms.Form):

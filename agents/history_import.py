@@ -15,17 +15,22 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import events
-from agents.actions.base import memory_line
-from agents.deliveries import messages
+from agents.actions.base import memory_event_data
+from agents.deliveries import orders_of
 from agents.encryption import SecretUnreadableError
 from agents.events import Kind
 from agents.models import Account, Broadcast, Mysis
 from memory.models import GameSnapshot, Memory
 from memory.snapshots import writes
-from memory.transfer.formats import Source
-from memory.transfer.in_out import Reception, store
-from memory.transfer.line import Line, TransferError, clean, survey
-from memory.transfer.nova import KeptAccount, KeptSnapshot, Nova
+from memory.transfer.formats import HistoryFile
+from memory.transfer.in_out import ImportHooks, store_lines
+from memory.transfer.line import (
+    TransferError,
+    TransferMessage,
+    mask_text,
+    survey_source,
+)
+from memory.transfer.nova import NovaAccount, NovaDatabase, NovaSnapshot
 
 Done = Callable[[int], None]
 
@@ -37,14 +42,14 @@ LONGEST_TOOL = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ImportedCounts:
     """How many accounts and game states are new."""
 
     accounts: int
     snapshots: int
 
 
-class Arrival(Reception):
+class Arrival(ImportHooks):
     """Messages that come to one Mysis, whose row the batch holds."""
 
     def __init__(self, mysis: Mysis) -> None:
@@ -56,14 +61,14 @@ class Arrival(Reception):
         mysis = Mysis.objects.get(pk=self._mysis.pk)
         if mysis.state == Mysis.State.RUNNING:
             raise TransferError(f"{mysis.name} is running: stop it first, then import")
-        queued = messages(mysis).filter(pk__gt=mysis.heard, delivery__isnull=True)
+        queued = orders_of(mysis).filter(pk__gt=mysis.heard, delivery__isnull=True)
         if queued.exists():
             raise TransferError(
                 f"{mysis.name} has messages that no call had yet: start it, let it "
                 "read them, stop it, then import"
             )
 
-    def broadcast_of(self, line: Line) -> int | None:
+    def broadcast_of(self, line: TransferMessage) -> int | None:
         """The broadcast that a message is a delivery of, made where there is none."""
         if line.role != "user" or line.origin != "broadcast":
             return None
@@ -84,18 +89,18 @@ class Arrival(Reception):
         """Count the orders as heard, and say once that there is more to read."""
         newest = Memory.objects.tail(self._mysis.pk, 1)[0]
         Mysis.objects.filter(pk=self._mysis.pk).update(heard=newest.pk)
-        data = {**memory_line(newest), "imported": count}
+        data = {**memory_event_data(newest), "imported": count}
         events.append(Kind.MEMORY_ADDED, mysis_id=self._mysis.pk, data=data)
 
 
-def prepared(source: Source) -> Source:
+def with_passwords(source: HistoryFile) -> HistoryFile:
     """A source whose messages come without the passwords of our accounts too."""
     return replace(source, secrets=source.secrets | _passwords())
 
 
-def check(mysis: Mysis, source: Source, done: Done) -> int:
+def check_source(mysis: Mysis, source: HistoryFile, done: Done) -> int:
     """Read all of a source; returns how many messages it has. Raises TransferError."""
-    found = survey(mysis.pk, source.lines(), done)
+    found = survey_source(mysis.pk, source.lines(), done)
     if not found.total:
         raise TransferError("holds no message")
     if found.late:
@@ -106,19 +111,19 @@ def check(mysis: Mysis, source: Source, done: Done) -> int:
     return found.total
 
 
-def history(mysis: Mysis, source: Source, done: Done) -> int:
+def import_messages(mysis: Mysis, source: HistoryFile, done: Done) -> int:
     """Store the messages that are new; returns how many. Raises TransferError."""
-    return store(mysis.pk, source.lines(), done, Arrival(mysis))
+    return store_lines(mysis.pk, source.lines(), done, Arrival(mysis))
 
 
-def accounts_and_states(mysis: Mysis, source: Source) -> Brought:
+def import_accounts_and_states(mysis: Mysis, source: HistoryFile) -> ImportedCounts:
     """Store the accounts and game states of a database, whole or not at all.
 
     What is ours already is left as it is, but for states that are older.
     """
     if not source.is_nova:
-        return Brought(0, 0)
-    with closing(Nova(source.path)) as base, transaction.atomic():
+        return ImportedCounts(0, 0)
+    with closing(NovaDatabase(source.path)) as base, transaction.atomic():
         names = {source.owner, base.names().get(source.owner, source.owner)}
         accounts = [_store_account(kept, mysis, names) for kept in base.accounts()]
         secrets = base.passwords() | source.secrets
@@ -127,10 +132,10 @@ def accounts_and_states(mysis: Mysis, source: Source) -> Brought:
             for kept in base.snapshots()
             if _store_snapshot(kept, secrets)
         }
-    return Brought(sum(accounts), len(snapshots))
+    return ImportedCounts(sum(accounts), len(snapshots))
 
 
-def _store_broadcast(line: Line, sent_at: datetime) -> Broadcast:
+def _store_broadcast(line: TransferMessage, sent_at: datetime) -> Broadcast:
     """Store a past broadcast; by a Mysis only where its sender says so."""
     name = line.sender.removeprefix("mysis:")
     by_mysis = name != line.sender
@@ -144,7 +149,7 @@ def _store_broadcast(line: Line, sent_at: datetime) -> Broadcast:
     return made
 
 
-def _store_account(kept: KeptAccount, mysis: Mysis, names: set[str]) -> bool:
+def _store_account(kept: NovaAccount, mysis: Mysis, names: set[str]) -> bool:
     """Store an account if it is new; one of ours is given to nobody else."""
     if not kept.username or len(kept.username) > LONGEST_USERNAME:
         return False
@@ -160,18 +165,18 @@ def _store_account(kept: KeptAccount, mysis: Mysis, names: set[str]) -> bool:
     return True
 
 
-def _store_snapshot(kept: KeptSnapshot, secrets: frozenset[str]) -> bool:
+def _store_snapshot(kept: NovaSnapshot, secrets: frozenset[str]) -> bool:
     """Store a game state if it is newer than ours; it is stale, whatever it says."""
     if len(kept.username) > LONGEST_USERNAME or len(kept.tool) > LONGEST_TOOL:
         return False
-    key = writes.storage_key({})
+    key = writes.make_storage_key({})
     same = {"username": kept.username, "tool_name": kept.tool, "args_key": key}
     if GameSnapshot.objects.filter(**same, captured_at__gte=kept.captured_at).exists():
         return False
     GameSnapshot.objects.filter(**same).delete()
     GameSnapshot.objects.create(
         **same,
-        content=clean(kept.content, secrets),
+        content=mask_text(kept.content, secrets),
         game_tick=kept.tick,
         captured_at=kept.captured_at,
         stale_reason="imported",

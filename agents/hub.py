@@ -171,7 +171,7 @@ class Hub:
         await asyncio.sleep(min(time.monotonic() - begun, LONGEST_REST))
 
     async def _read(self, database: psycopg.AsyncConnection[Any]) -> list[Row]:
-        values = events.parameters(self._position, None, (), BATCH)
+        values = events.read_parameters(self._position, None, (), BATCH)
         cursor = await database.execute(events.READ, values)
         return [events.item_of(row) for row in await cursor.fetchall()]
 
@@ -218,7 +218,7 @@ async def stream_after(
         asked = [
             (number, item)
             for number, (place, item) in enumerate(rows)
-            if place > start and wanted(item, mysis_id, kinds)
+            if place > start and passes_filter(item, mysis_id, kinds)
         ]
         taken = straight([item for _, item in asked]) if straight and asked else 0
         return asked[taken][0] if taken < len(asked) else len(rows)
@@ -229,7 +229,7 @@ async def stream_after(
     while True:
         place, item = await viewer.next()
         # A client may come from another web process that was a little ahead.
-        if place > start and wanted(item, mysis_id, kinds):
+        if place > start and passes_filter(item, mysis_id, kinds):
             yield item
 
 
@@ -248,7 +248,7 @@ async def _backlog(
             return
 
 
-def wanted(item: Item, mysis_id: int | None, kinds: frozenset[str]) -> bool:
+def passes_filter(item: Item, mysis_id: int | None, kinds: frozenset[str]) -> bool:
     """Whether an event passes the filters of a viewer."""
     if mysis_id is not None and item["mysis"] != mysis_id:
         return False

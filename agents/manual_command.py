@@ -31,11 +31,11 @@ from agents.tools.chain import open_toolbox
 from agents.tools.guard import ArgumentsError
 from agents.tools.request import INTERRUPTED, NOT_EXECUTED, ToolResult
 from agents.tools.snapshot import doubt
-from memory.context.tokens import estimate
-from memory.gamestate.values import clean_text
+from memory.context.tokens import estimate_tokens
+from memory.gamestate.values import repair_text
 from memory.models import Memory, Origin, Role
-from memory.redaction import clean_value
-from memory.snapshots.reads import tick_of
+from memory.redaction import hide_secrets_in_value
+from memory.snapshots.reads import read_tick
 
 # These change as whom a Mysis plays, which a turn under way must be able to trust.
 OF_ACCOUNTS = frozenset({"login", "logout", "register"})
@@ -69,7 +69,7 @@ async def _run(mysis: Mysis, tool: str, given: str, by: str) -> int:
                 error.detail, code="game_unreachable", status=503
             ) from error
         finally:
-            await sessions.close_all()
+            await sessions.close_sessions()
 
 
 async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
@@ -94,24 +94,24 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
 @transaction.atomic
 def _begin(mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str) -> int:
     """Store the call with a result that is open; raises ActionError 409."""
-    mysis = actions.lock(mysis)
+    mysis = actions.lock_mysis(mysis)
     _check(mysis, tool)
     call_id = f"hand_{uuid4().hex[:12]}"
-    shown = clean_value(dict(arguments))
+    shown = hide_secrets_in_value(dict(arguments))
     function = {"name": tool, "arguments": json.dumps(shown)}
     common = {
         "mysis": mysis,
         "sender": by[:200],
-        "tick": tick_of(mysis.account.username if mysis.account else None),
+        "tick": read_tick(mysis.account.username if mysis.account else None),
     }
-    content = f"(Run by hand by {clean_text(by)}.)"
+    content = f"(Run by hand by {repair_text(by)}.)"
     speech = Memory.objects.create(
         **common,
         role=Role.ASSISTANT,
         origin=Origin.AGENT,
         content=content,
         tool_calls=[{"id": call_id, "type": "function", "function": function}],
-        tokens=estimate(content),
+        tokens=estimate_tokens(content),
     )
     row = Memory.objects.create(
         **common,
@@ -166,11 +166,11 @@ def _end(memory_id: int, result: ToolResult) -> None:
     # The Mysis before its rows, as a turn locks them; it may be deleted meanwhile.
     if row is None or not _locked(row.mysis_id):
         return
-    row.content = clean_text(result.text)
+    row.content = repair_text(result.text)
     row.is_error = result.is_error
     row.pending = False
     row.tick = result.tick if result.tick is not None else row.tick
-    row.tokens = estimate(row.content)
+    row.tokens = estimate_tokens(row.content)
     row.save(update_fields=["content", "is_error", "pending", "tick", "tokens"])
     _announce(row)
 
@@ -181,6 +181,6 @@ def _locked(mysis_id: int) -> bool:
 
 
 def _announce(row: Memory) -> None:
-    data = actions.memory_line(row)
+    data = actions.memory_event_data(row)
     events.append(Kind.MEMORY_ADDED, mysis_id=row.mysis_id, data=data)
     Mysis.objects.filter(pk=row.mysis_id).update(last_memory_at=timezone.now())

@@ -21,7 +21,7 @@ from starlette.types import Scope as AsgiScope
 
 from agents.actions import ActionError
 from agents.context_inputs import known_tools, preview
-from agents.dashboard.context import preview_document
+from agents.dashboard.context import build_preview_document
 from agents.db import run_in_db
 from agents.tools.guard import ArgumentsError, check_arguments
 from agents.tools.own_tool_answers import (
@@ -31,10 +31,10 @@ from agents.tools.own_tool_answers import (
     json_answer,
     secret_tools,
 )
-from agents.tools.own_tools import ANSWERS, FOR_PROGRAMS, SENDING, tool
+from agents.tools.own_tools import ANSWERS, FOR_PROGRAMS, SENDING, define_tool
 from agents.tools.request import Tool
-from memory.gamestate.values import clean_text, storable
-from memory.lookup import busy_problem
+from memory.gamestate.values import make_storable, repair_text
+from memory.lookup import find_busy
 
 MOST_BODY_BYTES = 1024 * 1024
 INSTRUCTIONS = (
@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 Context = ServerRequestContext[Any]
 
-_PREVIEW = tool(
+_PREVIEW = define_tool(
     "zoea_preview_context",
     "What the next model call of a Mysis would be sent, message by message, with what "
     "became of every stored message and why. Writes nothing.",
@@ -88,7 +88,9 @@ class RefusedError(Exception):
     """A tool call that is refused; the text says why."""
 
 
-async def answer(scope: AsgiScope, receive: Receive, send: Send, guest: Guest) -> None:
+async def answer_request(
+    scope: AsgiScope, receive: Receive, send: Send, guest: Guest
+) -> None:
     """Answer one HTTP request of a caller."""
     manager = StreamableHTTPSessionManager(
         _make_server(guest),
@@ -120,7 +122,7 @@ def _make_server(guest: Guest) -> Server[Any]:
         except RefusedError as error:
             return _result((f"Error: {error}",), is_error=True)
         except Exception as error:
-            problem = busy_problem(error)
+            problem = find_busy(error)
             if problem is not None:
                 return _result((f"Error: {problem.detail}",), is_error=True)
             # The SDK would send the exception's text to the caller.
@@ -204,7 +206,7 @@ def _clean_arguments(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
     """Arguments that can be stored; null for an optional one leaves it out."""
     required = found.spec.parameters["required"]
     return {
-        clean_text(key): storable(value)
+        repair_text(key): make_storable(value)
         for key, value in given.items()
         if value is not None or key in required
     }
@@ -217,7 +219,7 @@ def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:
         prepared = preview(mysis, strategy=arguments.get("strategy"))
     except ActionError as error:
         raise LocalRefusedError(error.detail) from error
-    return json_answer(preview_document(prepared))
+    return json_answer(build_preview_document(prepared))
 
 
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {

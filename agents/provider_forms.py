@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 
-from .llm.endpoints import goes_to
-from .models import Provider
-from .validators import KEY
+from agents.llm.endpoints import key_destination
+from agents.models import Provider
+from agents.validators import KEY
 
 PROVIDER_ERRORS = {
     "name": {"unique": "There is a provider of this name: choose another name."},
@@ -87,8 +87,8 @@ class KeyedForm(forms.ModelForm[Provider]):
             return values
         if values[self.key_field] or values["clear_key"]:
             return values
-        before = goes_to(self.held.kind, self.held.base_url)
-        if goes_to(values["kind"], values["base_url"]) != before:
+        before = key_destination(self.held.kind, self.held.base_url)
+        if key_destination(values["kind"], values["base_url"]) != before:
             self.add_error(self.key_field, MOVED)
         return values
 

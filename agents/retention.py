@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Min, Q, QuerySet
 
 from agents.models import Event, Mysis, Turn
-from memory.assembly.history_summaries import newest_summary
+from memory.assembly.history_summaries import read_newest_summary
 from memory.models import ContextText, GameSnapshot, Memory, Role, SentContext
 
 BATCH = 1000
@@ -53,7 +53,7 @@ class Step:
     remove: Callable[[], Iterator[int]]
 
 
-def steps(before: datetime) -> Iterator[Step]:
+def plan_steps(before: datetime) -> Iterator[Step]:
     """What was kept from before a moment and may go, in the order of removal.
 
     Each step is counted as if those before it were done, so that counting alone
@@ -69,7 +69,7 @@ def steps(before: datetime) -> Iterator[Step]:
         ("events", Event.objects.filter(created_at__lt=before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
-        yield Step(what, rows.count(), removal(rows))
+        yield Step(what, rows.count(), remover_of(rows))
 
 
 def old_turns(before: datetime) -> list[int]:
@@ -106,7 +106,7 @@ def _first_kept(log: QuerySet[Memory], mysis_id: int, before: datetime) -> int |
     needed = Q(created_at__gte=before) | Q(pending=True)
     needed |= Q(turn__isnull=False, turn__outcome__isnull=True)
     first = log.filter(needed).aggregate(first=Min("pk"))["first"]
-    summary = newest_summary(mysis_id)
+    summary = read_newest_summary(mysis_id)
     starts = [first, summary.first_id if summary else None]
     start = min((each for each in starts if each is not None), default=None)
     return None if start is None else _whole(log, start)
@@ -174,7 +174,7 @@ def _lock(table: str, mode: str) -> None:
         cursor.execute(f"LOCK TABLE {table} IN {mode} MODE")
 
 
-def removal(rows: QuerySet[Any]) -> Callable[[], Iterator[int]]:
+def remover_of(rows: QuerySet[Any]) -> Callable[[], Iterator[int]]:
     """How to remove rows batch after batch; it yields how many each time."""
 
     def remove() -> Iterator[int]:

@@ -10,9 +10,9 @@ urlpatterns = [
     path("", fleet.fleet_page, name="fleet"),
     path("feed/", fleet.newest_feed, name="feed"),
     path("send/", commands.send, name="send"),
-    path("bulk/", commands.many, name="bulk"),
+    path("bulk/", commands.start_or_stop_many, name="bulk"),
     path("map/", fleet.map_page, name="map"),
-    path("map/ask/", fleet.ask, name="map-ask"),
+    path("map/ask/", fleet.ask_for_map, name="map-ask"),
     path("accounts/", fleet.accounts_page, name="accounts"),
     path("health/", fleet.health_page, name="health"),
     path("events/", logs.events_page, name="events"),
@@ -37,7 +37,7 @@ urlpatterns = [
     path("myses/<str:key>/messages/", mysis.older_lines, name="mysis-messages"),
     path(
         "myses/<str:key>/messages/<int:memory_id>/inspect/",
-        mysis.inspect,
+        mysis.inspect_message,
         name="mysis-inspect",
     ),
     path(

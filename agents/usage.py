@@ -30,7 +30,7 @@ FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallPlace:
     """Where a call is counted: its row, its Mysis, and what it was made under."""
 
     call_id: int
@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class CallCost:
     """What a call cost. ``error`` is why it brought no answer, empty for one."""
 
     input: int = 0
@@ -54,7 +54,7 @@ class Spent:
     error: str = ""
 
 
-def record(place: Place, spent: Spent) -> None:
+def record_cost(place: CallPlace, spent: CallCost) -> None:
     """Write what a call cost wherever it is added up, in one statement.
 
     What was paid is counted even where the turn, or the Mysis, is gone meanwhile.
@@ -76,7 +76,7 @@ def day_of(moment: datetime) -> date:
     return moment.astimezone(timezone.get_default_timezone()).date()
 
 
-def since(day: date | None) -> QuerySet[Usage]:
+def rows_since(day: date | None) -> QuerySet[Usage]:
     """The rows from a day on; all for None."""
     rows = Usage.objects.all()
     return rows if day is None else rows.filter(day__gte=day)
@@ -96,11 +96,11 @@ def grouped(rows: QuerySet[Usage], by: str) -> QuerySet[Usage, dict[str, Any]]:
     return found
 
 
-def of_today() -> QuerySet[Usage]:
+def rows_of_today() -> QuerySet[Usage]:
     """The rows of this day: by model they are counters that begin anew at 00:00 UTC."""
     return Usage.objects.filter(day=today())
 
 
-def of_mysis(mysis_id: int) -> QuerySet[Usage]:
+def rows_of_mysis(mysis_id: int) -> QuerySet[Usage]:
     """All rows of one Mysis: some for each day on which it flew."""
     return Usage.objects.filter(mysis_id=mysis_id)

@@ -33,7 +33,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from bench.figures import Aim, Figure, Step
-from zoea.commandline import database
+from zoea.commandline import open_database
 from zoea.supervise.programs import listen
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -118,7 +118,7 @@ def _write_line(line: str) -> None:
 @contextmanager
 def migrated_database(step: Step) -> Iterator[None]:
     """The database of this process's data folder, with all tables."""
-    with database():
+    with open_database():
         step("Migrating")
         call_command("migrate", verbosity=0, interactive=False)
         yield

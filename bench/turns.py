@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from agents import actions
 from agents.game.client import GameCallError, connect
-from agents.game.sessions import GameSession, close_all
+from agents.game.sessions import GameSession, close_sessions
 from agents.models import Mysis
 from agents.runtime import answers
 from agents.runtime.turn import take_turn
@@ -122,7 +122,7 @@ async def take_quick_turns(step: Step) -> dict[str, Any]:
     counts = await asyncio.gather(*(_count_turns(until, mysis) for mysis in several))
     seconds = time.perf_counter() - begun[1]
     busy = (time.process_time() - begun[0]) / seconds
-    await close_all()
+    await close_sessions()
     await sync_to_async(delete_myses)()
     return {
         "crossing": crossing,

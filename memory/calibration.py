@@ -19,23 +19,23 @@ _KNOWN = "SELECT used, error FROM memory_tokencalibration WHERE model = %s"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TokenFactor:
     """The factor for counts of a model; ``error`` is None before the first report."""
 
     factor: float = 1.0
     error: float | None = None
 
 
-def known(model: str) -> Known:
+def read_factor(model: str) -> TokenFactor:
     """What is known of a model's tokens."""
     with connection.cursor() as cursor:
         cursor.execute(_KNOWN, [model])
         row = cursor.fetchone()
-    return Known(*row) if row else Known()
+    return TokenFactor(*row) if row else TokenFactor()
 
 
 @transaction.atomic(savepoint=False)
-def learn(model: str, *, estimated: int, reported: int) -> None:
+def learn_factor(model: str, *, estimated: int, reported: int) -> None:
     """Learn from one call: our estimate (with the factor of :func:`known`) and the report.
 
     A call without one of the two numbers changes nothing.

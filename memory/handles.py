@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memory.lookup import MAX_ID, number_of
+from memory.lookup import MAX_ID, parse_id
 from memory.models import Memory
 from memory.redaction import HIDDEN
 
@@ -40,7 +40,7 @@ class Handle:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """Some characters of a text. ``next`` is the following offset, None at the end."""
 
     text: str
@@ -55,18 +55,20 @@ def read_handle(handle: str) -> Handle:
     if not body.startswith(SCHEME) or len(body) > LONGEST_HANDLE:
         raise RecallError(_FORM)
     owner, _, number = body.removeprefix(SCHEME).rpartition("/")
-    message_id = number_of(number)
+    message_id = parse_id(number)
     if not owner or message_id is None:
         raise RecallError(_FORM)
     return Handle(owner, message_id)
 
 
-def is_state(handle: str) -> bool:
+def is_state_handle(handle: str) -> bool:
     """Whether a handle names a snapshot of the game state, and no message."""
     return handle.strip().startswith(STATE_SCHEME)
 
 
-def message(mysis_id: int, message_id: int, *, secret: Collection[str] = ()) -> str:
+def read_message(
+    mysis_id: int, message_id: int, *, secret: Collection[str] = ()
+) -> str:
     """The stored text of one message of one Mysis; raises RecallError.
 
     Arguments and results of ``secret`` tools stay hidden (A11).
@@ -78,10 +80,10 @@ def message(mysis_id: int, message_id: int, *, secret: Collection[str] = ()) -> 
             f"There is no message {message_id} here, or it is no longer kept. "
             "Search for a word of it instead."
         )
-    return text_of(row, secret)
+    return to_text(row, secret)
 
 
-def text_of(row: Memory, secret: Collection[str] = ()) -> str:
+def to_text(row: Memory, secret: Collection[str] = ()) -> str:
     """A row's content letter for letter, then its calls, then its reasoning."""
     if row.tool_name in secret:
         return HIDDEN
@@ -99,11 +101,11 @@ def _call_text(function: Mapping[str, Any], secret: Collection[str]) -> str:
     return f"[called {name} with {arguments}]"
 
 
-def part(text: str, offset: int = 0, limit: int = LARGEST_PART) -> Part:
+def cut_part(text: str, offset: int = 0, limit: int = LARGEST_PART) -> TextPart:
     """At most ``limit`` characters from ``offset`` on, never over `LARGEST_PART`."""
     start = min(max(offset, 0), len(text))
     end = start + min(max(limit, 1), LARGEST_PART)
-    return Part(
+    return TextPart(
         text=text[start:end],
         offset=start,
         total=len(text),

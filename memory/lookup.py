@@ -48,17 +48,17 @@ class SlowSearchError(Problem):
         )
 
 
-def invalid(field: str, remedy: str) -> Problem:
+def make_invalid(field: str, remedy: str) -> Problem:
     """A parameter or field that cannot be used (422)."""
     return Problem(422, "invalid", f"{field}: {remedy}")
 
 
-def missing(what: str) -> Problem:
+def make_missing(what: str) -> Problem:
     """Something that is not there (404)."""
     return Problem(404, "not_found", what)
 
 
-def busy(what: str) -> Problem:
+def make_busy(what: str) -> Problem:
     """Something that there is no room for now (503); ``what`` is a sentence."""
     return Problem(
         503,
@@ -68,7 +68,7 @@ def busy(what: str) -> Problem:
     )
 
 
-def busy_problem(error: BaseException | None) -> Problem | None:
+def find_busy(error: BaseException | None) -> Problem | None:
     """The 503 of an error that means no room, or None for any other error.
 
     The pool times out where all connections are in use or the database is away.
@@ -77,7 +77,7 @@ def busy_problem(error: BaseException | None) -> Problem | None:
         if isinstance(error, Problem) and error.code == OVERLOADED:
             return error
         if isinstance(error, PoolTimeout | TooManyRequests):
-            return busy(NO_CONNECTION)
+            return make_busy(NO_CONNECTION)
         error = error.__cause__ or error.__context__
     return None
 
@@ -109,7 +109,7 @@ class Owner(Protocol):
     account: GameAccount | None
 
 
-def number_of(reference: str) -> int | None:
+def parse_id(reference: str) -> int | None:
     """The id that a reference spells, or None when it is no stored id's shape."""
     if not (reference.isascii() and reference.isdecimal() and len(reference) <= 19):
         return None
@@ -122,12 +122,12 @@ def find_owner(reference: str) -> Owner | None:
     rows = apps.get_model("agents", "Mysis").objects.select_related(
         "account", "prompt", "policy"
     )
-    return cast("Owner | None", named(rows, reference).first())
+    return cast("Owner | None", filter_by_reference(rows, reference).first())
 
 
-def named(rows: Rows, reference: str) -> Rows:
+def filter_by_reference(rows: Rows, reference: str) -> Rows:
     """Of Myses the one of a number or a name."""
-    number = number_of(reference)
+    number = parse_id(reference)
     if number is not None:
         return rows.filter(pk=number)
     if "\x00" in reference or reference.isdecimal():
@@ -135,16 +135,16 @@ def named(rows: Rows, reference: str) -> Rows:
     return rows.filter(name=reference)
 
 
-def owner_of(reference: str) -> Owner:
+def get_owner(reference: str) -> Owner:
     """The Mysis of a number or a name; raises a 404 Problem."""
     found = find_owner(reference)
     if found is None:
-        raise unknown(reference)
+        raise make_unknown_mysis(reference)
     return found
 
 
-def unknown(reference: str) -> Problem:
+def make_unknown_mysis(reference: str) -> Problem:
     """The 404 of a Mysis that is not there."""
-    return missing(
+    return make_missing(
         f"There is no Mysis {reference[:100]!r}: /api/v1/myses lists their names."
     )

@@ -23,7 +23,7 @@ _SUSPECT = re.compile(
 )
 
 
-def clean_text(text: str, secrets: Iterable[str] = ()) -> str:
+def hide_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """A text without secrets; one that holds none comes back as it was."""
     if _SUSPECT.search(text):
         text = _drop_secret_keys(text)
@@ -31,16 +31,18 @@ def clean_text(text: str, secrets: Iterable[str] = ()) -> str:
     return _mask_values(text, secrets)
 
 
-def clean_value(value: Any, secrets: Iterable[str] = ()) -> Any:
+def hide_secrets_in_value(value: Any, secrets: Iterable[str] = ()) -> Any:
     """A JSON value with masked secrets; their keys stay."""
     if isinstance(value, Mapping):
         return {
-            key: HIDDEN if _is_secret(key, item) else clean_value(item, secrets)
+            key: HIDDEN
+            if _is_secret(key, item)
+            else hide_secrets_in_value(item, secrets)
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [clean_value(item, secrets) for item in value]
-    return clean_text(value, secrets) if isinstance(value, str) else value
+        return [hide_secrets_in_value(item, secrets) for item in value]
+    return hide_secrets(value, secrets) if isinstance(value, str) else value
 
 
 def _mask_values(text: str, secrets: Iterable[str]) -> str:

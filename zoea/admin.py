@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from memory.admin.read_only import ReadOnlyAdmin
-from zoea.auth import digest_of, new_secret
+from zoea.auth import hash_secret, make_secret
 from zoea.models import ApiToken, IdempotencyRecord, SignInLink
 
 admin.site.site_header = "Zoea admin"
@@ -94,8 +94,8 @@ class TokenAdmin(admin.ModelAdmin[ApiToken]):
         if change:
             super().save_model(request, obj, form, change)
             return
-        secret = new_secret()
-        obj.digest = digest_of(secret)
+        secret = make_secret()
+        obj.digest = hash_secret(secret)
         super().save_model(request, obj, form, change)
         self.message_user(
             request,

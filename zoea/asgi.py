@@ -22,14 +22,14 @@ from agents.routing import websocket_urlpatterns  # noqa: E402
 from zoea import daphne, mcp, websockets  # noqa: E402
 
 daphne.install_flow()
-daphne.install_intake()
+daphne.install_upload_limit()
 
 application = ProtocolTypeRouter(
     {
         "http": mcp.with_mcp(pages),
         "websocket": daphne.with_flow(
-            websockets.same_origin(
-                websockets.told_busy(
+            websockets.with_origin_check(
+                websockets.with_busy_close(
                     AuthMiddlewareStack(
                         websockets.with_caller(URLRouter(websocket_urlpatterns))
                     )

@@ -46,7 +46,7 @@ NO_CREDENTIALS = (
     "Send 'Authorization: Bearer <token>' with a token of `manage.py create_token`, "
     "or sign in with a browser."
 )
-WRONG = (
+WRONG_BEARER = (
     "This token is unknown, expired or revoked: make a new one with "
     "`manage.py create_token`."
 )
@@ -116,27 +116,27 @@ def identify(request: HttpRequest) -> Caller:
     """
     given = request.headers.get("Authorization", "")
     if given:
-        token = bearer_of(given)
-        caller = caller_of_token(token) if token else None
+        token = read_bearer(given)
+        caller = find_token_caller(token) if token else None
         if caller is None:
-            raise stranger(request.META.get("REMOTE_ADDR", ""), WRONG)
+            raise refuse_bearer(request.META.get("REMOTE_ADDR", ""), WRONG_BEARER)
         return caller
-    caller = caller_of_user(getattr(request, "user", AnonymousUser()))
+    caller = find_user_caller(getattr(request, "user", AnonymousUser()))
     if caller is None:
-        raise unauthenticated(NO_CREDENTIALS)
+        raise unauthenticated_problem(NO_CREDENTIALS)
     return caller
 
 
-def unauthenticated(detail: str) -> Problem:
+def unauthenticated_problem(detail: str) -> Problem:
     return Problem(
         401, "unauthenticated", detail, headers={"WWW-Authenticate": "Bearer"}
     )
 
 
-def stranger(address: str, detail: str) -> Problem:
+def refuse_bearer(address: str, detail: str) -> Problem:
     """Count a wrong token; the 401, or the 429 for an address that keeps guessing."""
     wait = rate_limits.wrong_tokens.take(address)
-    return _too_many(wait) if wait else unauthenticated(detail)
+    return _too_many(wait) if wait else unauthenticated_problem(detail)
 
 
 def _too_many(wait: float) -> Problem:
@@ -191,14 +191,14 @@ def commits_apart(path: str) -> bool:
     return _COMMAND.fullmatch(path.removeprefix(API_ROOT)) is not None
 
 
-def caller_of_token(secret: str) -> Caller | None:
+def find_token_caller(secret: str) -> Caller | None:
     token = _find_token(secret)
     if token is None:
         return None
     return Caller(f"token:{token.name}", Role.named(token.role), session=False)
 
 
-def caller_of_user(user: AbstractBaseUser | AnonymousUser) -> Caller | None:
+def find_user_caller(user: AbstractBaseUser | AnonymousUser) -> Caller | None:
     """The caller of a browser session; None where nobody is signed in."""
     if not isinstance(user, User) or not user.is_active:
         return None
@@ -209,18 +209,18 @@ def caller_of_user(user: AbstractBaseUser | AnonymousUser) -> Caller | None:
     return Caller(f"operator:{user.username}", role, session=True)
 
 
-def bearer_of(authorization: str) -> str:
+def read_bearer(authorization: str) -> str:
     """The token of an Authorization header; empty when it holds none."""
     scheme, _, token = authorization.strip().partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def digest_of(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """The hash under which a secret is stored; it is random, so a plain hash is safe."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
-def new_secret() -> str:
+def make_secret() -> str:
     """Make the text of a token."""
     return PREFIX + secrets.token_urlsafe(32)
 
@@ -232,10 +232,10 @@ def create_token(
 
     Raises TokenError for a name that is taken or unusable, or an unknown role.
     """
-    secret = new_secret()
+    secret = make_secret()
     label = role.label if isinstance(role, Role) else role
     token = ApiToken(
-        name=name.strip(), role=label, digest=digest_of(secret), expires_at=expires_at
+        name=name.strip(), role=label, digest=hash_secret(secret), expires_at=expires_at
     )
     try:
         token.full_clean(exclude=["digest"])
@@ -269,7 +269,7 @@ def _find_token(secret: str) -> ApiToken | None:
     """The token of this secret; None if it is unknown, expired or revoked."""
     now = timezone.now()
     token = (
-        ApiToken.objects.filter(digest=digest_of(secret), revoked_at=None)
+        ApiToken.objects.filter(digest=hash_secret(secret), revoked_at=None)
         .filter(Q(expires_at=None) | Q(expires_at__gt=now))
         .first()
     )
@@ -287,17 +287,17 @@ def create_sign_in_link() -> str:
     """Make a link that signs in once; returns its path."""
     SignInLink.objects.filter(created_at__lt=timezone.now() - LINK_LIFETIME).delete()
     secret = secrets.token_urlsafe(32)
-    SignInLink.objects.create(digest=digest_of(secret))
+    SignInLink.objects.create(digest=hash_secret(secret))
     return reverse("sign-in-link", args=[secret])
 
 
-def use_link(secret: str) -> User | None:
+def use_sign_in_link(secret: str) -> User | None:
     """Use a link up: the local admin, or None if it was used before or never made.
 
     One statement decides, so only one of two requests at once gets in. The admin has no
     password until one is set.
     """
-    used = SignInLink.objects.filter(digest=digest_of(secret), used_at=None).update(
+    used = SignInLink.objects.filter(digest=hash_secret(secret), used_at=None).update(
         used_at=timezone.now()
     )
     if not used:

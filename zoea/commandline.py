@@ -50,7 +50,7 @@ class DatabaseError(Exception):
     """No database can be used; one line with the remedy."""
 
 
-def run(argv: Sequence[str]) -> int:
+def run_command(argv: Sequence[str]) -> int:
     """Run the command; returns the exit status.
 
     Bad settings, a database that cannot be used and bad arguments are one line on
@@ -64,18 +64,18 @@ def run(argv: Sequence[str]) -> int:
             return 0
         # End by an exception, so that the embedded server is released.
         signal.signal(signal.SIGTERM, _exit_on_signal)
-        with database():
+        with open_database():
             execute_from_command_line(list(argv))
     except (DatabaseError, EnvError, ImproperlyConfigured) as error:
-        return refuse(str(error))
+        return print_refusal(str(error))
     except (OperationalError, InterfaceError) as error:
-        return refuse(f"The database failed: {error}")
+        return print_refusal(f"The database failed: {error}")
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return 0
 
 
-def refuse(text: str) -> int:
+def print_refusal(text: str) -> int:
     """Write one line to standard error; returns the exit status 2."""
     line = " ".join(text.split())
     sys.stderr.write(f"manage.py: {line}\n")
@@ -93,7 +93,7 @@ def _needs_database(argv: Sequence[str]) -> bool:
 
 
 @contextmanager
-def database(
+def open_database(
     stop_seconds: Callable[[], float] = lambda: 20.0,
 ) -> Iterator[EmbeddedPostgres | None]:
     """Start or join the embedded server for the block, or check the other one.

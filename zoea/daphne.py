@@ -139,7 +139,7 @@ class FlowProtocol(WebSocketProtocol):  # type: ignore[misc]
         )
 
 
-def install_intake() -> None:
+def install_upload_limit() -> None:
     """Make every Daphne of this process use ``BoundedRequest``."""
     http_protocol.WebRequest = BoundedRequest
 

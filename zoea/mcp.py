@@ -21,19 +21,19 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from agents.mcp_server import Guest, answer
-from memory.lookup import Problem, busy_problem
+from agents.mcp_server import Guest, answer_request
+from memory.lookup import Problem, find_busy
 from zoea import rate_limits
 from zoea.auth import (
-    WRONG,
+    WRONG_BEARER,
     Caller,
     Role,
-    bearer_of,
-    caller_of_token,
-    stranger,
-    unauthenticated,
+    find_token_caller,
+    read_bearer,
+    refuse_bearer,
+    unauthenticated_problem,
 )
-from zoea.websockets import header, origin_allowed
+from zoea.websockets import is_origin_allowed, read_header
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -70,12 +70,12 @@ def with_mcp(pages: App) -> App:
             try:
                 guest = await admit(scope)
             except Exception as error:
-                problem = error if isinstance(error, Problem) else busy_problem(error)
+                problem = error if isinstance(error, Problem) else find_busy(error)
                 if problem is None:
                     raise
                 await _send_problem(problem, send)
                 return
-            await answer(scope, receive, ShapedSend(send), guest)
+            await answer_request(scope, receive, ShapedSend(send), guest)
 
     return application
 
@@ -90,13 +90,13 @@ async def admit(scope: Scope) -> Guest:
             "MCP is spoken here by POST alone: there are no sessions to listen to.",
             headers={"Allow": "POST"},
         )
-    given = header(scope, b"authorization")
+    given = read_header(scope, b"authorization")
     if not given:
-        raise unauthenticated(NO_BEARER)
-    caller = await _find_caller(bearer_of(given))
+        raise unauthenticated_problem(NO_BEARER)
+    caller = await _find_caller(read_bearer(given))
     if caller is None:
         address = (scope.get("client") or ("",))[0]
-        raise stranger(address, WRONG)
+        raise refuse_bearer(address, WRONG_BEARER)
     return Guest(
         by=caller.by,
         role=caller.role.label,
@@ -107,13 +107,13 @@ async def admit(scope: Scope) -> Guest:
 
 def _check_origin(scope: Scope) -> None:
     """Raise a Problem for a Host that is not ours and an Origin of another site."""
-    host = header(scope, b"host") or ""
+    host = read_header(scope, b"host") or ""
     if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
         raise Problem(
             421, "wrong_host", "This host is not served: see ZOEA_ALLOWED_HOSTS."
         )
-    origin = header(scope, b"origin")
-    if origin is not None and not origin_allowed(origin, scope):
+    origin = read_header(scope, b"origin")
+    if origin is not None and not is_origin_allowed(origin, scope):
         raise Problem(
             403, "wrong_origin", "This origin is not allowed: see ZOEA_ORIGINS."
         )
@@ -121,7 +121,7 @@ def _check_origin(scope: Scope) -> None:
 
 @database_sync_to_async  # type: ignore[untyped-decorator]
 def _find_caller(secret: str) -> Caller | None:
-    return caller_of_token(secret) if secret else None
+    return find_token_caller(secret) if secret else None
 
 
 class ShapedSend:

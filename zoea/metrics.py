@@ -19,12 +19,12 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from agents import usage
-from agents.api.fleet import staleness
+from agents.api.fleet import count_by_confidence
 from agents.hub import hub, sockets
 from agents.models import Mysis
 from memory.lookup import Problem
-from memory.snapshots.writes import newest_tick
-from zoea.api.gate import respond
+from memory.snapshots.writes import read_newest_tick
+from zoea.api.gate import answer_problem
 from zoea.auth import identify
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -80,12 +80,12 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if request.method not in METHODS:
         detail = f"{(request.method or '')[:20]}: metrics can only be read; use GET."
         allow = {"Allow": ", ".join(METHODS)}
-        return respond(Problem(405, "method_not_allowed", detail, headers=allow))
+        return answer_problem(Problem(405, "method_not_allowed", detail, headers=allow))
     if not settings.METRICS_PUBLIC:
         try:
             identify(request)
         except Problem as problem:
-            return respond(problem)
+            return answer_problem(problem)
     found = [*_fleet_metrics(), *_log_metrics(), _queue_metric(), *_socket_metrics()]
     lines = [line for metric in found for line in metric.lines()]
     return HttpResponse("\n".join(lines) + "\n", content_type=CONTENT_TYPE)
@@ -98,15 +98,15 @@ def _fleet_metrics() -> Iterator[Metric]:
     )
     yield Metric("myses", "gauge", "Myses by state.", _label_values("state", states))
     # From the usage by day: that of a deleted Mysis stays counted.
-    spent = usage.totals(usage.since(None))
+    spent = usage.totals(usage.rows_since(None))
     tokens = {kind: spent[f"{kind}_tokens"] for kind in ("input", "output")}
     about = "Tokens of all calls ever made, by kind."
     yield Metric("tokens_total", "counter", about, _label_values("kind", tokens))
     about = "US dollars that all calls ever made have cost."
     yield Metric("cost_dollars_total", "counter", about, [({}, spent["cost"])])
-    levels = _label_values("confidence", staleness(timezone.now()))
+    levels = _label_values("confidence", count_by_confidence(timezone.now()))
     yield Metric("snapshots", "gauge", "Snapshots by how far to believe them.", levels)
-    tick = newest_tick()
+    tick = read_newest_tick()
     if tick is not None:
         yield Metric("game_tick", "gauge", "The newest game tick seen.", [({}, tick)])
 

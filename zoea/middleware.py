@@ -26,9 +26,9 @@ from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
 
-from memory.lookup import BUSY_SECONDS, busy_problem
+from memory.lookup import BUSY_SECONDS, find_busy
 from zoea import rate_limits
-from zoea.auth import API_ROOT, READS, caller_of_user
+from zoea.auth import API_ROOT, READS, find_user_caller
 
 # Without the last year: a lookup by year ends at the first day of the next one.
 YEARS = range(MINYEAR, MAXYEAR)
@@ -64,7 +64,7 @@ def _check_ready() -> JsonResponse:
     try:
         pending = pending_migrations()
     except (Error, psycopg.Error) as error:
-        problem = busy_problem(error)
+        problem = find_busy(error)
         return _not_ready(problem.detail if problem else NO_ANSWER)
     if pending:
         return _not_ready(
@@ -205,7 +205,7 @@ class WriteLimitMiddleware:
         """Count a write of a page; refuse it where there were too many."""
         if request.method in READS or request.path_info.startswith(f"{API_ROOT}/"):
             return self.get_response(request)
-        caller = caller_of_user(request.user)
+        caller = find_user_caller(request.user)
         wait = rate_limits.writes.take(caller.by) if caller is not None else 0.0
         return _refuse_write(request, wait) if wait else self.get_response(request)
 

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from memory.lookup import busy
+from memory.lookup import make_busy
 
 
 class Limiter:
@@ -84,7 +84,7 @@ def take_each(*wanted: tuple[Limiter, str]) -> float:
     return 0.0
 
 
-class Places:
+class ConcurrencyLimit:
     """At most so many at once in this process; others wait ``seconds``, then are refused."""
 
     def __init__(self, places: int, *, seconds: float, refusal: str) -> None:
@@ -96,7 +96,7 @@ class Places:
     def taken(self) -> Iterator[None]:
         """Hold a place; raises a 503 Problem where none became free in time."""
         if not self._free.acquire(timeout=self.seconds):
-            raise busy(self.refusal)
+            raise make_busy(self.refusal)
         try:
             yield
         finally:
@@ -112,10 +112,10 @@ wrong_tokens = Limiter(rate=1, burst=60)
 wrong_passwords = Limiter(rate=1 / 30, burst=10)
 wrong_names = Limiter(rate=1 / 5, burst=50)
 # Hashing a password is meant to be slow: strangers must not keep all cores busy.
-hashes = Places(
+hashes = ConcurrencyLimit(
     2, seconds=10, refusal="Too many are signing in at the same time: not tried."
 )
 # A large body takes some hundred megabytes while it is worked on.
-large_bodies = Places(
+large_bodies = ConcurrencyLimit(
     1, seconds=15, refusal="Another large body is being worked on: not done."
 )

@@ -23,10 +23,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from memory.lookup import busy_problem
+from memory.lookup import find_busy
 from zoea import rate_limits
-from zoea.api.gate import respond
-from zoea.auth import API_ROOT, is_loopback, use_link
+from zoea.api.gate import answer_problem
+from zoea.auth import API_ROOT, is_loopback, use_sign_in_link
 
 PAGE = "zoea/sign_in.html"
 MAX_NAME = 150
@@ -85,7 +85,7 @@ def sign_in_link(request: HttpRequest, secret: str) -> HttpResponseBase:
         return _render_page(request, AuthenticationForm(request), said, status=403)
     if request.method == "HEAD" or "prefetch" in _prefetch_purpose(request):
         return HttpResponse(status=204)
-    user = use_link(secret)
+    user = use_sign_in_link(secret)
     if user is None:
         said = f"This link was used already, or never was one. {NEW_LINK}"
         return _render_page(request, AuthenticationForm(request), said, status=410)
@@ -110,12 +110,12 @@ def sign_out(request: HttpRequest) -> HttpResponseBase:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's answer to an exception: 503 for a busy database, else 500."""
-    problem = busy_problem(sys.exception())
+    problem = find_busy(sys.exception())
     if problem is None:
         return defaults.server_error(request)
     answer: HttpResponse
     if request.path_info.startswith(JSON_PATHS):
-        answer = respond(problem)
+        answer = answer_problem(problem)
     else:
         # Nothing in this page needs the database.
         text = render_to_string("503.html", {"said": problem.detail})
@@ -134,7 +134,7 @@ def _normalise_name(request: HttpRequest) -> str:
 
 def _refuse_busy(request: HttpRequest, error: Exception) -> HttpResponse:
     """The sign-in page with the 503 of a busy server; raises any other error."""
-    problem = busy_problem(error)
+    problem = find_busy(error)
     if problem is None:
         raise error
     answer = _render_page(

@@ -17,9 +17,9 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.http.request import split_domain_port, validate_host
 
-from memory.lookup import BUSY_SECONDS, NO_CONNECTION, busy_problem
+from memory.lookup import BUSY_SECONDS, NO_CONNECTION, find_busy
 from zoea import rate_limits
-from zoea.auth import Caller, bearer_of, caller_of_token, caller_of_user
+from zoea.auth import Caller, find_token_caller, find_user_caller, read_bearer
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 Scope = dict[str, Any]
@@ -46,7 +46,7 @@ class Refuse(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.close(code=self.code, reason=self.reason)
 
 
-def told_busy(app: App) -> App:
+def with_busy_close(app: App) -> App:
     """Tell a client to try again where its handshake found no free connection."""
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
@@ -60,7 +60,7 @@ def told_busy(app: App) -> App:
         try:
             await app(scope, receive, send_and_note)
         except Exception as error:
-            if busy_problem(error) is None or sent:
+            if find_busy(error) is None or sent:
                 raise
             reason = f"{NO_CONNECTION} Try again in {BUSY_SECONDS} s."
             await Refuse(CLOSE_TRY_AGAIN, reason)(scope, receive, send)
@@ -68,12 +68,12 @@ def told_busy(app: App) -> App:
     return wrapped
 
 
-def same_origin(app: App) -> App:
+def with_origin_check(app: App) -> App:
     """Refuse a handshake from a page of another site."""
 
     async def wrapped(scope: Scope, receive: Any, send: Any) -> None:
-        origin = header(scope, b"origin")
-        if origin is None or origin_allowed(origin, scope):
+        origin = read_header(scope, b"origin")
+        if origin is None or is_origin_allowed(origin, scope):
             await app(scope, receive, send)
         else:
             await Refuse()(scope, receive, send)
@@ -97,7 +97,7 @@ def with_caller(app: App) -> App:
                 reason = "Too many wrong tokens: try again in a minute."
                 await Refuse(CLOSE_TOO_MANY, reason)(scope, receive, send)
                 return
-        cookie_alone = token is None and header(scope, b"origin") is None
+        cookie_alone = token is None and read_header(scope, b"origin") is None
         if caller is not None and cookie_alone:
             await Refuse()(scope, receive, send)
             return
@@ -115,7 +115,7 @@ def with_caller(app: App) -> App:
 def _find_caller(token: str | None, scope: Scope) -> Caller | None:
     """The present caller of a token, or else of a session."""
     if token is not None:
-        return caller_of_token(token)
+        return find_token_caller(token)
     user = scope.get("user")
     if user is None or not user.is_authenticated:
         return None
@@ -125,19 +125,19 @@ def _find_caller(token: str | None, scope: Scope) -> Caller | None:
         session is not None and not session.exists(session.session_key)
     ):
         return None
-    return caller_of_user(present)
+    return find_user_caller(present)
 
 
 def _find_token(scope: Scope) -> str | None:
     """The token of a handshake, by header or ``?token=``; None without one."""
-    given = header(scope, b"authorization")
+    given = read_header(scope, b"authorization")
     if given is not None:
-        return bearer_of(given)
+        return read_bearer(given)
     query = parse_qs(scope.get("query_string", b"").decode("latin1"))
     return query["token"][-1] if "token" in query else None
 
 
-def header(scope: Scope, name: bytes) -> str | None:
+def read_header(scope: Scope, name: bytes) -> str | None:
     """One header's text, or None."""
     for key, value in scope.get("headers", ()):
         if key.lower() == name:
@@ -146,7 +146,7 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
-def origin_allowed(origin: str, scope: Scope) -> bool:
+def is_origin_allowed(origin: str, scope: Scope) -> bool:
     """Whether an Origin is this site's own, or one that the settings name."""
     given = _parse_origin(origin)
     return given is not None and given in set(_own_origins(scope))
@@ -158,7 +158,7 @@ def _own_origins(scope: Scope) -> Iterable[tuple[str, str, int]]:
         found = _parse_origin(configured)
         if found is not None:
             yield found
-    host = header(scope, b"host") or ""
+    host = read_header(scope, b"host") or ""
     scheme = "https" if settings.ZOEA_TLS else "http"
     own = _parse_origin(f"{scheme}://{host}")
     # A host that is not ours may be an attacker's name for our address.

@@ -8,13 +8,13 @@ from typing import Any
 from agents import events, scheduling
 from agents.events import Kind
 from agents.models import Mysis
-from memory.gamestate.values import clean_text as without_odd_characters
+from memory.gamestate.values import repair_text as without_odd_characters
 from memory.models import Memory
 
 MAX_TEXT = 100_000
 
 # The columns that a start resets.
-ANEW = (
+RESET_COLUMNS = (
     "state",
     "epoch",
     "nudges",
@@ -40,7 +40,7 @@ class ActionError(Exception):
         self.status = status
 
 
-def clean_text(text: str, field: str) -> str:
+def check_text(text: str, field: str) -> str:
     """Prepare a text for storing; raises ActionError 422 for an empty or long one."""
     kept = without_odd_characters(text).replace("\r\n", "\n").replace("\r", "\n")
     if not kept.strip():
@@ -56,7 +56,7 @@ def clean_text(text: str, field: str) -> str:
     return kept
 
 
-def lock(mysis: Mysis) -> Mysis:
+def lock_mysis(mysis: Mysis) -> Mysis:
     """The present row, locked until the transaction ends; raises ActionError 404."""
     try:
         return Mysis.objects.select_for_update(of=("self",)).get(pk=mysis.pk)
@@ -66,10 +66,10 @@ def lock(mysis: Mysis) -> Mysis:
         ) from None
 
 
-def run(mysis: Mysis, *, trigger: str) -> None:
+def set_running(mysis: Mysis, *, trigger: str) -> None:
     """Set a locked Mysis running and schedule its first turn."""
     _reset(mysis)
-    mysis.save(update_fields=ANEW)
+    mysis.save(update_fields=RESET_COLUMNS)
     scheduling.schedule(mysis, trigger=trigger)
 
 
@@ -84,14 +84,14 @@ def _reset(mysis: Mysis) -> None:
     mysis.empty_turns = 0
 
 
-def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
+def wake_mysis(mysis: Mysis, *, trigger: str, by: str) -> None:
     """Schedule a turn of a locked Mysis for new input: now if idle, else after its call.
 
     A retry is never brought forward: provider or game are left alone until it is due.
     """
     if mysis.state == Mysis.State.IDLE:
-        run(mysis, trigger=trigger)
-        state_event(mysis, by)
+        set_running(mysis, trigger=trigger)
+        append_state_event(mysis, by)
     else:
         mysis.nudges = 0
         mysis.save(update_fields=["nudges"])
@@ -100,13 +100,13 @@ def wake(mysis: Mysis, *, trigger: str, by: str) -> None:
             scheduling.schedule(mysis, trigger=trigger)
 
 
-def wake_all(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
+def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
     """Do for many locked, open Myses what ``wake`` does for one, in a few statements."""
     idle = [mysis for mysis in myses if mysis.state == Mysis.State.IDLE]
     busy = [mysis for mysis in myses if mysis.state != Mysis.State.IDLE]
     for mysis in idle:
         _reset(mysis)
-    Mysis.objects.bulk_update(idle, ANEW)
+    Mysis.objects.bulk_update(idle, RESET_COLUMNS)
     Mysis.objects.filter(pk__in=[mysis.pk for mysis in busy]).update(nudges=0)
     # Without a job it is in a turn, at whose end new input is noticed.
     waiting = [mysis for mysis in busy if mysis.next_job is not None]
@@ -116,7 +116,7 @@ def wake_all(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
     )
 
 
-def retry_anew(mysis: Mysis) -> None:
+def retry_now(mysis: Mysis) -> None:
     """Try the new model of a locked Mysis at once: the failures were the former one's."""
     backs_off = _backs_off(mysis)
     # Also while a retry runs, whose failure would be added to them.
@@ -131,7 +131,7 @@ def _backs_off(mysis: Mysis) -> bool:
     return mysis.failures > 0 and mysis.wake_at is not None
 
 
-def state_event(mysis: Mysis, by: str, **more: Any) -> None:
+def append_state_event(mysis: Mysis, by: str, **more: Any) -> None:
     """Append the mysis.state event of a Mysis; ``by`` made it so."""
     data = _state_data(mysis, by, **more)
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
@@ -149,6 +149,6 @@ def _state_data(mysis: Mysis, by: str, **more: Any) -> dict[str, Any]:
     return data
 
 
-def memory_line(row: Memory) -> dict[str, Any]:
+def memory_event_data(row: Memory) -> dict[str, Any]:
     """The data of a memory.added event; the text stays in the log."""
     return {"memory_id": row.pk, "role": row.role, "origin": row.origin}

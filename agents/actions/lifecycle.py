@@ -11,13 +11,13 @@ from django.db import transaction
 from agents import events, scheduling
 from agents.actions.base import (
     ActionError,
-    clean_text,
-    lock,
-    retry_anew,
-    run,
-    state_event,
+    append_state_event,
+    check_text,
+    lock_mysis,
+    retry_now,
+    set_running,
 )
-from agents.actions.settings import default_prompt
+from agents.actions.settings import get_default_prompt
 from agents.events import Kind
 from agents.llm.endpoints import resolve
 from agents.llm.model_types import ModelError, UnknownProviderError
@@ -58,21 +58,21 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
     mysis = Mysis(
         name=name.replace("\x00", "").strip(),
         model=model.strip(),
-        prompt=prompt or default_prompt(),
+        prompt=prompt or get_default_prompt(),
         policy=policy,
         max_iterations=max_iterations,
     )
     _validate(mysis)
     mysis.save()
     _replace_pins(mysis, pins, by)
-    state_event(mysis, by)
+    append_state_event(mysis, by)
     return mysis
 
 
 @transaction.atomic
 def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
     """Change name, model, prompt, policy, group, max_iterations, settings, pins."""
-    locked = lock(mysis)
+    locked = lock_mysis(mysis)
     before = locked.model
     pins = changes.pop("pins", None)
     for field, value in changes.items():
@@ -86,8 +86,8 @@ def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
         # Another policy, group or model may count in other budgets.
         scheduling.schedule(locked, trigger="budget")
     elif locked.model != before:
-        retry_anew(locked)
-    state_event(locked, by)
+        retry_now(locked)
+    append_state_event(locked, by)
     return locked
 
 
@@ -97,7 +97,7 @@ def delete_mysis(*, mysis: Mysis, by: str) -> None:
 
     What it spent stays counted, except in budgets for each Mysis.
     """
-    locked = lock(mysis)
+    locked = lock_mysis(mysis)
     events.append(
         Kind.MYSIS_STATE,
         mysis_id=locked.pk,
@@ -112,14 +112,14 @@ def delete_mysis(*, mysis: Mysis, by: str) -> None:
 @transaction.atomic
 def start_mysis(*, mysis: Mysis, by: str) -> Mysis:
     """Start an idle, stopped or errored Mysis. Raises ActionError while it runs."""
-    locked = lock(mysis)
+    locked = lock_mysis(mysis)
     if locked.state == Mysis.State.RUNNING:
         raise ActionError(
             f"{locked.name} is running already: stop it first, or send a message.",
             code="running",
         )
-    run(locked, trigger="start")
-    state_event(locked, by)
+    set_running(locked, trigger="start")
+    append_state_event(locked, by)
     return locked
 
 
@@ -129,7 +129,7 @@ def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
 
     The new epoch voids the turn in flight: its worker aborts it.
     """
-    locked = lock(mysis)
+    locked = lock_mysis(mysis)
     if locked.state == Mysis.State.STOPPED:
         return locked
     locked.state = Mysis.State.STOPPED
@@ -138,7 +138,7 @@ def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
     locked.hold = ""
     locked.save(update_fields=["state", "epoch", "activity", "hold"])
     scheduling.unschedule(locked)
-    state_event(locked, by)
+    append_state_event(locked, by)
     return locked
 
 
@@ -183,4 +183,4 @@ def _validate(mysis: Mysis) -> None:
 
 def _replace_pins(mysis: Mysis, pins: Sequence[str], by: str) -> None:
     for text in pins:
-        Pin.objects.create(mysis=mysis, text=clean_text(text, "A pin"), author=by)
+        Pin.objects.create(mysis=mysis, text=check_text(text, "A pin"), author=by)

@@ -16,11 +16,11 @@ from agents import events
 from agents.actions.base import (
     OPEN_STATES,
     ActionError,
-    clean_text,
-    lock,
-    memory_line,
-    wake,
-    wake_all,
+    check_text,
+    lock_mysis,
+    memory_event_data,
+    wake_myses,
+    wake_mysis,
 )
 from agents.events import Kind
 from agents.models import Broadcast, Mysis
@@ -36,8 +36,8 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
 
     Raises ActionError 409 for a stopped or errored one, saying what to do.
     """
-    kept = clean_text(text, "The message")
-    locked = lock(mysis)
+    kept = check_text(text, "The message")
+    locked = lock_mysis(mysis)
     if locked.state not in OPEN_STATES:
         why = f": {locked.last_error.rstrip('.')}" if locked.last_error else ""
         raise ActionError(
@@ -47,8 +47,8 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
     row = Memory.objects.create(
         mysis=locked, role=Role.USER, origin=Origin.HUMAN, sender=by, content=kept
     )
-    events.append(Kind.MEMORY_ADDED, mysis_id=row.mysis_id, data=memory_line(row))
-    wake(locked, trigger="message", by=by)
+    events.append(Kind.MEMORY_ADDED, mysis_id=row.mysis_id, data=memory_event_data(row))
+    wake_mysis(locked, trigger="message", by=by)
     return row
 
 
@@ -58,7 +58,7 @@ def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadc
 
     Busy ones read it with their next call. Delivery begins after the commit.
     """
-    kept = clean_text(text, "The broadcast")
+    kept = check_text(text, "The broadcast")
     broadcast = Broadcast.objects.create(
         text=kept,
         sender=by,
@@ -85,7 +85,7 @@ def resume_broadcasts() -> None:
             pass
 
 
-def recipients(broadcast: Broadcast) -> int:
+def count_recipients(broadcast: Broadcast) -> int:
     """The number of Myses that have it, or will have it when it is delivered."""
     # The counter first: a delivery in between then counts twice, never not at all.
     row = Broadcast.objects.only("mysis", "delivered_to", "deliver_to").get(
@@ -146,6 +146,6 @@ def _store_deliveries(broadcast: Broadcast, batch: list[Mysis]) -> None:
         for mysis in batch
     )
     events.append_all(
-        [(Kind.MEMORY_ADDED, row.mysis_id, memory_line(row)) for row in rows]
+        [(Kind.MEMORY_ADDED, row.mysis_id, memory_event_data(row)) for row in rows]
     )
-    wake_all(batch, trigger="broadcast", by=broadcast.sender)
+    wake_myses(batch, trigger="broadcast", by=broadcast.sender)

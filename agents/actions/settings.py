@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Max, QuerySet
 
 from agents import events, scheduling
-from agents.actions.base import ActionError, clean_text, lock
+from agents.actions.base import ActionError, check_text, lock_mysis
 from agents.events import Kind
 from agents.llm.prompts import DEFAULT_PROMPT
 from agents.models import Budget, Mysis, Prompt, PromptVersion
@@ -64,7 +64,7 @@ def save_prompt(*, prompt: Prompt, text: str, by: str, note: str = "") -> Prompt
     version = PromptVersion.objects.create(
         prompt=prompt,
         number=newest + 1,
-        text=clean_text(text, "The prompt"),
+        text=check_text(text, "The prompt"),
         author=by,
         note=note.replace("\x00", "")[:300],
     )
@@ -87,12 +87,12 @@ def rollback_prompt(*, prompt: Prompt, number: int, by: str) -> PromptVersion:
 
 
 @transaction.atomic
-def default_prompt() -> Prompt:
+def get_default_prompt() -> Prompt:
     """The prompt of a Mysis that names none; made when it is first needed.
 
     The prompt for summaries is made with it, so that authors find it.
     """
-    install()
+    install_summary_prompt()
     prompt, made = Prompt.objects.get_or_create(name=DEFAULT_PROMPT_NAME)
     if made:
         save_prompt(prompt=prompt, text=DEFAULT_PROMPT, by="system", note="installed")
@@ -105,9 +105,9 @@ def take_back_summary(*, summary: HistorySummary, by: str) -> HistorySummary | N
 
     Returns the older summary, if any. Raises ActionError 409 for one that is not in use.
     """
-    mysis = lock(summary.mysis)
+    mysis = lock_mysis(summary.mysis)
     try:
-        older = history_summaries.revert(summary, turn=mysis.turn_count)
+        older = history_summaries.revert_summary(summary, turn=mysis.turn_count)
     except history_summaries.Outdated as error:
         raise ActionError(str(error), code="conflict") from error
     instead = f"summary {older.generation}" if older else "the history itself"
@@ -121,7 +121,7 @@ def clear_failed_summaries(*, chosen: QuerySet[HistorySummary], by: str) -> int:
     """Clear failures, so that the next turn may try again; returns how many."""
     failed = chosen.filter(status=HistorySummary.Status.FAILED)
     rows = list(failed.select_related("mysis"))
-    history_summaries.clear(failed)
+    history_summaries.clear_failures(failed)
     for row in rows:
         _compaction_event(row, "cleared", by, "A failed summary was cleared.")
     return len(rows)
@@ -139,7 +139,7 @@ def _compaction_event(row: HistorySummary, status: str, by: str, reason: str) ->
 
 
 @transaction.atomic
-def install() -> None:
+def install_summary_prompt() -> None:
     """Make the prompt for summaries with the built-in text where there is none."""
     prompt, made = Prompt.objects.get_or_create(name=SUMMARY_PROMPT_NAME)
     if made:

@@ -25,7 +25,7 @@ from agents.dashboard import context_diff
 from agents.models import Mysis, Prompt
 from memory.admin.records import PolicyAdmin, PolicyForm
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
-from memory.context.summary_prompt import prompt_with
+from memory.context.summary_prompt import build_summary_prompt
 from memory.models import ContextPolicy
 
 NAMED = 12
@@ -156,7 +156,7 @@ def _tried(prompt: Prompt, mysis: Mysis | None, text: str) -> dict[str, Any]:
     text = _unified(text)
     current = prompt.current if prompt.pk else None
     before = current.text if current else ""
-    found: dict[str, Any] = {"difference": context_diff.compare(before, text)}
+    found: dict[str, Any] = {"difference": context_diff.compare_texts(before, text)}
     if mysis is None:
         return found
     if prompt.name == SUMMARY_PROMPT_NAME:
@@ -171,7 +171,7 @@ def _unified(text: str) -> str:
 
 def _effect(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
     subject = context_inputs.subject_of(mysis)
-    system = context_inputs.filled(text, mysis, subject.username)
+    system = context_inputs.fill_prompt(text, mysis, subject.username)
     before, after = (
         prepare_request(subject),
         prepare_request(replace(subject, system=system)),
@@ -179,10 +179,10 @@ def _effect(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
     return PromptEffect(
         mysis=mysis,
         uses=prompt.pk is not None and mysis.prompt_id == prompt.pk,
-        comparison=context_diff.of(before, after),
+        comparison=context_diff.compare_strategies(before, after),
         kept=kept(before, after),
         system=system,
-        lines=context_diff.compare(subject.system or "", system),
+        lines=context_diff.compare_texts(subject.system or "", system),
     )
 
 
@@ -192,11 +192,11 @@ def _summarised(mysis: Mysis, before: str, text: str) -> Summarised:
     assembly = _asking(subject, text).assembly
     wanted = assembly.summary_wanted
     limit = wanted.limit if wanted else LIMIT
-    asked = prompt_with(text, limit)
+    asked = build_summary_prompt(text, limit)
     return Summarised(
         mysis=mysis,
         asked=asked,
-        lines=context_diff.compare(prompt_with(before, limit), asked),
+        lines=context_diff.compare_texts(build_summary_prompt(before, limit), asked),
         messages=len(wanted.request) if wanted else 0,
         first=wanted.first_id if wanted else None,
         last=wanted.last_id if wanted else None,
@@ -216,10 +216,12 @@ def _asking(subject: Subject, text: str) -> PreparedRequest:
 def kept(before: PreparedRequest, after: PreparedRequest) -> int:
     """How much of the call, in per cent, a provider's cache would still know."""
     a, b = before.assembly, after.assembly
-    return context_diff.beside(a.messages, a.system, b.messages, b.system).percent
+    return context_diff.compare_requests(
+        a.messages, a.system, b.messages, b.system
+    ).percent
 
 
-def _system_tokens(column: context_diff.Column) -> int:
+def _system_tokens(column: context_diff.StrategyColumn) -> int:
     segments = column.gauge.segments if column.gauge else ()
     return sum(part.tokens for part in segments if part.category == "system")
 
@@ -247,7 +249,7 @@ class PolicyEffect:
     uses: bool
     comparison: context_diff.Comparison
     kept: int
-    rows: tuple[context_diff.Row, ...]
+    rows: tuple[context_diff.ComparedMessage, ...]
     rest: int
 
 
@@ -307,7 +309,7 @@ def _policy_effect(mysis: Mysis, policy: ContextPolicy) -> PolicyEffect:
     before = context_inputs.preview(mysis)
     mysis.policy = policy
     after = context_inputs.preview(mysis)
-    comparison = context_diff.of(before, after)
+    comparison = context_diff.compare_strategies(before, after)
     found = [row for run in comparison.runs if not run.same for row in run.rows]
     return PolicyEffect(
         mysis=mysis,

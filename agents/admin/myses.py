@@ -58,7 +58,7 @@ class PreviewForm(forms.Form):
         super().__init__(*args, **kwargs)
         chooser = self.fields["strategy"]
         assert isinstance(chooser, forms.ChoiceField)  # noqa: S101 (for types)
-        names = [(name, name) for name in registry.names()]
+        names = [(name, name) for name in registry.list_names()]
         chooser.choices = [("", "as the policy says"), *names]
 
     def clean_options(self) -> dict[str, Any] | None:
@@ -119,7 +119,7 @@ def _budget(tokens: int | None) -> Budget | None:
 
 
 def _shown(prepared: PreparedRequest) -> dict[str, Any]:
-    shown = context.of_preview(prepared)
+    shown = context.show_preview(prepared)
     raw: Any = shown.messages
     if shown.system is not None:
         raw = {"system": shown.system, "messages": raw}
@@ -156,7 +156,7 @@ SHOWN = ("activity", "hold", "stuck", "last_error", "nudges")
 AFTERWARDS = ("model_settings", "messaging", "group")
 
 
-def told_deletion(
+def summarise_deletion(
     objs: Any, also: str
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
     """What Django's confirmation page of a deletion shows, without reading every row."""
@@ -165,7 +165,7 @@ def told_deletion(
     return [f"{row}, with {also}" for row in rows], {str(name): len(rows)}, set(), []
 
 
-def asker(request: HttpRequest) -> str:
+def operator_name(request: HttpRequest) -> str:
     """The signed-in user, as actions and events name people."""
     assert isinstance(request.user, AbstractUser)  # noqa: S101 (for types)
     return f"operator:{request.user.get_username()}"
@@ -244,7 +244,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
     ) -> None:
         """Create or change through the actions, which write the events."""
         values = {field: form.cleaned_data[field] for field in EDITABLE}
-        by = asker(request)
+        by = operator_name(request)
         if change:
             actions.update_mysis(mysis=obj, by=by, **values)
             return
@@ -258,16 +258,16 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
         """What is deleted with it; a long history is not listed row by row."""
-        return told_deletion(objs, "its turns, messages and contexts")
+        return summarise_deletion(objs, "its turns, messages and contexts")
 
     def delete_model(self, request: HttpRequest, obj: Mysis) -> None:
         """Delete through the action."""
-        actions.delete_mysis(mysis=obj, by=asker(request))
+        actions.delete_mysis(mysis=obj, by=operator_name(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
         """Delete each through the action."""
         for mysis in queryset:
-            actions.delete_mysis(mysis=mysis, by=asker(request))
+            actions.delete_mysis(mysis=mysis, by=operator_name(request))
 
     @admin.action(description="Start the selected Myses")
     def start_selected(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
@@ -289,7 +289,7 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         done = 0
         for mysis in queryset:
             try:
-                action(mysis=mysis, by=asker(request))
+                action(mysis=mysis, by=operator_name(request))
             except ActionError as error:
                 self.message_user(request, error.detail, messages.WARNING)
             else:

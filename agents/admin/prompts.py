@@ -17,7 +17,7 @@ from agents import actions
 from agents.actions import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.admin.drafts import draft_view
-from agents.admin.myses import asker, told_deletion
+from agents.admin.myses import operator_name, summarise_deletion
 from agents.dashboard import context_diff
 from agents.models import Prompt, PromptVersion
 from memory.admin.read_only import ReadOnlyAdmin
@@ -62,7 +62,7 @@ class PromptForm(forms.ModelForm[Prompt]):
     def clean_text(self) -> str:
         """The text as it is stored: browsers send other line ends."""
         try:
-            return actions.clean_text(self.cleaned_data["text"], "The prompt")
+            return actions.check_text(self.cleaned_data["text"], "The prompt")
         except ActionError as error:
             raise forms.ValidationError(error.detail) from error
 
@@ -125,7 +125,7 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
             actions.save_prompt(
                 prompt=obj,
                 text=text,
-                by=asker(request),
+                by=operator_name(request),
                 note=form.cleaned_data["note"],
             )
 
@@ -133,7 +133,7 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
         """What is deleted with it; a prompt that a Mysis uses is protected."""
-        listed, counts, lacking, _ = told_deletion(objs, "all its versions")
+        listed, counts, lacking, _ = summarise_deletion(objs, "all its versions")
         used = [f"{m.name} uses it" for p in objs for m in p.myses.all()[:20]]
         return listed, counts, lacking, used
 
@@ -152,10 +152,10 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
             "prompt": prompt,
             "version": version,
             "current": current,
-            "since_before": context_diff.compare(
+            "since_before": context_diff.compare_texts(
                 before.text if before else "", version.text
             ),
-            "to_current": context_diff.compare(version.text, current.text)
+            "to_current": context_diff.compare_texts(version.text, current.text)
             if current
             else (),
             "may_change": self.has_change_permission(request, prompt),
@@ -174,7 +174,9 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         get_object_or_404(PromptVersion, prompt=prompt, number=number)
-        made = actions.rollback_prompt(prompt=prompt, number=number, by=asker(request))
+        made = actions.rollback_prompt(
+            prompt=prompt, number=number, by=operator_name(request)
+        )
         self.message_user(
             request,
             f"Version {number} is current again, as version {made.number}.",

@@ -15,8 +15,8 @@ from django.http import HttpRequest
 
 from agents import actions
 from agents.actions import ActionError
-from agents.admin.myses import asker
-from agents.budgets import all_standings, warnings_of
+from agents.admin.myses import operator_name
+from agents.budgets import statuses_of, warnings_of
 from agents.models import (
     Broadcast,
     Budget,
@@ -275,7 +275,9 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
         """Use the older summary, or the history itself, from the next call on."""
         for row in chosen.order_by("-generation"):
             try:
-                older = actions.take_back_summary(summary=row, by=asker(request))
+                older = actions.take_back_summary(
+                    summary=row, by=operator_name(request)
+                )
             except ActionError as error:
                 self.message_user(request, f"{row}: {error}", messages.ERROR)
                 continue
@@ -285,7 +287,9 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
     @admin.action(description="Clear failures: try again soon", permissions=["manage"])
     def try_again(self, request: HttpRequest, chosen: QuerySet[HistorySummary]) -> None:
         """Clear failures, so that breaker and cool-down end."""
-        number = actions.clear_failed_summaries(chosen=chosen, by=asker(request))
+        number = actions.clear_failed_summaries(
+            chosen=chosen, by=operator_name(request)
+        )
         self.message_user(request, f"{number} failures are cleared.")
 
     def has_manage_permission(self, request: HttpRequest) -> bool:
@@ -308,7 +312,7 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
         """The list, with what was spent read for all rows at once."""
         found = super().get_changelist_instance(request)
         rows = list(found.result_list)
-        for row, status in zip(rows, all_standings(rows), strict=True):
+        for row, status in zip(rows, statuses_of(rows), strict=True):
             row.status_spent = status.spent
         found.result_list = rows
         return found
@@ -321,7 +325,7 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
     @admin.display(description="spent, calls under way included")
     def spent(self, row: Budget) -> str:
         """Tokens and US dollars; a budget for each Mysis has no one sum."""
-        spent = getattr(row, "status_spent", None) or all_standings([row])[0].spent
+        spent = getattr(row, "status_spent", None) or statuses_of([row])[0].spent
         text = f"{spent.tokens:,} tokens, ${spent.cost:,.4f}" if spent else "by Mysis"
         warning = warnings_of([row]).get(row.pk)
         return f"{text}. {warning}" if warning else text

@@ -16,23 +16,15 @@ from pydantic import Field
 
 from agents import actions, broadcast_search, usage
 from agents.api import turns
-from agents.api.spending import BudgetOut, UsageOut, every_budget
+from agents.api.spending import BudgetOut, UsageOut, select_budgets
 from agents.api.turns import Tokens
-from agents.budgets import all_standings
+from agents.budgets import statuses_of
 from agents.dashboard import game_state
-from agents.dashboard.charts import first_turn_since
+from agents.dashboard.charts import find_first_turn_since
 from agents.models import Broadcast, Mysis, Turn
-from memory.api.log import HitOut, Question, page_of_hits, words
-from memory.api.parameters import (
-    Body,
-    Page,
-    Rows,
-    Text,
-    Window,
-    example,
-    page_of,
-)
-from memory.gamestate.confidence import Confidence, confidence
+from memory.api.log import HitOut, Question, build_hit_page, parse_query
+from memory.api.parameters import Body, Page, Rows, Text, Window, build_page, example
+from memory.gamestate.confidence import Confidence, judge_confidence
 from memory.lookup import MAX_ID
 from memory.models import Memory, Origin, Role
 from memory.snapshots import writes
@@ -110,18 +102,18 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
     counts |= dict(
         Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     )
-    turn = first_turn_since(now - HOUR)
+    turn = find_first_turn_since(now - HOUR)
     reads = _count_redundant_reads(turn)
     return {
         "counts": counts,
         "total": sum(counts.values()),
-        "tick": writes.newest_tick(),
+        "tick": writes.read_newest_tick(),
         **_sum_since(turn),
         "stuck": Mysis.objects.exclude(stuck="").count(),
         "held": Mysis.objects.exclude(hold="").count(),
-        "budgets": all_standings(list(every_budget())),
-        "today": usage.totals(usage.of_today()),
-        "staleness": staleness(now),
+        "budgets": statuses_of(list(select_budgets())),
+        "today": usage.totals(usage.rows_of_today()),
+        "staleness": count_by_confidence(now),
         "redundant_gets": reads,
         "redundant_get_rate": reads["rate"],
     }
@@ -136,13 +128,16 @@ def _sum_since(turn: int | None) -> dict[str, Any]:
     return found | {"tokens": found}
 
 
-def staleness(now: datetime) -> dict[str, int]:
+def count_by_confidence(now: datetime) -> dict[str, int]:
     """The number of snapshots of the fleet's accounts at each level of confidence."""
     flown = Mysis.objects.exclude(account=None)
     names = list(flown.values_list("account__username", flat=True))
-    present, cached = game_state.moments(names, now), game_state.held(names)
+    present, cached = (
+        game_state.load_moments(names, now),
+        game_state.load_snapshots(names),
+    )
     found = Counter(
-        str(confidence(one.snapshot, present[name]))
+        str(judge_confidence(one.snapshot, present[name]))
         for name in names
         for one in cached.get(name, [])
     )
@@ -178,7 +173,7 @@ class BroadcastOut(Schema):
     @staticmethod
     def resolve_recipients(row: Broadcast) -> int:
         """The Myses that got it, or are about to."""
-        return actions.recipients(row)
+        return actions.count_recipients(row)
 
 
 class BroadcastIn(Body):
@@ -215,13 +210,15 @@ class BroadcastHitOut(HitOut):
 @broadcasts_router.get("/broadcasts", response=Page[BroadcastOut])
 def list_broadcasts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All broadcasts, oldest first."""
-    return page_of(Broadcast.objects.defer("vector"), window)
+    return build_page(Broadcast.objects.defer("vector"), window)
 
 
 @broadcasts_router.post("/broadcasts", response={201: BroadcastOut})
 def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]:
     """Send one; stopped and errored Myses get none."""
-    return Status(201, actions.send_broadcast(text=body.text, by=turns.by(request)))
+    return Status(
+        201, actions.send_broadcast(text=body.text, by=turns.caller_name(request))
+    )
 
 
 @broadcasts_router.get(
@@ -229,13 +226,13 @@ def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]
 )
 def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> Rows:
     """Matches in broadcasts, newest first; ``mysis`` is one that sent or got it."""
-    query = words(asked)
+    query = parse_query(asked)
     hits = broadcast_search.search_broadcasts(
         query=query,
         mode=asked.mode,
         limit=asked.limit + 1,
         before=_broadcast_before(asked.before),
-        mysis_id=None if asked.mysis is None else turns.mysis_of(asked.mysis).pk,
+        mysis_id=None if asked.mysis is None else turns.get_mysis(asked.mysis).pk,
         ignore_case=asked.ignore_case,
         stem=asked.stem,
     )
@@ -253,7 +250,7 @@ def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> 
         }
         for hit in hits
     ]
-    return page_of_hits(items, asked.limit, [-number for number in ids])
+    return build_hit_page(items, asked.limit, [-number for number in ids])
 
 
 def _broadcast_before(memory_id: int | None) -> int | None:

@@ -18,7 +18,7 @@ from pydantic import Field
 from agents import actions
 from agents.api import turns
 from agents.api.turns import RowName
-from agents.llm.endpoints import goes_to
+from agents.llm.endpoints import key_destination
 from agents.models import Account, Prompt, PromptVersion, Provider
 from memory.api.parameters import (
     FROM_JSON,
@@ -28,11 +28,11 @@ from memory.api.parameters import (
     Rows,
     Text,
     Window,
+    build_page,
     example,
-    page_of,
 )
-from memory.api.policies import refusal
-from memory.lookup import invalid
+from memory.api.policies import make_refusal
+from memory.lookup import make_invalid
 
 prompts_router = Router(tags=["prompts"])
 
@@ -108,13 +108,13 @@ class RollbackIn(Body):
 
 
 def _get_prompt(reference: str) -> Prompt:
-    return turns.get(Prompt.objects.all(), reference, "prompt")
+    return turns.get_row(Prompt.objects.all(), reference, "prompt")
 
 
 @prompts_router.get("/prompts", response=Page[PromptOut])
 def list_prompts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All prompts."""
-    return page_of(Prompt.objects.all(), window)
+    return build_page(Prompt.objects.all(), window)
 
 
 @prompts_router.post("/prompts", response={201: PromptOut})
@@ -124,11 +124,11 @@ def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
     try:
         prompt.full_clean()
     except ValidationError as error:
-        raise refusal(error) from error
+        raise make_refusal(error) from error
     with transaction.atomic():
         prompt.save()
         actions.save_prompt(
-            prompt=prompt, text=body.text, by=turns.by(request), note=body.note
+            prompt=prompt, text=body.text, by=turns.caller_name(request), note=body.note
         )
     return Status(201, prompt)
 
@@ -144,7 +144,9 @@ def list_versions(
     request: HttpRequest, reference: PromptReference, window: Query[Window]
 ) -> Rows:
     """All versions of a prompt, oldest first."""
-    return page_of(PromptVersion.objects.filter(prompt=_get_prompt(reference)), window)
+    return build_page(
+        PromptVersion.objects.filter(prompt=_get_prompt(reference)), window
+    )
 
 
 @prompts_router.post("/prompts/{reference}/versions", response={201: VersionOut})
@@ -155,7 +157,7 @@ def create_version(
     version = actions.save_prompt(
         prompt=_get_prompt(reference),
         text=body.text,
-        by=turns.by(request),
+        by=turns.caller_name(request),
         note=body.note,
     )
     return Status(201, version)
@@ -167,7 +169,7 @@ def rollback(
 ) -> PromptVersion:
     """Make an old version current again, as a new version."""
     return actions.rollback_prompt(
-        prompt=_get_prompt(reference), number=body.number, by=turns.by(request)
+        prompt=_get_prompt(reference), number=body.number, by=turns.caller_name(request)
     )
 
 
@@ -217,7 +219,7 @@ class ProviderIn(ProviderChange):
 @providers_router.get("/providers", response=Page[ProviderOut])
 def list_providers(request: HttpRequest, window: Query[Window]) -> Rows:
     """All configured endpoints, without those that the environment brings."""
-    return page_of(Provider.objects.all(), window)
+    return build_page(Provider.objects.all(), window)
 
 
 @providers_router.post("/providers", response={201: ProviderOut})
@@ -229,7 +231,7 @@ def create_provider(request: HttpRequest, body: ProviderIn) -> Status[Provider]:
 @providers_router.get("/providers/{reference}", response=ProviderOut)
 def read_provider(request: HttpRequest, reference: ProviderReference) -> Provider:
     """One endpoint, by name or number."""
-    return turns.get(Provider.objects.all(), reference, "provider")
+    return turns.get_row(Provider.objects.all(), reference, "provider")
 
 
 @providers_router.patch("/providers/{reference}", response=ProviderOut)
@@ -240,7 +242,7 @@ def update_provider(
 
     With another kind, scheme, host or port it must be given again, or removed.
     """
-    provider = turns.get(Provider.objects.all(), reference, "provider")
+    provider = turns.get_row(Provider.objects.all(), reference, "provider")
     return _change_provider(provider, body)
 
 
@@ -248,18 +250,18 @@ def update_provider(
 def _change_provider(provider: Provider, body: ProviderChange) -> Provider:
     """Apply the given fields and store; raises a 422 Problem."""
     values = body.model_dump(exclude_unset=True)
-    before = goes_to(provider.kind, provider.base_url)
+    before = key_destination(provider.kind, provider.base_url)
     for field, value in values.items():
         if value is None and field != "window":
-            raise invalid(field, "cannot be null; leave it out to keep it.")
+            raise make_invalid(field, "cannot be null; leave it out to keep it.")
         setattr(provider, field, value)
     try:
         provider.full_clean()
     except ValidationError as error:
-        raise refusal(error) from error
-    moved = goes_to(provider.kind, provider.base_url) != before
+        raise make_refusal(error) from error
+    moved = key_destination(provider.kind, provider.base_url) != before
     if moved and provider.sealed_key and "api_key" not in values:
-        raise invalid(
+        raise make_invalid(
             "api_key",
             "the stored key was given for another address or kind; give the key "
             'again, or "" to remove it.',
@@ -282,4 +284,4 @@ class AccountOut(Schema):
 @accounts_router.get("/accounts", response=Page[AccountOut])
 def list_accounts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All game accounts."""
-    return page_of(Account.objects.select_related("assigned_to"), window)
+    return build_page(Account.objects.select_related("assigned_to"), window)

@@ -16,7 +16,7 @@ from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.api import turns
 from agents.api.spending import BudgetOut, UsageOut
 from agents.api.turns import M, RowName, TextOrNull
-from agents.budgets import BudgetStatus, standings
+from agents.budgets import BudgetStatus, budget_statuses
 from agents.manual_command import run_command
 from agents.models import Mysis, Prompt
 from memory.api.log import MemoryOut
@@ -30,10 +30,10 @@ from memory.api.parameters import (
     Rows,
     Text,
     Window,
+    build_page,
     example,
-    page_of,
 )
-from memory.lookup import invalid
+from memory.lookup import make_invalid
 from memory.models import ContextPolicy, Memory
 
 myses_router = Router(tags=["myses"])
@@ -95,12 +95,12 @@ class MysisDetail(MysisOut):
     @staticmethod
     def resolve_budgets(row: Mysis) -> list[BudgetStatus]:
         """With what is spent; of a budget for each Mysis, what this one spent."""
-        return standings(row)
+        return budget_statuses(row)
 
     @staticmethod
     def resolve_usage(row: Mysis) -> dict[str, Any]:
         """From the sums of its days, without reading its calls."""
-        rows = usage.of_mysis(row.pk)
+        rows = usage.rows_of_mysis(row.pk)
         today = rows.filter(day=usage.today())
         return {"today": usage.totals(today), "total": usage.totals(rows)}
 
@@ -151,13 +151,13 @@ class MessageIn(Body):
 def list_myses(request: HttpRequest, window: Query[Window]) -> Rows:
     """All Myses."""
     rows = Mysis.objects.select_related("policy", "prompt", "account")
-    return page_of(rows, window)
+    return build_page(rows, window)
 
 
 @myses_router.post("/myses", response={201: MysisOut})
 def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
     """Make an idle Mysis; 422 for a name that is taken or an unknown provider."""
-    values, by = _changes_in(body), turns.by(request)
+    values, by = _changes_in(body), turns.caller_name(request)
     later = {
         name: value for name in SET_AFTERWARDS if (value := values.pop(name, None))
     }
@@ -171,7 +171,7 @@ def create_mysis(request: HttpRequest, body: MysisIn) -> Status[Mysis]:
 @myses_router.get("/myses/{reference}", response=MysisDetail)
 def read_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """One Mysis, by number or name."""
-    return turns.mysis_of(reference)
+    return turns.get_mysis(reference)
 
 
 @myses_router.patch("/myses/{reference}", response=MysisOut)
@@ -179,27 +179,35 @@ def update_mysis(
     request: HttpRequest, reference: MysisReference, body: MysisChange
 ) -> Mysis:
     """Change what is given; it counts from the next call on."""
-    mysis = turns.mysis_of(reference)
-    return actions.update_mysis(mysis=mysis, by=turns.by(request), **_changes_in(body))
+    mysis = turns.get_mysis(reference)
+    return actions.update_mysis(
+        mysis=mysis, by=turns.caller_name(request), **_changes_in(body)
+    )
 
 
 @myses_router.delete("/myses/{reference}", response={204: None})
 def delete_mysis(request: HttpRequest, reference: MysisReference) -> Status[None]:
     """Delete a Mysis with its history; its game account becomes free."""
-    actions.delete_mysis(mysis=turns.mysis_of(reference), by=turns.by(request))
+    actions.delete_mysis(
+        mysis=turns.get_mysis(reference), by=turns.caller_name(request)
+    )
     return Status(204, None)
 
 
 @myses_router.post("/myses/{reference}/start", response=MysisOut)
 def start_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """Start one that is idle, stopped or errored; 409 while it runs."""
-    return actions.start_mysis(mysis=turns.mysis_of(reference), by=turns.by(request))
+    return actions.start_mysis(
+        mysis=turns.get_mysis(reference), by=turns.caller_name(request)
+    )
 
 
 @myses_router.post("/myses/{reference}/stop", response=MysisOut)
 def stop_mysis(request: HttpRequest, reference: MysisReference) -> Mysis:
     """Stop; aborts the call in flight. Twice is as good as once."""
-    return actions.stop_mysis(mysis=turns.mysis_of(reference), by=turns.by(request))
+    return actions.stop_mysis(
+        mysis=turns.get_mysis(reference), by=turns.caller_name(request)
+    )
 
 
 @myses_router.post("/myses/{reference}/message", response=MemoryOut)
@@ -208,7 +216,7 @@ def send_message(
 ) -> Memory:
     """Tell it something; wakes an idle one, 409 for a stopped or errored one."""
     return actions.send_message(
-        mysis=turns.mysis_of(reference), text=body.text, by=turns.by(request)
+        mysis=turns.get_mysis(reference), text=body.text, by=turns.caller_name(request)
     )
 
 
@@ -217,7 +225,7 @@ def _changes_in(body: MysisChange) -> dict[str, Any]:
     values = body.model_dump(exclude_unset=True)
     for field in ("name", "model", "pins", "max_iterations", *SET_AFTERWARDS):
         if field in values and values[field] is None:
-            raise invalid(field, "cannot be null; leave it out to keep it.")
+            raise make_invalid(field, "cannot be null; leave it out to keep it.")
     if "prompt" in values:
         prompts = Prompt.objects.exclude(name=SUMMARY_PROMPT_NAME)
         values["prompt"] = _find_named(prompts, values["prompt"], "prompt")
@@ -230,9 +238,9 @@ def _changes_in(body: MysisChange) -> dict[str, Any]:
 def _find_named(rows: QuerySet[M], name: str | None, field: str) -> M | None:
     if name is None:
         return None
-    found = turns.find(rows, name)
+    found = turns.find_row(rows, name)
     if found is None:
-        raise invalid(field, f"there is no {field} {name[:100]!r}; make it first.")
+        raise make_invalid(field, f"there is no {field} {name[:100]!r}; make it first.")
     return found
 
 
@@ -256,10 +264,10 @@ def command(request: HttpRequest, reference: MysisReference, body: CommandIn) ->
     cannot be reached.
     """
     return run_command(
-        mysis=turns.mysis_of(reference),
+        mysis=turns.get_mysis(reference),
         tool=body.tool,
         arguments=body.arguments,
-        by=turns.by(request),
+        by=turns.caller_name(request),
     )
 
 
@@ -296,9 +304,9 @@ def list_messages(
     request: HttpRequest, reference: MysisReference, window: Query[Window]
 ) -> Rows:
     """Messages and broadcasts to a Mysis, oldest first, with their delivery."""
-    mysis = turns.mysis_of(reference)
-    page = page_of(deliveries.messages(mysis), window)
-    reached = deliveries.reached(mysis, [row.pk for row in page["items"]])
+    mysis = turns.get_mysis(reference)
+    page = build_page(deliveries.orders_of(mysis), window)
+    reached = deliveries.delivery_statuses(mysis, [row.pk for row in page["items"]])
     for row in page["items"]:
         row.reached = reached[row.pk]
     return page

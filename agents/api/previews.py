@@ -12,14 +12,18 @@ from pydantic import Field
 from agents.api import turns
 from agents.api.turns import TurnId
 from agents.context_inputs import preview
-from agents.dashboard.context import Document, preview_document, sent_document
+from agents.dashboard.context import (
+    Document,
+    build_preview_document,
+    build_sent_document,
+)
 from agents.models import ModelCall, Mysis
 from memory.api.parameters import MysisReference
 from memory.api.policies import LEDGER, REASON, STATS, VIEW, Assembled, SourceOut
 from memory.assembly.prepare import PreparedRequest
-from memory.assembly.replay import Pair, Side, difference
+from memory.assembly.replay import MessagePair, Side, compare_views
 from memory.context.types import Budget
-from memory.lookup import Problem, invalid, missing, number_of
+from memory.lookup import Problem, make_invalid, make_missing, parse_id
 
 context_router = Router(tags=["context"])
 
@@ -71,12 +75,12 @@ def preview_context(
 ) -> Document:
     """What the next call would be sent, message by message; writes nothing."""
     prepared = preview(
-        turns.mysis_of(reference),
+        turns.get_mysis(reference),
         strategy=wanted.strategy,
         options=options_of(wanted.options),
         budget=budget_of(wanted.budget),
     )
-    return preview_document(prepared)
+    return build_preview_document(prepared)
 
 
 def options_of(text: str | None) -> dict[str, Any] | None:
@@ -85,7 +89,7 @@ def options_of(text: str | None) -> dict[str, Any] | None:
         return None
     value = _json("options", text)
     if not isinstance(value, dict):
-        raise invalid("options", 'give a JSON object, for example {"window": 20}.')
+        raise make_invalid("options", 'give a JSON object, for example {"window": 20}.')
     return value
 
 
@@ -96,7 +100,7 @@ def budget_of(text: str | None) -> Budget | None:
     value = _json("budget", text)
     given = value if isinstance(value, dict) else {"tokens": value}
     if set(given) - {"tokens", "reserve"}:
-        raise invalid("budget", 'give tokens, or {"tokens": ..., "reserve": ...}.')
+        raise make_invalid("budget", 'give tokens, or {"tokens": ..., "reserve": ...}.')
     tokens = _count("budget.tokens", given.get("tokens"), 1, 2**31 - 1)
     usual = min(Budget().reserve, tokens // 4)
     return Budget(
@@ -106,9 +110,9 @@ def budget_of(text: str | None) -> Budget | None:
 
 def _count(field: str, value: object, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise invalid(field, "give a whole number.")
+        raise make_invalid(field, "give a whole number.")
     if not least <= value <= most:
-        raise invalid(field, f"give a number from {least} to {most}.")
+        raise make_invalid(field, f"give a number from {least} to {most}.")
     return value
 
 
@@ -116,13 +120,13 @@ def _json(field: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise invalid(field, "is not JSON.") from error
+        raise make_invalid(field, "is not JSON.") from error
 
 
 @context_router.get("/turns/{turn_id}/calls/{number}/context", response=SentContext)
 def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> Document:
     """Exactly what one call of a turn was sent; calls count from 1."""
-    turn, count = number_of(turn_id), number_of(number)
+    turn, count = parse_id(turn_id), parse_id(number)
     if turn is None or count is None:
         raise _no_call(turn_id, number)
     call = (
@@ -132,14 +136,14 @@ def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> D
     )
     if call is None:
         raise _no_call(turn_id, number)
-    return sent_document(call.sent)
+    return build_sent_document(call.sent)
 
 
 def _no_call(turn: str, number: str) -> Problem:
-    return missing(f"Turn {turn[:30]!r} has no call {number[:30]!r} on record.")
+    return make_missing(f"Turn {turn[:30]!r} has no call {number[:30]!r} on record.")
 
 
-# SECTION GET /myses/{id}/context/diff: two strategies side by side.
+# --- Two strategies side by side
 
 difference_router = Router(tags=["context"])
 
@@ -192,12 +196,12 @@ class DiffPair(Schema):
     b: DiffSide | None
 
     @staticmethod
-    def resolve_a(pair: Pair) -> dict[str, Any] | None:
+    def resolve_a(pair: MessagePair) -> dict[str, Any] | None:
         """Null where the strategy did not even consider it."""
         return _side(pair.a)
 
     @staticmethod
-    def resolve_b(pair: Pair) -> dict[str, Any] | None:
+    def resolve_b(pair: MessagePair) -> dict[str, Any] | None:
         """As ``a``."""
         return _side(pair.b)
 
@@ -221,10 +225,10 @@ def compare(
     for each that was made up (`id` null, `kind` set). `same` tells whether both send
     the same of it.
     """
-    mysis = turns.mysis_of(reference)
+    mysis = turns.get_mysis(reference)
     a = _prepared(mysis, wanted.a, wanted.budget)
     b = _prepared(mysis, wanted.b, wanted.budget)
-    pairs = difference(a, b)
+    pairs = compare_views(a, b)
     return {
         "a": _head(a),
         "b": _head(b),

@@ -15,7 +15,7 @@ from pydantic import AliasPath, Field
 from agents import actions, usage
 from agents.api import turns
 from agents.api.turns import Tokens
-from agents.budgets import all_standings, warnings_of
+from agents.budgets import statuses_of, warnings_of
 from agents.models import Budget, Mysis, Usage
 from memory.api.parameters import (
     DEFAULT_LIMIT,
@@ -25,11 +25,11 @@ from memory.api.parameters import (
     Name,
     Page,
     Window,
+    build_page,
     example,
-    page_of,
 )
 from memory.api.policies import find_policy
-from memory.lookup import MAX_ID, find_owner, invalid, number_of
+from memory.lookup import MAX_ID, find_owner, make_invalid, parse_id
 
 budgets_router = Router(tags=["budgets"])
 
@@ -105,7 +105,7 @@ class BudgetIn(BudgetChange):
 @budgets_router.get("/budgets", response=Page[BudgetRead])
 def list_budgets(request: HttpRequest, window: Query[Window]) -> dict[str, Any]:
     """All budgets, with what is spent of them."""
-    page = page_of(every_budget(), window)
+    page = build_page(select_budgets(), window)
     return {"items": _with_status(page["items"]), "next": page["next"]}
 
 
@@ -136,7 +136,7 @@ def delete_budget(request: HttpRequest, reference: BudgetReference) -> Status[No
     return Status(204, None)
 
 
-def every_budget() -> QuerySet[Budget]:
+def select_budgets() -> QuerySet[Budget]:
     """All budgets, with the rows that they name."""
     return Budget.objects.select_related("mysis", "policy").order_by("pk")
 
@@ -150,19 +150,19 @@ def _with_status(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
             "spent": each.spent,
             "warning": missed.get(each.budget.pk),
         }
-        for each in all_standings(budgets)
+        for each in statuses_of(budgets)
     ]
 
 
 def _get_budget(reference: str) -> Budget:
-    return turns.get(every_budget(), reference, "budget")
+    return turns.get_row(select_budgets(), reference, "budget")
 
 
 def _apply_change(budget: Budget, body: BudgetChange) -> dict[str, Any]:
     values = body.model_dump(exclude_unset=True)
     for field in ("name", "scope", "period"):
         if field in values and values[field] is None:
-            raise invalid(field, "cannot be null; leave it out to keep it.")
+            raise make_invalid(field, "cannot be null; leave it out to keep it.")
         setattr(budget, field, values.get(field, getattr(budget, field)))
     if "tokens" in values:
         budget.tokens = values["tokens"]
@@ -180,7 +180,7 @@ def _set_target(budget: Budget, target: str | None) -> None:
     budget.label = ""
     field = Budget.TARGETS.get(budget.scope)
     if field is None and target:
-        raise invalid("target", f"leave it out: the scope is {budget.scope}.")
+        raise make_invalid("target", f"leave it out: the scope is {budget.scope}.")
     if field is None:
         return
     found: Any = target or None
@@ -188,7 +188,7 @@ def _set_target(budget: Budget, target: str | None) -> None:
         find = find_owner if field == "mysis" else find_policy
         found = find(found)
     if not found:
-        raise invalid("target", f"name a {budget.scope} that there is.")
+        raise make_invalid("target", f"name a {budget.scope} that there is.")
     setattr(budget, field, found)
 
 
@@ -252,7 +252,7 @@ class Wanted(Schema):
 def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
     """Totals by Mysis, policy, model or day; of the whole fleet, deleted ones too."""
     day = wanted.since or usage.today() - timedelta(days=DAYS - 1)
-    rows = usage.since(day)
+    rows = usage.rows_since(day)
     column = COLUMNS[wanted.by]
     groups = usage.grouped(_filter_after(rows, column, wanted.cursor), column)
     found = list(groups[: wanted.limit + 1])
@@ -285,12 +285,12 @@ def _filter_after(
         return rows
     value: Any = cursor.replace("\x00", "")
     if column == "mysis_id":
-        value = number_of(cursor)
+        value = parse_id(cursor)
     elif column == "day":
         try:
             value = date.fromisoformat(cursor)
         except ValueError:
             value = None
     if value is None:
-        raise invalid("cursor", "give the `next` of the page before.")
+        raise make_invalid("cursor", "give the `next` of the page before.")
     return rows.filter(**{f"{column}__gt": value})

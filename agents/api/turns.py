@@ -16,8 +16,14 @@ from pydantic import BeforeValidator, Field
 from agents import events
 from agents.events import Kind
 from agents.models import ModelCall, Mysis, Turn
-from memory.api.parameters import After, MysisReference, Page, Rows, Window, page_of
-from memory.lookup import invalid, missing, number_of, owner_of, unknown
+from memory.api.parameters import After, MysisReference, Page, Rows, Window, build_page
+from memory.lookup import (
+    get_owner,
+    make_invalid,
+    make_missing,
+    make_unknown_mysis,
+    parse_id,
+)
 
 events_router = Router(tags=["events"])
 
@@ -33,31 +39,31 @@ turns_router = Router(tags=["turns"])
 TurnId = Annotated[str, Field(description="Its id.", examples=["17"])]
 
 
-def mysis_of(reference: str) -> Mysis:
+def get_mysis(reference: str) -> Mysis:
     """The Mysis of a number or name; raises a 404 Problem."""
-    return cast("Mysis", owner_of(reference))
+    return cast("Mysis", get_owner(reference))
 
 
-def find(rows: models.QuerySet[M], reference: str) -> M | None:
+def find_row(rows: models.QuerySet[M], reference: str) -> M | None:
     """The row of a name, or else of a number; None if there is neither."""
     if "\x00" in reference:
         return None
     named = rows.filter(name=reference).first()
-    number = number_of(reference)
+    number = parse_id(reference)
     if named is not None or number is None:
         return named
     return rows.filter(pk=number).first()
 
 
-def get(rows: models.QuerySet[M], reference: str, what: str) -> M:
+def get_row(rows: models.QuerySet[M], reference: str, what: str) -> M:
     """As ``find``; raises a 404 Problem. ``what`` names the kind of row."""
-    found = find(rows, reference)
+    found = find_row(rows, reference)
     if found is None:
-        raise missing(f"There is no {what} {reference[:100]!r}.")
+        raise make_missing(f"There is no {what} {reference[:100]!r}.")
     return found
 
 
-def by(request: HttpRequest) -> str:
+def caller_name(request: HttpRequest) -> str:
     """The caller of a request, as the log names them."""
     return str(request.auth)  # type: ignore[attr-defined]
 
@@ -126,17 +132,17 @@ def list_turns(
     request: HttpRequest, reference: MysisReference, window: Query[Window]
 ) -> Rows:
     """The turns of a Mysis, oldest first."""
-    mysis = mysis_of(reference)
-    return page_of(Turn.objects.filter(mysis_id=mysis.pk), window)
+    mysis = get_mysis(reference)
+    return build_page(Turn.objects.filter(mysis_id=mysis.pk), window)
 
 
 @turns_router.get("/turns/{turn_id}", response=TurnDetail)
 def read_turn(request: HttpRequest, turn_id: TurnId) -> Turn:
     """One turn by its id, with its model calls."""
-    number = number_of(turn_id)
+    number = parse_id(turn_id)
     found = Turn.objects.filter(pk=number).first() if number is not None else None
     if found is None:
-        raise missing(f"There is no turn {turn_id[:100]!r}.")
+        raise make_missing(f"There is no turn {turn_id[:100]!r}.")
     return found
 
 
@@ -174,9 +180,9 @@ def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
     """Events in the order of the stream; the cursor is the last event's id."""
     mysis_id = None
     if wanted.mysis is not None:
-        mysis_id = events.told_of(wanted.mysis)
+        mysis_id = events.known_mysis_number(wanted.mysis)
         if mysis_id is None:
-            raise unknown(wanted.mysis)
+            raise make_unknown_mysis(wanted.mysis)
     found = events.read_after(
         wanted.cursor or wanted.after or 0,
         mysis_id=mysis_id,
@@ -193,7 +199,7 @@ def _parse_kinds(text: str | None) -> frozenset[str]:
     kinds = frozenset(filter(None, (part.strip() for part in (text or "").split(","))))
     strange = sorted(kinds - set(map(str, Kind)))
     if strange:
-        raise invalid(
+        raise make_invalid(
             "kind",
             f"there is no kind {strange[0][:50]!r}; there are {', '.join(Kind)}.",
         )

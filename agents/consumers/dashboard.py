@@ -26,13 +26,12 @@ from agents.dashboard import fleet
 from agents.dashboard.live import fragments, pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.context_page import ContextPage
-from agents.dashboard.live.events_page import Chosen, EventsPage
+from agents.dashboard.live.events_page import EventFilter, EventsPage
 from agents.dashboard.live.pages import PENDING, FleetPage, LivePage, MysisPage
-from agents.dashboard.live.turn_page import TurnPage
-from agents.dashboard.live.turn_page import find as find_turn
+from agents.dashboard.live.turn_page import TurnPage, find_turn
 from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
-from memory.lookup import number_of
+from memory.lookup import parse_id
 
 # Seconds from the start of one flush to that of the next: at least so many (SURFACES 3).
 # After a flush there is as much rest as it took, up to a limit, so that a busy server
@@ -64,7 +63,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if user is None or not user.is_authenticated:
             await self.close(code=SIGNED_OUT)
             return
-        page = await database_sync_to_async(page_of)(self.scope["query_string"])
+        page = await database_sync_to_async(make_page)(self.scope["query_string"])
         if page is None:
             await self.close(code=NOT_FOUND)
             return
@@ -162,8 +161,8 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _send(self, make: Callable[[], list[SafeString]]) -> None:
         def frame() -> str:
-            clock = fragments.swapped(fragments.as_of(timezone.now()))
-            return fragments.joined([*make(), clock])
+            clock = fragments.swap_fragment(fragments.draw_clock(timezone.now()))
+            return fragments.join_swaps([*make(), clock])
 
         await self.send(text_data=await database_sync_to_async(frame)())
 
@@ -171,7 +170,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 Params = Mapping[str, str]
 
 
-def page_of(query: bytes) -> LivePage | None:
+def make_page(query: bytes) -> LivePage | None:
     """The page that a socket's address asks for; None for one that is not there."""
     parsed = parse_qs(query.decode("utf-8", "replace"))
     params = {key: values[-1] for key, values in parsed.items()}
@@ -184,13 +183,13 @@ def _mysis(params: Params) -> LivePage | None:
     mysis = _owner(params)
     if mysis is None:
         return None
-    return MysisPage(mysis, number_of(params.get("after", "")), _waiting(params))
+    return MysisPage(mysis, parse_id(params.get("after", "")), _waiting(params))
 
 
 def _context(params: Params) -> LivePage | None:
     """``?mysis=<id>``, with the event and the settings that the reader's is as of."""
     mysis = _owner(params)
-    as_of = number_of(params.get("event", ""))
+    as_of = parse_id(params.get("event", ""))
     if mysis is None or as_of is None:
         return None
     return ContextPage(mysis, as_of, params.get("settings", ""))
@@ -198,41 +197,41 @@ def _context(params: Params) -> LivePage | None:
 
 def _turn(params: Params) -> LivePage | None:
     """``?turn=<id>``, with the newest line that the viewer has."""
-    number = number_of(params.get("turn", ""))
+    number = parse_id(params.get("turn", ""))
     turn = find_turn(number) if number is not None else None
     if turn is None:
         return None
-    return TurnPage(turn, number_of(params.get("after", "")), _waiting(params))
+    return TurnPage(turn, parse_id(params.get("after", "")), _waiting(params))
 
 
 def _events(params: Params) -> LivePage:
     """``?kind=<kind>&mysis=<id>``, with the newest event that the viewer has."""
-    chosen = Chosen.of(params.get("kind", ""), number_of(params.get("mysis", "")))
-    after = number_of(params.get("after", ""))
-    return EventsPage(chosen, events.newest() if after is None else after)
+    chosen = EventFilter.of(params.get("kind", ""), parse_id(params.get("mysis", "")))
+    after = parse_id(params.get("after", ""))
+    return EventsPage(chosen, events.newest_id() if after is None else after)
 
 
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "fleet": lambda params: FleetPage(
-        fleet.View.of(params), params.get("rows", ""), params.get("feed", "")
+        fleet.FleetView.of(params), params.get("rows", ""), params.get("feed", "")
     ),
     "mysis": _mysis,
     "context": _context,
     "turn": _turn,
     "events": _events,
-    "health": lambda _: pages.health_page(),
-    "map": lambda _: pages.map_page(),
+    "health": lambda _: pages.make_health_page(),
+    "map": lambda _: pages.make_map_page(),
 }
 
 
 def _owner(params: Params) -> Mysis | None:
-    number = number_of(params.get("mysis", ""))
+    number = parse_id(params.get("mysis", ""))
     return Mysis.objects.filter(pk=number).first() if number is not None else None
 
 
 def _waiting(params: Params) -> list[int]:
     given = params.get("pending", "").split(",")[:PENDING]
-    return [number for part in given if (number := number_of(part)) is not None]
+    return [number for part in given if (number := parse_id(part)) is not None]
 
 
 def still_signed_in(scope: dict[str, Any]) -> bool:

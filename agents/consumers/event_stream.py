@@ -18,9 +18,9 @@ from urllib.parse import parse_qs
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from agents.events import Item, Kind, told_of
+from agents.events import Item, Kind, known_mysis_number
 from agents.hub import ViewerOverflowError, hub, sockets, stream_after
-from memory.lookup import number_of
+from memory.lookup import parse_id
 
 SIGNED_OUT = 4401
 BAD_REQUEST = 4400
@@ -36,7 +36,7 @@ MOST_AT_ONCE = 64 * 1024
 logger = logging.getLogger(__name__)
 
 
-class WishError(Exception):
+class StreamRequestError(Exception):
     """A parameter of the socket that cannot be used; the text says why."""
 
 
@@ -45,7 +45,7 @@ class TooSlowError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class StreamRequest:
     """What a client asked for: events after ``after`` that pass the filters."""
 
     after: int = 0
@@ -53,30 +53,32 @@ class Wish:
     kinds: frozenset[str] = frozenset()
 
 
-def wish_of(query: str) -> Wish:
+def read_stream_request(query: str) -> StreamRequest:
     """Read the query string; raises WishError. A name costs one query."""
     found = parse_qs(query, keep_blank_values=True)
     given = {key: values[-1] for key, values in found.items()}
     after = given.get("after", "0").strip()
-    number, mysis = number_of(after), None
+    number, mysis = parse_id(after), None
     if number is None:
-        raise WishError(f"after: {after[:30]!r} is not an event id.")
+        raise StreamRequestError(f"after: {after[:30]!r} is not an event id.")
     if "mysis" in given:
-        mysis = told_of(given["mysis"])
+        mysis = known_mysis_number(given["mysis"])
         if mysis is None:
-            raise WishError(f"mysis: there is no Mysis {given['mysis'][:40]!r}.")
-    return Wish(number, mysis, _kinds(given.get("kind", "")))
+            raise StreamRequestError(
+                f"mysis: there is no Mysis {given['mysis'][:40]!r}."
+            )
+    return StreamRequest(number, mysis, _kinds(given.get("kind", "")))
 
 
 def _kinds(text: str) -> frozenset[str]:
     kinds = frozenset(filter(None, (part.strip() for part in text.split(","))))
     unknown = sorted(kinds - {str(kind) for kind in Kind})
     if unknown:
-        raise WishError(f"kind: there is no kind {unknown[0][:40]!r}.")
+        raise StreamRequestError(f"kind: there is no kind {unknown[0][:40]!r}.")
     return kinds
 
 
-class Texts:
+class EventTexts:
     """Events as JSON, made once for all the clients of a process."""
 
     def __init__(self, kept: int = KEPT_TEXTS) -> None:
@@ -94,7 +96,7 @@ class Texts:
         return found
 
 
-texts = Texts()
+texts = EventTexts()
 
 
 class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -112,8 +114,8 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         query = self.scope.get("query_string", b"").decode("latin1")
         try:
-            wish = await database_sync_to_async(wish_of)(query)
-        except WishError as error:
+            wish = await database_sync_to_async(read_stream_request)(query)
+        except StreamRequestError as error:
             await self.close(code=BAD_REQUEST, reason=str(error))
             return
         sockets.open["stream"] += 1
@@ -129,7 +131,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
-    async def _run(self, wish: Wish) -> None:
+    async def _run(self, wish: StreamRequest) -> None:
         try:
             await self._follow(wish)
         except TooSlowError:
@@ -139,7 +141,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
             logger.exception("An event stream failed.")
             await self.close(code=FAILED)
 
-    async def _follow(self, wish: Wish) -> None:
+    async def _follow(self, wish: StreamRequest) -> None:
         self.after = wish.after
         while True:
             viewer = await hub.subscribe()

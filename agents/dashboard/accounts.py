@@ -9,12 +9,18 @@ from datetime import datetime
 from functools import lru_cache
 
 from agents.dashboard import game_state
-from agents.dashboard.game_state import Held, ShownFact, facts_of, level_of, reason_of
+from agents.dashboard.game_state import (
+    HeldSnapshot,
+    ShownFact,
+    explain_doubt,
+    judge_snapshot,
+    read_facts,
+)
 from agents.models import Account
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
-from memory.gamestate.facts import Names, known_names
+from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Snapshot
-from memory.gamestate.values import first, primary, title
+from memory.gamestate.values import find_first, title, unwrap_content
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
@@ -54,7 +60,7 @@ class AccountStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Pilot:
+class AccountRow:
     """One account as the page shows it; never its password."""
 
     username: str
@@ -69,19 +75,21 @@ class Pilot:
     levels: Sequence[tuple[str, int]]
 
 
-def standings_of(
-    cached: Mapping[str, Sequence[Held]], present: Mapping[str, Moment]
+def read_statuses(
+    cached: Mapping[str, Sequence[HeldSnapshot]], present: Mapping[str, Moment]
 ) -> dict[str, AccountStatus]:
     """The headline facts of several accounts, and what is doubtful.
 
     Made once for the same snapshots at the same tick.
     """
     found = {who: cached.get(who, ()) for who in present}
-    names = game_state.names_for({who: _unnamed(held) for who, held in found.items()})
+    names = game_state.load_place_names(
+        {who: _unnamed(held) for who, held in found.items()}
+    )
     return {who: _status(held, present[who], names[who]) for who, held in found.items()}
 
 
-def _unnamed(found: Sequence[Held]) -> set[str]:
+def _unnamed(found: Sequence[HeldSnapshot]) -> set[str]:
     """The places whose names none of the snapshots tells."""
     return {
         place
@@ -91,7 +99,9 @@ def _unnamed(found: Sequence[Held]) -> set[str]:
     }
 
 
-def _status(found: Sequence[Held], moment: Moment, names: Names) -> AccountStatus:
+def _status(
+    found: Sequence[HeldSnapshot], moment: Moment, names: Names
+) -> AccountStatus:
     versions = tuple(one.version for one in found)
     seconds = int(moment.now.timestamp()) // SAME_FOR
     key = versions, tuple(sorted(names.items())), moment.current_tick, seconds
@@ -103,7 +113,7 @@ class _Question:
     """``key`` alone tells whether it was answered before."""
 
     key: tuple[object, ...]
-    found: Sequence[Held] = field(compare=False)
+    found: Sequence[HeldSnapshot] = field(compare=False)
     moment: Moment = field(compare=False)
     names: Names = field(compare=False)
 
@@ -123,7 +133,7 @@ def _read_status(asked: _Question) -> AccountStatus:
         location_doubt=location.confidence in SUSPECT,
         place=_place(latest, found),
         docked=facts.get("Docked", UNKNOWN).value,
-        credits=credits_in(latest.get("get_status")),
+        credits=read_credits(latest.get("get_status")),
         credits_doubt=facts.get("Credits", UNKNOWN).confidence in SUSPECT,
         fuel=facts.get("Fuel", UNKNOWN).value,
         hull=facts.get("Hull", UNKNOWN).value,
@@ -138,28 +148,32 @@ def _headline(
     facts: dict[str, ShownFact] = {}
     for tool in ("get_ship", "get_status"):
         if tool in latest:
-            read = facts_of(latest[tool], moment, names)
+            read = read_facts(latest[tool], moment, names)
             facts |= {fact.label: fact for fact in read if fact.value}
     system = latest.get("get_system")
     if "Location" not in facts and system is not None:
         # Its first fact is the name of the system that the ship was in.
-        place = next((f for f in facts_of(system, moment, names) if not f.label), None)
+        place = next(
+            (f for f in read_facts(system, moment, names) if not f.label), None
+        )
         facts |= {"Location": place} if place else {}
     return facts
 
 
-def _place(latest: Mapping[str, Snapshot], found: Sequence[Held]) -> str:
+def _place(latest: Mapping[str, Snapshot], found: Sequence[HeldSnapshot]) -> str:
     """The ids of where the ship is, from the answer that its location is read from."""
     tool = "get_status" if "get_status" in latest else "get_system"
     ids = next((one.places for one in found if one.snapshot is latest.get(tool)), ())
     return " > ".join(filter(None, ids[:2]))
 
 
-def credits_in(status: Snapshot | None) -> int | None:
+def read_credits(status: Snapshot | None) -> int | None:
     """What get_status told of the credits; None where it did not."""
     if status is None:
         return None
-    held_credits = first(primary(status.current), "player.credits", "credits")
+    held_credits = find_first(
+        unwrap_content(status.current), "player.credits", "credits"
+    )
     return int(held_credits) if isinstance(held_credits, int | float) else None
 
 
@@ -168,14 +182,14 @@ def _badges(
 ) -> tuple[Badge, ...]:
     found = []
     for snapshot in snapshots:
-        level = level_of(snapshot, moment, names)
+        level = judge_snapshot(snapshot, moment, names)
         if level in SUSPECT:
             doubted = _doubted(snapshot, moment, names)
             badge = Badge(
                 title=", ".join(doubted) or title(snapshot.tool),
                 tool=snapshot.tool,
                 confidence="partly" if doubted else str(level),
-                reason=reason_of(snapshot, level, moment),
+                reason=explain_doubt(snapshot, level, moment),
                 at=snapshot.captured_at,
             )
             found.append(badge)
@@ -185,12 +199,12 @@ def _badges(
 
 def _doubted(snapshot: Snapshot, moment: Moment, names: Names) -> tuple[str, ...]:
     """The facts that an action made untrue, where it left others as they were."""
-    facts = facts_of(snapshot, moment, names) if stale_paths(snapshot) else ()
+    facts = read_facts(snapshot, moment, names) if stale_paths(snapshot) else ()
     named = [f.label for f in facts if f.confidence == Confidence.INVALIDATED]
     return tuple(label for label in named if label)[:SHOWN_FACTS]
 
 
-def load(now: datetime, names: str = "", after: str = "") -> list[Pilot]:
+def load_accounts(now: datetime, names: str = "", after: str = "") -> list[AccountRow]:
     """A page of accounts by name and one more; those with ``names`` in theirs.
 
     ``after`` is the last name of the page before.
@@ -202,8 +216,11 @@ def load(now: datetime, names: str = "", after: str = "") -> list[Pilot]:
         rows = rows.filter(username__icontains=names)
     accounts = list(rows.order_by("username")[: PAGE + 1])
     usernames = [account.username for account in accounts]
-    cached, present = game_state.held(usernames), game_state.moments(usernames, now)
-    stand = standings_of(cached, present)
+    cached, present = (
+        game_state.load_snapshots(usernames),
+        game_state.load_moments(usernames, now),
+    )
+    stand = read_statuses(cached, present)
     return [
         _pilot(
             one,
@@ -216,11 +233,14 @@ def load(now: datetime, names: str = "", after: str = "") -> list[Pilot]:
 
 
 def _pilot(
-    account: Account, standing: AccountStatus, cached: Sequence[Held], moment: Moment
-) -> Pilot:
+    account: Account,
+    standing: AccountStatus,
+    cached: Sequence[HeldSnapshot],
+    moment: Moment,
+) -> AccountRow:
     active = getattr(account, "active_mysis", None)
     owner = active or account.assigned_to
-    return Pilot(
+    return AccountRow(
         username=account.username,
         pk=account.pk,
         empire=account.empire,
@@ -234,8 +254,10 @@ def _pilot(
     )
 
 
-def _levels(cached: Sequence[Held], moment: Moment) -> Sequence[tuple[str, int]]:
+def _levels(
+    cached: Sequence[HeldSnapshot], moment: Moment
+) -> Sequence[tuple[str, int]]:
     """How many snapshots are how far to be believed."""
-    names = known_names(one.snapshot for one in cached)
-    counts = Counter(str(level_of(one.snapshot, moment, names)) for one in cached)
+    names = collect_names(one.snapshot for one in cached)
+    counts = Counter(str(judge_snapshot(one.snapshot, moment, names)) for one in cached)
     return tuple((str(one), counts[str(one)]) for one in Confidence if counts[str(one)])

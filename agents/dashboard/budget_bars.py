@@ -85,19 +85,18 @@ class Limit:
         )
 
 
-def of_fleet() -> tuple[Limit, ...]:
+def load_fleet_limits() -> tuple[Limit, ...]:
     """All budgets, the nearest to its end first; two queries, or three."""
     rows = list(Budget.objects.select_related("mysis", "policy").order_by("name"))
     each = [row for row in rows if row.scope == Budget.Scope.EACH]
     who = _nearest(each) if each else {}
     found = [
-        _limit(one, who.get(one.budget.pk, NOBODY))
-        for one in budgets.all_standings(rows)
+        _limit(one, who.get(one.budget.pk, NOBODY)) for one in budgets.statuses_of(rows)
     ]
     return tuple(sorted(found, key=lambda one: -one.percent))
 
 
-def limits_of(found: Iterable[BudgetStatus]) -> tuple[Limit, ...]:
+def make_limits(found: Iterable[BudgetStatus]) -> tuple[Limit, ...]:
     """Budgets as bars, with what is spent of them."""
     return tuple(map(_limit, found))
 

@@ -74,7 +74,7 @@ class Bar:
     bad: bool
 
 
-def gauge(stats: Mapping[str, object]) -> Gauge | None:
+def make_gauge(stats: Mapping[str, object]) -> Gauge | None:
     """The gauge of a call's statistics (CONTEXT section 2), None without any."""
     counts = stats.get("tokens_by_category")
     if not isinstance(counts, Mapping):
@@ -130,7 +130,7 @@ def _count(value: object) -> int:
     return max(0, int(value)) if isinstance(value, int | float) else 0
 
 
-def bars(counts: Sequence[int], failures: Sequence[int]) -> tuple[Bar, ...]:
+def make_bars(counts: Sequence[int], failures: Sequence[int]) -> tuple[Bar, ...]:
     """Columns of width 4 with a gap of 2, as high as their share of the most."""
     most = max([*counts, 1])
     found = []
@@ -142,7 +142,7 @@ def bars(counts: Sequence[int], failures: Sequence[int]) -> tuple[Bar, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Hour:
+class MysisHour:
     """What one Mysis did in the last hour, in columns of five minutes."""
 
     turns: int
@@ -152,7 +152,7 @@ class Hour:
     bars: tuple[Bar, ...]
 
 
-def first_turn_since(moment: datetime) -> int | None:
+def find_first_turn_since(moment: datetime) -> int | None:
     """The id of the oldest turn begun since then.
 
     Ids rise with the start, so a range of ids of one Mysis is one index range,
@@ -162,10 +162,10 @@ def first_turn_since(moment: datetime) -> int | None:
     return newer.values_list("id", flat=True).first()
 
 
-def last_hour(mysis_ids: Sequence[int], now: datetime) -> dict[int, Hour]:
+def load_last_hours(mysis_ids: Sequence[int], now: datetime) -> dict[int, MysisHour]:
     """The last hour of each Mysis; all of them have an entry."""
     found: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    floor = first_turn_since(now - HOUR)
+    floor = find_first_turn_since(now - HOUR)
     for line in _grouped(mysis_ids, floor) if floor is not None else ():
         found[line["mysis_id"]].append(line)
     newest = int(now.timestamp()) // BUCKET
@@ -193,7 +193,7 @@ def _grouped(mysis_ids: Sequence[int], floor: int) -> Iterable[Mapping[str, Any]
     return found
 
 
-def _hour(lines: Iterable[Mapping[str, Any]], newest: int) -> Hour:
+def _hour(lines: Iterable[Mapping[str, Any]], newest: int) -> MysisHour:
     counts, failures = [0] * BUCKETS, [0] * BUCKETS
     tokens, cost = 0, Decimal(0)
     for line in lines:
@@ -203,12 +203,12 @@ def _hour(lines: Iterable[Mapping[str, Any]], newest: int) -> Hour:
             failures[place] += line["failures"]
             tokens += line["tokens"]
             cost += line["spent"]
-    drawn = bars(counts, failures)
-    return Hour(sum(counts), tokens, cost, sum(failures), drawn)
+    drawn = make_bars(counts, failures)
+    return MysisHour(sum(counts), tokens, cost, sum(failures), drawn)
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class FleetHour:
     """The whole fleet's last hour."""
 
     turns: int = 0
@@ -221,14 +221,14 @@ class Spent:
         return self.cost / self.turns if self.turns else Decimal(0)
 
 
-def fleet_hour(now: datetime) -> Spent:
+def load_fleet_hour(now: datetime) -> FleetHour:
     """Turns, tokens and cost of all Myses since an hour ago."""
-    floor = first_turn_since(now - HOUR)
+    floor = find_first_turn_since(now - HOUR)
     if floor is None:
-        return Spent()
+        return FleetHour()
     sums = Turn.objects.filter(id__gte=floor).aggregate(
         turns=Count("id"),
         tokens=Sum(F("input_tokens") + F("output_tokens")),
         cost=Sum("cost"),
     )
-    return Spent(sums["turns"], sums["tokens"] or 0, sums["cost"] or Decimal(0))
+    return FleetHour(sums["turns"], sums["tokens"] or 0, sums["cost"] or Decimal(0))

@@ -16,14 +16,14 @@ from typing import Any
 
 from agents import context_inputs
 from agents.dashboard import charts
-from agents.dashboard.context_diff import text_of
-from agents.dashboard.conversation import Call, calls
+from agents.dashboard.context_diff import read_text
+from agents.dashboard.conversation import Call, read_calls
 from agents.models import ModelCall, Mysis
 from memory import calibration
 from memory.assembly.prepare import PreparedRequest
-from memory.assembly.sent_view import show
+from memory.assembly.sent_view import render_sent
 from memory.context.documents import result_document
-from memory.context.tokens import counter_for
+from memory.context.tokens import choose_counter
 from memory.models import HistorySummary, SentContext
 
 Document = dict[str, Any]
@@ -39,7 +39,7 @@ SUMMARIES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """What became of one stored message, and why; ``place`` is where it is sent."""
 
     id: int
@@ -69,7 +69,7 @@ class Block:
     role: str
     kind: str
     ids: tuple[int, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     tokens: int | None
     content: str
     message: Mapping[str, Any]
@@ -81,13 +81,13 @@ class Block:
         return self.role if self.role in charts.CATEGORIES else "user"
 
     @property
-    def entry(self) -> Entry | None:
+    def entry(self) -> LedgerEntry | None:
         """The ledger's line of the one stored message that it is."""
         return self.entries[0] if len(self.ids) == 1 and self.entries else None
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        return tuple(calls(self.message.get("tool_calls")))
+        return tuple(read_calls(self.message.get("tool_calls")))
 
     @property
     def text(self) -> str:
@@ -126,11 +126,11 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownContext:
     """A whole context. ``intact`` is None for one not sent yet."""
 
     blocks: tuple[Block, ...]
-    ledger: tuple[Entry, ...]
+    ledger: tuple[LedgerEntry, ...]
     counts: Mapping[str, int]
     stats: Mapping[str, Any]
     gauge: charts.Gauge | None
@@ -141,15 +141,15 @@ class Shown:
     system: str | None
 
 
-def preview_document(prepared: PreparedRequest) -> Document:
+def build_preview_document(prepared: PreparedRequest) -> Document:
     """What the next call would be sent, as JSON values."""
     document = result_document(prepared.assembly)
     return document | {"hash": prepared.digest, "sent": False}
 
 
-def sent_document(sent: SentContext) -> Document:
+def build_sent_document(sent: SentContext) -> Document:
     """What a past call was sent; ``intact`` tells whether the hash still agrees."""
-    found = show(sent)
+    found = render_sent(sent)
     return {
         "messages": found.messages,
         "system": found.system,
@@ -163,19 +163,23 @@ def sent_document(sent: SentContext) -> Document:
     }
 
 
-def of_preview(prepared: PreparedRequest) -> Shown:
+def show_preview(prepared: PreparedRequest) -> ShownContext:
     """The context that the next call would be sent."""
     options = {"options": prepared.subject.options}
-    gauge = charts.gauge(prepared.assembly.stats | options)
-    return _shown(preview_document(prepared), prepared.assembly.dialect, gauge)
+    gauge = charts.make_gauge(prepared.assembly.stats | options)
+    return _shown(build_preview_document(prepared), prepared.assembly.dialect, gauge)
 
 
-def of_sent(sent: SentContext) -> Shown:
+def show_sent(sent: SentContext) -> ShownContext:
     """The context that a past call was sent."""
-    return _shown(sent_document(sent), sent.dialect, charts.gauge(sent.stats))
+    return _shown(
+        build_sent_document(sent), sent.dialect, charts.make_gauge(sent.stats)
+    )
 
 
-def _shown(document: Document, dialect: str, gauge: charts.Gauge | None) -> Shown:
+def _shown(
+    document: Document, dialect: str, gauge: charts.Gauge | None
+) -> ShownContext:
     messages, system = document["messages"], document.get("system")
     sources = [one if isinstance(one, list) else [one] for one in document["sources"]]
     places = {number: place for place, ids in enumerate(sources) for number in ids}
@@ -192,7 +196,7 @@ def _shown(document: Document, dialect: str, gauge: charts.Gauge | None) -> Show
     if blocks and blocks[0].role == "system":
         tokens = document["stats"].get("tokens_by_category", {}).get("system")
         blocks[0] = replace(blocks[0], tokens=tokens)
-    return Shown(
+    return ShownContext(
         blocks=tuple(blocks),
         ledger=tuple(ledger.values()),
         counts=dict(Counter(entry.disposition for entry in ledger.values())),
@@ -206,10 +210,10 @@ def _shown(document: Document, dialect: str, gauge: charts.Gauge | None) -> Show
     )
 
 
-def _entry(line: Mapping[str, Any], places: Mapping[int, int]) -> Entry:
+def _entry(line: Mapping[str, Any], places: Mapping[int, int]) -> LedgerEntry:
     by = "" if line["by"] is None else str(line["by"])
     known = {**line, "by": by, "handle": line["handle"] or ""}
-    return Entry(**known, place=places.get(line["id"]))
+    return LedgerEntry(**known, place=places.get(line["id"]))
 
 
 def _block(
@@ -217,7 +221,7 @@ def _block(
     message: Mapping[str, Any],
     source: Sequence[object],
     kind: str,
-    ledger: Mapping[int, Entry],
+    ledger: Mapping[int, LedgerEntry],
 ) -> Block:
     ids = tuple(number for number in source if isinstance(number, int))
     entries = tuple(ledger[number] for number in ids if number in ledger)
@@ -228,7 +232,7 @@ def _block(
         ids=ids,
         entries=entries,
         tokens=sum(one.tokens_out for one in entries) if entries else None,
-        content=text_of(message.get("content")),
+        content=read_text(message.get("content")),
         message=message,
     )
 
@@ -252,7 +256,7 @@ class PastCall:
         return round(100 * self.call.cached_tokens / self.call.input_tokens)
 
 
-def recent(mysis_id: int) -> list[PastCall]:
+def load_recent_calls(mysis_id: int) -> list[PastCall]:
     """The newest calls, newest first, without their payloads."""
     rows = (
         SentContext.objects.filter(mysis_id=mysis_id)
@@ -266,14 +270,16 @@ def recent(mysis_id: int) -> list[PastCall]:
             turn=row.call.turn.number,
             number=row.call.number,
             strategy=row.strategy,
-            gauge=charts.gauge(row.stats),
+            gauge=charts.make_gauge(row.stats),
             at=row.created_at,
         )
         for row in rows
     ]
 
 
-def summaries(mysis_id: int, before: int | None = None) -> Sequence[HistorySummary]:
+def load_summaries(
+    mysis_id: int, before: int | None = None
+) -> Sequence[HistorySummary]:
     """The newest compactions, those that failed too; ``before`` is an id."""
     rows = HistorySummary.objects.filter(mysis_id=mysis_id).order_by("-id")
     if before is not None:
@@ -291,9 +297,9 @@ class Tool:
     schema: str
 
 
-def tools_of(mysis: Mysis) -> Sequence[Tool]:
+def load_tools(mysis: Mysis) -> Sequence[Tool]:
     """The tools of the next call and what each costs, as the game offered them last."""
-    count = counter_for("estimate", calibration.known(mysis.model).factor)
+    count = choose_counter("estimate", calibration.read_factor(mysis.model).factor)
     return [
         Tool(
             tool["name"],

@@ -13,10 +13,10 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from agents.dashboard import charts
-from agents.dashboard.conversation import calls
+from agents.dashboard.conversation import read_calls
 from memory.assembly.prepare import PreparedRequest
-from memory.assembly.replay import Pair, Side, difference
-from memory.assembly.sent_view import view_of
+from memory.assembly.replay import MessagePair, Side, compare_views
+from memory.assembly.sent_view import render_messages
 from memory.models import SentContext
 
 Wire = Mapping[str, Any]
@@ -42,7 +42,7 @@ class DiffLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChangedMessage:
     """One message: ``kind`` is added, removed, changed, or same after a change."""
 
     kind: str
@@ -52,7 +52,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RequestChanges:
     """Two requests of one Mysis, one after the other. Sizes are bytes of JSON.
 
     ``prefix`` messages begin both; what follows is not in a provider's cache.
@@ -62,7 +62,7 @@ class Changes:
     shared: int
     size: int
     total: int
-    steps: tuple[Step, ...]
+    steps: tuple[ChangedMessage, ...]
     earlier: SentContext | None = None
 
     @property
@@ -77,7 +77,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class StrategyColumn:
     """One strategy's sum. ``shared`` is what the last request began with too, and
     ``tokens`` None where a past call kept no count."""
 
@@ -99,7 +99,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ComparedSide:
     """What one strategy does with a message; ``place`` None where none is sent."""
 
     disposition: str
@@ -110,25 +110,25 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedMessage:
     """One message under both."""
 
     id: int | None
     role: str
     kind: str
-    a: Part | None
-    b: Part | None
+    a: ComparedSide | None
+    b: ComparedSide | None
     lines: tuple[DiffLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MessageRun:
     """Neighbours that are alike: ``kind`` is same, A or B (only that one sends them),
     or both. ``fate`` is what the other makes of all of them, empty where it does not
     consider them."""
 
     kind: str
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedMessage, ...]
     fate: str = ""
 
     @property
@@ -145,13 +145,13 @@ class Run:
 class Comparison:
     """Both sums and every message, what is the same folded together."""
 
-    a: Column
-    b: Column
+    a: StrategyColumn
+    b: StrategyColumn
     differing: int
-    runs: tuple[Run, ...]
+    runs: tuple[MessageRun, ...]
 
 
-def compare(before: str, after: str) -> tuple[DiffLine, ...]:
+def compare_texts(before: str, after: str) -> tuple[DiffLine, ...]:
     """The lines that differ, with two around them; empty for equal texts."""
     if before == after:
         return ()
@@ -176,7 +176,7 @@ def _lines(old: list[str], new: list[str]) -> Iterator[DiffLine]:
             yield from (DiffLine("added", line) for line in new[b_from:b_to])
 
 
-def text_of(content: Any) -> str:
+def read_text(content: Any) -> str:
     """A message's content as text; blocks of other dialects as JSON."""
     if content is None:
         return ""
@@ -185,7 +185,9 @@ def text_of(content: Any) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 
-def before(mysis_id: int, call: SentContext | None = None) -> SentContext | None:
+def find_call_before(
+    mysis_id: int, call: SentContext | None = None
+) -> SentContext | None:
     """The context of the call before this one; without one, the newest."""
     rows = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
     if call is not None:
@@ -193,33 +195,33 @@ def before(mysis_id: int, call: SentContext | None = None) -> SentContext | None
     return rows.select_related("call__turn").defer("ledger").first()
 
 
-def after(call: SentContext) -> SentContext | None:
+def find_call_after(call: SentContext) -> SentContext | None:
     """The context of the call after one, without its payload."""
     rows = SentContext.objects.filter(mysis_id=call.mysis_id, pk__gt=call.pk)
     rows = rows.select_related("call__turn").defer("ledger", "view", "facts")
     return rows.order_by("id").first()
 
 
-def since(
+def compare_with_call(
     earlier: SentContext, messages: Sequence[Wire], system: str | None
-) -> Changes:
+) -> RequestChanges:
     """What a request has that the earlier one had not, and the other way round."""
-    old, old_system = view_of(earlier)
-    return replace(beside(old, old_system, messages, system), earlier=earlier)
+    old, old_system = render_messages(earlier)
+    return replace(compare_requests(old, old_system, messages, system), earlier=earlier)
 
 
-def beside(
+def compare_requests(
     old: Sequence[Wire],
     old_system: str | None,
     messages: Sequence[Wire],
     system: str | None,
-) -> Changes:
+) -> RequestChanges:
     """Any two requests."""
     first, second = _whole(old, old_system), _whole(messages, system)
     keys, others = [_key(m) for m in first], [_key(m) for m in second]
     prefix = _shared_length(keys, others)
     sizes = [len(key.encode()) for key in others]
-    return Changes(
+    return RequestChanges(
         prefix=prefix,
         shared=sum(sizes[:prefix]) + _begin(keys[prefix:], others[prefix:]),
         size=sum(sizes),
@@ -251,7 +253,7 @@ def _begin(old: Sequence[str], new: Sequence[str]) -> int:
     return len(new[0][: _shared_length(old[0], new[0])].encode())
 
 
-def _steps(old: Sequence[Wire], new: Sequence[Wire]) -> Iterator[Step]:
+def _steps(old: Sequence[Wire], new: Sequence[Wire]) -> Iterator[ChangedMessage]:
     old, new = old[:MOST], new[:MOST]
     matcher = difflib.SequenceMatcher(
         None, [_key(m) for m in old], [_key(m) for m in new], autojunk=False
@@ -264,9 +266,9 @@ def _steps(old: Sequence[Wire], new: Sequence[Wire]) -> Iterator[Step]:
             yield from (step for a, b in pairs for step in _pair(a, b))
 
 
-def _pair(old: Wire | None, new: Wire | None) -> Iterator[Step]:
+def _pair(old: Wire | None, new: Wire | None) -> Iterator[ChangedMessage]:
     if old is not None and new is not None and old.get("role") == new.get("role"):
-        yield _step("changed", new, compare(_say(old), _say(new)))
+        yield _step("changed", new, compare_texts(_say(old), _say(new)))
         return
     if old is not None:
         yield _step("removed", old, ())
@@ -274,15 +276,15 @@ def _pair(old: Wire | None, new: Wire | None) -> Iterator[Step]:
         yield _step("added", new, ())
 
 
-def _step(kind: str, message: Wire, lines: tuple[DiffLine, ...]) -> Step:
+def _step(kind: str, message: Wire, lines: tuple[DiffLine, ...]) -> ChangedMessage:
     excerpt = _excerpt(message, CHANGED_EXCERPT)
-    return Step(kind, str(message.get("role", "")), excerpt, lines)
+    return ChangedMessage(kind, str(message.get("role", "")), excerpt, lines)
 
 
 def _say(message: Wire) -> str:
     """A message as text: what it says, then what it calls."""
-    parts = [text_of(message.get("content"))]
-    parts += [f"→ {c.name}({c.args})" for c in calls(message.get("tool_calls"))]
+    parts = [read_text(message.get("content"))]
+    parts += [f"→ {c.name}({c.args})" for c in read_calls(message.get("tool_calls"))]
     return "\n".join(part for part in parts if part)
 
 
@@ -290,11 +292,11 @@ def _excerpt(message: Wire, most: int) -> str:
     return " ".join(_say(message)[: 2 * most].split())[:most]
 
 
-def of(
+def compare_strategies(
     a: PreparedRequest, b: PreparedRequest, names: tuple[str, str] = ("", "")
 ) -> Comparison:
     """Two views of one history; ``names`` tell them apart where strategies do not."""
-    pairs = difference(a, b)
+    pairs = compare_views(a, b)
     return Comparison(
         a=_column(a, names[0]),
         b=_column(b, names[1]),
@@ -303,10 +305,10 @@ def of(
     )
 
 
-def _column(prepared: PreparedRequest, name: str) -> Column:
+def _column(prepared: PreparedRequest, name: str) -> StrategyColumn:
     options, messages = prepared.subject.options, prepared.assembly.messages
     stats = prepared.assembly.stats | {"options": options}
-    return Column(
+    return StrategyColumn(
         strategy=str(stats.get("strategy", prepared.subject.strategy)),
         name=name,
         options=", ".join(f"{k} {v}" for k, v in sorted(options.items())),
@@ -316,16 +318,16 @@ def _column(prepared: PreparedRequest, name: str) -> Column:
         tokens=stats.get("tokens_out"),
         size=len(json.dumps(messages, ensure_ascii=False).encode()),
         shared=int(stats.get("prefix_shared_bytes") or 0),
-        gauge=charts.gauge(stats),
+        gauge=charts.make_gauge(stats),
     )
 
 
-def _runs(pairs: Sequence[Pair]) -> Iterator[Run]:
+def _runs(pairs: Sequence[MessagePair]) -> Iterator[MessageRun]:
     for (kind, fate), group in groupby(pairs, key=_kind):
-        yield Run(kind, tuple(_row(pair) for pair in group), fate)
+        yield MessageRun(kind, tuple(_row(pair) for pair in group), fate)
 
 
-def _kind(pair: Pair) -> tuple[str, str]:
+def _kind(pair: MessagePair) -> tuple[str, str]:
     """Which side alone sends a message, and what the other makes of it."""
     if pair.same:
         return "same", ""
@@ -338,11 +340,11 @@ def _fate(side: Side) -> str:
     return str(side.line.disposition) if side.line else ""
 
 
-def _row(pair: Pair) -> Row:
+def _row(pair: MessagePair) -> ComparedMessage:
     lines: tuple[DiffLine, ...] = ()
     if pair.a.message is not None and pair.b.message is not None and not pair.same:
-        lines = compare(_say(pair.a.message), _say(pair.b.message))
-    return Row(
+        lines = compare_texts(_say(pair.a.message), _say(pair.b.message))
+    return ComparedMessage(
         id=pair.id,
         role=pair.role,
         kind=pair.kind or "",
@@ -352,10 +354,10 @@ def _row(pair: Pair) -> Row:
     )
 
 
-def _part(side: Side) -> Part | None:
+def _part(side: Side) -> ComparedSide | None:
     if side.line is None and side.message is None:
         return None
-    return Part(
+    return ComparedSide(
         disposition=_fate(side),
         reason=side.line.reason if side.line else "",
         tokens=side.line.tokens_out if side.line else None,

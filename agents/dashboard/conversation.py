@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Left, Length
 
 from agents import deliveries
-from agents.deliveries import Reached
+from agents.deliveries import DeliveryStatus
 from agents.models import Mysis
 from memory.models import Memory, Origin, Role
 
@@ -76,7 +76,7 @@ class Line:
     tick: int | None
     tokens: int
     at: datetime
-    reach: Reached | None = None
+    reach: DeliveryStatus | None = None
 
     @property
     def waits(self) -> bool:
@@ -89,7 +89,7 @@ class Line:
 
     @property
     def gist(self) -> str:
-        return gist_of(self.body)
+        return excerpt_answer(self.body)
 
     @property
     def musing(self) -> str:
@@ -108,7 +108,9 @@ class Line:
         return (self.pending, self.is_error, self.size, len(self.calls), how_far)
 
 
-def rows(memories: QuerySet[Memory], shown: int = SHOWN) -> Iterable[dict[str, Any]]:
+def select_columns(
+    memories: QuerySet[Memory], shown: int = SHOWN
+) -> Iterable[dict[str, Any]]:
     """The columns that lines are made of, long texts cut by the database."""
     found: Iterable[dict[str, Any]] = memories.annotate(
         head=Left("content", shown),
@@ -119,7 +121,7 @@ def rows(memories: QuerySet[Memory], shown: int = SHOWN) -> Iterable[dict[str, A
     return found
 
 
-def line(row: Mapping[str, Any], name: str) -> Line:
+def make_line(row: Mapping[str, Any], name: str) -> Line:
     """A row of `rows` as a line; ``name`` is the Mysis's."""
     body = row["head"]
     pretty = _pretty(body) if row["role"] == Role.TOOL and row["size"] <= SHOWN else ""
@@ -134,7 +136,7 @@ def line(row: Mapping[str, Any], name: str) -> Line:
         is_json=bool(pretty),
         reasoning=row["thought"],
         reasoning_size=row["thought_size"],
-        calls=tuple(calls(row["tool_calls"])),
+        calls=tuple(read_calls(row["tool_calls"])),
         is_error=row["is_error"],
         pending=row["pending"],
         tick=row["tick"],
@@ -149,7 +151,7 @@ def _who(row: Mapping[str, Any], name: str) -> str:
         return str(row["tool_name"] or "Tool result")
     if origin == Origin.AGENT:
         return name
-    who = person(row["sender"])
+    who = read_sender_name(row["sender"])
     if origin == Origin.BROADCAST:
         return f"Broadcast from {who}" if who else "Broadcast"
     if origin == Origin.HUMAN:
@@ -157,37 +159,37 @@ def _who(row: Mapping[str, Any], name: str) -> str:
     return WHO.get(origin, role)
 
 
-def person(sender: str) -> str:
+def read_sender_name(sender: str) -> str:
     """The name in "operator:ann" or "mysis:Ada"; other senders as they are."""
     kind, colon, name = sender.partition(":")
     return name if colon and kind in ("operator", "mysis", "token") else sender
 
 
-def calls(stored: object) -> Iterable[Call]:
+def read_calls(stored: object) -> Iterable[Call]:
     """Stored tool calls in the chat format, whatever a model made of them."""
     for call in stored if isinstance(stored, list) else []:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
             name = str(function.get("name") or "unnamed")
-            yield Call(name, arguments(function.get("arguments")))
+            yield Call(name, format_arguments(function.get("arguments")))
 
 
-def arguments(given: object) -> str:
+def format_arguments(given: object) -> str:
     """Arguments as ``a="x", b=2``, each bounded."""
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")
         except ValueError:
-            return clip(str(given))
+            return clip_text(str(given))
     if not isinstance(given, dict):
-        return clip(json.dumps(given, ensure_ascii=False))
+        return clip_text(json.dumps(given, ensure_ascii=False))
     return ", ".join(
-        f"{key}={clip(json.dumps(value, ensure_ascii=False))}"
+        f"{key}={clip_text(json.dumps(value, ensure_ascii=False))}"
         for key, value in given.items()
     )
 
 
-def clip(text: str, most: int = ARGUMENT) -> str:
+def clip_text(text: str, most: int = ARGUMENT) -> str:
     """At most ``most`` characters, the cut marked."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -201,7 +203,7 @@ def _pretty(text: str) -> str:
         return ""
 
 
-def gist_of(body: str) -> str:
+def excerpt_answer(body: str) -> str:
     """What an answer says: its own message, or its first plain values."""
     if body[:1] != "{":
         return _first_words(body)
@@ -211,20 +213,20 @@ def gist_of(body: str) -> str:
         return _first_words(body)
     for key in TELLING:
         if isinstance(found.get(key), str) and found[key].strip():
-            return clip(" ".join(found[key].split()), GIST)
+            return clip_text(" ".join(found[key].split()), GIST)
     plain = [
         f"{key} {value}"
         for key, value in found.items()
         if isinstance(value, str | int | float) and value != ""
     ]
-    return clip(", ".join(plain[:5]) or ", ".join(found), GIST)
+    return clip_text(", ".join(plain[:5]) or ", ".join(found), GIST)
 
 
 def _first_words(text: str) -> str:
     return " ".join(text[: 2 * GIST].split())[:GIST]
 
 
-def newest(
+def load_newest_lines(
     mysis_id: int, name: str, limit: int = PAGE, *, turn_id: int | None = None
 ) -> list[Line]:
     """The newest lines, oldest first; of one turn if named."""
@@ -232,24 +234,24 @@ def newest(
     return _lines(found[:limit], mysis_id, name)[::-1]
 
 
-def before(
+def load_lines_before(
     mysis_id: int, name: str, memory_id: int | None, limit: int = PAGE
 ) -> list[Line]:
     """The lines just before a memory, oldest first; by index, at any depth."""
     if memory_id is None:
-        return newest(mysis_id, name, limit)
+        return load_newest_lines(mysis_id, name, limit)
     found = _memories(mysis_id).filter(id__lt=memory_id).order_by("-id")
     return _lines(found[:limit], mysis_id, name)[::-1]
 
 
-def around(mysis_id: int, name: str, memory_id: int) -> list[Line]:
+def load_lines_around(mysis_id: int, name: str, memory_id: int) -> list[Line]:
     """The lines up to a memory, and some after it, for links to the place."""
     half = PAGE // 2
-    later = after(mysis_id, name, memory_id, half)
-    return [*before(mysis_id, name, memory_id + 1, half), *later]
+    later = load_lines_after(mysis_id, name, memory_id, half)
+    return [*load_lines_before(mysis_id, name, memory_id + 1, half), *later]
 
 
-def after(
+def load_lines_after(
     mysis_id: int,
     name: str,
     memory_id: int,
@@ -262,7 +264,7 @@ def after(
     return _lines(later[:limit], mysis_id, name)
 
 
-def chosen(mysis_id: int, name: str, ids: Sequence[int]) -> list[Line]:
+def load_lines(mysis_id: int, name: str, ids: Sequence[int]) -> list[Line]:
     found = _memories(mysis_id).filter(id__in=ids).order_by("id")
     return _lines(found, mysis_id, name)
 
@@ -274,10 +276,10 @@ def _memories(mysis_id: int, turn_id: int | None = None) -> QuerySet[Memory]:
 
 def _lines(found: QuerySet[Memory], mysis_id: int, name: str) -> list[Line]:
     """Rows as lines; those that were told to the Mysis with how far they have come."""
-    page = [line(row, name) for row in rows(found)]
+    page = [make_line(row, name) for row in select_columns(found)]
     told = [one.id for one in page if one.origin in TOLD and one.role == Role.USER]
     mysis = Mysis.objects.filter(pk=mysis_id).first() if told else None
     if mysis is None:
         return page
-    reach = deliveries.reached(mysis, told)
+    reach = deliveries.delivery_statuses(mysis, told)
     return [replace(one, reach=reach.get(one.id)) for one in page]

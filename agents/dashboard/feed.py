@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db.models import Max, Q, QuerySet
 from django.urls import reverse
 
-from agents.dashboard.conversation import arguments, clip, person
+from agents.dashboard.conversation import clip_text, format_arguments, read_sender_name
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
 from memory.gamestate.values import title
@@ -77,22 +77,22 @@ class FeedLine:
         return " ".join(f"group-{name}" for name in sorted(found))
 
 
-def names(ids: Iterable[int]) -> dict[int, Mysis]:
+def load_names(ids: Iterable[int]) -> dict[int, Mysis]:
     """Those of these Myses that are not gone, as far as links need them."""
     return Mysis.objects.only("name").in_bulk(set(ids))
 
 
-def told(found: Iterable[Event]) -> list[FeedLine]:
+def make_event_lines(found: Iterable[Event]) -> list[FeedLine]:
     """Event rows as lines, in their order."""
     kept = list(found)
-    known = names(e.mysis_id for e in kept if e.mysis_id is not None)
+    known = load_names(e.mysis_id for e in kept if e.mysis_id is not None)
     return _joined(
-        line(e.pk, e.kind, e.created_at, e.data, known.get(e.mysis_id or 0))
+        make_feed_line(e.pk, e.kind, e.created_at, e.data, known.get(e.mysis_id or 0))
         for e in kept
     )
 
 
-def tells(kind: str, data: Data) -> bool:
+def is_news(kind: str, data: Data) -> bool:
     """Whether an event of a kind goes into the feed, by what it says."""
     if kind == Kind.TOOL_CALLED and data.get("ok") is True:
         return not str(data.get("tool")).startswith(LOOKS)
@@ -101,16 +101,18 @@ def tells(kind: str, data: Data) -> bool:
     return _style(kind).news
 
 
-def of_items(items: Iterable[Item]) -> list[FeedLine]:
+def make_news_lines(items: Iterable[Item]) -> list[FeedLine]:
     """Items of the hub that are news as lines, newest first."""
-    return lines_of([item for item in items if tells(item["kind"], item["data"])])
+    return make_item_lines(
+        [item for item in items if is_news(item["kind"], item["data"])]
+    )
 
 
-def lines_of(kept: Sequence[Item]) -> list[FeedLine]:
+def make_item_lines(kept: Sequence[Item]) -> list[FeedLine]:
     """Items as lines, newest first; they come in stream order."""
-    known = names(item["mysis"] for item in kept if item["mysis"] is not None)
+    known = load_names(item["mysis"] for item in kept if item["mysis"] is not None)
     return _joined(
-        line(
+        make_feed_line(
             item["id"],
             item["kind"],
             datetime.fromisoformat(item["at"]),
@@ -136,14 +138,14 @@ def _joined(found: Iterable[FeedLine]) -> list[FeedLine]:
                 stale = dict.fromkeys(
                     [*filter(None, cause.stale.split(", ")), one.stale]
                 )
-                joined[place] = replace(cause, stale=clip(", ".join(stale), TEXT))
+                joined[place] = replace(cause, stale=clip_text(", ".join(stale), TEXT))
                 continue
         newest[one.key] = len(joined)
         joined.append(one)
     return joined
 
 
-def line(
+def make_feed_line(
     number: int, kind: str, at: datetime, data: Data, mysis: Mysis | None
 ) -> FeedLine:
     """One event in words."""
@@ -174,7 +176,7 @@ def _link(kind: str, data: Data, key: str) -> str:
     return ""
 
 
-def groups_of(kind: str, data: Data) -> set[str]:
+def find_groups(kind: str, data: Data) -> set[str]:
     """The chips that count an event."""
     own = {_style(kind).group}
     return own | {BAD} if _is_bad(kind, data) else own
@@ -190,7 +192,7 @@ def _text(data: Data, *keys: str) -> str:
     for key in keys:
         value = data.get(key)
         if value not in (None, "", [], {}):
-            return clip(str(value), TEXT)
+            return clip_text(str(value), TEXT)
     return ""
 
 
@@ -199,17 +201,19 @@ def _colon(*parts: str) -> str:
 
 
 def _state(data: Data) -> str:
-    by = person(_text(data, "by"))
+    by = read_sender_name(_text(data, "by"))
     state = _text(data, "state") or "changed"
     words = state if by in UNNAMED else f"{state} (by {by})"
     return _colon(words, _text(data, "error"))
 
 
 def _tool(data: Data) -> str:
-    words = f"{_text(data, 'tool') or 'a tool'}({arguments(data.get('arguments'))})"
+    words = (
+        f"{_text(data, 'tool') or 'a tool'}({format_arguments(data.get('arguments'))})"
+    )
     if data.get("ok") is not False:
-        return clip(words, TEXT)
-    return _colon(clip(words, TEXT), "refused", _text(data, "error"))
+        return clip_text(words, TEXT)
+    return _colon(clip_text(words, TEXT), "refused", _text(data, "error"))
 
 
 def _stale(data: Data) -> str:
@@ -296,7 +300,7 @@ def _style(kind: str) -> KindStyle:
     return KINDS.get(kind, OTHER)
 
 
-def newest(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
+def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     """The newest events that are news, newest first; those of one chip if named."""
     # Each kind has an index of its own; one scan of all would read much noise.
     found: list[Event] = []
@@ -305,7 +309,7 @@ def newest(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
         if style.news and wanted:
             found += _rows(kind, group)[:limit]
     found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
-    return told(found[:limit])
+    return make_event_lines(found[:limit])
 
 
 def _may_fail(kind: str, group: str) -> bool:

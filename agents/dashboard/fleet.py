@@ -22,8 +22,8 @@ from django.db.models import (
 from django.utils.http import urlencode
 
 from agents.dashboard import charts, conversation, game_state
-from agents.dashboard.accounts import AccountStatus, standings_of
-from agents.dashboard.charts import Hour, last_hour
+from agents.dashboard.accounts import AccountStatus, read_statuses
+from agents.dashboard.charts import MysisHour, load_last_hours
 from agents.models import Mysis
 from memory.models import GameSnapshot, Memory, Role, SentContext
 
@@ -46,7 +46,7 @@ SORTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LastLine:
     """The newest thing an agent said or did, or was told."""
 
     who: str
@@ -72,13 +72,13 @@ class FleetRow:
     account: str
     standing: AccountStatus
     tick: int | None
-    said: Said | None
+    said: LastLine | None
     gauge: charts.Gauge | None
-    hour: Hour
+    hour: MysisHour
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class FleetView:
     """What a viewer asked to see: one state, names with a word, an order, how many."""
 
     state: str = ""
@@ -87,7 +87,7 @@ class View:
     show: int = FIRST
 
     @classmethod
-    def of(cls, params: Any) -> View:
+    def of(cls, params: Any) -> FleetView:
         """From GET parameters; what is unknown falls back to everything."""
         state, sort = params.get("state", ""), params.get("sort", "")
         return cls(
@@ -114,18 +114,18 @@ def _row_count(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class FleetRows:
     """The first rows of a view, and all Myses that are in it."""
 
     shown: Sequence[FleetRow]
     matching: frozenset[int]
-    view: View
+    view: FleetView
 
     @property
     def rest(self) -> int:
         return len(self.matching) - len(self.shown)
 
-    def lists_as(self, other: Rows) -> bool:
+    def lists_as(self, other: FleetRows) -> bool:
         """Whether both show the same Myses in the same order, out of as many."""
         mine = self.view, self.matching, [row.id for row in self.shown]
         return mine == (other.view, other.matching, [row.id for row in other.shown])
@@ -137,33 +137,33 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RowParts:
     """What the rows are put together from, by Mysis or by account."""
 
     standings: Mapping[str, AccountStatus]
-    said: dict[int, Said]
+    said: dict[int, LastLine]
     gauges: dict[int, charts.Gauge | None]
-    hours: dict[int, Hour]
+    hours: dict[int, MysisHour]
 
 
 # Orders by what only a loaded row knows.
-MADE: Mapping[str, Callable[[FleetRow], float]] = {
+ROW_ORDERS: Mapping[str, Callable[[FleetRow], float]] = {
     "credits": lambda row: -(row.standing.credits or -1),
     "context": lambda row: -(row.gauge.used / row.gauge.limit if row.gauge else -1),
 }
 
 
-def rows_of(view: View, now: datetime) -> Rows:
+def load_view(view: FleetView, now: datetime) -> FleetRows:
     """The rows of a view; orders that the database does not know are made here."""
-    found = matching(view)
-    if view.sort in MADE:
-        rows = sorted(load(found, now), key=MADE[view.sort])[: view.show]
+    found = find_matching_ids(view)
+    if view.sort in ROW_ORDERS:
+        rows = sorted(load_rows(found, now), key=ROW_ORDERS[view.sort])[: view.show]
     else:
-        rows = load(found[: view.show], now)
-    return Rows(rows, frozenset(found), view)
+        rows = load_rows(found[: view.show], now)
+    return FleetRows(rows, frozenset(found), view)
 
 
-def matching(view: View) -> list[int]:
+def find_matching_ids(view: FleetView) -> list[int]:
     """Ids of the Myses in a view, in its order."""
     found = Mysis.objects.all()
     if view.state in STATES:
@@ -182,7 +182,7 @@ def _flag_conditions() -> Mapping[str, Q]:
     return {"held": ~Q(hold=""), "stuck": ~Q(stuck=""), "stale": Q(Exists(untrue))}
 
 
-def flag_counts() -> Mapping[str, int]:
+def count_flags() -> Mapping[str, int]:
     """How many Myses have each flag; one query."""
     counts = {
         flag: Count("pk", filter=what) for flag, what in _flag_conditions().items()
@@ -210,21 +210,21 @@ def _ordered(found: QuerySet[Mysis], sort: str) -> QuerySet[Mysis]:
     return found.order_by("name")
 
 
-def load(ids: Sequence[int], now: datetime) -> list[FleetRow]:
+def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     """The rows of these Myses in the order given; deleted ones are left out."""
     myses = Mysis.objects.select_related("account").in_bulk(list(ids))
     usernames = [m.account.username for m in myses.values() if m.account]
-    present = game_state.moments(usernames, now)
-    parts = Parts(
-        standings=standings_of(game_state.held(usernames), present),
+    present = game_state.load_moments(usernames, now)
+    parts = RowParts(
+        standings=read_statuses(game_state.load_snapshots(usernames), present),
         said=_said(ids, {m.pk: m.name for m in myses.values()}),
-        gauges=gauges(ids),
-        hours=last_hour(list(ids), now),
+        gauges=load_gauges(ids),
+        hours=load_last_hours(list(ids), now),
     )
     return [_row(myses[number], parts) for number in ids if number in myses]
 
 
-def _row(mysis: Mysis, parts: Parts) -> FleetRow:
+def _row(mysis: Mysis, parts: RowParts) -> FleetRow:
     account = mysis.account.username if mysis.account else ""
     standing = parts.standings.get(account, AccountStatus())
     return FleetRow(
@@ -247,7 +247,7 @@ def _row(mysis: Mysis, parts: Parts) -> FleetRow:
     )
 
 
-def _said(ids: Sequence[int], names: dict[int, str]) -> dict[int, Said]:
+def _said(ids: Sequence[int], names: dict[int, str]) -> dict[int, LastLine]:
     """The newest line of each that is not a tool's answer."""
     newest = (
         Memory.objects.filter(mysis=OuterRef("pk"))
@@ -258,19 +258,23 @@ def _said(ids: Sequence[int], names: dict[int, str]) -> dict[int, Said]:
     wanted = Mysis.objects.filter(pk__in=ids).annotate(newest=Subquery(newest))
     found = Memory.objects.filter(id__in=wanted.values("newest"))
     return {
-        row["mysis_id"]: _spoken(conversation.line(row, names.get(row["mysis_id"], "")))
-        for row in conversation.rows(found, LAST_LINE)
+        row["mysis_id"]: _spoken(
+            conversation.make_line(row, names.get(row["mysis_id"], ""))
+        )
+        for row in conversation.select_columns(found, LAST_LINE)
     }
 
 
-def _spoken(line: conversation.Line) -> Said:
+def _spoken(line: conversation.Line) -> LastLine:
     if line.calls and not line.body.strip():
         doing = ", ".join(f"{call.name}({call.args})" for call in line.calls)
-        return Said(line.who, conversation.clip(doing, LAST_LINE), True, line.at)
-    return Said(line.who, line.body, False, line.at)
+        return LastLine(
+            line.who, conversation.clip_text(doing, LAST_LINE), True, line.at
+        )
+    return LastLine(line.who, line.body, False, line.at)
 
 
-def gauges(ids: Sequence[int]) -> dict[int, charts.Gauge | None]:
+def load_gauges(ids: Sequence[int]) -> dict[int, charts.Gauge | None]:
     """The context gauge of each Mysis's newest call."""
     newest = SentContext.objects.filter(mysis=OuterRef("pk")).order_by("-id")
     wanted = Mysis.objects.filter(pk__in=ids).annotate(
@@ -278,6 +282,6 @@ def gauges(ids: Sequence[int]) -> dict[int, charts.Gauge | None]:
     )
     found = SentContext.objects.filter(id__in=wanted.values("newest"))
     return {
-        number: charts.gauge(stats)
+        number: charts.make_gauge(stats)
         for number, stats in found.values_list("mysis_id", "stats")
     }

@@ -19,22 +19,22 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from agents.dashboard import map
-from agents.dashboard.shared_results import Shared, bucket
+from agents.dashboard.shared_results import SharedResults, time_bucket
 from memory.gamestate import clock, facts, sections
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
     Moment,
     age_in_ticks,
-    confidence,
+    choose_worst,
+    judge_confidence,
     stale_paths,
-    worst,
 )
-from memory.gamestate.facts import Names, known_names
+from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Snapshot
-from memory.gamestate.values import first, primary, title
+from memory.gamestate.values import find_first, title, unwrap_content
 from memory.models import AccountClock, GameSnapshot
-from memory.snapshots.reads import names_of
+from memory.snapshots.reads import read_names
 
 # Where answers name the system, the point of interest and the base of a ship.
 PLACES = (
@@ -59,18 +59,18 @@ WHERE lexicon.names ->> wanted.id IS NOT NULL
 # A galaxy map has about 190 KB; its facts are two lines. Contents above this
 # are left in the database and shown by size alone.
 READ_UP_TO = 24_000
-ORDER = tuple(sections.CURATED)
+ORDER = tuple(sections.READERS)
 MAX_CHILDREN = 12
 SNAPSHOTS_KEPT = 8_000
 
 # An account and an id; before them what makes the answer of ten seconds ago old.
 Pair = tuple[str, str]
 Key = tuple[int, str, str]
-_names = Shared(NAMES_KEPT)
+_names = SharedResults(NAMES_KEPT)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldSnapshot:
     """A snapshot with the length of its content in characters.
 
     ``version`` is another whenever the row was written anew.
@@ -122,29 +122,29 @@ class Section:
         return len(doubtful) > 1
 
 
-def places_in(snapshot: Snapshot) -> tuple[str, ...]:
+def read_places(snapshot: Snapshot) -> tuple[str, ...]:
     """The ids of the system, the point of interest and the base that it names."""
     if snapshot.tool not in TELLING or snapshot.args:
         return ()
-    content = primary(snapshot.current)
+    content = unwrap_content(snapshot.current)
     if not isinstance(content, Mapping):
         return ()
-    found = (first(content, *paths) for paths in PLACES)
+    found = (find_first(content, *paths) for paths in PLACES)
     return tuple(one if isinstance(one, str) else "" for one in found)
 
 
-def named_in(snapshot: Snapshot) -> Names:
+def place_names_of(snapshot: Snapshot) -> Names:
     """What it calls places, by id."""
-    return known_names([snapshot]) if snapshot.tool in NAMING else {}
+    return collect_names([snapshot]) if snapshot.tool in NAMING else {}
 
 
-def names_for(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
+def load_place_names(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
     """By account, the names of these ids as far as they are known.
 
     At most two queries, however many accounts; none where this process has looked
     all of them up, named or not, in these ten seconds.
     """
-    seen = bucket(timezone.now())
+    seen = time_bucket(timezone.now())
     pairs = {(who, one) for who, ids in wanted.items() for one in ids if one}
     told = _names.get_many([(seen, *pair) for pair in sorted(pairs)], _told)
     found: dict[str, dict[str, str]] = {who: {} for who in wanted}
@@ -171,14 +171,16 @@ def _looked_up(missing: Sequence[Pair]) -> dict[Pair, str]:
 def _charted(told: dict[Pair, str], missing: Sequence[Pair]) -> dict[Pair, str]:
     """With the names of systems that only the newest map knows."""
     rest = [pair for pair in missing if pair not in told]
-    chart = map.chart() if rest else None
+    chart = map.load_chart() if rest else None
     if chart is None:
         return told
     stars = {pair: chart.stars[pair[1]].name for pair in rest if pair[1] in chart.stars}
     return told | stars
 
 
-def held(usernames: Sequence[str], tool: str = "") -> dict[str, list[Held]]:
+def load_snapshots(
+    usernames: Sequence[str], tool: str = ""
+) -> dict[str, list[HeldSnapshot]]:
     """The snapshots of several accounts; those of a logged-out one are hidden.
 
     Those of one ``tool`` alone, if it is named.
@@ -190,7 +192,7 @@ def held(usernames: Sequence[str], tool: str = "") -> dict[str, list[Held]]:
     rows = rows.filter(tool_name=tool) if tool else rows
     known = list(rows.values_list("pk", "username", "version"))
     fresh = _read([pk for pk, _, version in known if (pk, version) not in _READ])
-    found: defaultdict[str, list[Held]] = defaultdict(list)
+    found: defaultdict[str, list[HeldSnapshot]] = defaultdict(list)
     for pk, username, version in known:
         one = fresh.get(pk) or _READ.get((pk, version))
         if one is not None:
@@ -198,11 +200,11 @@ def held(usernames: Sequence[str], tool: str = "") -> dict[str, list[Held]]:
     return found
 
 
-_READ: OrderedDict[tuple[int, int], Held] = OrderedDict()
+_READ: OrderedDict[tuple[int, int], HeldSnapshot] = OrderedDict()
 _LOCK = threading.Lock()
 
 
-def _read(ids: Sequence[int]) -> dict[int, Held]:
+def _read(ids: Sequence[int]) -> dict[int, HeldSnapshot]:
     """Snapshots from the database, kept for the next who asks."""
     if not ids:
         return {}
@@ -212,13 +214,13 @@ def _read(ids: Sequence[int]) -> dict[int, Held]:
         .annotate(body=_readable("content"), changed=_readable("merged"))
         .defer("content", "merged")
     )
-    found: dict[int, Held] = {}
+    found: dict[int, HeldSnapshot] = {}
     for row in rows:
         row.content, row.merged = row.body, row.changed
         read = row.to_snapshot()
         version = f"{row.pk}:{row.version}"
-        places, named = places_in(read), named_in(read)
-        found[row.pk] = Held(read, row.size, version, places, named)
+        places, named = read_places(read), place_names_of(read)
+        found[row.pk] = HeldSnapshot(read, row.size, version, places, named)
         with _LOCK:
             _READ[row.pk, row.version] = found[row.pk]
             while len(_READ) > SNAPSHOTS_KEPT:
@@ -235,7 +237,7 @@ def _readable(column: str) -> Case:
     )
 
 
-def moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
+def load_moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
     """The present tick of each account."""
     pace = settings.ZOEA_SECONDS_PER_TICK
     seen = {
@@ -244,7 +246,7 @@ def moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
     }
     return {
         name: Moment.at(
-            clock.current_tick(seen.get(name), now, pace),
+            clock.estimate_tick(seen.get(name), now, pace),
             now,
             pace,
             settings.ZOEA_STATE_AGES,
@@ -253,18 +255,20 @@ def moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
     }
 
 
-def level_of(snapshot: Snapshot, moment: Moment, names: Names) -> Confidence:
+def judge_snapshot(snapshot: Snapshot, moment: Moment, names: Names) -> Confidence:
     """How far to believe what is shown of a snapshot.
 
     An action that touched only fields which nobody is shown raises no alarm.
     """
     if stale_paths(snapshot) in ((), None):
-        return confidence(snapshot, moment)
-    levels = [Confidence(fact.confidence) for fact in facts_of(snapshot, moment, names)]
-    return worst(levels) if levels else confidence(snapshot, moment)
+        return judge_confidence(snapshot, moment)
+    levels = [
+        Confidence(fact.confidence) for fact in read_facts(snapshot, moment, names)
+    ]
+    return choose_worst(levels) if levels else judge_confidence(snapshot, moment)
 
 
-def reason_of(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
+def explain_doubt(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
     if snapshot.stale is not None and level == Confidence.INVALIDATED:
         at = snapshot.stale.tick
         when = f" at tick {at}" if at is not None else ""
@@ -277,17 +281,20 @@ def reason_of(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
     return ""
 
 
-def panel(
+def load_sections(
     username: str, now: datetime, beliefs: Mapping[str, str]
 ) -> tuple[list[Section], int | None]:
     """All sections of an account, curated ones first, and its present tick.
 
     ``beliefs`` are the facts that the newest call was shown.
     """
-    found = held([username]).get(username, [])
-    moment = moments([username], now)[username]
+    found = load_snapshots([username]).get(username, [])
+    moment = load_moments([username], now)[username]
     # As the state block names things: what was told earlier counts as well.
-    names = {**names_of(username), **known_names([one.snapshot for one in found])}
+    names = {
+        **read_names(username),
+        **collect_names([one.snapshot for one in found]),
+    }
     drawn = [_section(one, moment, names, beliefs) for one in found]
     drawn.sort(key=lambda s: (_rank(s.tool), s.tool, s.args))
     return drawn, moment.current_tick
@@ -298,10 +305,10 @@ def _rank(tool: str) -> int:
 
 
 def _section(
-    one: Held, moment: Moment, names: Names, beliefs: Mapping[str, str]
+    one: HeldSnapshot, moment: Moment, names: Names, beliefs: Mapping[str, str]
 ) -> Section:
     snapshot = one.snapshot
-    level = level_of(snapshot, moment, names)
+    level = judge_snapshot(snapshot, moment, names)
     args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
     return Section(
         tool=snapshot.tool,
@@ -311,11 +318,11 @@ def _section(
         age_ticks=age_in_ticks(snapshot, moment),
         captured_at=snapshot.captured_at,
         confidence=str(level),
-        reason=reason_of(snapshot, level, moment),
+        reason=explain_doubt(snapshot, level, moment),
         size=one.size,
         facts=tuple(
             replace(fact, believed=_believed(snapshot, fact, beliefs))
-            for fact in facts_of(snapshot, moment, names)
+            for fact in read_facts(snapshot, moment, names)
         ),
     )
 
@@ -340,18 +347,20 @@ def _merged_age(snapshot: Snapshot, paths: Sequence[str], moment: Moment) -> int
     return max(0, moment.current_tick - min(told)) if told else None
 
 
-def facts_of(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[ShownFact]:
-    content = primary(snapshot.current)
+def read_facts(snapshot: Snapshot, moment: Moment, names: Names) -> Iterable[ShownFact]:
+    content = unwrap_content(snapshot.current)
     if content is None or content == "":
         return
     view = facts.View(content if isinstance(content, Mapping) else {}, names)
-    for fact in sections.read(snapshot.tool, view, content):
-        levels = [confidence(snapshot, moment, path) for path in fact.paths]
+    for fact in sections.read_facts(snapshot.tool, view, content):
+        levels = [judge_confidence(snapshot, moment, path) for path in fact.paths]
         lists = max(len(fact.items), len(fact.children))
         yield ShownFact(
             label=fact.label,
             value=fact.value,
-            confidence=str(worst(levels) if levels else confidence(snapshot, moment)),
+            confidence=str(
+                choose_worst(levels) if levels else judge_confidence(snapshot, moment)
+            ),
             items=fact.items[:MAX_CHILDREN],
             children=fact.children[:MAX_CHILDREN],
             more=max(0, lists - MAX_CHILDREN),

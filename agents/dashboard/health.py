@@ -14,11 +14,11 @@ from django.db.models import Count, Max, Sum
 from django.urls import reverse
 
 from agents.dashboard import budget_bars, fleet, game_state, system_status
-from agents.dashboard.accounts import credits_in
+from agents.dashboard.accounts import read_credits
 from agents.dashboard.budget_bars import Limit
-from agents.dashboard.charts import Spent, fleet_hour
-from agents.dashboard.conversation import clip
-from agents.llm.endpoints import heads
+from agents.dashboard.charts import FleetHour, load_fleet_hour
+from agents.dashboard.conversation import clip_text
+from agents.llm.endpoints import provider_candidates
 from agents.models import Account, ErrorCode, Mysis, Provider, Usage
 from agents.usage import today
 
@@ -67,10 +67,10 @@ class FleetMoney:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class FleetSums:
     """What the fleet has, spends, and shows in its filters: dearer to count."""
 
-    hour: Spent
+    hour: FleetHour
     purse: FleetMoney
     limits: tuple[Limit, ...]
     flags: Mapping[str, int]
@@ -89,7 +89,7 @@ class Health:
     more: int
     workers: int
     heartbeat: datetime | None
-    sums: Sums
+    sums: FleetSums
 
     @property
     def broadcast_cost(self) -> Decimal:
@@ -97,7 +97,9 @@ class Health:
         return self.sums.hour.per_turn * self.recipients
 
 
-def read_health(now: datetime, most: int = SHOWN, known: Sums | None = None) -> Health:
+def read_health(
+    now: datetime, most: int = SHOWN, known: FleetSums | None = None
+) -> Health:
     """Count the fleet and gather what is wrong with it.
 
     ``known`` are sums of a moment ago, for who asks at every event.
@@ -106,8 +108,8 @@ def read_health(now: datetime, most: int = SHOWN, known: Sums | None = None) -> 
     found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     counts |= dict(found)
     newest = Mysis.objects.aggregate(tick=Max("tick"), at=Max("last_memory_at"))
-    wrong = find(now)
-    workers, heartbeat = system_status.workers(now)
+    wrong = find_troubles(now)
+    workers, heartbeat = system_status.count_workers(now)
     return Health(
         total=sum(counts.values()),
         counts=counts,
@@ -118,23 +120,28 @@ def read_health(now: datetime, most: int = SHOWN, known: Sums | None = None) -> 
         more=max(0, len(wrong) - most),
         workers=workers,
         heartbeat=heartbeat,
-        sums=known or sums(now),
+        sums=known or add_up_fleet(now),
     )
 
 
-def sums(now: datetime) -> Sums:
+def add_up_fleet(now: datetime) -> FleetSums:
     """Add up what the fleet has and spends."""
-    return Sums(
-        fleet_hour(now), read_fleet_money(), budget_bars.of_fleet(), fleet.flag_counts()
+    return FleetSums(
+        load_fleet_hour(now),
+        read_fleet_money(),
+        budget_bars.load_fleet_limits(),
+        fleet.count_flags(),
     )
 
 
 def read_fleet_money() -> FleetMoney:
     """What the fleet has, and costs today; three queries for any number of Myses."""
     flown = Account.objects.exclude(active_mysis=None)
-    held = game_state.held(list(flown.values_list("username", flat=True)), "get_status")
+    held = game_state.load_snapshots(
+        list(flown.values_list("username", flat=True)), "get_status"
+    )
     answers = [one.snapshot for each in held.values() for one in each]
-    told = [(credits_in(one), one.captured_at) for one in answers if not one.args]
+    told = [(read_credits(one), one.captured_at) for one in answers if not one.args]
     known = [(amount, at) for amount, at in told if amount is not None]
     cost = Usage.objects.filter(day=today()).aggregate(cost=Sum("cost"))["cost"]
     return FleetMoney(
@@ -148,10 +155,10 @@ def read_fleet_money() -> FleetMoney:
 # --- Troubles
 
 
-def find(now: datetime) -> list[Trouble]:
+def find_troubles(now: datetime) -> list[Trouble]:
     """Who needs somebody, the worst first; a Mysis stands in the list once."""
     found: dict[str, Trouble] = {}
-    known = providers()
+    known = load_provider_ids()
     for one in (
         *_errored(known),
         *_silent(now),
@@ -168,14 +175,16 @@ def find(now: datetime) -> list[Trouble]:
 
 def _trouble(mysis: Mysis, text: str, remedy: str, fix: Fix) -> Trouble:
     since = mysis.last_memory_at
-    return Trouble(mysis.name, mysis.page_key, clip(text, TEXT), remedy, since, fix)
+    return Trouble(
+        mysis.name, mysis.page_key, clip_text(text, TEXT), remedy, since, fix
+    )
 
 
 def _errored(known: Mapping[str, int]) -> Iterable[Trouble]:
     for mysis in Mysis.objects.filter(state=Mysis.State.ERRORED).order_by("name"):
         text = mysis.last_error or "It stopped with an error that left no text."
         remedy = "Mend the cause, then start it again."
-        yield _trouble(mysis, text, remedy, fix_of(mysis, known))
+        yield _trouble(mysis, text, remedy, find_fix(mysis, known))
 
 
 def _retrying(known: Mapping[str, int]) -> Iterable[Trouble]:
@@ -183,7 +192,7 @@ def _retrying(known: Mapping[str, int]) -> Iterable[Trouble]:
     rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(last_error="")
     for mysis in rows.order_by("name"):
         remedy = "It tries again by itself."
-        yield _trouble(mysis, mysis.last_error, remedy, fix_of(mysis, known))
+        yield _trouble(mysis, mysis.last_error, remedy, find_fix(mysis, known))
 
 
 def _silent(now: datetime) -> Iterable[Trouble]:
@@ -217,12 +226,12 @@ def _stuck() -> Iterable[Trouble]:
 # --- Where an error is mended
 
 
-def providers() -> Mapping[str, int]:
+def load_provider_ids() -> Mapping[str, int]:
     """Numbers of the providers in the database, by name."""
     return dict(Provider.objects.values_list("name", "pk"))
 
 
-def fix_of(mysis: Mysis, known: Mapping[str, int]) -> Fix:
+def find_fix(mysis: Mysis, known: Mapping[str, int]) -> Fix:
     """The form or page that mends its last error; ``known`` are the providers.
 
     An error without a code, or with one of a later version, is mended in its settings.
@@ -248,7 +257,9 @@ def _policy_form(mysis: Mysis) -> Fix:
 
 def _provider_form(mysis: Mysis, known: Mapping[str, int]) -> Fix | None:
     """The form of the provider that its model belongs to; None without a row."""
-    found = next((name for name in heads(mysis.model) if name in known), None)
+    found = next(
+        (name for name in provider_candidates(mysis.model) if name in known), None
+    )
     if found is None:
         return None
     link = reverse("admin:agents_provider_change", args=[known[found]])

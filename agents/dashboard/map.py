@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from agents.models import Mysis
-from memory.gamestate.values import first, primary
+from memory.gamestate.values import find_first, unwrap_content
 from memory.models import GameSnapshot
 
 TOOL = "get_map"
@@ -59,7 +59,7 @@ class Ship:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ShipGroup:
     """The ships in one system; a label beside it names the first of them."""
 
     star: Star
@@ -82,14 +82,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class ShipsOnMap:
     """Where the ships are, and those of which nobody knows it."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[ShipGroup, ...]
     lost: tuple[Ship, ...]
 
 
-def chart() -> Chart | None:
+def load_chart() -> Chart | None:
     """The newest map that any account has; None while nobody asked for one."""
     rows = GameSnapshot.objects.filter(tool_name=TOOL).order_by("-captured_at")
     row = rows.values_list("pk", "captured_at", "username").first()
@@ -101,10 +101,10 @@ def _drawn(pk: int, at: datetime, username: str) -> Chart | None:
     """One snapshot is drawn once per process: reading 190 KB takes its time."""
     content = GameSnapshot.objects.filter(pk=pk).values_list("content", flat=True)
     body = content.first()
-    return draw(systems_in(body), username, at) if body else None
+    return draw_chart(read_systems(body), username, at) if body else None
 
 
-def systems_in(content: str) -> list[Mapping[str, Any]]:
+def read_systems(content: str) -> list[Mapping[str, Any]]:
     """The systems of an answer; none where it has another shape."""
     try:
         found = json.loads(content)
@@ -125,7 +125,7 @@ def _place(system: Mapping[str, Any]) -> tuple[float, float] | None:
     return float(x), float(y)
 
 
-def draw(
+def draw_chart(
     systems: Sequence[Mapping[str, Any]], username: str, at: datetime
 ) -> Chart | None:
     """The systems scaled to the drawing's width; None for none at all."""
@@ -181,10 +181,10 @@ def _lanes(systems: Iterable[Mapping[str, Any]], stars: Mapping[str, Star]) -> s
     )
 
 
-def fleet(found: Chart) -> Fleet:
+def place_ships(found: Chart) -> ShipsOnMap:
     """All Myses with an account, by the system in which their ship was last seen."""
     flown = Mysis.objects.exclude(account=None).select_related("account")
-    where = places([m.account.username for m in flown if m.account])
+    where = load_ship_places([m.account.username for m in flown if m.account])
     groups: dict[str, list[Ship]] = {}
     lost: list[Ship] = []
     for mysis in flown.order_by("name"):
@@ -194,13 +194,15 @@ def fleet(found: Chart) -> Fleet:
             groups.setdefault(place, []).append(ship)
         else:
             lost.append(ship)
-    return Fleet(
-        tuple(Group(found.stars[name], tuple(ships)) for name, ships in groups.items()),
+    return ShipsOnMap(
+        tuple(
+            ShipGroup(found.stars[name], tuple(ships)) for name, ships in groups.items()
+        ),
         tuple(lost),
     )
 
 
-def places(usernames: Sequence[str]) -> dict[str, str]:
+def load_ship_places(usernames: Sequence[str]) -> dict[str, str]:
     """The system of each account's ship, by what is known of it now."""
     tools = [tool for tool, _ in PLACES]
     rows = GameSnapshot.objects.filter(
@@ -209,8 +211,8 @@ def places(usernames: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     paths = dict(PLACES)
     for row in rows:
-        content = primary(row.to_snapshot().current)
-        place = first(content, *paths[row.tool_name]) if content else None
+        content = unwrap_content(row.to_snapshot().current)
+        place = find_first(content, *paths[row.tool_name]) if content else None
         if isinstance(place, str) and place:
             found[row.username] = place
     return found

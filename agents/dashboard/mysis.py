@@ -60,7 +60,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class GamePanel:
     """The cached game state of the active account."""
 
     account: str
@@ -68,26 +68,26 @@ class Panel:
     sections: Sequence[game_state.Section]
 
 
-def head(mysis: Mysis, now: datetime) -> Head:
+def load_head(mysis: Mysis, now: datetime) -> Head:
     """Everything above the conversation."""
-    [row] = fleet.load([mysis.pk], now)
+    [row] = fleet.load_rows([mysis.pk], now)
     return Head(
         mysis=mysis,
         key=mysis.page_key,
         row=row,
         policy=mysis.policy.name if mysis.policy else "built-in policy",
         prompt=mysis.prompt.name if mysis.prompt else "built-in prompt",
-        limits=budget_bars.limits_of(budgets.standings(mysis)),
+        limits=budget_bars.make_limits(budgets.budget_statuses(mysis)),
     )
 
 
-def panel(mysis: Mysis, now: datetime) -> Panel:
+def load_panel(mysis: Mysis, now: datetime) -> GamePanel:
     """The game state, empty while no account is active."""
     if mysis.account is None:
-        return Panel("", None, ())
+        return GamePanel("", None, ())
     username = mysis.account.username
-    found, tick = game_state.panel(username, now, _beliefs(mysis.pk, username))
-    return Panel(mysis.account.username, tick, found)
+    found, tick = game_state.load_sections(username, now, _beliefs(mysis.pk, username))
+    return GamePanel(mysis.account.username, tick, found)
 
 
 def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
@@ -97,13 +97,13 @@ def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
     return dict(row[1]) if row and row[0] == username else {}
 
 
-def turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:
+def load_turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:
     return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:limit])
 
 
-def credits_trend(mysis_id: int) -> Trend | None:
+def load_credits_trend(mysis_id: int) -> Trend | None:
     """The newest stretch of the credits; None with fewer than two values."""
-    return draw(sorted({*_in_calls(mysis_id), *_in_answers(mysis_id)}))
+    return draw_trend(sorted({*_in_calls(mysis_id), *_in_answers(mysis_id)}))
 
 
 def _in_calls(mysis_id: int) -> list[tuple[datetime, int]]:
@@ -130,7 +130,7 @@ def _in_answers(mysis_id: int) -> list[tuple[datetime, int]]:
     return [(at, int(hit[1])) for at, head in found if (hit := CREDITS.search(head))]
 
 
-def draw(points: Sequence[tuple[datetime, int]]) -> Trend | None:
+def draw_trend(points: Sequence[tuple[datetime, int]]) -> Trend | None:
     """A line through values over time; None for fewer than two."""
     if len(points) < 2:
         return None

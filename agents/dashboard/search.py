@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from agents.broadcast_search import BroadcastHit, search_broadcasts
 from agents.dashboard import feed
-from agents.dashboard.conversation import person
+from agents.dashboard.conversation import read_sender_name
 from agents.models import Broadcast
 from memory.models import Memory
 from memory.search.results import Hit, search_messages
@@ -47,14 +47,14 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchPage:
     """The newest matches; ``reached`` is the oldest looked at, if more lie behind."""
 
     results: Sequence[Result]
     reached: int | None
 
 
-def find(asked: dict[str, Any]) -> Found:
+def search_log(asked: dict[str, Any]) -> SearchPage:
     """The newest matches of a search form's values; raises SlowSearchError."""
     model = Broadcast if asked["where"] == BROADCASTS else Memory
     chosen = {
@@ -70,7 +70,7 @@ def find(asked: dict[str, Any]) -> Found:
         more = len(sent) == ASKED and not _older(sent[-1].timestamp, since)
         kept = [hit for hit in sent if not _older(hit.timestamp, since)]
         found = _broadcasts(kept, chosen["mysis_id"])
-        return Found(found, sent[-1].id if more else None)
+        return SearchPage(found, sent[-1].id if more else None)
     hits = search_messages(**chosen, reasoning=asked["where"] == "reasoning")
     more = len(hits) == ASKED and not _older(hits[-1].timestamp, since)
     origin = asked["origin"]
@@ -79,7 +79,7 @@ def find(asked: dict[str, Any]) -> Found:
         for hit in hits
         if not _older(hit.timestamp, since) and origin in ("", hit.origin)
     ]
-    return Found(_messages(wanted), hits[-1].memory_id if more else None)
+    return SearchPage(_messages(wanted), hits[-1].memory_id if more else None)
 
 
 def _older(at: datetime, since: datetime | None) -> bool:
@@ -94,11 +94,11 @@ def _before(model: type[Model], before: int | None, until: date | None) -> int |
     """The id that matches lie before; a day is one too, for ids rise with time."""
     if until is None or until >= timezone.localdate():
         return before
-    edge = first_since(model, _midnight(until + timedelta(days=1)))
+    edge = find_first_id_since(model, _midnight(until + timedelta(days=1)))
     return min(before, edge) if before is not None else edge
 
 
-def first_since(model: type[Model], moment: datetime) -> int:
+def find_first_id_since(model: type[Model], moment: datetime) -> int:
     """The lowest id written at a moment or later, by halving: a few rows are read.
 
     Where ids do not rise with time, as after an import, one of several such places.
@@ -117,7 +117,7 @@ def first_since(model: type[Model], moment: datetime) -> int:
 
 
 def _messages(hits: Sequence[Hit]) -> list[Result]:
-    known = feed.names(hit.mysis for hit in hits)
+    known = feed.load_names(hit.mysis for hit in hits)
     return [
         Result(
             id=hit.memory_id,
@@ -141,11 +141,11 @@ def _broadcasts(hits: Sequence[BroadcastHit], mysis_id: int | None) -> list[Resu
         rows = rows.filter(mysis_id=mysis_id)
     found = rows.order_by("-pk").values_list("broadcast", "pk", "mysis")
     places = {broadcast: (pk, owner) for broadcast, pk, owner in found}
-    known = feed.names(owner for _, owner in places.values())
+    known = feed.load_names(owner for _, owner in places.values())
     results = []
     for hit in hits:
         memory, owner = places.get(hit.id, (None, 0))
         key = known[owner].page_key if owner in known else ""
-        who = person(hit.sender)
+        who = read_sender_name(hit.sender)
         results.append(Result(hit.id, memory, "", key, who, hit.snippet, hit.timestamp))
     return results

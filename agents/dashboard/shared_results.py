@@ -17,12 +17,12 @@ K = TypeVar("K", bound=Hashable)
 KEPT = 2048
 
 
-def bucket(now: datetime) -> int:
+def time_bucket(now: datetime) -> int:
     """A version for what changes with time alone."""
     return int(now.timestamp()) // RECHECK_SHARED
 
 
-class Shared:
+class SharedResults:
     """Results by (what, version). A version never means two different things.
 
     The version of something live is the id of the newest event about it: a
@@ -88,4 +88,4 @@ class Shared:
             raise
 
 
-shared = Shared()
+shared = SharedResults()

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, F, Max, Q, Sum
 
-from agents.dashboard.charts import HOUR, first_turn_since
+from agents.dashboard.charts import HOUR, find_first_turn_since
 from agents.models import ModelCall, Provider, Turn
 
 SEEN = timedelta(seconds=60)
@@ -97,18 +97,18 @@ class Storage:
     tables: Sequence[Table]
 
 
-def look(now: datetime) -> Machine:
+def read_machine(now: datetime) -> Machine:
     """Read it; a handful of queries, none of which goes through a log."""
-    floor = first_turn_since(now - HOUR)
+    floor = find_first_turn_since(now - HOUR)
     [(due, later, doing)] = _read(QUEUE)
     return Machine(
-        queue=Queue(due, later, doing, *workers(now)),
+        queue=Queue(due, later, doing, *count_workers(now)),
         models=_models(floor) if floor is not None else (),
         failures=_failures(floor) if floor is not None else (),
     )
 
 
-def stock() -> Storage:
+def read_storage() -> Storage:
     """Read what changes slowly; sizing tables asks the file system for each."""
     [(size,)] = _read(WHOLE)
     return Storage(
@@ -125,7 +125,7 @@ def _read(statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...
         return rows
 
 
-def workers(now: datetime) -> tuple[int, datetime | None]:
+def count_workers(now: datetime) -> tuple[int, datetime | None]:
     """How many workers are alive, and when the last one showed itself."""
     beats: list[datetime] = [beat for (beat,) in _read(WORKERS)]
     alive = [beat for beat in beats if now - beat < SEEN]

@@ -65,13 +65,13 @@ class AccountRefusedError(Exception):
     """An account may not be used; the text says what to do instead."""
 
 
-def active(mysis_id: int) -> ActiveAccount | None:
+def active_account(mysis_id: int) -> ActiveAccount | None:
     """The account that a Mysis plays as."""
     account = next(iter(Account.objects.raw(db.ACTIVE_ACCOUNT, [mysis_id])), None)
     return _card(account) if account else None
 
 
-def owned(mysis_id: int) -> list[str]:
+def owned_names(mysis_id: int) -> list[str]:
     """The names of the accounts that a Mysis owns, oldest first."""
     rows = Account.objects.filter(assigned_to=mysis_id).order_by("pk")
     return list(rows.values_list("username", flat=True))
@@ -97,7 +97,7 @@ def claim_free(
     return ActiveAccount(*row) if row else None
 
 
-def take(mysis_id: int, username: str) -> tuple[ActiveAccount, bool]:
+def take_account(mysis_id: int, username: str) -> tuple[ActiveAccount, bool]:
     """An account by its name, for its owner or, if it is free, for a new one.
 
     Returns the account and whether it was claimed just now. Raises
@@ -130,7 +130,7 @@ def check_name(mysis_id: int, username: str) -> None:
 
 
 @transaction.atomic
-def release(mysis_id: int, account_id: int) -> None:
+def release_claim(mysis_id: int, account_id: int) -> None:
     """Undo a claim whose login was refused."""
     Mysis.objects.filter(pk=mysis_id, account=account_id).update(account=None)
     rows = Account.objects.filter(pk=account_id, assigned_to=mysis_id)
@@ -144,7 +144,7 @@ def _find(username: str) -> Account | None:
 
 
 def _advice(mysis_id: int) -> str:
-    names = owned(mysis_id)
+    names = owned_names(mysis_id)
     if names:
         return f"Call login with username {' or '.join(names)}."
     return "Call register to get an account."
@@ -158,12 +158,12 @@ def _card(account: Account) -> ActiveAccount:
     return ActiveAccount(account.pk, account.username, session)
 
 
-def password_of(account_id: int) -> str:
+def stored_password(account_id: int) -> str:
     """The stored password, "" where there is none; raises SecretUnreadableError."""
     return Account.objects.get(pk=account_id).password
 
 
-def session_of(account_id: int) -> str:
+def stored_session(account_id: int) -> str:
     """The game session as any process stored it last."""
     return _card(Account.objects.get(pk=account_id)).session
 
@@ -174,7 +174,7 @@ def _store_session(account_id: int, session: str) -> None:
     account.save(update_fields=["sealed_session"])
 
 
-def credentials(blocks: Iterable[str]) -> Credentials:
+def read_credentials(blocks: Iterable[str]) -> Credentials:
     """Read what a login or registration answered, JSON or text (API.md 2.2)."""
     found = Credentials()
     for block in blocks:
@@ -226,7 +226,7 @@ def play_as(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
     """
     # The row of the Mysis before the lock of the account, as whoever ends a turn.
     played = _activate(mysis_id, card, session)
-    writes.revive(card.username)
+    writes.revive_snapshots(card.username)
     return played
 
 
@@ -253,7 +253,7 @@ def add_registered(
         logger.error("The game gave no password for %s: keep it logged in.", name)
     played = _activate(mysis_id, ActiveAccount(account.pk, name), found.session)
     # The account's entry begins, empty: rows of that name are another life's.
-    writes.begin(name)
+    writes.begin_account(name)
     return played
 
 
@@ -265,8 +265,8 @@ def _activate(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount
 
 
 @transaction.atomic
-def leave(mysis_id: int, card: ActiveAccount) -> None:
+def leave_account(mysis_id: int, card: ActiveAccount) -> None:
     """Play as nobody after a logout; the account's state is cleared at once."""
     _store_session(card.pk, "")
     Mysis.objects.filter(pk=mysis_id, account=card.pk).update(account=None)
-    writes.logout(card.username)
+    writes.log_out(card.username)

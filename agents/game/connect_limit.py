@@ -61,7 +61,7 @@ class RateLimiter:
         wait = self.wait_now()
         if wait > 0 or settings.ZOEA_GAME_OPENINGS <= 0:
             return wait
-        return await db.run_in_db(take, self._host)
+        return await db.run_in_db(take_token, self._host)
 
     async def enter(self) -> None:
         """Pass, after a wait if need be; in line with the others of this loop.
@@ -71,21 +71,21 @@ class RateLimiter:
         async with self._line:
             while (wait := await self.ask()) > 0:
                 if wait > LONGEST_WAIT:
-                    raise shut_out(wait)
+                    raise shut_out_error(wait)
                 await asyncio.sleep(wait)
 
     async def shut(self, seconds: float) -> None:
         """Let nobody pass for some time, in any process: the game asked for it."""
         self._shut_until = max(self._shut_until, _now() + seconds)
         if settings.ZOEA_GAME_OPENINGS > 0:
-            await db.run_in_db(shut, self._host, seconds)
+            await db.run_in_db(block_host, self._host, seconds)
 
     def wait_now(self) -> float:
         """The seconds for which the game shut this process out."""
         return max(self._shut_until - _now(), 0.0)
 
 
-def take(host: str) -> float:
+def take_token(host: str) -> float:
     """Take one token: 0, or the seconds until there may be one."""
     each, slack = _spacing()
     given = {"host": host, "each": each, "slack": slack}
@@ -95,13 +95,13 @@ def take(host: str) -> float:
     return max(float(row[0]) if row else 0.0, SOON)
 
 
-def shut(host: str, seconds: float) -> None:
+def block_host(host: str, seconds: float) -> None:
     """Give no token for some seconds."""
     _, slack = _spacing()
     db.fetch_row(SHUT, {"host": host, "shut": seconds + slack})
 
 
-def shut_out(seconds: float) -> GameUnreachableError:
+def shut_out_error(seconds: float) -> GameUnreachableError:
     """The error of a turn that cannot wait so long."""
     return GameUnreachableError(
         "The game server takes no more sessions from this address for "

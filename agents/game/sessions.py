@@ -31,7 +31,7 @@ from agents.game.client import (
     SessionLostError,
     connect,
 )
-from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, shut_out
+from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, shut_out_error
 
 # Longer than a turn is waited for: opening anew is what the game has least of.
 IDLE_SECONDS = 900.0
@@ -244,7 +244,7 @@ class SessionPool:
                 wait = 2.0**attempt if wait is None else wait
                 await gate.shut(wait)
                 if attempt == CONNECT_TRIES or wait > LONGEST_WAIT:
-                    raise shut_out(wait) from error
+                    raise shut_out_error(wait) from error
             else:
                 return session
         raise AssertionError("unreachable")
@@ -296,6 +296,6 @@ def pool() -> SessionPool:
     return _pools.setdefault(asyncio.get_running_loop(), SessionPool())
 
 
-async def close_all() -> None:
+async def close_sessions() -> None:
     """End the sessions of the running event loop: call it before the loop ends."""
     await pool().close()

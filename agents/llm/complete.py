@@ -120,7 +120,7 @@ def _seconds(value: object) -> float:
     )
 
 
-async def ask(
+async def request_completion(
     endpoint: Endpoint,
     model: Model[Any],
     messages: list[ModelMessage],
@@ -165,7 +165,9 @@ def _completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
         reasoning=reasoning or (HIDDEN if signature else ""),
         signature=signature,
         tool_calls=tuple(
-            ToolCall(part.tool_call_id[:LONGEST_ID], name_of(part), _arguments(part))
+            ToolCall(
+                part.tool_call_id[:LONGEST_ID], clean_tool_name(part), _arguments(part)
+            )
             for part in response.parts
             if isinstance(part, ToolCallPart)
         ),
@@ -176,7 +178,7 @@ def _completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
     )
 
 
-def name_of(part: ToolCallPart) -> str:
+def clean_tool_name(part: ToolCallPart) -> str:
     """A call's tool, in a form that every provider accepts.
 
     A name that they refuse would be in the history from then on, and every later
@@ -217,7 +219,7 @@ def _sealed(part: ThinkingPart) -> list[str]:
     return [*block, OMITTED] if unsaid else block
 
 
-def unseal(reasoning: str, signature: str) -> Iterator[dict[str, Any]]:
+def reasoning_blocks(reasoning: str, signature: str) -> Iterator[dict[str, Any]]:
     """The blocks of a signed reasoning in order, each as it was sent."""
     blocks = [[reasoning, signature]]
     if signature.startswith("[["):

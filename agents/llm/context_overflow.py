@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from django.utils import timezone
 
-from agents.llm.context_windows import LIMITED_FOR, learn
+from agents.llm.context_windows import LIMITED_FOR, store_limit
 from agents.llm.model_types import Endpoint, ModelError
 from agents.models import Mysis
 
@@ -115,7 +115,7 @@ def plan_retry(endpoint: Endpoint, refusal: ModelError, estimated: int) -> Retry
     limit = limit_of(refusal)
     if limit is None:
         return Retry(smaller, refusal, guess=True)
-    learn(endpoint, limit)
+    store_limit(endpoint, limit)
     return Retry(min(limit, smaller), refusal, guess=limit >= estimated)
 
 

@@ -71,14 +71,14 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProviderWindow:
     """What a provider's row says of it, and since when; None for the environment."""
 
     tokens: int | None = None
     since: datetime | None = None
 
 
-def window_of(kind: Kind, base_url: str, model: str, told: Told) -> Window:
+def window_of(kind: Kind, base_url: str, model: str, told: ProviderWindow) -> Window:
     """The window of a model of an endpoint; reads one row, asks nobody."""
     if kind == "pilot":
         return Window(told.tokens or PILOT, "provider" if told.tokens else "pilot")
@@ -93,18 +93,18 @@ def window_of(kind: Kind, base_url: str, model: str, told: Told) -> Window:
 
 
 def _without_limit(
-    kind: Kind, base_url: str, model: str, told: Told, row: AskedWindow | None
+    kind: Kind, base_url: str, model: str, told: ProviderWindow, row: AskedWindow | None
 ) -> Window:
     if told.tokens:
         return Window(told.tokens, "provider")
-    due = tells(kind, base_url) and _is_due(row, told)
+    due = names_windows(kind, base_url) and _is_due(row, told)
     if row is not None and row.tokens:
         return Window(row.tokens, f"endpoint ({row.source})", due)
     known = _catalogued(kind, model)
     return Window(known or UNKNOWN, "catalogue" if known else "unknown", due)
 
 
-def tells(kind: Kind, base_url: str) -> bool:
+def names_windows(kind: Kind, base_url: str) -> bool:
     """Whether it is any use to ask this endpoint: the public ones do not say."""
     if kind == "ollama":
         return True
@@ -112,7 +112,7 @@ def tells(kind: Kind, base_url: str) -> bool:
     return kind != "pilot" and bool(host) and host != _OFFICIAL
 
 
-def _is_due(row: AskedWindow | None, told: Told) -> bool:
+def _is_due(row: AskedWindow | None, told: ProviderWindow) -> bool:
     if row is None or row.asked_at is None:
         return True
     if told.since is not None and row.asked_at < told.since:
@@ -121,7 +121,7 @@ def _is_due(row: AskedWindow | None, told: Told) -> bool:
     return timezone.now() - row.asked_at > stands
 
 
-def _limit(row: AskedWindow | None, told: Told) -> int | None:
+def _limit(row: AskedWindow | None, told: ProviderWindow) -> int | None:
     if row is None or row.limit is None or row.limited_at is None:
         return None
     if told.since is not None and row.limited_at < told.since:
@@ -129,13 +129,13 @@ def _limit(row: AskedWindow | None, told: Told) -> int | None:
     return row.limit if timezone.now() - row.limited_at < LIMITED_FOR else None
 
 
-def keep(endpoint: Endpoint, tokens: int | None, source: str) -> None:
+def store_window(endpoint: Endpoint, tokens: int | None, source: str) -> None:
     """Store what an endpoint said; where it said nothing, what it said before stands."""
     said = {"tokens": tokens, "source": source} if tokens else {}
     _update(endpoint, {**said, "asked_at": timezone.now()})
 
 
-def learn(endpoint: Endpoint, limit: int) -> None:
+def store_limit(endpoint: Endpoint, limit: int) -> None:
     """Store the limit in tokens that a refusal named.
 
     For a day, or until its provider is saved again, no budget is larger, so that the
@@ -185,7 +185,7 @@ def _warn(kind: Kind, model: str) -> None:
 # --- What servers say of their models
 
 
-def in_list(body: object, model: str) -> Found | None:
+def window_in_list(body: object, model: str) -> Found | None:
     """The window of a model in an OpenAI-compatible list, with the field's name.
 
     A server with one model answers under any name, so its only entry counts.
@@ -195,10 +195,10 @@ def in_list(body: object, model: str) -> Found | None:
     named = [entry for entry in entries if entry.get("id") == model]
     if not named and len(entries) == 1:
         named = entries
-    return in_entry(named[0]) if named else None
+    return window_in_entry(named[0]) if named else None
 
 
-def in_entry(entry: Mapping[str, Any]) -> Found | None:
+def window_in_entry(entry: Mapping[str, Any]) -> Found | None:
     """The window in one entry of a list."""
     for field in _FIELDS:
         if tokens := _number(_at(entry, field)):
@@ -207,7 +207,7 @@ def in_entry(entry: Mapping[str, Any]) -> Found | None:
     return None
 
 
-def running(body: object, model: str) -> Found | None:
+def ollama_running_window(body: object, model: str) -> Found | None:
     """The window with which Ollama runs a model now (``/api/ps``)."""
     models = body.get("models") if isinstance(body, Mapping) else None
     for entry in _entries(models):
@@ -217,7 +217,7 @@ def running(body: object, model: str) -> Found | None:
     return None
 
 
-def shown(body: object) -> Found | None:
+def ollama_default_window(body: object) -> Found | None:
     """The window that Ollama would run a model with (``/api/show``).
 
     Without a ``num_ctx`` of its own this depends on the server, and the trained length

@@ -26,13 +26,13 @@ from agents import db
 from agents.encryption import SecretUnreadableError
 from agents.llm.context_windows import (
     Found,
-    Told,
-    in_entry,
-    in_list,
-    keep,
-    running,
-    shown,
-    tells,
+    ProviderWindow,
+    names_windows,
+    ollama_default_window,
+    ollama_running_window,
+    store_window,
+    window_in_entry,
+    window_in_list,
     window_of,
 )
 from agents.llm.model_types import (
@@ -59,7 +59,7 @@ class _Account:
     base_url: str = ""
     key: str = ""
     default_model: str = ""
-    told: Told = field(default_factory=Told)
+    told: ProviderWindow = field(default_factory=ProviderWindow)
 
 
 def resolve(model: str) -> Endpoint:
@@ -134,9 +134,10 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
 
 def _find_account(name: str) -> tuple[_Account, str]:
     rows = {
-        row.name: row for row in Provider.objects.raw(db.PROVIDERS_NAMED, [heads(name)])
+        row.name: row
+        for row in Provider.objects.raw(db.PROVIDERS_NAMED, [provider_candidates(name)])
     }
-    for head in heads(name):
+    for head in provider_candidates(name):
         rest = name[len(head) + 1 :].strip()
         if head in rows:
             return _from_row(rows[head]), rest
@@ -153,7 +154,7 @@ def _unknown(provider: str) -> UnknownProviderError:
     )
 
 
-def heads(name: str) -> list[str]:
+def provider_candidates(name: str) -> list[str]:
     """What of a model's name may be its provider's, longest first.
 
     Both parts may hold colons.
@@ -174,7 +175,7 @@ def _from_row(row: Provider) -> _Account:
     base_url = _address(kind, row.base_url)
     if not base_url or base_url == defaults.base_url:
         base_url, key = defaults.base_url, key or defaults.key
-    told = Told(row.window, row.changed_at)
+    told = ProviderWindow(row.window, row.changed_at)
     return _Account(kind, base_url, key, row.default_model, told)
 
 
@@ -208,7 +209,7 @@ def _check_key(name: str, account: _Account) -> None:
     )
 
 
-def goes_to(kind: str, base_url: str) -> tuple[str, str, str, int | None]:
+def key_destination(kind: str, base_url: str) -> tuple[str, str, str, int | None]:
     """Where the key of such a provider is sent: kind, scheme, host and port.
 
     The host is empty where it is the kind's own.
@@ -247,15 +248,15 @@ async def _ask_if_due(endpoint: Endpoint) -> None:
     tokens, source = found or (None, "")
     # Its own thread: that of the turn that asked first may end before.
     async with ThreadSensitiveContext():
-        await db.run_in_db(keep, endpoint, tokens, source)
+        await db.run_in_db(store_window, endpoint, tokens, source)
 
 
 async def ask_window(endpoint: Endpoint) -> Found | None:
     """The window as the endpoint names it, with the field; None where it does not."""
-    if not tells(endpoint.kind, endpoint.base_url):
+    if not names_windows(endpoint.kind, endpoint.base_url):
         return None
     try:
-        async with asyncio.timeout(SECONDS), http.client() as client:
+        async with asyncio.timeout(SECONDS), http.open_client() as client:
             if endpoint.key:
                 client.headers["Authorization"] = f"Bearer {endpoint.key}"
             if endpoint.kind == "anthropic":
@@ -272,12 +273,12 @@ async def _read_window(client: httpx2.AsyncClient, endpoint: Endpoint) -> Found 
     if endpoint.kind == "ollama":
         root = url.removesuffix("/v1")
         loaded = await client.get(f"{root}/api/ps")
-        if loaded.is_success and (found := running(loaded.json(), model)):
+        if loaded.is_success and (found := ollama_running_window(loaded.json(), model)):
             return found
         answer = await client.post(f"{root}/api/show", json={"model": model})
-        return shown(answer.json()) if answer.is_success else None
+        return ollama_default_window(answer.json()) if answer.is_success else None
     if endpoint.kind == "anthropic":
         answer = await client.get(f"{url}/v1/models/{quote(model, safe='')}")
-        return in_entry(answer.json()) if answer.is_success else None
+        return window_in_entry(answer.json()) if answer.is_success else None
     answer = await client.get(f"{url}/models")
-    return in_list(answer.json(), model) if answer.is_success else None
+    return window_in_list(answer.json(), model) if answer.is_success else None

@@ -21,7 +21,7 @@ from agents.llm.context_overflow import CODES, is_overflow
 from agents.llm.model_types import Endpoint, ModelError, UnreachableError
 from agents.llm.wires.http import RedirectedError, TooLargeError
 from agents.models import ErrorCode
-from memory.gamestate.values import clean_text
+from memory.gamestate.values import repair_text
 
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
@@ -170,7 +170,7 @@ def _clean(endpoint: Endpoint, text: str) -> str:
     if endpoint.key:
         text = text.replace(endpoint.key, "[key]")
     text = page_text(_GOT.sub("", _MANUAL.sub("", text[: LONGEST * 20])))
-    text = " ".join(clean_text(_KEY.sub("[key]", text)).split())
+    text = " ".join(repair_text(_KEY.sub("[key]", text)).split())
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
     return text.rstrip(". ")

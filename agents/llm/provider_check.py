@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from agents.llm.complete import WIRES, complete
 from agents.llm.context_overflow import is_overflow, limit_of
-from agents.llm.context_windows import Found, keep, learn, tells
+from agents.llm.context_windows import Found, names_windows, store_limit, store_window
 from agents.llm.endpoints import ask_window, resolve, resolve_in, resolve_row
 from agents.llm.model_types import (
     Endpoint,
@@ -92,7 +92,7 @@ class Check:
         return address_of(self.endpoint)
 
 
-def find(name: str, model: str) -> Endpoint:
+def find_endpoint(name: str, model: str) -> Endpoint:
     """The endpoint of a provider, or of a full model name where no model is given.
 
     Raises UnknownProviderError, and ModelError where a model or a key is missing.
@@ -105,16 +105,16 @@ def find(name: str, model: str) -> Endpoint:
         return resolve(name)
 
 
-def check(endpoint: Endpoint, seconds: float = SECONDS) -> Check:
+def check_endpoint(endpoint: Endpoint, seconds: float = SECONDS) -> Check:
     """Make the request, and keep what is learnt of the window.
 
     Waits so many seconds at most, and a few more for what the model can read.
     """
     error, latency, found = asyncio.run(_requests(endpoint, seconds))
-    if tells(endpoint.kind, endpoint.base_url):
-        keep(endpoint, *(found or (None, "")))
+    if names_windows(endpoint.kind, endpoint.base_url):
+        store_window(endpoint, *(found or (None, "")))
     if error is not None and (limit := limit_of(error)):
-        learn(endpoint, limit)
+        store_limit(endpoint, limit)
     return Check(
         endpoint,
         reachable=not isinstance(error, (UnreachableError, ModelTimeoutError)),
@@ -195,7 +195,7 @@ def try_provider(row: Provider) -> ProviderTrial:
             words = "No model is named, so nothing could be asked. Name one."
             return ProviderTrial(False, words, MODEL)
         return ProviderTrial(False, str(error), KEY)
-    found = check(endpoint, PAGE_SECONDS)
+    found = check_endpoint(endpoint, PAGE_SECONDS)
     if found.error is not None:
         words = f"{found.error.detail} {_remedy(found, found.error)}".strip()
         return ProviderTrial(False, words, _blamed(found, found.error))

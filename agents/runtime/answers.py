@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agents import budgets, events, usage
-from agents.actions.base import memory_line
+from agents.actions.base import memory_event_data
 from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
 from agents.events import Kind
@@ -22,16 +22,16 @@ from agents.llm.complete import complete
 from agents.llm.model_types import ChatMessage, Completion, Endpoint, ModelError, Tool
 from agents.models import Mysis
 from agents.runtime.model_calls import Opened, ReadyCall
-from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, current
+from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, lock_for_turn
 from agents.tools.request import INTERRUPTED, ToolResult
-from agents.usage import Spent
+from agents.usage import CallCost
 from memory import calibration
-from memory.context.tokens import estimate
+from memory.context.tokens import estimate_tokens
 from memory.context.types import ToolCall
-from memory.gamestate.values import clean_text, parse_text
+from memory.gamestate.values import parse_text, repair_text
 from memory.models import Memory, Origin, Role
-from memory.redaction import clean_value
-from memory.snapshots.reads import tick_of
+from memory.redaction import hide_secrets_in_value
+from memory.snapshots.reads import read_tick
 
 LONGEST_ID = 200
 MOST_CALLS = 32
@@ -96,16 +96,16 @@ def record_answer(
 @transaction.atomic(savepoint=False)
 def record_usage(opened: Opened, answer: Completion, latency_ms: int) -> None:
     """Write what an answer cost, and settle the budgets."""
-    spent = Spent(
+    spent = CallCost(
         input=answer.usage.input,
         output=answer.usage.output,
         cached=answer.usage.cached,
         cost=answer.cost,
         latency_ms=latency_ms,
-        finish_reason=clean_text(answer.finish_reason)[:50],
+        finish_reason=repair_text(answer.finish_reason)[:50],
     )
-    usage.record(opened.place, spent)
-    budgets.settle(opened.taken, Amount(spent.input + spent.output, spent.cost))
+    usage.record_cost(opened.place, spent)
+    budgets.settle_budgets(opened.taken, Amount(spent.input + spent.output, spent.cost))
 
 
 @transaction.atomic
@@ -114,10 +114,10 @@ def record_refusal(opened: Opened, error: ModelError, latency_ms: int) -> None:
 
     Budgets get back what they lent where it is certain that nothing was charged.
     """
-    spent = Spent(latency_ms=latency_ms, error=clean_text(str(error)))
-    usage.record(opened.place, spent)
+    spent = CallCost(latency_ms=latency_ms, error=repair_text(str(error)))
+    usage.record_cost(opened.place, spent)
     if error.surely_free:
-        budgets.settle(opened.taken, NOTHING)
+        budgets.settle_budgets(opened.taken, NOTHING)
 
 
 @transaction.atomic
@@ -132,18 +132,20 @@ def record_result(handle: TurnHandle, call: PendingCall, result: ToolResult) -> 
     Mysis.objects.filter(pk=handle.mysis_id).update(
         last_memory_at=timezone.now(), **tick
     )
-    text = clean_text(result.text)
+    text = repair_text(result.text)
     unanswered = Q(pending=True) | Q(content=INTERRUPTED, is_error=True)
     if not Memory.objects.filter(unanswered, pk=call.memory_id).update(
         content=text,
         is_error=result.is_error,
         pending=False,
-        tokens=estimate(text),
+        tokens=estimate_tokens(text),
         **tick,
     ):
         return
     row = Memory(pk=call.memory_id, role=Role.TOOL, origin=Origin.TOOL)
-    events.append(Kind.MEMORY_ADDED, mysis_id=handle.mysis_id, data=memory_line(row))
+    events.append(
+        Kind.MEMORY_ADDED, mysis_id=handle.mysis_id, data=memory_event_data(row)
+    )
 
 
 def _calibrate(handle: TurnHandle, prepared: ReadyCall, answer: Completion) -> None:
@@ -153,7 +155,7 @@ def _calibrate(handle: TurnHandle, prepared: ReadyCall, answer: Completion) -> N
     answer back without a word, and its calls would be made all the same.
     """
     try:
-        calibration.learn(
+        calibration.learn_factor(
             handle.model, estimated=prepared.estimated, reported=answer.usage.input
         )
     except DatabaseError:
@@ -162,22 +164,22 @@ def _calibrate(handle: TurnHandle, prepared: ReadyCall, answer: Completion) -> N
 
 def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:
     # In the caller's transaction: nothing is written before the turn is known to count.
-    mysis = current(handle)
+    mysis = lock_for_turn(handle)
     if not (answer.text.strip() or answer.tool_calls or answer.reasoning.strip()):
         return []
-    tick = tick_of(mysis.account.username if mysis.account else None)
+    tick = read_tick(mysis.account.username if mysis.account else None)
     calls = [_stored_call(call) for call in answer.tool_calls]
     speech = Memory(
         mysis=mysis,
         turn_id=handle.turn_id,
         role=Role.ASSISTANT,
         origin=Origin.AGENT,
-        content=clean_text(answer.text),
-        reasoning=clean_text(answer.reasoning),
-        signature=clean_text(answer.signature or ""),
+        content=repair_text(answer.text),
+        reasoning=repair_text(answer.reasoning),
+        signature=repair_text(answer.signature or ""),
         tool_calls=calls,
         tick=tick,
-        tokens=answer.usage.output or estimate(answer.text),
+        tokens=answer.usage.output or estimate_tokens(answer.text),
     )
     results = [_result_row(mysis, handle, call, tick) for call in calls]
     for row in results[:MOST_CALLS]:
@@ -185,7 +187,7 @@ def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:
     for row in results[MOST_CALLS:]:
         row.content, row.is_error = TOO_MANY.format(most=MOST_CALLS), True
     Memory.objects.bulk_create([speech, *results])
-    events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_line(speech))
+    events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_event_data(speech))
     pending = [
         PendingCall(row.pk, call["function"]["name"], call["function"]["arguments"])
         for row, call in zip(results, calls, strict=True)
@@ -199,11 +201,11 @@ def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:
 
 def _stored_call(call: ToolCall) -> dict[str, Any]:
     return {
-        "id": clean_text(call.id)[:LONGEST_ID] or f"call_{uuid4().hex[:12]}",
+        "id": repair_text(call.id)[:LONGEST_ID] or f"call_{uuid4().hex[:12]}",
         "type": "function",
         "function": {
-            "name": clean_text(call.name),
-            "arguments": clean_text(call.arguments),
+            "name": repair_text(call.name),
+            "arguments": repair_text(call.arguments),
         },
     }
 
@@ -220,7 +222,7 @@ def _result_row(
         origin=Origin.TOOL,
         tool_call_id=call["id"],
         tool_name=function["name"][:200],
-        args=clean_value(arguments) if isinstance(arguments, dict) else {},
+        args=hide_secrets_in_value(arguments) if isinstance(arguments, dict) else {},
         tick=tick,
     )
 

@@ -96,4 +96,4 @@ def _alive(ids: list[int]) -> set[int]:
     return set(going_on.values_list("pk", flat=True))
 
 
-watch = TurnCanceller()
+canceller = TurnCanceller()

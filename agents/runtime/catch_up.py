@@ -17,12 +17,12 @@ from django.db.models.functions import Coalesce
 from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.models import Turn
-from agents.runtime.turn_rows import TurnHandle, current, going_on
+from agents.runtime.turn_rows import TurnHandle, load_for_turn, lock_for_turn
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED
 from agents.tools.unknown_outcomes import lose_events
-from memory.context.tokens import estimate
-from memory.gamestate.values import clean_text, parse_text
+from memory.context.tokens import estimate_tokens
+from memory.gamestate.values import parse_text, repair_text
 from memory.models import Memory
 from memory.snapshots.reads import fetches_events
 
@@ -61,7 +61,7 @@ async def fetch_events(handle: TurnHandle, toolbox: Toolbox) -> None:
             return
 
 
-async def verify(handle: TurnHandle, toolbox: Toolbox) -> None:
+async def verify_unknown(handle: TurnHandle, toolbox: Toolbox) -> None:
     """Read what became of unknown outcomes, and add it to their results.
 
     Where the game gives no answer they stay unknown, and the chain holds the same
@@ -87,7 +87,7 @@ def _arguments(toolbox: Toolbox) -> str:
 
 def _situation(handle: TurnHandle) -> tuple[bool, bool]:
     """Whether events are asked for, and whether the turn before was cut off in that."""
-    mysis = going_on(handle)
+    mysis = load_for_turn(handle)
     if mysis is None:
         return False, False
     wanted = fetches_events(mysis.policy.options if mysis.policy else {})
@@ -112,11 +112,11 @@ def _was_cut_off(handle: TurnHandle) -> bool:
 
 @transaction.atomic
 def _add_finding(handle: TurnHandle, memory_id: int, words: str) -> None:
-    mysis = current(handle)
+    mysis = lock_for_turn(handle)
     row = Memory.objects.filter(pk=memory_id, mysis=mysis, pending=False).first()
     if row is None or row.content != INTERRUPTED:
         # It was added before, and the model has seen it.
         return
-    row.content = clean_text(f"{row.content} {words}")
-    row.tokens = estimate(row.content)
+    row.content = repair_text(f"{row.content} {words}")
+    row.tokens = estimate_tokens(row.content)
     row.save(update_fields=["content", "tokens"])

@@ -17,20 +17,20 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import deliveries, events, scheduling
-from agents.actions.base import state_event
+from agents.actions.base import append_state_event
 from agents.events import Kind
 from agents.models import Mysis, Turn
 from agents.runtime.turn_rows import (
     TurnHandle,
     answer_open_calls,
-    finish_turn,
-    locked,
+    close_turn,
+    lock_mysis,
     pause_for_budget,
 )
 from memory.context.types import INTENT_ORIGINS
-from memory.gamestate.values import clean_text
+from memory.gamestate.values import repair_text
 from memory.models import Memory
-from memory.snapshots.reads import tick_of
+from memory.snapshots.reads import read_tick
 
 # A turn that ended by itself is followed by a nudge after this pause.
 NUDGE_SECONDS = 1.0
@@ -83,7 +83,7 @@ def finish(
     A message that came while the turn ran, and that none of its calls showed, is
     answered at once. After a stop only the outcome is written.
     """
-    mysis = locked(handle.mysis_id)
+    mysis = lock_mysis(handle.mysis_id)
     turn = Turn.objects.filter(pk=handle.turn_id, outcome__isnull=True).first()
     if mysis is None or turn is None:
         return
@@ -92,8 +92,8 @@ def finish(
     answer_open_calls(mysis)
     by_itself = outcome in (Turn.Outcome.DONE, Turn.Outcome.ITERATION_LIMIT)
     # An answer that says nothing answers no message: the next one may.
-    answered = deliveries.finish(mysis) if by_itself and not ending.error else []
-    finish_turn(turn, outcome=outcome, error=ending.error, answered=answered)
+    answered = deliveries.finish_shown(mysis) if by_itself and not ending.error else []
+    close_turn(turn, outcome=outcome, error=ending.error, answered=answered)
     if current:
         _check_stuck(mysis, calls, whole=by_itself)
     if current and ending.held:
@@ -103,7 +103,7 @@ def finish(
 
 
 def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
-    tick = tick_of(mysis.account.username if mysis.account else None)
+    tick = read_tick(mysis.account.username if mysis.account else None)
     if tick is not None:
         ending = replace(ending, tick=tick)
     pace = Pace(
@@ -111,17 +111,17 @@ def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
         settings.ZOEA_SECONDS_PER_TICK,
         settings.ZOEA_ERRORED_AFTER,
     )
-    chosen = plan(ending, pace, nudges=mysis.nudges, failures=mysis.failures)
+    chosen = plan_next_turn(ending, pace, nudges=mysis.nudges, failures=mysis.failures)
     mysis.failures = chosen.failures
     mysis.lost_turns = 0
     mysis.nudges = chosen.nudges
-    mysis.last_error = clean_text(ending.error)
+    mysis.last_error = repair_text(ending.error)
     mysis.last_error_code = ending.code
     mysis.activity = _activity(ending, chosen)[:200]
     fields = ["failures", "lost_turns", "nudges", "last_error", "last_error_code"]
     mysis.save(update_fields=[*fields, "activity"])
     if chosen.errored:
-        rest(mysis, Mysis.State.ERRORED, ending.error, ending.code)
+        put_to_rest(mysis, Mysis.State.ERRORED, ending.error, ending.code)
     else:
         _schedule(mysis, chosen, seen)
     if ending.outcome == Turn.Outcome.DONE and ending.error:
@@ -129,12 +129,12 @@ def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
         events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
 
 
-def _schedule(mysis: Mysis, chosen: Plan, seen: int) -> None:
+def _schedule(mysis: Mysis, chosen: NextTurn, seen: int) -> None:
     # A turn that a message queued meanwhile is needed only if no call showed it.
     if chosen.trigger != "retry" and _is_unseen_intent(mysis, seen):
         scheduling.schedule(mysis, trigger="message")
     elif chosen.trigger is None:
-        rest(mysis, Mysis.State.IDLE, mysis.last_error, mysis.last_error_code)
+        put_to_rest(mysis, Mysis.State.IDLE, mysis.last_error, mysis.last_error_code)
     else:
         scheduling.schedule(mysis, trigger=chosen.trigger, at=chosen.at)
 
@@ -144,18 +144,20 @@ def _is_unseen_intent(mysis: Mysis, seen: int) -> bool:
     return newer.filter(origin__in=INTENT_ORIGINS).exists()
 
 
-def _activity(ending: Ending, chosen: Plan) -> str:
+def _activity(ending: Ending, chosen: NextTurn) -> str:
     if chosen.errored or chosen.trigger is None:
         return ""
     if chosen.trigger == "retry":
         times = f"{chosen.failures} times in a row" if chosen.failures > 1 else "once"
-        return f"waiting to try again, failed {times}: {clean_text(ending.error)}"
+        return f"waiting to try again, failed {times}: {repair_text(ending.error)}"
     if ending.resolve_tick is not None and chosen.at is not None:
         return f"waiting for tick {ending.resolve_tick}"
     return "between turns"
 
 
-def rest(mysis: Mysis, state: Mysis.State, error: str = "", code: str = "") -> None:
+def put_to_rest(
+    mysis: Mysis, state: Mysis.State, error: str = "", code: str = ""
+) -> None:
     """Put a locked Mysis to rest, idle or errored, with its events."""
     mysis.state = state
     mysis.activity = ""
@@ -176,7 +178,7 @@ def rest(mysis: Mysis, state: Mysis.State, error: str = "", code: str = "") -> N
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class NextTurn:
     """The next turn: ``at`` None is at once; no trigger, no turn."""
 
     trigger: str | None
@@ -195,32 +197,34 @@ class Pace:
     patience: float
 
 
-def plan(ending: Ending, pace: Pace, *, nudges: int, failures: int) -> Plan:
+def plan_next_turn(
+    ending: Ending, pace: Pace, *, nudges: int, failures: int
+) -> NextTurn:
     """Decide when the next turn comes."""
     if ending.outcome == Turn.Outcome.ERRORED:
         return _after_error(ending, pace, nudges, failures)
     if ending.outcome == Turn.Outcome.INTERRUPTED:
         # It was cut by our side: that says nothing about what it was at.
-        return Plan("interrupted", nudges=nudges, failures=failures)
+        return NextTurn("interrupted", nudges=nudges, failures=failures)
     nudges = 0 if ending.acted else nudges + 1
     if nudges >= FRUITLESS_LIMIT:
-        return Plan(None)
+        return NextTurn(None)
     if ending.outcome == Turn.Outcome.ITERATION_LIMIT:
         # It had more to do: at once, but not before what it queued has happened.
         wait = _seconds_to_effect(ending, pace)
         at = pace.now + timedelta(seconds=wait) if wait > 0 else None
-        return Plan("continue", at=at, nudges=nudges)
+        return NextTurn("continue", at=at, nudges=nudges)
     pause = max(_seconds_to_effect(ending, pace), NUDGE_SECONDS)
-    return Plan("nudge", at=pace.now + timedelta(seconds=pause), nudges=nudges)
+    return NextTurn("nudge", at=pace.now + timedelta(seconds=pause), nudges=nudges)
 
 
-def _after_error(ending: Ending, pace: Pace, nudges: int, failures: int) -> Plan:
-    if ending.fatal or waited(failures) >= pace.patience:
-        return Plan(None, errored=True)
+def _after_error(ending: Ending, pace: Pace, nudges: int, failures: int) -> NextTurn:
+    if ending.fatal or total_back_off(failures) >= pace.patience:
+        return NextTurn(None, errored=True)
     asked = min(ending.retry_after or 0.0, LONGEST_RETRY_SECONDS)
     wait = max(_pause(failures), asked)
     at = pace.now + timedelta(seconds=wait)
-    return Plan("retry", at=at, nudges=nudges, failures=failures + 1)
+    return NextTurn("retry", at=at, nudges=nudges, failures=failures + 1)
 
 
 def _seconds_to_effect(ending: Ending, pace: Pace) -> float:
@@ -231,7 +235,7 @@ def _seconds_to_effect(ending: Ending, pace: Pace) -> float:
     return min(max(wait, 0.0), LONGEST_WAIT_SECONDS)
 
 
-def waited(failures: int) -> float:
+def total_back_off(failures: int) -> float:
     """Total back-off in seconds after so many consecutive failures.
 
     Not the time on the clock: an hour without any worker is no hour of failures, and
@@ -304,7 +308,7 @@ def _check_stuck(mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool) -> N
     if mysis.stuck:
         data = {"code": "stuck", "detail": mysis.stuck}
         events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
-    state_event(mysis, "runtime")
+    append_state_event(mysis, "runtime")
 
 
 def update_trail(

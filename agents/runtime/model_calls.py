@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import budgets, context_inputs, db, deliveries, events, usage
-from agents.actions.base import state_event
+from agents.actions.base import append_state_event
 from agents.budgets import Taken
 from agents.events import Kind
 from agents.llm.model_types import Endpoint, price
@@ -17,16 +17,16 @@ from agents.models import ModelCall, Mysis
 from agents.runtime.turn_rows import (
     TurnHandle,
     TurnSuperseded,
-    current,
-    going_on,
+    load_for_turn,
+    lock_for_turn,
     resume_from_budget,
 )
-from agents.usage import Place
+from agents.usage import CallPlace
 from memory.assembly import prepare
 from memory.assembly.prepare import PreparedRequest as View
 from memory.assembly.prepare import prepare_request
 from memory.context.types import Assembly
-from memory.gamestate.values import clean_text
+from memory.gamestate.values import repair_text
 from memory.models import SentContext
 
 FALLBACK = "fallback_used"
@@ -36,7 +36,7 @@ FALLBACK = "fallback_used"
 class Opened:
     """A call that may be made: where it is counted, and what budgets lent it."""
 
-    place: Place
+    place: CallPlace
     taken: tuple[Taken, ...] = ()
 
 
@@ -81,14 +81,14 @@ def assemble_next(
     ``summary_calls`` is how many requests were made for the one that it shows, and
     ``within`` the most tokens of the view, 0 where only its budget bounds it.
     """
-    mysis = going_on(handle)
+    mysis = load_for_turn(handle)
     if mysis is None:
         raise TurnSuperseded
     subject = context_inputs.subject_of(mysis)
     known = replace(
         subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
     )
-    budget = context_inputs.narrowed(subject.budget, within)
+    budget = context_inputs.narrow_budget(subject.budget, within)
     return prepare_request(replace(subject, compaction=known, budget=budget))
 
 
@@ -100,36 +100,36 @@ def persist_call(
 
     Raises TurnSuperseded, and BudgetSpentError: then nothing is stored.
     """
-    mysis = current(handle)
+    mysis = lock_for_turn(handle)
     estimated = sum(prepared.assembly.stats["tokens_by_category"].values())
     most = handle.model_settings.get("max_tokens")
     most = max(most, 0) if isinstance(most, int) else 0
     opened = open_call(handle, mysis, CallEstimate(endpoint, number, estimated, most))
     if prepared.assembly.messages:
         _report_fallback(mysis, prepared.assembly)
-        prepare.record(call_id=opened.place.call_id, prepared=prepared)
+        prepare.record_call(call_id=opened.place.call_id, prepared=prepared)
     db.fetch_row(db.COUNT_MODEL_CALL, [number, handle.turn_id, mysis.pk])
     rows = prepared.request.messages
-    new = deliveries.unheard(mysis, ((row.id, row.origin) for row in rows))
+    new = deliveries.unheard_ids(mysis, ((row.id, row.origin) for row in rows))
     if new:
-        at = deliveries.Call(handle.turn_id, handle.number, number)
-        deliveries.take_in(mysis, new, prepared.assembly.sources, at)
+        at = deliveries.CallNumber(handle.turn_id, handle.number, number)
+        deliveries.record_shown(mysis, new, prepared.assembly.sources, at)
         shown = {"turn": handle.turn_id, "call": number, "messages": new}
-        state_event(mysis, "runtime", shown=shown)
+        append_state_event(mysis, "runtime", shown=shown)
     seen = rows[-1].id if rows else 0
     return ReadyCall(opened, prepared.assembly, seen, estimated)
 
 
 @transaction.atomic
-def open_summary(handle: TurnHandle, estimate: CallEstimate) -> Opened:
+def open_summary_call(handle: TurnHandle, estimate: CallEstimate) -> Opened:
     """Store that a summary is asked for; raises what `persist_call` raises."""
-    return open_call(handle, current(handle), estimate)
+    return open_call(handle, lock_for_turn(handle), estimate)
 
 
 def open_call(handle: TurnHandle, mysis: Mysis, estimate: CallEstimate) -> Opened:
     """Insert a call's row and pay for it by estimate, in the caller's transaction."""
     kind = ModelCall.Kind.SUMMARY if estimate.summary else ModelCall.Kind.TURN
-    taken = budgets.take(
+    taken = budgets.take_budgets(
         mysis, estimate.input_tokens + estimate.output_tokens, estimate.price
     )
     now = timezone.now()
@@ -137,7 +137,7 @@ def open_call(handle: TurnHandle, mysis: Mysis, estimate: CallEstimate) -> Opene
         db.OPEN_MODEL_CALL,
         [handle.turn_id, kind.value, estimate.number, handle.model, now],
     )
-    place = Place(
+    place = CallPlace(
         call_id=call_id,
         mysis_id=mysis.pk,
         day=usage.day_of(now),
@@ -162,7 +162,7 @@ def _report_fallback(mysis: Mysis, assembly: Assembly) -> None:
     if last != FALLBACK:
         detail = f"The context was made by the fallback. {assembly.reason}"
         data = {
-            "detail": clean_text(detail),
+            "detail": repair_text(detail),
             "remedy": "Look at the context policy of the Mysis.",
         }
         events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)

@@ -34,8 +34,8 @@ from agents.actions.messages import resume_broadcasts
 from agents.db import run_in_db
 from agents.game.sessions import pool
 from agents.models import Mysis, Turn
-from agents.runtime.finish import rest
-from agents.runtime.turn_rows import activity, close_open_turns
+from agents.runtime.finish import put_to_rest
+from agents.runtime.turn_rows import close_open_turns, set_activity
 from agents.scheduling import TURN_TASK
 
 # Between a turn and the queue's own end of its job lies one write, also on a bad day.
@@ -93,7 +93,7 @@ class RunningJobs:
         return [job for job in missing if now - self._missing[job] >= GRACE_SECONDS]
 
 
-underway = RunningJobs()
+running_jobs = RunningJobs()
 
 
 class Maintenance:
@@ -122,7 +122,7 @@ class Maintenance:
                 logger.warning("Upkeep did not get through: %s", error)
 
 
-upkeep = Maintenance()
+maintenance = Maintenance()
 
 
 async def reconcile() -> None:
@@ -141,7 +141,7 @@ async def reconcile() -> None:
 async def finish_forgotten(now: float) -> None:
     """End jobs of this process's turns that are over, but not for the queue."""
     doing = await run_in_db(_jobs_here)
-    for job_id in underway.forgotten(doing, now):
+    for job_id in running_jobs.forgotten(doing, now):
         logger.warning("Job %s was never ended: it is now.", job_id)
         await app.job_manager.finish_job_by_id_async(
             job_id=job_id, status=Status.FAILED, delete_job=True
@@ -149,10 +149,10 @@ async def finish_forgotten(now: float) -> None:
 
 
 def _jobs_here() -> list[int]:
-    if not underway.workers:
+    if not running_jobs.workers:
         return []
     jobs = ProcrastinateJob.objects.filter(
-        status="doing", task_name=TURN_TASK, worker_id__in=underway.workers
+        status="doing", task_name=TURN_TASK, worker_id__in=running_jobs.workers
     )
     return list(jobs.values_list("pk", flat=True))
 
@@ -190,7 +190,7 @@ def _take_up(mysis_id: int) -> bool:
     mysis.lost_turns += 1
     mysis.save(update_fields=["lost_turns"])
     if mysis.lost_turns >= LOST_LIMIT:
-        rest(mysis, Mysis.State.ERRORED, LOST)
+        put_to_rest(mysis, Mysis.State.ERRORED, LOST)
     else:
         scheduling.schedule(mysis, trigger="interrupted")
     return True
@@ -254,4 +254,4 @@ def _postpone(mysis_id: int, *, job_id: int, trigger: str, seconds: float) -> No
     wait = seconds + random.uniform(0, SPREAD_SECONDS)  # noqa: S311
     at = timezone.now() + timedelta(seconds=wait)
     scheduling.schedule(mysis, trigger=trigger, at=at)
-    activity(mysis, "waiting for a session with the game")
+    set_activity(mysis, "waiting for a session with the game")

@@ -31,7 +31,7 @@ from agents.llm.model_types import (
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import ask_model
 from agents.runtime.model_calls import CallEstimate
-from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, current
+from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, lock_for_turn
 from memory.assembly import history_summaries
 from memory.assembly.history_summaries import (
     BREAKER_FAILURES,
@@ -41,17 +41,17 @@ from memory.assembly.history_summaries import (
     Span,
 )
 from memory.assembly.prepare import PreparedRequest as View
-from memory.assembly.sent_view import span_digest
+from memory.assembly.sent_view import hash_span
 from memory.context.summary_prompt import (
     SummaryRefused,
     check_summary,
-    literals_of,
-    missing_literals,
+    find_literals,
+    find_missing_literals,
     read_summary,
 )
-from memory.context.tokens import Counter, counter_for
+from memory.context.tokens import TokenCounter, choose_counter
 from memory.context.types import INTENT_ORIGINS, AssemblyRequest, Message
-from memory.gamestate.values import clean_text
+from memory.gamestate.values import repair_text
 from memory.models import HistorySummary
 
 ATTEMPTS = 2
@@ -83,7 +83,7 @@ class SummaryRequest:
     folded: int
     replaced: int
     literals: tuple[str, ...]
-    count: Counter
+    count: TokenCounter
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class SummaryJob:
     hopeless: bool = False
 
 
-async def compact(
+async def make_summary(
     handle: TurnHandle, endpoint: Endpoint, tools: Sequence[Tool], view: View
 ) -> int:
     """Make the summary that a view asks for, and store it, or why there is none.
@@ -109,12 +109,12 @@ async def compact(
     Returns how many requests were made. Raises TurnSuperseded, BudgetSpentError, and
     ModelError where the provider is out of order: the turn's own call would fail too.
     """
-    await run_in_db(turn_rows.doing, handle, "summarising")
+    await run_in_db(turn_rows.report_activity, handle, "summarising")
     job = SummaryJob(
         handle,
         endpoint,
         tools,
-        await run_in_db(wanted, view),
+        await run_in_db(build_request, view),
         Effort(handle.number, handle.model),
     )
     try:
@@ -127,7 +127,7 @@ async def compact(
             logger.exception("A summary failed", exc_info=error)
         job.failure = str(error) or type(error).__name__
     if not job.done:
-        await run_in_db(fail, handle, job.wanted, job.failure, job.effort)
+        await run_in_db(record_failure, handle, job.wanted, job.failure, job.effort)
     return job.effort.attempts
 
 
@@ -135,7 +135,7 @@ async def _make(job: SummaryJob) -> None:
     while job.effort.attempts < ATTEMPTS and not job.hopeless:
         text = await _attempt(job)
         if text:
-            await run_in_db(commit, job.handle, job.wanted, text, job.effort)
+            await run_in_db(commit_summary, job.handle, job.wanted, text, job.effort)
             job.done = True
             return
 
@@ -146,7 +146,7 @@ async def _attempt(job: SummaryJob) -> str:
     last = job.effort.attempts >= ATTEMPTS
     try:
         text = _read(await _ask(job))
-        check(text, job.wanted, with_literals=not last)
+        check_text(text, job.wanted, with_literals=not last)
         return text
     except SummaryRefused as error:
         job.failure = str(error)
@@ -170,7 +170,7 @@ async def _fold_less(job: SummaryJob) -> None:
     half = max(1, job.wanted.folded // 2)
     view = await run_in_db(model_calls.assemble_next, job.handle, fold_tokens=half)
     if view.assembly.summary_wanted:
-        job.wanted = await run_in_db(wanted, view)
+        job.wanted = await run_in_db(build_request, view)
     else:
         job.hopeless = True
 
@@ -185,7 +185,7 @@ async def _ask(job: SummaryJob) -> Completion:
         asked.limit,
         summary=True,
     )
-    opened = await run_in_db(model_calls.open_summary, job.handle, estimate)
+    opened = await run_in_db(model_calls.open_summary_call, job.handle, estimate)
     answer, latency = await ask_model(
         job.endpoint,
         opened,
@@ -230,9 +230,9 @@ def _read(answer: Completion) -> str:
     return read_summary(answer.text)
 
 
-def wanted(view: View) -> SummaryRequest:
+def build_request(view: View) -> SummaryRequest:
     """What an assembly asks for, with the state of the history that it saw."""
-    settings.install()
+    settings.install_summary_prompt()
     asked = view.assembly.summary_wanted
     if asked is None:
         raise ValueError("The assembly asks for no summary.")
@@ -244,7 +244,7 @@ def wanted(view: View) -> SummaryRequest:
             asked.first_id,
             asked.last_id,
             request.summary.generation if request.summary else 0,
-            span_digest(inside),
+            hash_span(inside),
         ),
         request=asked.request,
         system=view.assembly.system,
@@ -252,7 +252,7 @@ def wanted(view: View) -> SummaryRequest:
         folded=asked.folded,
         replaced=asked.replaced,
         literals=_literals(request, inside),
-        count=counter_for(request.counter, request.calibration),
+        count=choose_counter(request.counter, request.calibration),
     )
 
 
@@ -263,12 +263,12 @@ def _literals(request: AssemblyRequest, inside: Sequence[Message]) -> tuple[str,
     before = [request.summary.text] if request.summary else []
     shown = "\n".join([*before, *said])
     texts = (*request.pins, *orders[-1:])
-    found = dict.fromkeys(part for text in texts for part in literals_of(text))
-    lost = set(missing_literals(shown, found))
+    found = dict.fromkeys(part for text in texts for part in find_literals(text))
+    lost = set(find_missing_literals(shown, found))
     return tuple(literal for literal in found if literal not in lost)
 
 
-def check(text: str, asked: SummaryRequest, *, with_literals: bool) -> None:
+def check_text(text: str, asked: SummaryRequest, *, with_literals: bool) -> None:
     """Raise SummaryRefused for a text that may not stand in for its span."""
     check_summary(
         text,
@@ -280,18 +280,18 @@ def check(text: str, asked: SummaryRequest, *, with_literals: bool) -> None:
 
 
 @transaction.atomic
-def commit(
+def commit_summary(
     handle: TurnHandle, asked: SummaryRequest, text: str, effort: Effort
 ) -> HistorySummary:
     """Store the summary under the Mysis's row lock, with its event.
 
     Raises TurnSuperseded after a stop, Outdated where the history is another by now.
     """
-    mysis = current(handle)
-    lost = missing_literals(text, asked.literals)
-    row = history_summaries.commit(
+    mysis = lock_for_turn(handle)
+    lost = find_missing_literals(text, asked.literals)
+    row = history_summaries.commit_summary(
         asked.span,
-        text=clean_text(text),
+        text=repair_text(text),
         tokens=(asked.replaced, asked.count(text)),
         effort=effort,
         note=f"It does not name {', '.join(lost)}." if lost else "",
@@ -315,11 +315,15 @@ def commit(
 
 
 @transaction.atomic
-def fail(handle: TurnHandle, asked: SummaryRequest, error: str, effort: Effort) -> None:
+def record_failure(
+    handle: TurnHandle, asked: SummaryRequest, error: str, effort: Effort
+) -> None:
     """Store a failure, and tell the operator what follows from it."""
-    mysis = current(handle)
-    history_summaries.fail(asked.span, error=clean_text(error), effort=effort)
-    after = history_summaries.standing(mysis.pk, turn=handle.number + 1)
+    mysis = lock_for_turn(handle)
+    history_summaries.record_failure(
+        asked.span, error=repair_text(error), effort=effort
+    )
+    after = history_summaries.check_compaction(mysis.pk, turn=handle.number + 1)
     then = (
         f"It failed {BREAKER_FAILURES} times in a row or more: for {BREAKER_TURNS} turns "
         "it is not tried. Until then, what does not fit is left out. Look at the summarization "
@@ -328,4 +332,4 @@ def fail(handle: TurnHandle, asked: SummaryRequest, error: str, effort: Effort) 
         else f"For {after.cooling_turns} turns it is not tried again."
     )
     detail = f"The history could not be summarised: {error} {then}"
-    events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": clean_text(detail)})
+    events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": repair_text(detail)})

@@ -23,11 +23,11 @@ from agents.llm.model_types import Completion, Endpoint, ModelError
 from agents.models import ErrorCode, Turn
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import PendingCall, ask_model
-from agents.runtime.cancellation import Guarded, watch
-from agents.runtime.catch_up import fetch_events, verify
+from agents.runtime.cancellation import Guarded, canceller
+from agents.runtime.catch_up import fetch_events, verify_unknown
 from agents.runtime.finish import CallRecord, Ending, finish, record_call
 from agents.runtime.model_calls import ReadyCall
-from agents.runtime.summary_job import compact
+from agents.runtime.summary_job import make_summary
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import NOT_EXECUTED, ToolResult
@@ -79,11 +79,11 @@ async def take_turn(mysis_id: int, *, job_id: int, trigger: str) -> None:
     """Take one turn, if it is due; whatever happens, its end is recorded."""
     async with ThreadSensitiveContext():
         handle = await run_in_db(
-            turn_rows.begin, mysis_id, job_id=job_id, trigger=trigger
+            turn_rows.begin_turn, mysis_id, job_id=job_id, trigger=trigger
         )
         if handle is None:
             return
-        with watch.guard(handle) as guarded:
+        with canceller.guard(handle) as guarded:
             await _take_guarded(handle, guarded)
 
 
@@ -92,7 +92,7 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
     try:
         ending = await _run(handle, progress)
     except asyncio.CancelledError:
-        watch.release(guarded)
+        canceller.release(guarded)
         outcome = Turn.Outcome.INTERRUPTED
         if guarded.voided:
             outcome = Turn.Outcome.STOPPED
@@ -102,7 +102,7 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
         raise
     except Exception as error:
         ending = ending_after(error)
-    watch.release(guarded)
+    canceller.release(guarded)
     await _finish_shielded(handle, ending, progress)
 
 
@@ -111,7 +111,7 @@ async def _run(handle: TurnHandle, progress: Progress) -> Ending:
     toolbox = await open_toolbox(handle.mysis_id)
     await run_in_db(remember_tools, toolbox.specs)
     await fetch_events(handle, toolbox)
-    await verify(handle, toolbox)
+    await verify_unknown(handle, toolbox)
     for _ in range(handle.max_iterations):
         pending = await _call(handle, endpoint, toolbox, progress)
         if not pending:
@@ -160,7 +160,7 @@ async def _prepare(
     if view.assembly.summary_wanted and not progress.compacted:
         # Once a turn: whatever comes of it, the call is made then (I24, L12).
         progress.compacted = True
-        made = await compact(handle, endpoint, toolbox.specs, view)
+        made = await make_summary(handle, endpoint, toolbox.specs, view)
         view = await run_in_db(
             model_calls.assemble_next, handle, summary_calls=made, within=within
         )
@@ -196,7 +196,7 @@ async def _run_tools(
 ) -> None:
     for place, call in enumerate(pending):
         if place:
-            await run_in_db(turn_rows.doing, handle, f"calling {call.name}")
+            await run_in_db(turn_rows.report_activity, handle, f"calling {call.name}")
         try:
             result = await toolbox.call(call.name, call.arguments)
         except GameUnreachableError:

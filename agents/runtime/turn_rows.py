@@ -19,12 +19,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import budgets, db, events, scheduling
-from agents.actions.base import memory_line, state_event
+from agents.actions.base import append_state_event, memory_event_data
 from agents.events import Kind
 from agents.models import Account, Mysis, Turn
 from agents.tools.request import INTERRUPTED
 from agents.tools.snapshot import doubt
-from memory.gamestate.values import clean_text
+from memory.gamestate.values import repair_text
 from memory.models import ContextPolicy, Memory
 
 
@@ -47,15 +47,15 @@ class TurnHandle:
 
 
 @transaction.atomic
-def begin(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None:
+def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None:
     """Begin a turn; None where its job is outdated, or the Mysis is at rest or held."""
-    mysis = locked(mysis_id)
+    mysis = lock_mysis(mysis_id)
     if mysis is None or mysis.next_job != job_id:
         return None
     if mysis.state != Mysis.State.RUNNING:
         return None
     close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
-    reason = budgets.refusal(mysis)
+    reason = budgets.refusal_of(mysis)
     if reason:
         # No turn for every message that comes while it is held.
         pause_for_budget(mysis, reason)
@@ -84,24 +84,24 @@ def begin(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None:
 
 
 @transaction.atomic
-def doing(handle: TurnHandle, words: str) -> None:
+def report_activity(handle: TurnHandle, words: str) -> None:
     """Show what the Mysis does now; raises TurnSuperseded where the turn may not go on."""
-    activity(current(handle), words)
+    set_activity(lock_for_turn(handle), words)
 
 
-def locked(mysis_id: int) -> Mysis | None:
+def lock_mysis(mysis_id: int) -> Mysis | None:
     return _first_joined(db.LOCK_MYSIS, [mysis_id])
 
 
-def current(handle: TurnHandle) -> Mysis:
+def lock_for_turn(handle: TurnHandle) -> Mysis:
     """Lock the row, if this turn may still go on; raises TurnSuperseded."""
-    mysis = going_on(handle, lock=True)
+    mysis = load_for_turn(handle, lock=True)
     if mysis is None:
         raise TurnSuperseded
     return mysis
 
 
-def going_on(handle: TurnHandle, *, lock: bool = False) -> Mysis | None:
+def load_for_turn(handle: TurnHandle, *, lock: bool = False) -> Mysis | None:
     """The Mysis while this turn is its open one: not stopped, not taken up.
 
     Its account has no more than its name.
@@ -135,7 +135,7 @@ def _first_joined(sql: str, values: Sequence[int]) -> Mysis | None:
 def close_open_turns(mysis: Mysis, *, outcome: Turn.Outcome) -> None:
     """End turns that nobody will end, and answer the calls they left open."""
     for turn in Turn.objects.raw(db.OPEN_TURNS, [mysis.pk]):
-        finish_turn(turn, outcome=outcome)
+        close_turn(turn, outcome=outcome)
     answer_open_calls(mysis)
 
 
@@ -154,10 +154,10 @@ def answer_open_calls(mysis: Mysis) -> None:
         row.is_error = True
         row.pending = False
         row.save(update_fields=["content", "is_error", "pending"])
-        events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_line(row))
+        events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_event_data(row))
 
 
-def finish_turn(
+def close_turn(
     turn: Turn,
     *,
     outcome: Turn.Outcome,
@@ -166,7 +166,7 @@ def finish_turn(
 ) -> None:
     """Write a turn's outcome and append the event; the caller holds the Mysis's row."""
     turn.outcome = outcome
-    turn.error = clean_text(error)
+    turn.error = repair_text(error)
     turn.finished_at = timezone.now()
     turn.save(update_fields=["outcome", "error", "finished_at"])
     data: dict[str, Any] = {
@@ -181,7 +181,7 @@ def finish_turn(
     events.append(Kind.TURN_FINISHED, mysis_id=turn.mysis_id, data=data)
 
 
-def activity(mysis: Mysis, words: str) -> None:
+def set_activity(mysis: Mysis, words: str) -> None:
     """Set what a locked Mysis is shown to do."""
     mysis.activity = words[:200]
     mysis.save(update_fields=["activity"])
@@ -195,11 +195,11 @@ def pause_for_budget(mysis: Mysis, reason: str) -> None:
     # What failed before was the provider or the game; it may be well again by then.
     mysis.failures = 0
     mysis.save(update_fields=["hold", "activity", "failures"])
-    scheduling.schedule(mysis, trigger="budget", at=budgets.next_look(mysis.pk))
+    scheduling.schedule(mysis, trigger="budget", at=budgets.next_try(mysis.pk))
     if first:
         data = {"code": "budget", "detail": reason}
         events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
-        state_event(mysis, "runtime")
+        append_state_event(mysis, "runtime")
 
 
 def resume_from_budget(mysis: Mysis) -> None:
@@ -207,4 +207,4 @@ def resume_from_budget(mysis: Mysis) -> None:
     if mysis.hold:
         mysis.hold = ""
         mysis.save(update_fields=["hold"])
-        state_event(mysis, "runtime")
+        append_state_event(mysis, "runtime")

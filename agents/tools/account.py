@@ -40,7 +40,7 @@ class _LoginRefusedError(Exception):
         self.outcome = outcome
 
 
-async def account(request: Request, call_next: CallNext) -> Outcome:
+async def use_account(request: Request, call_next: CallNext) -> Outcome:
     """Fill in what the game wants to know of the account, and keep its secrets."""
     steps = {"register": _register, "login": _login, "logout": _logout}
     step = steps.get(request.name)
@@ -88,7 +88,7 @@ async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> s
         card = caller.card
         if card is None:
             raise _LoginRefusedError(refusal("not_authenticated", NOT_LOGGED_IN))
-        newest = await run_in_db(accounts.session_of, card.pk)
+        newest = await run_in_db(accounts.stored_session, card.pk)
         if newest and newest != failed:
             caller.card = replace(card, session=newest)
             caller.secrets.add(newest)
@@ -106,7 +106,7 @@ async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> s
 async def _register(request: Request, call_next: CallNext) -> Outcome:
     """A free account if there is one, else a new one upstream; never a second."""
     caller = request.caller
-    names = await run_in_db(accounts.owned, caller.mysis_id)
+    names = await run_in_db(accounts.owned_names, caller.mysis_id)
     if names:
         return refusal(
             "already_registered",
@@ -139,7 +139,7 @@ async def _register_upstream(request: Request, call_next: CallNext) -> Outcome:
         outcome = await call_next(_filled(request))
         if outcome.is_error:
             return outcome
-        found = accounts.credentials(outcome.blocks)
+        found = accounts.read_credentials(outcome.blocks)
         caller.secrets.update({found.password, found.session})
         caller.card = await run_in_db(
             accounts.add_registered,
@@ -157,7 +157,9 @@ async def _login(request: Request, call_next: CallNext) -> Outcome:
     """Switch to the Mysis's own account, or to a free one, by its name."""
     try:
         card, fresh = await run_in_db(
-            accounts.take, request.caller.mysis_id, _argument(request, "username")
+            accounts.take_account,
+            request.caller.mysis_id,
+            _argument(request, "username"),
         )
     except AccountRefusedError as error:
         return refusal("account_refused", str(error))
@@ -173,10 +175,10 @@ async def _log_in_or_release(
     try:
         outcome = await _log_in(request, call_next, card)
     except GameCallError:
-        await run_in_db(accounts.release, request.caller.mysis_id, card.pk)
+        await run_in_db(accounts.release_claim, request.caller.mysis_id, card.pk)
         raise
     if outcome.is_error:
-        await run_in_db(accounts.release, request.caller.mysis_id, card.pk)
+        await run_in_db(accounts.release_claim, request.caller.mysis_id, card.pk)
     return outcome
 
 
@@ -185,7 +187,7 @@ async def _log_in(
 ) -> Outcome:
     caller = request.caller
     try:
-        password = await run_in_db(accounts.password_of, card.pk)
+        password = await run_in_db(accounts.stored_password, card.pk)
     except SecretUnreadableError as error:
         return refusal("no_password", str(error))
     if not password:
@@ -198,7 +200,7 @@ async def _log_in(
     outcome = await call_next(replace(request, name="login", arguments=given))
     if outcome.is_error:
         return _explain_refusal(outcome, card.username)
-    session = accounts.credentials(outcome.blocks).session
+    session = accounts.read_credentials(outcome.blocks).session
     caller.secrets.add(session)
     caller.card = await run_in_db(
         unknown_outcomes.play_as, caller.mysis_id, card, session
@@ -218,7 +220,7 @@ async def _logout(request: Request, call_next: CallNext) -> Outcome:
             outcome = answer
         elif not _is_session_lost(answer):
             return answer
-    await run_in_db(accounts.leave, caller.mysis_id, caller.card)
+    await run_in_db(accounts.leave_account, caller.mysis_id, caller.card)
     caller.card = None
     return outcome
 

@@ -19,7 +19,7 @@ from agents.game.accounts import ActiveAccount
 from agents.game.client import GameCallError, GameTool, GameUnreachableError
 from agents.game.sessions import GameSession
 from agents.tools.request import FILLED_IN, Tool, ToolSpec
-from memory.context.tool_calls import ToolFacts, build_policy, policy_by_name
+from memory.context.tool_calls import ToolFacts, build_policy_table, guess_policy
 from memory.gamestate.values import parse_text
 
 COMMANDS = "get_commands"
@@ -52,7 +52,7 @@ def build_tools(
 ) -> dict[str, Tool]:
     """Build the table from a list of tools and the server's marks of mutations (A1)."""
     facts = [ToolFacts(t.name, t.read_only, marks.get(t.name)) for t in listed]
-    policies = build_policy(facts)
+    policies = build_policy_table(facts)
     return {tool.name: _tool(tool, policies[tool.name]) for tool in listed}
 
 
@@ -84,7 +84,7 @@ def _is_read_only(tool: GameTool) -> bool:
     """
     if tool.read_only is not None:
         return tool.read_only
-    return policy_by_name(tool.name) != "mutation"
+    return guess_policy(tool.name) != "mutation"
 
 
 @lru_cache(maxsize=1024)

@@ -18,10 +18,10 @@ from agents.db import run_in_db
 from agents.game.accounts import ActiveAccount
 from agents.game.client import GameCallError
 from agents.game.sessions import pool
-from agents.tools.account import account
+from agents.tools.account import use_account
 from agents.tools.catalogue import game_tools
 from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
-from agents.tools.own_tools import local, offered
+from agents.tools.own_tools import answer_locally, tools_for_mysis
 from agents.tools.request import (
     CallNext,
     Outcome,
@@ -32,12 +32,12 @@ from agents.tools.request import (
     ToolSession,
     Unknown,
 )
-from agents.tools.snapshot import snapshot
+from agents.tools.snapshot import update_snapshots
 from agents.tools.transport import retry, send, verify
-from agents.tools.unknown_outcomes import seated, telling
-from memory.gamestate.values import clean_text as storable_text
-from memory.gamestate.values import storable
-from memory.redaction import HIDDEN, clean_text, clean_value
+from agents.tools.unknown_outcomes import find_read, load_account
+from memory.gamestate.values import make_storable
+from memory.gamestate.values import repair_text as storable_text
+from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
 
 LONGEST_TEXT = 500
 LONGEST_ARGUMENTS = 4000
@@ -84,7 +84,7 @@ class Toolbox:
 
         Raises GameUnreachableError.
         """
-        read = telling(unknown, self._seat.tools)
+        read = find_read(unknown, self._seat.tools)
         if read is None:
             return ""
         result = await self.call(read.name, json.dumps(dict(read.arguments)))
@@ -124,7 +124,7 @@ def _load(
     mysis_id: int,
 ) -> tuple[ActiveAccount | None, tuple[Unknown, ...], Mapping[str, Tool]]:
     """The account that a Mysis plays as, what is unknown of it, and our tools for it."""
-    return *seated(mysis_id), offered(mysis_id)
+    return *load_account(mysis_id), tools_for_mysis(mysis_id)
 
 
 def compose(steps: Sequence[Step], last: CallNext) -> CallNext:
@@ -139,7 +139,7 @@ def compose(steps: Sequence[Step], last: CallNext) -> CallNext:
 async def redact(request: Request, call_next: CallNext) -> Outcome:
     outcome = await call_next(request)
     secrets = request.caller.secrets
-    blocks = tuple(clean_text(block, secrets) for block in outcome.blocks)
+    blocks = tuple(hide_secrets(block, secrets) for block in outcome.blocks)
     return replace(outcome, blocks=blocks)
 
 
@@ -168,7 +168,7 @@ def _append_event(request: Request, outcome: Outcome, ms: int) -> None:
     }
     if outcome.is_error and outcome.text:
         # Why it was refused, in the game's own words; secrets were taken out before.
-        said = clean_text(storable_text(outcome.text), request.caller.secrets)
+        said = hide_secrets(storable_text(outcome.text), request.caller.secrets)
         data["error"] = said[:200]
     if request.caller.by:
         data["by"] = request.caller.by
@@ -178,10 +178,10 @@ def _append_event(request: Request, outcome: Outcome, ms: int) -> None:
 def shown_arguments(raw: str, secrets: set[str]) -> Any:
     """Arguments for a log: secrets masked, long texts cut, bad JSON as text."""
     try:
-        value = storable(json.loads(raw or "{}"))
+        value = make_storable(json.loads(raw or "{}"))
     except (ValueError, RecursionError):
-        return clean_text(storable_text(raw), secrets)[:LONGEST_TEXT]
-    cleaned = _cut(clean_value(value, secrets))
+        return hide_secrets(storable_text(raw), secrets)[:LONGEST_TEXT]
+    cleaned = _cut(hide_secrets_in_value(value, secrets))
     text = json.dumps(cleaned, ensure_ascii=False)
     return cleaned if len(text) <= LONGEST_ARGUMENTS else text[:LONGEST_TEXT]
 
@@ -204,11 +204,11 @@ STEPS: Sequence[Step] = (
     record,
     redact,
     guard,
-    local,
+    answer_locally,
     verify,
     retry,
-    account,
-    snapshot,
+    use_account,
+    update_snapshots,
 )
 """The order matters: secrets are taken out before anything is recorded, arguments
 are checked before anything is sent, and what is sent again passes the account and

@@ -16,7 +16,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from referencing.exceptions import Unresolvable
 
 from agents.tools.request import FILLED_IN, CallNext, Outcome, Request, Tool, refusal
-from memory.gamestate.values import clean_text, storable
+from memory.gamestate.values import make_storable, repair_text
 
 LONGEST_VALUE = 80
 MOST_NAMES = 40
@@ -64,7 +64,7 @@ def read_arguments(raw: str, tool: Tool) -> dict[str, Any]:
         )
     required = tool.spec.parameters.get("required", [])
     return {
-        clean_text(key): storable(item)
+        repair_text(key): make_storable(item)
         for key, item in value.items()
         if (tool.local or key not in FILLED_IN)
         and (item is not None or key in required)

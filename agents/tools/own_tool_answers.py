@@ -15,23 +15,23 @@ from typing import Any, Literal, cast
 from django.db.models import Count
 
 from agents.actions.base import ActionError
-from agents.actions.messages import recipients, send_broadcast, send_message
+from agents.actions.messages import count_recipients, send_broadcast, send_message
 from agents.broadcast_search import search_broadcasts
 from agents.models import Mysis
 from memory.context.types import handle_of
 from memory.handles import (
     LARGEST_PART,
     RecallError,
-    is_state,
-    message,
-    part,
+    cut_part,
+    is_state_handle,
     read_handle,
+    read_message,
 )
 from memory.lookup import SlowSearchError, find_owner
-from memory.redaction import clean_text
+from memory.redaction import hide_secrets
 from memory.search.results import Hit, search_messages
 from memory.snapshots import reads
-from memory.snapshots.writes import newest_tick
+from memory.snapshots.writes import read_newest_tick
 
 ANOTHER = (
     "Argument '{argument}' names another Mysis, whose history is its own: {remedy}."
@@ -109,7 +109,7 @@ def secret_tools(policies: Iterable[tuple[str, str]]) -> frozenset[str]:
 # --- Messages
 
 
-def send(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+def answer_send_message(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """Send a message to one Mysis; an idle one wakes."""
     to = find_mysis(arguments.get("mysis_id"))
     if to.pk == scope.mysis_id:
@@ -124,7 +124,7 @@ def send(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     return json_answer({"sent": True, "to": to.name, "memory_id": row.pk})
 
 
-def broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+def answer_broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """Send a message to every idle and running Mysis but the sender."""
     sender = _sender(scope)
     text = _signed(arguments["message"], sender)
@@ -132,7 +132,7 @@ def broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
         row = send_broadcast(text=text, by=scope.by, sender=sender)
     except ActionError as error:
         raise LocalRefusedError(error.detail) from error
-    count = recipients(row)
+    count = count_recipients(row)
     return json_answer({"sent": True, "broadcast_id": row.pk, "recipients": count})
 
 
@@ -151,16 +151,16 @@ def _signed(message: str, sender: Mysis | None) -> str:
 # --- Handles
 
 
-def recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The stored text of a handle, in parts where it is long (I21)."""
     handle = str(arguments["handle"]).strip()
-    if is_state(handle):
+    if is_state_handle(handle):
         text = _recalled_state(handle, scope.target(arguments.get("mysis_id")))
     else:
         text = _recalled_message(handle, scope)
     # Cleaned as a whole: a secret must not slip through where it is cut.
-    found = part(
-        clean_text(text),
+    found = cut_part(
+        hide_secrets(text),
         offset=int(arguments.get("offset", 0)),
         limit=int(arguments.get("limit", LARGEST_PART)),
     )
@@ -187,7 +187,7 @@ def _recalled_message(handle: str, scope: Scope) -> str:
             argument="handle",
             remedy="only handles out of your own context can be recalled",
         )
-        return message(owner.pk, named.message_id, secret=scope.secret)
+        return read_message(owner.pk, named.message_id, secret=scope.secret)
     except RecallError as error:
         raise LocalRefusedError(str(error)) from error
 
@@ -195,7 +195,7 @@ def _recalled_message(handle: str, scope: Scope) -> str:
 def _recalled_state(handle: str, owner: Mysis) -> str:
     username = owner.account.username if owner.account else None
     try:
-        return reads.recall(username, handle)
+        return reads.recall_snapshot(username, handle)
     except (ValueError, LookupError) as error:
         raise LocalRefusedError(str(error.args[0])) from error
 
@@ -212,7 +212,7 @@ class Search:
 # --- Search
 
 
-def messages(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+def answer_search_messages(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The newest matches in what was said, oldest first (W10)."""
     search = _read_search(arguments)
     mysis = scope.target(arguments.get("mysis_id"))
@@ -221,7 +221,7 @@ def messages(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     return _matches([_message_hit(hit, search) for hit in reversed(hits)])
 
 
-def reasoning(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+def answer_search_reasoning(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The newest matches in what was thought, oldest first (W12)."""
     search = _read_search(arguments)
     mysis = scope.target(arguments.get("mysis_id"))
@@ -236,7 +236,7 @@ def reasoning(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     )
 
 
-def broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+def answer_search_broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The newest matching broadcasts, oldest first; a Mysis finds those it knows (W11)."""
     search = _read_search(arguments)
     with _refuse_slow():
@@ -320,15 +320,19 @@ def _matches(found: list[dict[str, Any]]) -> Answer:
 # --- The fleet
 
 
-def status(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+def answer_swarm_status(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """How many Myses are in which state, and the newest game tick."""
     found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     counts = dict.fromkeys(map(str, Mysis.State), 0) | dict(found)
-    value = {"total": sum(counts.values()), "counts": counts, "tick": newest_tick()}
+    value = {
+        "total": sum(counts.values()),
+        "counts": counts,
+        "tick": read_newest_tick(),
+    }
     return json_answer(value)
 
 
-def listing(arguments: Mapping[str, Any], scope: Scope) -> Answer:
+def answer_list_myses(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The Myses by number; ``next`` is the ``after`` of the following page."""
     limit = int(arguments.get("limit", DEFAULT_LISTED))
     rows = Mysis.objects.select_related("account", "policy").order_by("pk")

@@ -26,7 +26,7 @@ from agents.tools.own_tool_answers import (
     secret_tools,
 )
 from agents.tools.request import CallNext, Outcome, Request, Tool, ToolSpec, refusal
-from memory.context.tool_calls import policy_by_name
+from memory.context.tool_calls import guess_policy
 from memory.handles import LARGEST_PART
 
 Schema = dict[str, Any]
@@ -41,14 +41,14 @@ _MESSAGE: Schema = {"type": "string", "description": "What to say"}
 _NEWEST = "Returns the newest matches, oldest first."
 
 ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {
-    "zoea_search_messages": own_tool_answers.messages,
-    "zoea_search_reasoning": own_tool_answers.reasoning,
-    "zoea_search_broadcasts": own_tool_answers.broadcasts,
-    "zoea_recall": own_tool_answers.recall,
-    "zoea_swarm_status": own_tool_answers.status,
-    "zoea_list_myses": own_tool_answers.listing,
-    "zoea_send_message": own_tool_answers.send,
-    "zoea_broadcast": own_tool_answers.broadcast,
+    "zoea_search_messages": own_tool_answers.answer_search_messages,
+    "zoea_search_reasoning": own_tool_answers.answer_search_reasoning,
+    "zoea_search_broadcasts": own_tool_answers.answer_search_broadcasts,
+    "zoea_recall": own_tool_answers.answer_recall,
+    "zoea_swarm_status": own_tool_answers.answer_swarm_status,
+    "zoea_list_myses": own_tool_answers.answer_list_myses,
+    "zoea_send_message": own_tool_answers.answer_send_message,
+    "zoea_broadcast": own_tool_answers.answer_broadcast,
 }
 
 
@@ -101,7 +101,7 @@ _LISTING: Mapping[str, Schema] = {
 }
 
 
-def tool(
+def define_tool(
     name: str,
     description: str,
     properties: Mapping[str, Schema],
@@ -117,7 +117,7 @@ def tool(
         name,
         description,
         schema,
-        policy_by_name(name),
+        guess_policy(name),
         read_only=name not in SENDING,
     )
     return Tool(spec, validator=Draft202012Validator(schema), local=True)
@@ -129,26 +129,26 @@ def _table(*tools: Tool) -> Mapping[str, Tool]:
 
 # As a Mysis sees them: about itself, nobody else's memory.
 FOR_MYSES = _table(
-    tool(
+    define_tool(
         "zoea_search_messages",
         "Search your own past messages, also those that your context no longer "
         f"shows. {_NEWEST}",
         {**_SEARCH, "mysis_id": _YOURSELF},
         ["query"],
     ),
-    tool(
+    define_tool(
         "zoea_search_reasoning",
         f"Search your own past reasoning. {_NEWEST}",
         {**_SEARCH, "mysis_id": _YOURSELF},
         ["query"],
     ),
-    tool(
+    define_tool(
         "zoea_search_broadcasts",
         f"Search the broadcasts that you received or sent. {_NEWEST}",
         _SEARCH,
         ["query"],
     ),
-    tool(
+    define_tool(
         "zoea_recall",
         "Get back in full what your context shows shortened: ctx:// handles are "
         "messages, state://<tool> is the newest answer of a state tool without "
@@ -156,19 +156,21 @@ FOR_MYSES = _table(
         _RECALL,
         ["handle"],
     ),
-    tool("zoea_swarm_status", "How many Myses of the fleet are in which state.", {}),
-    tool(
+    define_tool(
+        "zoea_swarm_status", "How many Myses of the fleet are in which state.", {}
+    ),
+    define_tool(
         "zoea_list_myses",
         "The Myses of the fleet: number, name, state, game account.",
         _LISTING,
     ),
-    tool(
+    define_tool(
         "zoea_send_message",
         "Write to another Mysis. An idle one wakes.",
         {"mysis_id": _MYSIS, "message": _MESSAGE},
         ["mysis_id", "message"],
     ),
-    tool(
+    define_tool(
         "zoea_broadcast",
         "Write to every other Mysis that is idle or running.",
         {"message": _MESSAGE},
@@ -178,25 +180,25 @@ FOR_MYSES = _table(
 
 # As programs outside see them, over MCP.
 FOR_PROGRAMS = _table(
-    tool(
+    define_tool(
         "zoea_search_messages",
         f"Search the messages of one Mysis. {_NEWEST}",
         {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
-    tool(
+    define_tool(
         "zoea_search_reasoning",
         f"Search what one Mysis thought. {_NEWEST}",
         {"mysis_id": _MYSIS, **_SEARCH_BY_PROGRAMS},
         ["mysis_id", "query"],
     ),
-    tool(
+    define_tool(
         "zoea_search_broadcasts",
         f"Search all broadcasts. {_NEWEST}",
         _SEARCH_BY_PROGRAMS,
         ["query"],
     ),
-    tool(
+    define_tool(
         "zoea_recall",
         "The stored text behind a handle: ctx://<mysis>/<message id>, or "
         "state://<tool> with the mysis_id whose game state is meant. Long texts come "
@@ -204,19 +206,19 @@ FOR_PROGRAMS = _table(
         {**_RECALL, "mysis_id": _MYSIS | {"description": "For state:// handles"}},
         ["handle"],
     ),
-    tool("zoea_swarm_status", "How many Myses are in which state.", {}),
-    tool(
+    define_tool("zoea_swarm_status", "How many Myses are in which state.", {}),
+    define_tool(
         "zoea_list_myses",
         "The Myses: number, name, state, account, model, what they do, last error.",
         _LISTING,
     ),
-    tool(
+    define_tool(
         "zoea_send_message",
         "Write to one Mysis as its operator. An idle one wakes.",
         {"mysis_id": _MYSIS, "message": _MESSAGE},
         ["mysis_id", "message"],
     ),
-    tool(
+    define_tool(
         "zoea_broadcast",
         "Write to every Mysis that is idle or running.",
         {"message": _MESSAGE},
@@ -229,7 +231,7 @@ SILENT: Mapping[str, Tool] = {
 }
 
 
-async def local(request: Request, call_next: CallNext) -> Outcome:
+async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
     """The step that answers our own tools; everything else is passed on."""
     if request.tool is None or not request.tool.local:
         return await call_next(request)
@@ -240,7 +242,7 @@ async def local(request: Request, call_next: CallNext) -> Outcome:
     return Outcome(answer.blocks)
 
 
-def offered(mysis_id: int) -> Mapping[str, Tool]:
+def tools_for_mysis(mysis_id: int) -> Mapping[str, Tool]:
     """Our tools for one Mysis: those that send only where it may."""
     row = db.fetch_row(db.MAY_SEND, [mysis_id])
     return FOR_MYSES if row and row[0] else SILENT

@@ -24,13 +24,13 @@ from agents.models import Mysis
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
 from agents.tools.request import FILLED_IN, CallNext, Outcome, Request
-from memory.context.tool_calls import policy_by_name
+from memory.context.tool_calls import guess_policy
 from memory.gamestate import invalidation
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, belongs_to
-from memory.gamestate.notices import is_incomplete
+from memory.gamestate.notices import may_lack_events
 from memory.gamestate.values import parse_text
-from memory.redaction import clean_text, clean_value
+from memory.redaction import hide_secrets, hide_secrets_in_value
 from memory.snapshots import notifications, reads, writes
 
 # Failures of a call after which the game is as it was.
@@ -58,7 +58,7 @@ class _Answer:
         return _own_arguments(self.request)
 
 
-async def snapshot(request: Request, call_next: CallNext) -> Outcome:
+async def update_snapshots(request: Request, call_next: CallNext) -> Outcome:
     """Call; then store the tick, and capture, invalidate or merge, in one transaction.
 
     If the reply to an action is lost, the action may still have run: mark the snapshots
@@ -106,7 +106,7 @@ async def _let_finish(work: Coroutine[Any, Any, T]) -> T:
 @transaction.atomic
 def _store(answer: _Answer) -> int | None:
     """Store an answer; returns the tick at which a queued action takes effect."""
-    if acts(answer.request):
+    if changes_snapshots(answer.request):
         return _invalidate(answer)
     if answer.request.policy == "snapshot" and not answer.result.is_error:
         _capture(answer)
@@ -117,7 +117,7 @@ def _store(answer: _Answer) -> int | None:
     return None
 
 
-def acts(request: Request) -> bool:
+def changes_snapshots(request: Request) -> bool:
     """Whether a tool changes something that snapshots show.
 
     Some do though they take no turn, and servers that mark no tool as reading call
@@ -129,7 +129,7 @@ def acts(request: Request) -> bool:
 def _capture(answer: _Answer) -> None:
     """Store a snapshot, with an event; one more if an action has outdated it already."""
     call = answer.username, answer.request.name, answer.arguments
-    doubted = writes.doubt_of(*call)
+    doubted = writes.read_doubt(*call)
     row = writes.capture(
         username=answer.username,
         tool=answer.request.name,
@@ -150,15 +150,17 @@ def _capture(answer: _Answer) -> None:
             "tick": row.game_tick,
         },
     )
-    reason, fields, tick = now = writes.doubt_of(*call)
+    reason, fields, tick = now = writes.read_doubt(*call)
     if reason and now != doubted:
-        untrue = writes.Touched(call[1], call[2], fields, reason, tick)
-        unknown_outcomes.tell(answer.request.caller.mysis_id, answer.username, [untrue])
+        untrue = writes.TouchedSnapshot(call[1], call[2], fields, reason, tick)
+        unknown_outcomes.append_stale_events(
+            answer.request.caller.mysis_id, answer.username, [untrue]
+        )
 
 
 def _text(answer: _Answer) -> str:
     blocks = [
-        clean_text(b, answer.request.caller.secrets) for b in answer.outcome.blocks
+        hide_secrets(b, answer.request.caller.secrets) for b in answer.outcome.blocks
     ]
     if len(blocks) == 1:
         return blocks[0]
@@ -174,7 +176,9 @@ def _invalidate(answer: _Answer) -> int | None:
         mutation=True,
         asked_at=answer.asked_at,
     )
-    unknown_outcomes.tell(answer.request.caller.mysis_id, answer.username, touched)
+    unknown_outcomes.append_stale_events(
+        answer.request.caller.mysis_id, answer.username, touched
+    )
     return None if answer.result.is_error else _resolve_tick(answer)
 
 
@@ -183,9 +187,9 @@ def _resolve_tick(answer: _Answer) -> int | None:
     if not answer.result.queued:
         return None
     around = invalidation.Circumstances(
-        current_tick=reads.tick_of(answer.username), mutation=True
+        current_tick=reads.read_tick(answer.username), mutation=True
     )
-    hits = invalidation.touched(
+    hits = invalidation.find_invalidations(
         answer.request.name, answer.arguments, answer.result, around
     )
     return max(
@@ -195,13 +199,15 @@ def _resolve_tick(answer: _Answer) -> int | None:
 
 def _merge_notifications(answer: _Answer) -> None:
     mysis_id = answer.request.caller.mysis_id
-    if not answer.result.is_error and is_incomplete(answer.result.content):
+    if not answer.result.is_error and may_lack_events(answer.result.content):
         unknown_outcomes.lose_events(mysis_id, answer.username)
     lines: list[tuple[events.Kind, int | None, dict[str, Any]]] = []
     # Redaction stands outside of this step, and the events are kept and shown.
-    content = clean_value(answer.result.content, answer.request.caller.secrets)
+    content = hide_secrets_in_value(
+        answer.result.content, answer.request.caller.secrets
+    )
     result = replace(answer.result, content=content)
-    merged = notifications.merge(
+    merged = notifications.merge_notifications(
         username=answer.username, result=result, asked_at=answer.asked_at
     )
     for one in merged:
@@ -227,7 +233,7 @@ def _merge_notifications(answer: _Answer) -> None:
 def _doubt_lost(request: Request, username: str) -> None:
     if request.policy == "drain":
         unknown_outcomes.lose_events(request.caller.mysis_id, username)
-    elif acts(request):
+    elif changes_snapshots(request):
         doubt(
             mysis_id=request.caller.mysis_id,
             username=username,
@@ -262,11 +268,11 @@ def doubt(
     rows = Mysis.objects.select_for_update(of=("self",), no_key=True)
     if not rows.filter(pk=mysis_id).exists():
         return
-    if policy_by_name(tool) == "drain":
+    if guess_policy(tool) == "drain":
         unknown_outcomes.lose_events(mysis_id, username)
         return
     if tool not in AUTH and invalidation.is_mutation(tool, mutation):
-        unknown_outcomes.note(
+        unknown_outcomes.note_unknown(
             mysis_id=mysis_id,
             username=username,
             tool=tool,
@@ -277,10 +283,10 @@ def doubt(
     touched = writes.invalidate(
         username=username, tool=tool, args=args, result=nothing, mutation=mutation
     )
-    unknown_outcomes.tell(mysis_id, username, touched)
+    unknown_outcomes.append_stale_events(mysis_id, username, touched)
 
 
-def announce(mysis_id: int | None = None) -> int:
+def announce_aged(mysis_id: int | None = None) -> int:
     """Append an event for each snapshot that crossed an age limit; returns how many.
 
     Of one Mysis, or of all that fly an account. A crossing is reported once, whoever
@@ -291,7 +297,8 @@ def announce(mysis_id: int | None = None) -> int:
         flown = flown.filter(pk=mysis_id)
     owners = dict(flown.values_list("account__username", "pk"))
     return sum(
-        _announce_account(name, owners[name]) for name in reads.due(list(owners))
+        _announce_account(name, owners[name])
+        for name in reads.find_due_accounts(list(owners))
     )
 
 
@@ -300,13 +307,13 @@ def _announce_account(username: str, mysis_id: int) -> int:
     """One account in a transaction of its own, so that no turn waits for others."""
     lines = [
         (events.Kind.SNAPSHOT_STALE, mysis_id, _stale_data(one))
-        for one in reads.crossings([username])
+        for one in reads.claim_crossings([username])
     ]
     events.append_all(lines)
     return len(lines)
 
 
-def _stale_data(one: reads.Crossing) -> dict[str, Any]:
+def _stale_data(one: reads.AgeCrossing) -> dict[str, Any]:
     return {
         "account": one.username,
         "tool": one.tool,

@@ -30,10 +30,10 @@ from agents.game.sessions import pool
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
 from agents.tools.request import CallNext, Outcome, Request, Unknown, refusal
-from agents.tools.snapshot import acts
+from agents.tools.snapshot import changes_snapshots
 from agents.tools.unknown_outcomes import Read
-from memory.gamestate.values import clean_text
-from memory.snapshots.reads import tick_of
+from memory.gamestate.values import repair_text
+from memory.snapshots.reads import read_tick
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ async def verify(request: Request, call_next: CallNext) -> Outcome:
     """Hold an action back while the outcome of the same one is unknown, and read first."""
     if request.caller.card is None or request.name in AUTH:
         return await call_next(request)
-    if not acts(request):
+    if not changes_snapshots(request):
         outcome = await call_next(request)
         if not outcome.is_error:
             await _settle(request, request.name, outcome)
@@ -73,10 +73,10 @@ async def verify(request: Request, call_next: CallNext) -> Outcome:
 
 
 def _same_unknown(request: Request) -> Unknown | None:
-    given = unknown_outcomes.compared(request.arguments)
+    given = unknown_outcomes.comparable_arguments(request.arguments)
     for one in request.caller.unknown:
         same_tool = one.tool == request.name
-        if same_tool and unknown_outcomes.compared(one.arguments) == given:
+        if same_tool and unknown_outcomes.comparable_arguments(one.arguments) == given:
             return one
     return None
 
@@ -88,7 +88,7 @@ async def _add_read(request: Request, outcome: Outcome, call_next: CallNext) -> 
         unknown_outcomes.pending_for, caller.mysis_id, username
     )
     lost = _same_unknown(request)
-    read = unknown_outcomes.telling(lost, caller.tools) if lost else None
+    read = unknown_outcomes.find_read(lost, caller.tools) if lost else None
     if lost is None or read is None:
         return outcome
     words = await _read(read, request, call_next)
@@ -101,7 +101,7 @@ async def _add_read(request: Request, outcome: Outcome, call_next: CallNext) -> 
 
 async def _read_instead(one: Unknown, request: Request, call_next: CallNext) -> Outcome:
     """Read in place of the repetition, and show that; the model decides then."""
-    read = unknown_outcomes.telling(one, request.caller.tools)
+    read = unknown_outcomes.find_read(one, request.caller.tools)
     if read is None:
         # No tool of this server can tell: the call is all there is.
         await _forget(request, [one])
@@ -138,21 +138,21 @@ async def _settle(request: Request, name: str, outcome: Outcome) -> None:
         return
     tick = outcome.tick
     if tick is None:
-        tick = await run_in_db(tick_of, caller.card.username)
+        tick = await run_in_db(read_tick, caller.card.username)
     now = timezone.now()
     shown = [
         one
         for one in caller.unknown
-        if (read := unknown_outcomes.telling(one, caller.tools)) is not None
+        if (read := unknown_outcomes.find_read(one, caller.tools)) is not None
         and read.name == name
-        and unknown_outcomes.shows(one, tick, now)
+        and unknown_outcomes.shows_outcome(one, tick, now)
     ]
     await _forget(request, shown)
 
 
 async def _forget(request: Request, found: list[Unknown]) -> None:
     if found:
-        await run_in_db(unknown_outcomes.settle, found)
+        await run_in_db(unknown_outcomes.forget_outcomes, found)
         caller = request.caller
         caller.unknown = tuple(one for one in caller.unknown if one not in found)
 
@@ -236,7 +236,7 @@ async def _send(request: Request) -> Outcome:
         if error.code == http.BROKEN and not may_repeat(request):
             raise ReplyLostError("The game server failed in the call.") from error
         return Outcome((f"Error: {error.detail}",), is_error=True)
-    blocks = tuple(clean_text(block) for block in answer.blocks)
+    blocks = tuple(repair_text(block) for block in answer.blocks)
     outcome = Outcome(blocks, answer.is_error)
     read = outcome.read()
     if read.error is not None and read.error.code == "unknown_command":

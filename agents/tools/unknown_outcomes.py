@@ -20,9 +20,9 @@ from agents.tools.request import FILLED_IN, Tool, Unknown
 from memory.gamestate import invalidation
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
-from memory.gamestate.values import lookup, names_something, parse_text, primary
+from memory.gamestate.values import applies_to, find_value, parse_text, unwrap_content
 from memory.snapshots import writes
-from memory.snapshots.reads import tick_of
+from memory.snapshots.reads import read_tick
 
 LONGEST_VALUE = 120
 LONGEST_FOUND = 600
@@ -38,11 +38,11 @@ class Read:
 
     def told(self, text: str, tick: int | None) -> str:
         """What an answer says of those fields, in a sentence; without them its head."""
-        content = primary(parse_text(text))
+        content = unwrap_content(parse_text(text))
         found = {
-            path: lookup(content, path)
+            path: find_value(content, path)
             for path in self.fields
-            if "*" not in path and names_something(content, path)
+            if "*" not in path and applies_to(content, path)
         }
         parts = [
             f"{path} {_clipped(json.dumps(value, ensure_ascii=False, default=str))}"
@@ -53,12 +53,12 @@ class Read:
         return f"{self.name} says now{at}: {_clipped(said, LONGEST_FOUND)}."
 
 
-def telling(unknown: Unknown, tools: Mapping[str, Tool]) -> Read | None:
+def find_read(unknown: Unknown, tools: Mapping[str, Tool]) -> Read | None:
     """The read that shows what became of an action; None where no tool does.
 
     What such a read must be given is taken from the action: the channel of a chat.
     """
-    reads = invalidation.told_by(unknown.tool, unknown.arguments)
+    reads = invalidation.find_telling_fields(unknown.tool, unknown.arguments)
     for name, fields in reads.items():
         tool = tools.get(name)
         if tool is None or not tool.spec.read_only:
@@ -70,7 +70,7 @@ def telling(unknown: Unknown, tools: Mapping[str, Tool]) -> Read | None:
     return None
 
 
-def shows(unknown: Unknown, tick: int | None, now: datetime) -> bool:
+def shows_outcome(unknown: Unknown, tick: int | None, now: datetime) -> bool:
     """Whether a read of this tick shows the outcome; without a tick the time decides."""
     if unknown.tick is None or tick is None:
         seconds = invalidation.QUEUE_MARGIN_TICKS * settings.ZOEA_SECONDS_PER_TICK
@@ -79,7 +79,7 @@ def shows(unknown: Unknown, tick: int | None, now: datetime) -> bool:
     return not tick < unknown.tick <= tick + invalidation.LONGEST_WAIT_TICKS
 
 
-def compared(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def comparable_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments as far as two calls with them are the same."""
     return {
         key: value
@@ -88,7 +88,7 @@ def compared(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def note(
+def note_unknown(
     *,
     mysis_id: int,
     username: str,
@@ -97,12 +97,12 @@ def note(
     memory_id: int | None = None,
 ) -> None:
     """Store that an action of an account may have happened or not."""
-    now = tick_of(username)
+    now = read_tick(username)
     UnknownOutcome.objects.update_or_create(
         mysis_id=mysis_id,
         username=username,
         tool=tool,
-        args=compared(args),
+        args=comparable_arguments(args),
         defaults={
             "tick": None if now is None else now + invalidation.QUEUE_MARGIN_TICKS,
             "memory": memory_id,
@@ -120,18 +120,20 @@ def pending_for(mysis_id: int, username: str) -> tuple[Unknown, ...]:
     )
 
 
-def seated(mysis_id: int) -> tuple[ActiveAccount | None, tuple[Unknown, ...]]:
+def load_account(mysis_id: int) -> tuple[ActiveAccount | None, tuple[Unknown, ...]]:
     """The account that a Mysis plays as, and what is unknown of it."""
-    card = accounts.active(mysis_id)
+    card = accounts.active_account(mysis_id)
     return card, pending_for(mysis_id, card.username) if card else ()
 
 
-def settle(found: Iterable[Unknown]) -> None:
+def forget_outcomes(found: Iterable[Unknown]) -> None:
     """Delete unknown outcomes that a read has shown."""
     UnknownOutcome.objects.filter(pk__in=[one.pk for one in found]).delete()
 
 
-def tell(mysis_id: int, username: str, touched: Iterable[writes.Touched]) -> None:
+def append_stale_events(
+    mysis_id: int, username: str, touched: Iterable[writes.TouchedSnapshot]
+) -> None:
     """Append a ``snapshot.stale`` event for each snapshot that was marked."""
     events.append_all(
         [
@@ -141,7 +143,7 @@ def tell(mysis_id: int, username: str, touched: Iterable[writes.Touched]) -> Non
     )
 
 
-def _stale_data(username: str, touched: writes.Touched) -> dict[str, Any]:
+def _stale_data(username: str, touched: writes.TouchedSnapshot) -> dict[str, Any]:
     return {
         "account": username,
         "tool": touched.tool,
@@ -156,7 +158,7 @@ def _stale_data(username: str, touched: writes.Touched) -> dict[str, Any]:
 @transaction.atomic
 def lose_events(mysis_id: int, username: str) -> None:
     """Doubt what lost notifications may have changed: the game gave them away."""
-    tell(mysis_id, username, writes.lose_events(username, LOST_EVENTS))
+    append_stale_events(mysis_id, username, writes.lose_events(username, LOST_EVENTS))
 
 
 @transaction.atomic
@@ -166,7 +168,9 @@ def play_as(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
     Events wait in that session's own queue, which nobody asks for any more.
     """
     played = accounts.play_as(mysis_id, card, session)
-    tell(mysis_id, card.username, writes.lose_events(card.username, LOST_SESSION))
+    append_stale_events(
+        mysis_id, card.username, writes.lose_events(card.username, LOST_SESSION)
+    )
     return played
 
 

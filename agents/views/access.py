@@ -20,7 +20,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.middleware import HtmxDetails
 
 from agents.models import Mysis
-from memory.lookup import number_of
+from memory.lookup import parse_id
 
 P = ParamSpec("P")
 LEVELS = {"success": messages.SUCCESS, "warning": messages.WARNING}
@@ -36,23 +36,23 @@ class PageRequest(HttpRequest):
 View = Callable[Concatenate[PageRequest, P], HttpResponse]
 
 
-def operates(request: HttpRequest) -> bool:
+def is_operator(request: HttpRequest) -> bool:
     """Whether the user may start, stop and send messages."""
     user = request.user
     return isinstance(user, User) and (user.is_staff or user.is_superuser)
 
 
-def administers(request: HttpRequest) -> bool:
+def is_admin(request: HttpRequest) -> bool:
     """Whether the user may create Myses and edit prompts and policies."""
     return isinstance(request.user, User) and request.user.is_superuser
 
 
 def operator_required(view: View[P]) -> View[P]:
-    return _required(view, operates, "an operator")
+    return _required(view, is_operator, "an operator")
 
 
 def admin_required(view: View[P]) -> View[P]:
-    return _required(view, administers, "an admin")
+    return _required(view, is_admin, "an admin")
 
 
 def _required(
@@ -65,12 +65,12 @@ def _required(
         if allowed(request):
             return view(request, *args, **kwargs)
         words = f"This needs {who}: ask for the role, or sign in as somebody else."
-        return error(request, words, status=403)
+        return notify_error(request, words, status=403)
 
     return checked
 
 
-def actor(request: HttpRequest) -> str:
+def name_actor(request: HttpRequest) -> str:
     """How the log names the user."""
     return f"operator:{request.user.get_username()}"
 
@@ -80,7 +80,7 @@ def find_mysis(key: str) -> Mysis:
     rows = Mysis.objects.select_related("account", "prompt", "policy")
     if not key.isdecimal():
         return get_object_or_404(rows, name__iexact=key.replace("\x00", ""))
-    number = number_of(key)
+    number = parse_id(key)
     if number is None:
         raise Http404("No such Mysis.")
     return get_object_or_404(rows, pk=number)
@@ -94,7 +94,9 @@ def query_with(request: HttpRequest, **values: str) -> str:
     return query.urlencode()
 
 
-def success(request: PageRequest, words: str, level: Level = "success") -> HttpResponse:
+def notify_success(
+    request: PageRequest, words: str, level: Level = "success"
+) -> HttpResponse:
     """Say that a command was done; its effects come by the socket."""
     if request.htmx:
         return _notice(request, words, level)
@@ -102,7 +104,7 @@ def success(request: PageRequest, words: str, level: Level = "success") -> HttpR
     return _back(request)
 
 
-def error(request: PageRequest, words: str, status: int) -> HttpResponse:
+def notify_error(request: PageRequest, words: str, status: int) -> HttpResponse:
     """Say that a command could not be done; ``words`` tell why and what to do."""
     if request.htmx:
         return _notice(request, words, "error", status)

@@ -19,12 +19,12 @@ from agents.forms import MessageForm, chosen_myses
 from agents.models import Mysis
 from agents.views.access import (
     PageRequest,
-    actor,
     find_mysis,
+    name_actor,
+    notify_success,
     operator_required,
-    success,
 )
-from agents.views.access import error as access_error
+from agents.views.access import notify_error as access_error
 
 # Refusals that are told word for word.
 NAMED = 3
@@ -58,10 +58,10 @@ def _command_one(
 ) -> HttpResponse:
     mysis = find_mysis(key)
     try:
-        act(mysis=mysis, by=actor(request))
+        act(mysis=mysis, by=name_actor(request))
     except ActionError as error:
         return access_error(request, error.detail, error.status)
-    return success(request, words.format(mysis.name))
+    return notify_success(request, words.format(mysis.name))
 
 
 @require_POST
@@ -73,7 +73,7 @@ def send(request: PageRequest) -> HttpResponse:
         errors = [str(text) for texts in form.errors.values() for text in texts]
         return access_error(request, " ".join(errors), 422)
     myses: list[Mysis] | None = form.cleaned_data["to"]
-    text, by = form.cleaned_data["text"], actor(request)
+    text, by = form.cleaned_data["text"], name_actor(request)
     if myses is not None and len(myses) > 1:
         act = partial(actions.send_message, text=text, by=by)
         return _command_many(request, myses, act, "Sent to")
@@ -81,7 +81,7 @@ def send(request: PageRequest) -> HttpResponse:
         words = _deliver(myses[0] if myses else None, text, by)
     except ActionError as error:
         return access_error(request, error.detail, error.status)
-    return success(request, words)
+    return notify_success(request, words)
 
 
 def _with_selection(sent: QueryDict) -> QueryDict:
@@ -89,7 +89,7 @@ def _with_selection(sent: QueryDict) -> QueryDict:
     if sent.get("to") != MessageForm.SELECTED or not sent.get("all"):
         return sent
     given = sent.copy()
-    found = fleet.matching(fleet.View.of(sent))
+    found = fleet.find_matching_ids(fleet.FleetView.of(sent))
     given.setlist("mysis", [str(number) for number in found])
     return given
 
@@ -102,23 +102,26 @@ def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
         # Refused, so that the text stays where it can be sent from again.
         raise ActionError(NOBODY, code="nobody", status=409)
     broadcast = actions.send_broadcast(text=text, by=by)
-    return f"Sent to {_count(actions.recipients(broadcast))}."
+    return f"Sent to {_count(actions.count_recipients(broadcast))}."
 
 
 @require_POST
 @operator_required
-def many(request: PageRequest) -> HttpResponse:
+def start_or_stop_many(request: PageRequest) -> HttpResponse:
     """Start or stop the Myses that are ticked, or all that match the view."""
     if request.POST.get("act") not in ACTS:
         return access_error(request, "Choose start or stop.", 422)
     act, words = ACTS[request.POST["act"]]
     ids = request.POST.getlist("mysis")
     if request.POST.get("all"):
-        ids = [str(number) for number in fleet.matching(fleet.View.of(request.POST))]
+        ids = [
+            str(number)
+            for number in fleet.find_matching_ids(fleet.FleetView.of(request.POST))
+        ]
     myses = chosen_myses(ids)
     if not myses:
         return access_error(request, "Nobody is selected: tick some rows first.", 422)
-    return _command_many(request, myses, partial(act, by=actor(request)), words)
+    return _command_many(request, myses, partial(act, by=name_actor(request)), words)
 
 
 def _command_many(
@@ -138,14 +141,14 @@ def _command_many(
             count += 1
     said = f"{words} {_count(count)}."
     if not refused:
-        return success(request, said)
+        return notify_success(request, said)
     rest = len(refused) - NAMED
     more = f" And {rest} more." if rest > 0 else ""
     why = f"{len(refused)} refused: {' '.join(refused[:NAMED])}{more}"
     if not count:
         return access_error(request, f"{said} {why}", 409)
     # It was done to some: asked again, it would be done to these twice.
-    return success(request, f"{said} {why}", "warning")
+    return notify_success(request, f"{said} {why}", "warning")
 
 
 def _count(myses: int) -> str:

@@ -21,17 +21,17 @@ from django.views.decorators.http import require_safe
 from agents import context_inputs
 from agents.actions import ActionError
 from agents.dashboard import charts, context, context_diff
-from agents.dashboard.context import tools_of
+from agents.dashboard.context import load_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
 from agents.models import Mysis
 from agents.views.access import PageRequest, find_mysis, query_with
 from memory.assembly import replay
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
-from memory.assembly.replay import Past, as_sent, guessed
-from memory.assembly.sent_view import canonical
+from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
+from memory.assembly.sent_view import to_canonical_json
 from memory.context.types import Budget
-from memory.lookup import number_of
+from memory.lookup import parse_id
 from memory.models import SentContext
 
 AS_SENT, WHAT_IF = "as it was sent", "what if"
@@ -51,7 +51,7 @@ Make = Callable[..., PreparedRequest]
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ContextTrial:
     """What came of a form. ``what_if`` is None where nothing else was asked for, and
     ``comparison`` where nothing was to be laid beside.
     """
@@ -90,19 +90,19 @@ class Basis:
     name: str = ""
 
 
-def on_next(mysis: Mysis) -> Basis:
+def make_next_basis(mysis: Mysis) -> Basis:
     make = partial(context_inputs.preview, mysis)
     return Basis(context_inputs.subject_of(mysis), make, make)
 
 
-def on_past(then: Past) -> Basis:
+def make_past_basis(then: PastCall) -> Basis:
     """A call that was made."""
     make = partial(assemble_again, then)
-    return Basis(then.subject, partial(as_sent, then), make, AS_SENT)
+    return Basis(then.subject, partial(rebuild_as_sent, then), make, AS_SENT)
 
 
 def assemble_again(
-    then: Past,
+    then: PastCall,
     *,
     strategy: str | None = None,
     options: Mapping[str, object] | None = None,
@@ -125,23 +125,23 @@ def assemble_again(
     return prepare_request(subject, before=then.before)
 
 
-def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
+def try_settings(basis: Basis, form: WhatIfForm, *, compare: bool) -> ContextTrial:
     """What a form asks for; what cannot be is told at its fields.
 
     With ``compare``, other settings are laid beside its own.
     """
     if form.is_bound and not form.is_valid():
-        return Tried(None)
+        return ContextTrial(None)
     what_if = other = None
     try:
         if form.is_bound and form.has_values():
             what_if = basis.make(**form.changes(basis.subject))
     except ActionError as error:
         form.blame(error.detail)
-        return Tried(None)
+        return ContextTrial(None)
     # What goes without its own view need not wait for it.
     own = basis.own() if what_if is None or compare else None
-    tried = Tried(own, what_if)
+    tried = ContextTrial(own, what_if)
     try:
         values = form.other(basis.subject) if form.is_bound else None
         if values is not None:
@@ -149,11 +149,13 @@ def attempt(basis: Basis, form: WhatIfForm, *, compare: bool) -> Tried:
     except ActionError as error:
         form.blame(error.detail, beside=True)
         return tried
-    return Tried(own, what_if, _compared(basis, tried, other) if compare else None)
+    return ContextTrial(
+        own, what_if, _compared(basis, tried, other) if compare else None
+    )
 
 
 def _compared(
-    basis: Basis, tried: Tried, other: PreparedRequest | None
+    basis: Basis, tried: ContextTrial, other: PreparedRequest | None
 ) -> context_diff.Comparison | None:
     """The one beside it, or what is tried beside its own."""
     first = tried.view if other is not None else tried.own
@@ -161,10 +163,12 @@ def _compared(
     if first is None or second is None:
         return None
     name = basis.name if first is tried.own else WHAT_IF if basis.name else ""
-    return context_diff.of(first, second, (name, WHAT_IF if basis.name else ""))
+    return context_diff.compare_strategies(
+        first, second, (name, WHAT_IF if basis.name else "")
+    )
 
 
-def likeness(then: Past) -> Likeness:
+def measure_likeness(then: PastCall) -> Likeness:
     """Make a past call again under its own settings, and lay it beside what was sent."""
     try:
         made = assemble_again(then)
@@ -172,10 +176,10 @@ def likeness(then: Past) -> Likeness:
         # A strategy or an option of then may be gone.
         return Likeness(False, 0, then.unknown, error.detail)
     a, b = then.shown, made.assembly
-    found = context_diff.beside(b.messages, b.system, a.messages, a.system)
+    found = context_diff.compare_requests(b.messages, b.system, a.messages, a.system)
     same = made.digest == then.sent.digest
     # What had to be guessed was guessed right where the same bytes come of it.
-    unknown = then.unknown if same else (*then.unknown, *guessed(then))
+    unknown = then.unknown if same else (*then.unknown, *list_guesses(then))
     return Likeness(same, found.percent, unknown)
 
 
@@ -183,18 +187,18 @@ def likeness(then: Past) -> Likeness:
 def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     """The exact next payload; what-if values come as GET parameters."""
     mysis = find_mysis(key)
-    as_of = context_page.as_of(mysis)
+    as_of = context_page.note_moment(mysis)
     form = WhatIfForm(request.GET or None)
     view = _wanted(request)
-    tried = attempt(on_next(mysis), form, compare=view == "compare")
-    shown = context.of_preview(tried.view) if tried.view else None
+    tried = try_settings(make_next_basis(mysis), form, compare=view == "compare")
+    shown = context.show_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
         return _download(shown)
-    folded = number_of(request.GET.get("folded", ""))
+    folded = parse_id(request.GET.get("folded", ""))
     # The address of the socket that tells when the context is outdated.
     live: dict[str, str | int] = {"page": "context", "mysis": mysis.pk}
     values = {
-        "summaries": context.summaries(mysis.pk, folded),
+        "summaries": context.load_summaries(mysis.pk, folded),
         "most_summaries": context.SUMMARIES,
         "as_of": as_of,
         "now": as_of.at,
@@ -214,7 +218,7 @@ def _wanted(request: PageRequest) -> str:
 
 
 def _tried(
-    form: WhatIfForm, tried: Tried, shown: context.Shown | None
+    form: WhatIfForm, tried: ContextTrial, shown: context.ShownContext | None
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
         "form": form,
@@ -232,7 +236,7 @@ def _view(
     request: PageRequest,
     view: str,
     mysis: Mysis,
-    shown: context.Shown | None,
+    shown: context.ShownContext | None,
     sent: SentContext | None,
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
@@ -242,13 +246,13 @@ def _view(
         ],
         "json_query": query_with(request, format="json"),
         "tools_query": query_with(request, view="tools"),
-        "recent": context.recent(mysis.pk),
+        "recent": context.load_recent_calls(mysis.pk),
     }
     if shown is None:
         return found
-    earlier, prefix = context_diff.before(mysis.pk, sent), 0
+    earlier, prefix = context_diff.find_call_before(mysis.pk, sent), 0
     if earlier is not None:
-        since = context_diff.since(earlier, shown.messages, shown.system)
+        since = context_diff.compare_with_call(earlier, shown.messages, shown.system)
         found["changes"], prefix = since, since.prefix
     most = None if request.GET.get("whole") else DRAWN
     found["kept"] = _newest(shown.blocks[:prefix], most)
@@ -259,7 +263,7 @@ def _view(
         found["raw"] = _readable(shown)
         found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)
     if view == "tools":
-        found["tools"] = tools_of(mysis)
+        found["tools"] = load_tools(mysis)
         found["tools_tokens"] = sum(tool.tokens for tool in found["tools"])
     return found
 
@@ -270,7 +274,7 @@ def _newest(rows: Sequence[object], most: int | None) -> dict[str, object]:
     return {"rows": rows[cut:], "before": cut}
 
 
-def _readable(shown: context.Shown) -> str:
+def _readable(shown: context.ShownContext) -> str:
     """The payload indented, for the eye; the file has every byte."""
     payload: dict[str, Any] = {"messages": list(shown.messages)}
     if shown.system is not None:
@@ -278,9 +282,11 @@ def _readable(shown: context.Shown) -> str:
     return json.dumps(payload, ensure_ascii=False, indent=2)[:RAW]
 
 
-def _download(shown: context.Shown) -> HttpResponse:
+def _download(shown: context.ShownContext) -> HttpResponse:
     """The very bytes whose SHA-256 the page shows."""
-    body = canonical(shown.messages, shown.system).encode("utf-8", "surrogatepass")
+    body = to_canonical_json(shown.messages, shown.system).encode(
+        "utf-8", "surrogatepass"
+    )
     answer = HttpResponse(body, content_type="application/json")
     answer["Content-Disposition"] = f'inline; filename="{shown.digest[:12]}.json"'
     return answer
@@ -304,8 +310,8 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
     values = {
         "sent": sent,
         "call": sent.call,
-        "earlier": context_diff.before(sent.mysis_id, sent),
-        "later": context_diff.after(sent),
+        "earlier": context_diff.find_call_before(sent.mysis_id, sent),
+        "later": context_diff.find_call_after(sent),
         **_tried(form, tried, shown),
         "likeness": likeness,
         **_view(request, view, sent.mysis, shown, sent),
@@ -315,22 +321,24 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
 
 def _tried_on(
     sent: SentContext, form: WhatIfForm, *, compare: bool
-) -> tuple[Tried, Likeness | None]:
+) -> tuple[ContextTrial, Likeness | None]:
     """What is tried on a past call. To be shown it needs none of its moment."""
     if not form.is_bound or not (form.has_values() or form.lays_beside()):
-        return Tried(None), None
-    then = replay.past_of(sent, context_inputs.subject_of(sent.mysis))
-    tried = attempt(on_past(then), form, compare=compare)
+        return ContextTrial(None), None
+    then = replay.load_past_call(sent, context_inputs.subject_of(sent.mysis))
+    tried = try_settings(make_past_basis(then), form, compare=compare)
     asked = tried.what_if is not None or tried.comparison is not None
-    return tried, likeness(then) if asked else None
+    return tried, measure_likeness(then) if asked else None
 
 
-def _shown(sent: SentContext, form: WhatIfForm, tried: Tried) -> context.Shown | None:
+def _shown(
+    sent: SentContext, form: WhatIfForm, tried: ContextTrial
+) -> context.ShownContext | None:
     if tried.what_if is not None:
-        return context.of_preview(tried.what_if)
+        return context.show_preview(tried.what_if)
     if form.errors and tried.own is None:
         return None
-    return context.of_sent(sent)
+    return context.show_sent(sent)
 
 
 def _page(

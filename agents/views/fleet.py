@@ -14,21 +14,26 @@ from agents.actions import MAX_TEXT, ActionError
 from agents.dashboard import accounts, charts, feed, fleet, health, map, system_status
 from agents.dashboard.live import events_page, fragments, pages
 from agents.models import Mysis
-from agents.views.access import PageRequest, actor, operator_required, success
-from agents.views.access import error as access_error
+from agents.views.access import (
+    PageRequest,
+    name_actor,
+    notify_success,
+    operator_required,
+)
+from agents.views.access import notify_error as access_error
 
 
 @require_safe
 def fleet_page(request: PageRequest) -> HttpResponse:
     """The fleet as filtered and sorted by the address."""
     now = timezone.now()
-    view = fleet.View.of(request.GET)
+    view = fleet.FleetView.of(request.GET)
     found = health.read_health(now)
     parts = [
-        pages.drawn(fleet.rows_of(view, now)),
-        *fragments.fleet_head(found),
-        *events_page.of_groups(),
-        fragments.newest_feed(),
+        pages.draw_shared_rows(fleet.load_view(view, now)),
+        *fragments.draw_fleet_head(found),
+        *events_page.draw_group_counts(),
+        fragments.draw_newest_feed(),
     ]
     context = {
         "view": view,
@@ -60,16 +65,16 @@ def _targets(chosen: str) -> SafeString:
 @require_safe
 def newest_feed(request: PageRequest) -> HttpResponse:
     """The feed from its newest line on, after a pause; ``group`` names a chip."""
-    return HttpResponse(fragments.newest_feed(request.GET.get("group", "")).html)
+    return HttpResponse(fragments.draw_newest_feed(request.GET.get("group", "")).html)
 
 
 @require_safe
 def map_page(request: PageRequest) -> HttpResponse:
     """The newest map; the socket brings the ships as they move."""
-    chart = map.chart()
+    chart = map.load_chart()
     context = {
         "chart": chart,
-        "parts": {"map-ships": pages.on_map(chart)} if chart else {},
+        "parts": {"map-ships": pages.draw_ships(chart)} if chart else {},
         "named": map.NAMED,
         "askers": _askers(),
         "now": timezone.now(),
@@ -83,7 +88,7 @@ def _askers() -> list[Mysis]:
 
 @require_POST
 @operator_required
-def ask(request: PageRequest) -> HttpResponse:
+def ask_for_map(request: PageRequest) -> HttpResponse:
     """Let one Mysis ask for the map, by hand."""
     number = request.POST.get("mysis", "")
     asker = next((m for m in _askers() if str(m.pk) == number), None)
@@ -91,11 +96,11 @@ def ask(request: PageRequest) -> HttpResponse:
         return access_error(request, "Choose a Mysis that has a game account.", 422)
     try:
         manual_command.run_command(
-            mysis=asker, tool=map.TOOL, arguments={}, by=actor(request)
+            mysis=asker, tool=map.TOOL, arguments={}, by=name_actor(request)
         )
     except ActionError as error:
         return access_error(request, error.detail, error.status)
-    return success(request, f"{asker.name} asked for the map.")
+    return notify_success(request, f"{asker.name} asked for the map.")
 
 
 @require_safe
@@ -103,7 +108,7 @@ def accounts_page(request: PageRequest) -> HttpResponse:
     """The game accounts with their cached state."""
     wanted = request.GET.get("q", "").replace("\x00", "").strip()[:100]
     after = request.GET.get("after", "").replace("\x00", "")[:300]
-    found = accounts.load(timezone.now(), wanted, after)
+    found = accounts.load_accounts(timezone.now(), wanted, after)
     context = {
         "pilots": found[: accounts.PAGE],
         "more": len(found) > accounts.PAGE,
@@ -119,8 +124,8 @@ def health_page(request: PageRequest) -> HttpResponse:
     """What is wrong and what it costs: fleet, worker, models, database."""
     now = timezone.now()
     context = {
-        "parts": {part.id: part for part in pages.health_parts(now)},
-        "stock": system_status.stock(),
+        "parts": {part.id: part for part in pages.draw_health_parts(now)},
+        "stock": system_status.read_storage(),
         "now": now,
         "nav": "health",
     }

@@ -18,14 +18,14 @@ from agents.actions import ActionError
 from agents.dashboard import context_diff, feed
 from agents.dashboard.live import events_page as live_page
 from agents.dashboard.live import fragments
-from agents.dashboard.search import Found, Result, find
+from agents.dashboard.search import Result, SearchPage, search_log
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
 from agents.views.access import PageRequest, query_with
 from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
-from memory.lookup import SlowSearchError, number_of
+from memory.lookup import SlowSearchError, parse_id
 from memory.models import ContextPolicy
 
 # Versions of a prompt, results of a search, and Myses that narrow it, on a page.
@@ -37,26 +37,26 @@ FACETS = 8
 @require_safe
 def events_page(request: PageRequest) -> HttpResponse:
     """Events, newest first; ``kind``, ``mysis`` and ``before`` narrow them."""
-    owner = number_of(request.GET.get("mysis", ""))
-    chosen = live_page.Chosen.of(request.GET.get("kind", ""), owner)
-    before = number_of(request.GET.get("before", ""))
+    owner = parse_id(request.GET.get("mysis", ""))
+    chosen = live_page.EventFilter.of(request.GET.get("kind", ""), owner)
+    before = parse_id(request.GET.get("before", ""))
     # Before the rows: what settles meanwhile comes by the socket, not never.
-    settled = events.newest()
-    page = live_page.rows(chosen, before)
-    lines = feed.told(page[: live_page.PAGE])
+    settled = events.newest_id()
+    page = live_page.load_events(chosen, before)
+    lines = feed.make_event_lines(page[: live_page.PAGE])
     if request.htmx:
-        return HttpResponse(fragments.feed_lines(lines))
+        return HttpResponse(fragments.draw_feed_lines(lines))
     query = {"kind": chosen.kind, "mysis": "" if owner is None else str(owner)}
     live = {"page": "events", **query, "after": str(settled)}
     context = {
         "lines": lines,
         "kinds": [
-            (str(kind), feed.KINDS[kind].icon, live_page.place_of(kind))
+            (str(kind), feed.KINDS[kind].icon, live_page.make_element_id(kind))
             for kind in Kind
         ],
         "kind": chosen.kind,
         "mysis": owner,
-        "parts": {part.id: part for part in live_page.of_kinds()},
+        "parts": {part.id: part for part in live_page.draw_kind_counts()},
         "counted": live_page.COUNTED,
         "query": urlencode(query),
         "live_query": "" if before else urlencode(live),
@@ -88,7 +88,7 @@ def prompts_page(request: PageRequest) -> HttpResponse:
 def prompt_page(request: PageRequest, prompt_id: int) -> HttpResponse:
     """One prompt with all its versions, newest first."""
     prompt = get_object_or_404(Prompt, pk=min(prompt_id, 2**63 - 1))
-    before = number_of(request.GET.get("before", ""))
+    before = parse_id(request.GET.get("before", ""))
     rows = prompt.versions.all()
     if before is not None:
         rows = rows.filter(number__lt=min(before, 2**31 - 1))
@@ -108,10 +108,10 @@ def search_page(request: PageRequest) -> HttpResponse:
     """The newest matches, newest first."""
     asked = bool(request.GET.get("q"))
     form = SearchForm(request.GET if asked else None, initial=request.GET.dict())
-    found: Found | None = None
+    found: SearchPage | None = None
     if asked and form.is_valid():
         try:
-            found = find(form.cleaned_data)
+            found = search_log(form.cleaned_data)
         except SlowSearchError as error:
             form.add_error("q", error.detail)
     context: dict[str, Any] = {"form": form, "asked": found is not None}
@@ -147,7 +147,7 @@ def _facets(
     ]
 
 
-def _older(request: PageRequest, found: Found) -> str:
+def _older(request: PageRequest, found: SearchPage) -> str:
     """The query of the next page: behind what is shown, or what was looked through."""
     if len(found.results) > PAGE:
         return query_with(request, before=str(found.results[PAGE - 1].id))
@@ -176,7 +176,7 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
     except ActionError as error:
         form.add_error(None, error.detail)
         return {}
-    comparison = context_diff.of(first, second)
+    comparison = context_diff.compare_strategies(first, second)
     return {
         "comparison": comparison,
         "sides": (comparison.a, comparison.b),

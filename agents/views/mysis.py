@@ -16,10 +16,10 @@ from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
-from agents.forms import MysisForm, blame
+from agents.forms import MysisForm, add_action_error
 from agents.models import Turn
-from agents.views.access import PageRequest, actor, admin_required, find_mysis
-from memory.lookup import number_of
+from agents.views.access import PageRequest, admin_required, find_mysis, name_actor
+from memory.lookup import parse_id
 from memory.models import Memory
 
 # Turns on a page of them.
@@ -34,13 +34,13 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     """The whole page; ``?at=<memory id>`` opens the conversation at a place."""
     mysis = find_mysis(key)
     now = timezone.now()
-    place = number_of(request.GET.get("at", ""))
+    place = parse_id(request.GET.get("at", ""))
     if place is None:
-        shown = conversation.newest(mysis.pk, mysis.name)
+        shown = conversation.load_newest_lines(mysis.pk, mysis.name)
     else:
-        shown = conversation.around(mysis.pk, mysis.name, place)
-    found = dashboard_mysis.head(mysis, now)
-    parts = fragments.mysis(found, dashboard_mysis.panel(mysis, now))
+        shown = conversation.load_lines_around(mysis.pk, mysis.name, place)
+    found = dashboard_mysis.load_head(mysis, now)
+    parts = fragments.draw_mysis(found, dashboard_mysis.load_panel(mysis, now))
     live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
     context = {
         "mysis": mysis,
@@ -71,8 +71,8 @@ def _older(mysis_id: int, shown: list[conversation.Line]) -> int | None:
 def older_lines(request: PageRequest, key: str) -> HttpResponse:
     """A page of the conversation before ``?before=<memory id>``."""
     mysis = find_mysis(key)
-    before = number_of(request.GET.get("before", ""))
-    shown = conversation.before(mysis.pk, mysis.name, before)
+    before = parse_id(request.GET.get("before", ""))
+    shown = conversation.load_lines_before(mysis.pk, mysis.name, before)
     context = {
         "mysis": mysis,
         "key": mysis.page_key,
@@ -97,10 +97,10 @@ def whole_message(request: PageRequest, key: str, memory_id: int) -> HttpRespons
 
 
 @require_safe
-def inspect(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
+def inspect_message(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
     """One message with all that is known of it, for the pane beside the talk."""
     mysis = find_mysis(key)
-    found = conversation.chosen(mysis.pk, mysis.name, [min(memory_id, 2**63 - 1)])
+    found = conversation.load_lines(mysis.pk, mysis.name, [min(memory_id, 2**63 - 1)])
     if not found:
         raise Http404("No such message.")
     ledger = preview(mysis).assembly.ledger
@@ -121,9 +121,9 @@ def new_mysis(request: PageRequest) -> HttpResponse:
     form = MysisForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            mysis = actions.create_mysis(**form.cleaned_data, by=actor(request))
+            mysis = actions.create_mysis(**form.cleaned_data, by=name_actor(request))
         except ActionError as error:
-            blame(form, error)
+            add_action_error(form, error)
         else:
             return redirect(mysis)
     status = 422 if form.errors else 200
@@ -135,7 +135,7 @@ def new_mysis(request: PageRequest) -> HttpResponse:
 def turns_page(request: PageRequest, key: str) -> HttpResponse:
     """The turns of a Mysis, newest first; ``?before=<number>`` goes further back."""
     mysis = find_mysis(key)
-    before = number_of(request.GET.get("before", ""))
+    before = parse_id(request.GET.get("before", ""))
     rows = Turn.objects.filter(mysis=mysis).order_by("-id")
     if before is not None:
         rows = rows.filter(number__lt=min(before, 2**31 - 1))
@@ -157,21 +157,23 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
 
     ``?before=<call>`` lists the calls before one: such a page stands still.
     """
-    turn = live_turn_page.find(turn_id)
+    turn = live_turn_page.find_turn(turn_id)
     if turn is None:
         raise Http404("No such turn.")
     whole = bool(request.GET.get("whole"))
     limit = WHOLE if whole else live_turn_page.LINES
-    before = number_of(request.GET.get("before", ""))
+    before = parse_id(request.GET.get("before", ""))
     # The calls first: what is missed of them then, the socket brings.
-    calls = live_turn_page.page_of(
+    calls = live_turn_page.load_call_page(
         turn, None if before is None else min(before, 2**63 - 1)
     )
     name = turn.mysis.name
-    shown = conversation.newest(turn.mysis_id, name, limit, turn_id=turn.pk)
+    shown = conversation.load_newest_lines(turn.mysis_id, name, limit, turn_id=turn.pk)
     parts = [
-        *live_turn_page.head(turn),
-        live_turn_page.list_of(turn, calls, live_turn_page.parts_of(turn, calls.made)),
+        *live_turn_page.draw_head(turn),
+        live_turn_page.draw_call_list(
+            turn, calls, live_turn_page.draw_calls(turn, calls.made)
+        ),
     ]
     live = urlencode({"page": "turn", "turn": str(turn.pk)})
     context = {

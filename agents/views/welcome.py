@@ -15,12 +15,12 @@ from django.views.decorators.http import require_http_methods
 
 from agents import actions
 from agents.actions import ActionError
-from agents.forms import FirstMysisForm, PromptTextForm, blame
+from agents.forms import FirstMysisForm, PromptTextForm, add_action_error
 from agents.llm.provider_check import try_provider
 from agents.models import Mysis, Provider
 from agents.provider_forms import NEW, EndpointForm, Typed
-from agents.views.access import PageRequest, actor, admin_required
-from memory.lookup import number_of
+from agents.views.access import PageRequest, admin_required, name_actor
+from memory.lookup import parse_id
 
 PROVIDER, PROMPT, MYSIS = "provider", "prompt", "mysis"
 #: Where a session keeps, sealed, the key of a provider that is not saved yet.
@@ -38,7 +38,7 @@ class Step:
     optional: bool
 
 
-def steps() -> list[Step]:
+def list_steps() -> list[Step]:
     return [
         Step(
             PROVIDER,
@@ -51,7 +51,7 @@ def steps() -> list[Step]:
             PROMPT,
             "A prompt",
             "What every Mysis is told first. A good one is there already.",
-            actions.default_prompt().versions.count() > 1,
+            actions.get_default_prompt().versions.count() > 1,
             optional=True,
         ),
         Step(
@@ -68,7 +68,7 @@ def steps() -> list[Step]:
 @admin_required
 def welcome(request: PageRequest, step: str = "") -> HttpResponse:
     """One step with its form; without a name the first that is not done."""
-    known = steps()
+    known = list_steps()
     names = [one.name for one in known]
     here = step if step in names else next((s.name for s in known if not s.done), MYSIS)
     form = FORMS[here](request)
@@ -76,7 +76,7 @@ def welcome(request: PageRequest, step: str = "") -> HttpResponse:
         try:
             saved = SAVES[here](request, form)
         except ActionError as error:
-            blame(form, error)
+            add_action_error(form, error)
         else:
             if saved is not None:
                 return saved
@@ -103,7 +103,7 @@ def _provider_form(request: PageRequest) -> forms.BaseForm:
     """
     newest = Provider.objects.order_by("-pk")
     if request.method == "POST":
-        number = number_of(request.POST.get("row", NEW))
+        number = parse_id(request.POST.get("row", NEW))
         row = newest.filter(pk=number).first() if number else None
     else:
         request.session.pop(TYPED, None)
@@ -118,7 +118,7 @@ def _provider_form(request: PageRequest) -> forms.BaseForm:
 
 
 def _prompt_form(request: PageRequest) -> forms.BaseForm:
-    current = actions.default_prompt().current
+    current = actions.get_default_prompt().current
     return PromptTextForm(
         request.POST or None, initial={"text": current.text if current else ""}
     )
@@ -147,10 +147,10 @@ def _save_provider(request: PageRequest, form: forms.BaseForm) -> HttpResponse |
 
 
 def _save_prompt(request: PageRequest, form: forms.BaseForm) -> HttpResponse:
-    prompt, text = actions.default_prompt(), form.cleaned_data["text"]
-    text = actions.clean_text(text, "The prompt")
+    prompt, text = actions.get_default_prompt(), form.cleaned_data["text"]
+    text = actions.check_text(text, "The prompt")
     if prompt.current is None or prompt.current.text != text:
-        actions.save_prompt(prompt=prompt, text=text, by=actor(request))
+        actions.save_prompt(prompt=prompt, text=text, by=name_actor(request))
     provider = Provider.objects.order_by("-pk").first()
     model = provider.name if provider else "pilot"
     address = reverse("welcome-step", args=[MYSIS])
@@ -158,7 +158,7 @@ def _save_prompt(request: PageRequest, form: forms.BaseForm) -> HttpResponse:
 
 
 def _save_mysis(request: PageRequest, form: forms.BaseForm) -> HttpResponse:
-    values, by = form.cleaned_data, actor(request)
+    values, by = form.cleaned_data, name_actor(request)
     mysis = actions.create_mysis(name=values["name"], model=values["model"], by=by)
     if values["start"]:
         actions.start_mysis(mysis=mysis, by=by)

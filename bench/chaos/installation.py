@@ -18,7 +18,7 @@ import psycopg
 
 from bench.processes import ROOT, clean_environment
 from zoea.postgres import EmbeddedPostgres, acquire
-from zoea.supervise.programs import Layout, Program, web, worker
+from zoea.supervise.programs import Layout, Program, web_program, worker_program
 
 LIFELINE = ROOT / "zoea" / "supervise" / "lifeline.py"
 PATIENCE = 60.0
@@ -80,10 +80,10 @@ class Installation:
             self._listening.append(listening)
             name = f"web-{number}"
             self.ports[name] = listening.getsockname()[1]
-            self._begin(name, web(self.layout(), listening.fileno()))
+            self._begin(name, web_program(self.layout(), listening.fileno()))
 
     def _worker(self, game: int) -> Program:
-        program = worker(self.layout(game))
+        program = worker_program(self.layout(game))
         if len(self.games) == 1:
             return program
         queues = ("--queues", f"turns-{game},upkeep")

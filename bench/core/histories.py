@@ -206,4 +206,4 @@ def merge_events(username: str, number: int) -> None:
             }
         )
     answer = {"notifications": items, "current_tick": 100}
-    notifications.merge(username=username, result=read_result(answer))
+    notifications.merge_notifications(username=username, result=read_result(answer))

@@ -16,13 +16,7 @@ from bench.figures import Aim, Figure, Step, Task, measure_medians
 from bench.logs import Log, Player, make_log, message_document
 from memory.context import registry
 from memory.context.assemble import assemble
-from memory.context.types import (
-    Assembly,
-    AssemblyRequest,
-    LedgerLine,
-    Message,
-    Summary,
-)
+from memory.context.types import Assembly, AssemblyRequest, LedgerLine, Message, Summary
 
 #: Milliseconds that an assembly of so many messages is to stay below.
 TIME_TARGETS = {2_000: 50.0, 20: 1.0}
@@ -79,7 +73,7 @@ def _time_assemblies(count: int) -> list[Figure]:
     log = make_log(count)
     documents = [message_document(message) for message in log]
     tasks: dict[str, Task] = {PLAIN: lambda: json.loads(json.dumps(documents))}
-    for strategy in registry.names():
+    for strategy in registry.list_names():
         tasks[strategy] = partial(assemble, plain_request(log, strategy))
     seconds = measure_medians(tasks)
     plain = seconds.pop(PLAIN) * 1000

@@ -27,15 +27,15 @@ from bench.figures import Step
 from bench.loop.arms import ARMS, WIDE, Arm, ArmResult, SentCall
 from bench.processes import migrated_database
 from memory.assembly.prepare import PreparedRequest
-from memory.assembly.sent_view import view_of
-from memory.gamestate.confidence import Confidence, Moment, confidence
+from memory.assembly.sent_view import render_messages
+from memory.gamestate.confidence import Confidence, Moment, judge_confidence
 from memory.gamestate.facts import Fact, Names, View
 from memory.gamestate.render import Scene
-from memory.gamestate.sections import CURATED, read
+from memory.gamestate.sections import READERS, read_facts
 from memory.gamestate.types import AccountState, Snapshot
-from memory.gamestate.values import primary
+from memory.gamestate.values import unwrap_content
 from memory.models import ContextPolicy, HistorySummary, SentContext
-from memory.snapshots.reads import account_state
+from memory.snapshots.reads import read_account_state
 from sandbox.game.state import Sources
 from sandbox.game.testing import SandboxServer
 
@@ -132,7 +132,7 @@ class Flight:
 
     def _count_beliefs(self, view: PreparedRequest) -> tuple[int, int]:
         username = view.subject.username
-        state = account_state(username, newest_only=True)
+        state = read_account_state(username, newest_only=True)
         truth = self.sandbox.truth(str(username))["snapshots"]
         good, found = find_wrong_beliefs(state, truth)
         self.result.wrong += [
@@ -198,7 +198,7 @@ class Flight:
     def _count_calls(self, mysis: Mysis) -> None:
         kept = SentContext.objects.filter(mysis=mysis).select_related("call")
         for sent in kept.order_by("pk").iterator(chunk_size=50):
-            messages, system = view_of(sent)
+            messages, system = render_messages(sent)
             text = json.dumps(messages, ensure_ascii=False, separators=(",", ":"))
             good, bad = self.beliefs.get(sent.call_id, (0, 0))
             categories = sent.stats["tokens_by_category"]
@@ -240,7 +240,7 @@ async def fly_arm(arm: Arm, wanted: Mapping[str, Any], step: Step) -> ArmResult:
             return result
         finally:
             model_calls.persist_call = persist
-            await sessions.close_all()
+            await sessions.close_sessions()
 
 
 # --- Beliefs: what a state block shows as good, against the game (I27, section 5)
@@ -267,7 +267,7 @@ def find_wrong_beliefs(
     good, found = 0, []
     for snapshot in state.snapshots:
         answer = truth.get(snapshot.tool)
-        if snapshot.tool not in CURATED or not isinstance(answer, Mapping):
+        if snapshot.tool not in READERS or not isinstance(answer, Mapping):
             continue
         if "error" in answer:
             continue
@@ -283,9 +283,9 @@ def find_wrong_beliefs(
 
 
 def _read_facts(snapshot: Snapshot, names: Names) -> Iterator[tuple[str, Fact]]:
-    content = primary(snapshot.current)
+    content = unwrap_content(snapshot.current)
     view = View(content if isinstance(content, Mapping) else {}, names)
-    for fact in read(snapshot.tool, view, content):
+    for fact in read_facts(snapshot.tool, view, content):
         if fact.label not in PASSING:
             yield fact.label, fact
 
@@ -298,5 +298,5 @@ def _fact_text(fact: Fact) -> str:
 def _is_good(fact: Fact, snapshot: Snapshot, moment: Moment) -> bool:
     # Also of paths that are not there: that nothing is there may be what is shown.
     return all(
-        confidence(snapshot, moment, path) in GOOD for path in fact.paths or ("",)
+        judge_confidence(snapshot, moment, path) in GOOD for path in fact.paths or ("",)
     )

@@ -183,7 +183,7 @@ def _read_until_over(
         newest = database.execute(events.NEWEST).fetchone()
         position = Position(*newest) if newest else events.START
         while not over.is_set():
-            wanted = events.parameters(position, None, (), hub.BATCH)
+            wanted = events.read_parameters(position, None, (), hub.BATCH)
             for row in database.execute(events.READ, wanted).fetchall():
                 position = Position(row[0], row[1])
                 got[position.id] = 1000 * time.time()

@@ -15,11 +15,11 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
-from memory.admin.read_only import MysisFilter, ReadOnlyAdmin, chosen
+from memory.admin.read_only import MysisFilter, ReadOnlyAdmin, parse_mysis_id
 from memory.lookup import SlowSearchError
 from memory.models import Memory
-from memory.search.query import Wanted, matching_ids
-from memory.search.results import Hit, search_messages, secret_tools
+from memory.search.query import Wanted, find_matching_ids
+from memory.search.results import Hit, read_secret_tools, search_messages
 
 PAGE = 50
 LISTED_MATCHES = 500
@@ -104,12 +104,14 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
             return queryset, False
         wanted = Wanted(
             search_term.replace("\x00", ""),
-            mysis_id=chosen(request.GET.get("of")),
-            secret=secret_tools(),
+            mysis_id=parse_mysis_id(request.GET.get("of")),
+            secret=read_secret_tools(),
         )
         narrowed = any(name in request.GET for name in NARROWING)
         try:
-            ids = matching_ids(wanted, FILTERED_MATCHES if narrowed else LISTED_MATCHES)
+            ids = find_matching_ids(
+                wanted, FILTERED_MATCHES if narrowed else LISTED_MATCHES
+            )
         except SlowSearchError as error:
             self.message_user(request, error.detail, messages.ERROR)
             ids = []

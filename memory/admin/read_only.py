@@ -78,7 +78,7 @@ class MysisFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if not self.value():
             return queryset
-        number = chosen(self.value())
+        number = parse_mysis_id(self.value())
         # No Mysis has what is no number.
         return queryset.filter(**{self.path: -1 if number is None else number})
 
@@ -95,7 +95,7 @@ class MysisOfTurnFilter(MysisFilter):
     path = "turn__mysis_id"
 
 
-def chosen(value: str | None) -> int | None:
+def parse_mysis_id(value: str | None) -> int | None:
     if value is None or not value.isdecimal() or len(value) > MOST_DIGITS:
         return None
     return int(value)

@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from memory.admin.read_only import MysisFilter, NewestValuesFilter, ReadOnlyAdmin
 from memory.context import registry
-from memory.gamestate.clock import Sighting, current_tick
-from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, grade
+from memory.gamestate.clock import Sighting, estimate_tick
+from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, judge_age
 from memory.gamestate.types import Snapshot
 from memory.models import (
     AccountClock,
@@ -45,7 +45,7 @@ class BeliefFilter(admin.SimpleListFilter):
         wanted = self.value()
         if wanted is None:
             return queryset
-        found = [row.pk for row in queryset if confidence_of(row) == wanted]
+        found = [row.pk for row in queryset if describe_confidence(row) == wanted]
         return queryset.filter(pk__in=found)
 
 
@@ -89,17 +89,17 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
 
     @admin.display(description="confidence")
     def confidence(self, row: GameSnapshot) -> str:
-        return confidence_of(row)
+        return describe_confidence(row)
 
 
-def confidence_of(row: GameSnapshot) -> str:
+def describe_confidence(row: GameSnapshot) -> str:
     """How far to believe a row that has the account's clock, in a word."""
     if row.logged_out_at is not None:
         return str(Confidence.STALE)
     if row.stale_reason:
         partly = "partly " if row.stale_fields else ""
         return f"{partly}{Confidence.INVALIDATED}"
-    return str(grade(_aged(row), _moment(row)))
+    return str(judge_age(_aged(row), _moment(row)))
 
 
 def _aged(row: GameSnapshot) -> Snapshot:
@@ -117,7 +117,7 @@ def _moment(row: GameSnapshot) -> Moment:
     now, pace = timezone.now(), settings.ZOEA_SECONDS_PER_TICK
     tick, at = getattr(row, "seen_tick", None), getattr(row, "seen_at", None)
     seen = Sighting(tick, at) if tick is not None and at is not None else None
-    present = current_tick(seen, now, pace)
+    present = estimate_tick(seen, now, pace)
     return Moment.at(present, now, pace, settings.ZOEA_STATE_AGES)
 
 
@@ -217,7 +217,7 @@ class PolicyForm(forms.ModelForm[ContextPolicy]):
         super().__init__(*args, **kwargs)
         chooser = self.fields["strategy"]
         assert isinstance(chooser, forms.ChoiceField)  # noqa: S101 (for types)
-        chooser.choices = [(name, name) for name in registry.names()]
+        chooser.choices = [(name, name) for name in registry.list_names()]
         self.fields["options"].required = False
         self.fields["options"].help_text = 'As JSON, for example {"window": 30}.'
 

@@ -17,12 +17,12 @@ from memory.api.parameters import (
     Rows,
     SearchLimit,
     Window,
-    page_of,
+    build_page,
 )
-from memory.lookup import invalid, owner_of
+from memory.lookup import get_owner, make_invalid
 from memory.models import Memory, Origin, Role
 from memory.search import results
-from memory.search.results import Hit, secret_tools, shown
+from memory.search.results import Hit, hide_row_secrets, read_secret_tools
 
 memories_router = Router(tags=["memory"])
 
@@ -69,14 +69,14 @@ def list_memories(
     request: HttpRequest, reference: MysisReference, wanted: Query[MemoryFilter]
 ) -> Rows:
     """The stored messages of a Mysis, oldest first."""
-    rows = Memory.objects.filter(mysis_id=owner_of(reference).pk)
+    rows = Memory.objects.filter(mysis_id=get_owner(reference).pk)
     if wanted.role:
         rows = rows.filter(role=wanted.role)
     if wanted.origin:
         rows = rows.filter(origin=wanted.origin)
-    page = page_of(rows, wanted, after=wanted.after)
-    secret = secret_tools()
-    page["items"] = [shown(row, secret) for row in page["items"]]
+    page = build_page(rows, wanted, after=wanted.after)
+    secret = read_secret_tools()
+    page["items"] = [hide_row_secrets(row, secret) for row in page["items"]]
     return page
 
 
@@ -134,15 +134,15 @@ def search_reasoning(request: HttpRequest, asked: Query[Question]) -> Rows:
     return _search(asked, reasoning=True)
 
 
-def words(asked: Question) -> str:
+def parse_query(asked: Question) -> str:
     """The query without NUL; raises a 422 Problem if it is empty then."""
     query = asked.q.replace("\x00", "")
     if not query.strip():
-        raise invalid("q", "is empty; give a word to look for.")
+        raise make_invalid("q", "is empty; give a word to look for.")
     return query
 
 
-def page_of_hits(hits: Sequence[Hit], limit: int, ids: Sequence[int]) -> Rows:
+def build_hit_page(hits: Sequence[Hit], limit: int, ids: Sequence[int]) -> Rows:
     """A page of ``limit`` hits; ``next``, the ``before`` of the following one, if any."""
     more = len(hits) > limit
     return Rows(items=list(hits[:limit]), next=str(ids[limit - 1]) if more else None)
@@ -150,8 +150,8 @@ def page_of_hits(hits: Sequence[Hit], limit: int, ids: Sequence[int]) -> Rows:
 
 def _search(asked: Question, *, reasoning: bool) -> Rows:
     hits = results.search_messages(
-        query=words(asked),
-        mysis_id=owner_of(asked.mysis).pk if asked.mysis is not None else None,
+        query=parse_query(asked),
+        mysis_id=get_owner(asked.mysis).pk if asked.mysis is not None else None,
         mode=asked.mode,
         limit=asked.limit + 1,
         before=asked.before,
@@ -159,4 +159,4 @@ def _search(asked: Question, *, reasoning: bool) -> Rows:
         ignore_case=asked.ignore_case,
         stem=asked.stem,
     )
-    return page_of_hits(hits, asked.limit, [hit.memory_id for hit in hits])
+    return build_hit_page(hits, asked.limit, [hit.memory_id for hit in hits])

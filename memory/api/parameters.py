@@ -92,7 +92,7 @@ class Rows(TypedDict):
     next: str | None
 
 
-def page_of(
+def build_page(
     rows: models.QuerySet[Any], window: Window, *, after: int | None = None
 ) -> Rows:
     """The page after the cursor, or after ``after`` if that is further on."""

@@ -18,8 +18,8 @@ from memory.api.parameters import (
     Rows,
     Whole,
     Window,
+    build_page,
     example,
-    page_of,
 )
 from memory.context import registry
 from memory.context.assemble import assemble
@@ -35,7 +35,7 @@ from memory.context.types import (
 )
 from memory.context.types import Status as AssemblyStatus
 from memory.gamestate.document import StateBlock
-from memory.lookup import Problem, invalid, missing, number_of
+from memory.lookup import Problem, make_invalid, make_missing, parse_id
 from memory.models import ContextPolicy
 
 policies_router = Router(tags=["policies"])
@@ -99,19 +99,19 @@ class PolicyIn(PolicyChange):
 @policies_router.get("/policies", response=Page[PolicyOut])
 def list_policies(request: HttpRequest, window: Query[Window]) -> Rows:
     """All context policies."""
-    return page_of(ContextPolicy.objects.all(), window)
+    return build_page(ContextPolicy.objects.all(), window)
 
 
 @policies_router.post("/policies", response={201: PolicyOut})
 def create_policy(request: HttpRequest, body: PolicyIn) -> Status[ContextPolicy]:
     """Make a policy; its strategy and options are checked now, not in a turn."""
-    return Status(201, change(ContextPolicy(), body))
+    return Status(201, apply_change(ContextPolicy(), body))
 
 
 @policies_router.get("/policies/{reference}", response=PolicyOut)
 def read_policy(request: HttpRequest, reference: PolicyReference) -> ContextPolicy:
     """One policy, by name or number."""
-    return policy_of(reference)
+    return get_policy(reference)
 
 
 @policies_router.patch("/policies/{reference}", response=PolicyOut)
@@ -119,14 +119,14 @@ def update_policy(
     request: HttpRequest, reference: PolicyReference, body: PolicyChange
 ) -> ContextPolicy:
     """Change what is given; the next call of every Mysis with it is made so."""
-    return change(policy_of(reference), body)
+    return apply_change(get_policy(reference), body)
 
 
-def policy_of(reference: str) -> ContextPolicy:
+def get_policy(reference: str) -> ContextPolicy:
     """The policy of a name or number; raises a 404 Problem."""
     found = find_policy(reference)
     if found is None:
-        raise missing(f"There is no policy {reference[:100]!r}.")
+        raise make_missing(f"There is no policy {reference[:100]!r}.")
     return found
 
 
@@ -135,14 +135,14 @@ def find_policy(reference: str) -> ContextPolicy | None:
     if "\x00" in reference:
         return None
     named = ContextPolicy.objects.filter(name=reference).first()
-    number = number_of(reference)
+    number = parse_id(reference)
     if named is not None or number is None:
         return named
     return ContextPolicy.objects.filter(pk=number).first()
 
 
 @transaction.atomic
-def change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
+def apply_change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
     """Apply a body to a policy and store it; raises a 422 Problem."""
     for field in ("name", "strategy", "options"):
         value = getattr(body, field)
@@ -157,7 +157,7 @@ def change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
     try:
         policy.full_clean()
     except ValidationError as error:
-        raise refusal(error) from error
+        raise make_refusal(error) from error
     policy.save()
     return policy
 
@@ -168,15 +168,15 @@ def _set_budget(policy: ContextPolicy, budget: PolicyBudgetIn) -> None:
     if budget.reserve is not None:
         policy.budget_reserve = budget.reserve
     if not 0 <= policy.budget_reserve < policy.budget_tokens <= 2**31 - 1:
-        raise invalid(
+        raise make_invalid(
             "budget", "tokens must be from 1 to 2147483647, and reserve below tokens."
         )
 
 
-def refusal(error: ValidationError) -> Problem:
+def make_refusal(error: ValidationError) -> Problem:
     """The 422 Problem of what a model's own checks say, with its field."""
     field, texts = next(iter(error.message_dict.items()))
-    return invalid("body" if field == "__all__" else field, texts[0])
+    return make_invalid("body" if field == "__all__" else field, texts[0])
 
 
 # --- POST /context/assemble: the core on a history from outside

@@ -13,12 +13,12 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from memory.api.parameters import MysisReference, Page, Rows, Window, page_of
-from memory.gamestate.rows import rows
+from memory.api.parameters import MysisReference, Page, Rows, Window, build_page
+from memory.gamestate.rows import build_rows
 from memory.gamestate.types import AccountState
-from memory.lookup import owner_of
+from memory.lookup import get_owner
 from memory.models import GameSnapshot
-from memory.snapshots.reads import tick_of
+from memory.snapshots.reads import read_tick
 
 state_router = Router(tags=["memory"])
 
@@ -63,7 +63,7 @@ def read_state(
     request: HttpRequest, reference: MysisReference, wanted: Query[StateWindow]
 ) -> Rows:
     """The snapshots of the account that a Mysis flies; none where it has none."""
-    account = owner_of(reference).account
+    account = get_owner(reference).account
     if account is None:
         return Rows(items=[], next=None)
     alive = GameSnapshot.objects.filter(logged_out_at=None)
@@ -79,17 +79,17 @@ def list_snapshots(request: HttpRequest, wanted: Query[SnapshotFilter]) -> Rows:
 
 def _table(found: QuerySet[GameSnapshot], username: str, wanted: StateWindow) -> Rows:
     """One page of an account's snapshots, judged as of now."""
-    page = page_of(found.filter(username=username), wanted)
+    page = build_page(found.filter(username=username), wanted)
     state = AccountState(
         username=username,
         snapshots=tuple(row.to_snapshot() for row in page["items"]),
-        current_tick=tick_of(username),
+        current_tick=read_tick(username),
         now=timezone.now(),
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
         thresholds=settings.ZOEA_STATE_AGES,
     )
     items = []
-    for row, snapshot in zip(rows(state), state.snapshots, strict=True):
+    for row, snapshot in zip(build_rows(state), state.snapshots, strict=True):
         content = {"content": snapshot.current} if wanted.full else {}
         age = round(row.age_seconds, 3)
         items.append(asdict(row) | {"age_seconds": age} | content)

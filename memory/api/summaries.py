@@ -21,12 +21,12 @@ from django.utils.cache import get_conditional_response, patch_vary_headers
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from memory.api.parameters import After, MysisReference, Page, Rows, Window, page_of
-from memory.gamestate.layout import MOST
+from memory.api.parameters import After, MysisReference, Page, Rows, Window, build_page
+from memory.gamestate.layout import MOST_EVENTS
 from memory.gamestate.render import render
-from memory.lookup import named, owner_of, unknown
+from memory.lookup import filter_by_reference, get_owner, make_unknown_mysis
 from memory.models import HistorySummary, SentContext
-from memory.snapshots.reads import account_state, fetches_events
+from memory.snapshots.reads import fetches_events, read_account_state
 
 summaries_router = Router(tags=["memory"])
 
@@ -61,8 +61,8 @@ def list_summaries(request: HttpRequest, wanted: Query[SummaryFilter]) -> Rows:
     """History summaries, oldest first, with those that are no longer used."""
     rows = HistorySummary.objects.all()
     if wanted.mysis is not None:
-        rows = rows.filter(mysis_id=owner_of(wanted.mysis).pk)
-    return page_of(rows, wanted, after=wanted.after)
+        rows = rows.filter(mysis_id=get_owner(wanted.mysis).pk)
+    return build_page(rows, wanted, after=wanted.after)
 
 
 # --- The document of a Mysis, made again only when its text may have changed
@@ -111,9 +111,9 @@ def read_document(reference: str) -> SummaryDocument:
     """
     myses = apps.get_model("agents", "Mysis").objects
     columns = myses.values_list("pk", "account__username", "policy__options")
-    found = named(columns, reference).first()
+    found = filter_by_reference(columns, reference).first()
     if found is None:
-        raise unknown(reference)
+        raise make_unknown_mysis(reference)
     mysis_id, username, options = found
     version = (
         _read_sources(mysis_id, username),
@@ -127,7 +127,7 @@ def read_document(reference: str) -> SummaryDocument:
 
 def _read_sources(mysis_id: int, username: str | None) -> tuple[object, ...]:
     wanted: dict[str, str | int | None]
-    wanted = {"mysis": mysis_id, "username": username, "events": MOST}
+    wanted = {"mysis": mysis_id, "username": username, "events": MOST_EVENTS}
     with connection.cursor() as cursor:
         cursor.execute(SOURCES, wanted)
         return tuple(cursor.fetchone() or ())
@@ -146,7 +146,9 @@ def _make_document(
         calls = SentContext.objects.filter(mysis_id=mysis_id).order_by("-id")
         last = calls.values_list("username", "facts").first()
         shown = last[1] if last and last[0] == username else {}
-    state = account_state(username, last_shown=shown, newest_only=True, fetched=fetched)
+    state = read_account_state(
+        username, last_shown=shown, newest_only=True, fetched=fetched
+    )
     block = render(state, settings.ZOEA_STATE_BLOCK_BYTES)
     newest = HistorySummary.objects.filter(mysis_id=mysis_id, status="active")
     row = newest.order_by("-through_id", "-id").first()

@@ -12,8 +12,8 @@ from itertools import takewhile
 
 from django.db import connection, models, transaction
 
-from memory.assembly.load import messages_of
-from memory.assembly.sent_view import span_digest
+from memory.assembly.load import to_messages
+from memory.assembly.sent_view import hash_span
 from memory.context.types import Compaction
 from memory.models import HistorySummary, Memory, Role
 
@@ -82,13 +82,13 @@ class Effort:
         self.latency_ms += latency_ms
 
 
-def newest_summary(mysis_id: int, *, lock: bool = False) -> HistorySummary | None:
+def read_newest_summary(mysis_id: int, *, lock: bool = False) -> HistorySummary | None:
     """The summary that views use; ``lock`` keeps its row until the transaction ends."""
     sql = _IN_USE + "FOR UPDATE" if lock else _IN_USE
     return next(iter(HistorySummary.objects.raw(sql, [mysis_id])), None)
 
 
-def standing(mysis_id: int, *, turn: int) -> Compaction:
+def check_compaction(mysis_id: int, *, turn: int) -> Compaction:
     """Whether a summary may be asked for in a turn: breaker and cool-down.
 
     Only failures since the newest good summary count. After one that was reverted the
@@ -107,7 +107,7 @@ def standing(mysis_id: int, *, turn: int) -> Compaction:
 
 
 @transaction.atomic
-def commit(
+def commit_summary(
     span: Span,
     *,
     text: str,
@@ -121,11 +121,11 @@ def commit(
     its own.
     """
     # Locked, so that it cannot be reverted at the same moment.
-    before = newest_summary(span.mysis_id, lock=True)
+    before = read_newest_summary(span.mysis_id, lock=True)
     if (before.generation if before else 0) != span.generation:
         raise Outdated("Another summary was made meanwhile.")
-    rows = rows_of(span)
-    if span_digest(messages_of(rows)) != span.digest:
+    rows = read_span(span)
+    if hash_span(to_messages(rows)) != span.digest:
         raise Outdated("The messages to summarise have changed meanwhile.")
     if before is not None:
         before.status = Status.REPLACED
@@ -156,7 +156,7 @@ def _find_order(
     return order, None
 
 
-def fail(span: Span, *, error: str, effort: Effort) -> HistorySummary:
+def record_failure(span: Span, *, error: str, effort: Effort) -> HistorySummary:
     """Store that a summary could not be made, and why."""
     row = _new_row(span, effort)
     row.status = Status.FAILED
@@ -166,7 +166,7 @@ def fail(span: Span, *, error: str, effort: Effort) -> HistorySummary:
 
 
 @transaction.atomic
-def revert(row: HistorySummary, *, turn: int) -> HistorySummary | None:
+def revert_summary(row: HistorySummary, *, turn: int) -> HistorySummary | None:
     """Take the summary in use back, and return the one before, which is used again.
 
     ``turn`` is the Mysis's present one. Raises Outdated for one that is not in use.
@@ -192,12 +192,12 @@ def revert(row: HistorySummary, *, turn: int) -> HistorySummary | None:
     return older
 
 
-def clear(rows: models.QuerySet[HistorySummary]) -> int:
+def clear_failures(rows: models.QuerySet[HistorySummary]) -> int:
     """Stop counting failures, which ends breaker and cool-down; how many there were."""
     return rows.filter(status=Status.FAILED).update(status=Status.CLEARED)
 
 
-def rows_of(span: Span) -> list[Memory]:
+def read_span(span: Span) -> list[Memory]:
     """The messages of a span, as they are stored now."""
     rows = Memory.objects.defer("content_vector", "reasoning_vector").filter(
         mysis_id=span.mysis_id, pk__gte=span.first_id, pk__lte=span.through_id

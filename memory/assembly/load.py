@@ -74,7 +74,7 @@ WHERE bytes > %(most)s AND place > 1 ORDER BY id DESC LIMIT 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TailRequest:
     """Whose rows are wanted, for which strategy and budget, after which summary.
 
     Reading goes on where that of ``last``, the call before, began. Rows after
@@ -91,29 +91,29 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class LoadedTail:
     """What was loaded. ``start`` is the first id of the unbroken run at its end.
 
     ``cut``: older rows were left out that no summary covers.
     """
 
     messages: tuple[Message, ...]
-    rows: Mapping[int, Entry]
+    rows: Mapping[int, LogRow]
     start: int | None
     cut: bool = False
 
 
-def load(wish: Wish) -> Tail:
+def load_tail(wish: TailRequest) -> LoadedTail:
     """The rows that a strategy has to be given, oldest first.
 
     The newest order of a human or a broadcast is always among them (I17), and no
     result is without its call.
     """
-    reads, summary, cut = reads_of(wish.strategy), wish.summary, False
+    reads, summary, cut = find_reads(wish.strategy), wish.summary, False
     if reads == "newest":
         wanted = wish.window * ROWS_PER_WINDOW if isinstance(wish.window, int) else 0
         most = min(MOST_ROWS, max(TAIL_ROWS, wanted))
-        after = _find_cut(wish, 0, most, most_bytes(wish.budget)) or 0
+        after = _find_cut(wish, 0, most, compute_byte_limit(wish.budget)) or 0
         rows = _read_newest(wish, after, most)
         rows = _with_call(wish.mysis_id, rows) if after else rows
     else:
@@ -123,39 +123,39 @@ def load(wish: Wish) -> Tail:
     if reads == "unsummarized" and summary:
         found.update((row.pk, row) for row in _read_covered(summary))
     if rows and not any(row.origin in INTENT_ORIGINS for row in rows):
-        intent = newest_intent(wish.mysis_id, wish.through)
+        intent = read_newest_intent(wish.mysis_id, wish.through)
         found.update({intent.pk: intent} if intent else {})
-    messages = messages_of(found[number] for number in sorted(found))
-    return Tail(messages, found, rows[0].pk if rows else None, cut)
+    messages = to_messages(found[number] for number in sorted(found))
+    return LoadedTail(messages, found, rows[0].pk if rows else None, cut)
 
 
-def reads_of(strategy: str) -> Reads:
+def find_reads(strategy: str) -> Reads:
     """What a strategy reads; one that is gone is replaced by the window."""
     try:
-        return registry.resolve(strategy).reads
+        return registry.find_strategy(strategy).reads
     except registry.UnknownStrategy:
         return "newest"
 
 
-def most_rows(budget: Budget) -> int:
+def compute_row_limit(budget: Budget) -> int:
     """How many rows a budget can have use for."""
     return min(MOST_ROWS, max(LEAST_ROWS, budget.tokens // TOKENS_PER_ROW))
 
 
-def most_bytes(budget: Budget) -> int:
+def compute_byte_limit(budget: Budget) -> int:
     """How many bytes of text a budget can have use for."""
     return max(LEAST_BYTES, budget.tokens * BYTES_PER_TOKEN)
 
 
-def _read_from_steady_start(wish: Wish, after: int) -> tuple[list[Entry], bool]:
+def _read_from_steady_start(wish: TailRequest, after: int) -> tuple[list[LogRow], bool]:
     """All rows after an id, or after the start of the last call, up to a limit.
 
     Where there are more, the newest half of that many; the next calls go on from there
     until the limit is reached again (I25, I26). A new or reverted summary starts anew.
     """
-    most = most_rows(wish.budget)
+    most = compute_row_limit(wish.budget)
     start = _last_start(wish)
-    allowed = most_bytes(wish.budget)
+    allowed = compute_byte_limit(wish.budget)
     if _find_cut(wish, max(after, start - 1), most, allowed) is not None:
         half = _find_cut(wish, after, most, allowed // 2)
         rows = _read_newest(wish, half or after, most)
@@ -169,7 +169,7 @@ def _read_from_steady_start(wish: Wish, after: int) -> tuple[list[Entry], bool]:
     return rows, older.filter(pk__lt=rows[0].pk).exists()
 
 
-def _last_start(wish: Wish) -> int:
+def _last_start(wish: TailRequest) -> int:
     last = wish.last
     if last is None or last.strategy != wish.strategy or last.first_id is None:
         return 0
@@ -177,12 +177,14 @@ def _last_start(wish: Wish) -> int:
     return last.first_id if last.stats.get("generation") == generation else 0
 
 
-def _read_newest(wish: Wish, after: int, limit: int) -> list[Entry]:
-    rows = newest(wish.mysis_id, after=after, limit=limit, through=wish.through)
+def _read_newest(wish: TailRequest, after: int, limit: int) -> list[LogRow]:
+    rows = read_newest_rows(
+        wish.mysis_id, after=after, limit=limit, through=wish.through
+    )
     return _with_call(wish.mysis_id, rows) if len(rows) == limit else rows
 
 
-def _find_cut(wish: Wish, after: int, limit: int, most: int) -> int | None:
+def _find_cut(wish: TailRequest, after: int, limit: int, most: int) -> int | None:
     """The newest id that the newest rows of so many bytes leave out; None: they fit.
 
     Sizes are known without reading the texts. The newest row is never left out.
@@ -200,23 +202,23 @@ def _find_cut(wish: Wish, after: int, limit: int, most: int) -> int | None:
     return row[0] if row else None
 
 
-def _with_call(mysis_id: int, rows: list[Entry]) -> list[Entry]:
+def _with_call(mysis_id: int, rows: list[LogRow]) -> list[LogRow]:
     """The rows, with the call of the results at the cut and what lies between."""
     if not rows or rows[0].role != Role.TOOL:
         return rows
-    return [*before(mysis_id, rows[0].pk, TAIL_ROWS), *rows]
+    return [*read_rows_before(mysis_id, rows[0].pk, TAIL_ROWS), *rows]
 
 
-def _read_covered(summary: HistorySummary) -> Iterable[Entry]:
+def _read_covered(summary: HistorySummary) -> Iterable[LogRow]:
     """The newest order that a summary covers, and the answer that ended it (A15)."""
     wanted = [pk for pk in (summary.order_id, summary.answer_id) if pk is not None]
-    return these(summary.mysis_id, wanted) if wanted else ()
+    return read_rows(summary.mysis_id, wanted) if wanted else ()
 
 
 # --- Rows
 
 
-class Entry(NamedTuple):
+class LogRow(NamedTuple):
     """One stored message; the fields are those of a Memory."""
 
     pk: int
@@ -234,53 +236,53 @@ class Entry(NamedTuple):
     created: str
 
 
-def newest(
+def read_newest_rows(
     mysis_id: int, *, after: int, limit: int, through: int = LAST
-) -> list[Entry]:
+) -> list[LogRow]:
     """The newest rows after an id, up to another, at most ``limit``, oldest first."""
     found = _read(_NEWEST, [mysis_id, after, through, limit])
     found.reverse()
     return found
 
 
-def these(mysis_id: int, ids: Iterable[int]) -> list[Entry]:
+def read_rows(mysis_id: int, ids: Iterable[int]) -> list[LogRow]:
     """The rows of those ids that are this Mysis's, oldest first."""
     return _read(_THESE, [mysis_id, list(ids)])
 
 
-def by_id(ids: Iterable[int]) -> dict[int, Entry]:
+def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
     """The rows of those ids, of any Mysis."""
     return {entry.pk: entry for entry in _read(_ANY, [list(ids)])}
 
 
-def newest_intent(mysis_id: int, through: int = LAST) -> Entry | None:
+def read_newest_intent(mysis_id: int, through: int = LAST) -> LogRow | None:
     """The newest message that a human or a broadcast brought (A14), up to an id."""
     return next(iter(_read(_INTENT, [mysis_id, through])), None)
 
 
-def before(mysis_id: int, entry_id: int, limit: int) -> list[Entry]:
+def read_rows_before(mysis_id: int, entry_id: int, limit: int) -> list[LogRow]:
     """The newest assistant message before an id, and what lies between."""
     values = {"mysis": mysis_id, "before": entry_id, "limit": limit}
     return _read(_BEFORE, values)
 
 
-def _read(sql: str, values: Any) -> list[Entry]:
+def _read(sql: str, values: Any) -> list[LogRow]:
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         rows = cursor.fetchall()
     # Most rows have no calls.
     return [
-        Entry._make((*row[:6], json.loads(row[6]) if row[6] != "[]" else [], *row[7:]))
+        LogRow._make((*row[:6], json.loads(row[6]) if row[6] != "[]" else [], *row[7:]))
         for row in rows
     ]
 
 
 # --- Messages of the core
 
-Stored = Memory | Entry
+Stored = Memory | LogRow
 
 
-def message_of(row: Stored) -> Message:
+def to_message(row: Stored) -> Message:
     """One stored row as the core sees it."""
     return Message(
         id=row.pk,
@@ -295,7 +297,7 @@ def message_of(row: Stored) -> Message:
         is_error=row.is_error,
         pending=row.pending,
         created_at=row.created
-        if isinstance(row, Entry)
+        if isinstance(row, LogRow)
         else row.created_at.isoformat(),
         tick=row.tick,
         turn=row.turn_id,
@@ -309,6 +311,6 @@ def _to_calls(row: Stored) -> Iterable[ToolCall]:
         yield ToolCall(id=call["id"], name=call["function"]["name"], arguments=text)
 
 
-def messages_of(rows: Iterable[Stored]) -> tuple[Message, ...]:
+def to_messages(rows: Iterable[Stored]) -> tuple[Message, ...]:
     """Stored rows, in their order."""
-    return tuple(message_of(row) for row in rows)
+    return tuple(to_message(row) for row in rows)

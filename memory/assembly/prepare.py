@@ -20,9 +20,15 @@ from django.db import connection
 from django.utils import timezone
 
 from memory.assembly import load
-from memory.assembly.history_summaries import newest_summary
-from memory.assembly.load import LAST, Entry
-from memory.assembly.sent_view import digest_of, pack, rows_of, view_of, wire_of
+from memory.assembly.history_summaries import read_newest_summary
+from memory.assembly.load import LAST, LogRow
+from memory.assembly.sent_view import (
+    hash_view,
+    pack_ledger,
+    read_source_rows,
+    render_messages,
+    to_wire,
+)
 from memory.context import registry
 from memory.context.assemble import assemble
 from memory.context.types import (
@@ -35,7 +41,7 @@ from memory.context.types import (
 )
 from memory.gamestate.render import Rendered, render
 from memory.models import HistorySummary, SentContext
-from memory.snapshots.reads import account_state
+from memory.snapshots.reads import read_account_state
 
 _LAST_SENT = """
 SELECT sent.id, sent.mysis_id, sent.call_id, strategy, dialect, view, stats, facts,
@@ -109,13 +115,13 @@ class PreparedRequest:
     subject: Subject
     request: AssemblyRequest
     assembly: Assembly
-    loaded: load.Tail
+    loaded: load.LoadedTail
     facts: Mapping[str, str]
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class LogMoment:
     """What a view is made of beside its subject: the log and its state at a moment.
 
     ``through`` is the newest row, ``sent`` the id that the context of the call would
@@ -129,14 +135,14 @@ class Before:
 
 
 def prepare_request(
-    subject: Subject, *, now: datetime | None = None, before: Before | None = None
+    subject: Subject, *, now: datetime | None = None, before: LogMoment | None = None
 ) -> PreparedRequest:
     """Load the tail of the log and assemble it, at the same cost for any length.
 
     ``before`` is a past moment to do it as of.
     """
     shown: list[Rendered] = []
-    moment = before or Before(newest_summary(subject.mysis_id))
+    moment = before or LogMoment(read_newest_summary(subject.mysis_id))
     last = _read_last_call(subject, moment)
     if moment.state is None:
         state = _state_renderer(subject, last.sent if last else None, shown, now)
@@ -155,7 +161,7 @@ def prepare_request(
         assembly=assembly,
         loaded=loaded,
         facts=shown[-1].facts if shown else {},
-        digest=digest_of(assembly.messages, assembly.system),
+        digest=hash_view(assembly.messages, assembly.system),
     )
 
 
@@ -172,7 +178,7 @@ class _LastCall(NamedTuple):
     tokens: int
 
 
-def _read_last_call(subject: Subject, moment: Before) -> _LastCall | None:
+def _read_last_call(subject: Subject, moment: LogMoment) -> _LastCall | None:
     found: Any
     wanted = [subject.mysis_id, moment.sent]
     for found in SentContext.objects.raw(_LAST_SENT, wanted):
@@ -182,15 +188,15 @@ def _read_last_call(subject: Subject, moment: Before) -> _LastCall | None:
 
 def _load_request(
     subject: Subject,
-    moment: Before,
+    moment: LogMoment,
     before: _LastCall | None,
     state: Callable[[int], str],
-) -> tuple[load.Tail, AssemblyRequest]:
+) -> tuple[load.LoadedTail, AssemblyRequest]:
     last = before.sent if before else None
     strategy = subject.strategy or registry.DEFAULT
     row = moment.summary
-    loaded = load.load(
-        load.Wish(
+    loaded = load.load_tail(
+        load.TailRequest(
             subject.mysis_id,
             strategy,
             subject.options.get("window"),
@@ -218,7 +224,7 @@ def _load_request(
         estimate_error=subject.estimate_error,
         tools_tokens=subject.tools_tokens,
         mysis=str(subject.mysis_id),
-        previous=view_of(last, loaded.rows)[0] if last and same else None,
+        previous=render_messages(last, loaded.rows)[0] if last and same else None,
         nudge=subject.nudge,
         unbroken_from=loaded.start or 0,
     )
@@ -254,7 +260,7 @@ def _state_renderer(
 ) -> Callable[[int], str]:
     same = last is not None and last.username == subject.username
     # Read once; the core may ask again for a shorter block.
-    state = account_state(
+    state = read_account_state(
         subject.username,
         now=now,
         last_shown=dict(last.facts) if last and same else {},
@@ -273,11 +279,11 @@ def _state_renderer(
 # --- Storing what a call was sent
 
 
-def record(*, call_id: int, prepared: PreparedRequest) -> SentContext:
+def record_call(*, call_id: int, prepared: PreparedRequest) -> SentContext:
     """Store the view of one call, in the caller's transaction."""
     assembly = prepared.assembly
     stored = prepared.request.messages
-    rows = rows_of(assembly.sources, prepared.loaded.rows)
+    rows = read_source_rows(assembly.sources, prepared.loaded.rows)
     texts: dict[str, str] = {}
     view = {
         "system": _refer_text(assembly.system, texts),
@@ -296,7 +302,7 @@ def record(*, call_id: int, prepared: PreparedRequest) -> SentContext:
         strategy=assembly.stats["strategy"],
         dialect=prepared.request.dialect,
         view=view,
-        ledger=pack(assembly.ledger),
+        ledger=pack_ledger(assembly.ledger),
         # The options are no figures, but who reads these wants to know them.
         stats=assembly.stats | {"options": dict(prepared.request.options)},
         facts=dict(prepared.facts),
@@ -309,9 +315,9 @@ def record(*, call_id: int, prepared: PreparedRequest) -> SentContext:
 
 
 def _refer(
-    message: Mapping[str, Any], row: Entry | None, texts: dict[str, str]
+    message: Mapping[str, Any], row: LogRow | None, texts: dict[str, str]
 ) -> dict[str, Any]:
-    plain = wire_of(row) if row is not None else {}
+    plain = to_wire(row) if row is not None else {}
     changed = {
         key: _refer_text(value, texts)
         for key, value in message.items()

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from memory.assembly.load import Tail
-from memory.assembly.prepare import Before, PreparedRequest, Subject
-from memory.assembly.sent_view import Shown, show
-from memory.context.prepare import apart
+from memory.assembly.load import LoadedTail
+from memory.assembly.prepare import LogMoment, PreparedRequest, Subject
+from memory.assembly.sent_view import RenderedView, render_sent
+from memory.context.prepare import split_pins
 from memory.context.types import (
     Assembly,
     AssemblyRequest,
@@ -44,7 +44,7 @@ _AHEAD = ("prompt", "filler", "summary")
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastCall:
     """A past call: its subject under its own settings, and what stood before it.
 
     ``unknown`` says in sentences what is not stored of its moment.
@@ -52,16 +52,16 @@ class Past:
 
     sent: SentContext
     subject: Subject
-    before: Before
-    shown: Shown
+    before: LogMoment
+    shown: RenderedView
     unknown: tuple[str, ...]
 
 
-def past_of(sent: SentContext, now: Subject) -> Past:
+def load_past_call(sent: SentContext, now: Subject) -> PastCall:
     """A call with all that is stored of its moment; the rest is as it is ``now``."""
-    shown = show(sent)
+    shown = render_sent(sent)
     texts = _read_synthetic_texts(sent, shown)
-    before = Before(
+    before = LogMoment(
         summary=_find_summary(sent),
         through=sent.last_id or 0,
         sent=sent.pk,
@@ -71,10 +71,10 @@ def past_of(sent: SentContext, now: Subject) -> Past:
         sent, shown, replace(now, nudge=texts.get("nudge", now.nudge))
     )
     unknown = () if "state" in texts else (NO_STATE,)
-    return Past(sent, subject, before, shown, unknown)
+    return PastCall(sent, subject, before, shown, unknown)
 
 
-def as_sent(past: Past) -> PreparedRequest:
+def rebuild_as_sent(past: PastCall) -> PreparedRequest:
     """The call as it was sent, in the form of a view made now."""
     sent, shown = past.sent, past.shown
     ids = [line["id"] for line in shown.ledger]
@@ -98,13 +98,13 @@ def as_sent(past: Past) -> PreparedRequest:
         subject=past.subject,
         request=AssemblyRequest(messages=messages),
         assembly=assembly,
-        loaded=Tail(messages, {}, sent.first_id),
+        loaded=LoadedTail(messages, {}, sent.first_id),
         facts=sent.facts,
         digest=sent.digest,
     )
 
 
-def guessed(past: Past) -> tuple[str, ...]:
+def list_guesses(past: PastCall) -> tuple[str, ...]:
     """What is not stored of the call and was replaced by today's, in sentences."""
     stats, found = past.sent.stats, []
     if "options" not in stats:
@@ -118,14 +118,14 @@ def guessed(past: Past) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _count_missing(shown: Shown) -> int:
+def _count_missing(shown: RenderedView) -> int:
     ids = [line["id"] for line in shown.ledger]
     return len(ids) - Memory.objects.filter(pk__in=ids).count()
 
 
-def _past_subject(sent: SentContext, shown: Shown, now: Subject) -> Subject:
+def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subject:
     stats = sent.stats
-    system, pins = apart(_read_system(shown))
+    system, pins = split_pins(_read_system(shown))
     same = now.strategy == sent.strategy
     return replace(
         now,
@@ -152,14 +152,14 @@ def _categories(stats: Mapping[str, Any]) -> Mapping[str, int]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _read_system(shown: Shown) -> str:
+def _read_system(shown: RenderedView) -> str:
     if shown.system is not None:
         return shown.system
     first = shown.messages[0] if shown.messages else {}
     return str(first["content"]) if first.get("role") == "system" else ""
 
 
-def _read_synthetic_texts(sent: SentContext, shown: Shown) -> dict[str, str]:
+def _read_synthetic_texts(sent: SentContext, shown: RenderedView) -> dict[str, str]:
     """The texts at the end of the view that stand for no stored message, by kind."""
     last = len(shown.messages) - 1
     made = sent.view.get("synthetic", [])
@@ -205,7 +205,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MessagePair:
     """One message under both. A made-up one has no ``id`` but a ``kind``."""
 
     id: int | None
@@ -226,12 +226,12 @@ class Pair:
 _NOTHING = Side(None, None, None)
 
 
-def difference(a: PreparedRequest, b: PreparedRequest) -> list[Pair]:
+def compare_views(a: PreparedRequest, b: PreparedRequest) -> list[MessagePair]:
     """Every message that either view considered or made up, in the order of the log."""
     roles = {m.id: m for m in (*a.request.messages, *b.request.messages)}
     first, second = _sides(a.assembly), _sides(b.assembly)
     stored = [
-        Pair(
+        MessagePair(
             number,
             roles[number].role,
             None,
@@ -261,13 +261,13 @@ def _to_side(assembly: Assembly, position: int | None, line: LedgerLine | None) 
     return Side(line, message, position)
 
 
-def _synthetic_pairs(a: Assembly, b: Assembly) -> Iterable[Pair]:
+def _synthetic_pairs(a: Assembly, b: Assembly) -> Iterable[MessagePair]:
     """What stands for no stored message, paired by its kind and count."""
     first, second = _by_kind(a), _by_kind(b)
     for key in {**first, **second}:
         one, other = first.get(key, _NOTHING), second.get(key, _NOTHING)
         shown = one.message or other.message or {}
-        yield Pair(None, str(shown.get("role", "user")), key[0], one, other)
+        yield MessagePair(None, str(shown.get("role", "user")), key[0], one, other)
 
 
 def _by_kind(assembly: Assembly) -> dict[tuple[str, int], Side]:

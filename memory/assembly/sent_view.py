@@ -17,7 +17,7 @@ from typing import Any
 from django.db import connection
 
 from memory.assembly import load
-from memory.assembly.load import Entry, Stored
+from memory.assembly.load import LogRow, Stored
 from memory.context.types import LedgerLine, Message, handle_of
 from memory.models import Role, SentContext
 
@@ -25,7 +25,7 @@ COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
 Packed = dict[str, Any]
 
 
-def pack(lines: Iterable[LedgerLine]) -> Packed:
+def pack_ledger(lines: Iterable[LedgerLine]) -> Packed:
     """A ledger as it is stored: a table of verdicts, and each line's id and tokens."""
     verdicts: dict[tuple[object, ...], int] = {}
     kept: list[list[int]] = []
@@ -38,7 +38,7 @@ def pack(lines: Iterable[LedgerLine]) -> Packed:
     return {"verdicts": [list(verdict) for verdict in verdicts], "lines": kept}
 
 
-def unpack(
+def unpack_ledger(
     stored: Packed | Sequence[Sequence[Any]], mysis_id: int
 ) -> list[dict[str, Any]]:
     """The lines of a stored ledger, with handles; old ones hold each line in full."""
@@ -63,18 +63,20 @@ def _to_line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:
 # --- What makes two payloads the same
 
 
-def canonical(messages: Sequence[Mapping[str, Any]], system: str | None = None) -> str:
+def to_canonical_json(
+    messages: Sequence[Mapping[str, Any]], system: str | None = None
+) -> str:
     """A view as canonical JSON: keys in order, no blanks, no escapes."""
     body = {"system": system, "messages": messages}
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def digest_of(messages: list[dict[str, Any]], system: str | None = None) -> str:
+def hash_view(messages: list[dict[str, Any]], system: str | None = None) -> str:
     """SHA-256 of a view as canonical JSON; equal digests are equal payloads."""
-    return _sha256(canonical(messages, system))
+    return _sha256(to_canonical_json(messages, system))
 
 
-def span_digest(messages: Iterable[Message]) -> str:
+def hash_span(messages: Iterable[Message]) -> str:
     """SHA-256 of stored messages: it shows whether a span is still what it was."""
     rows = [
         (m.id, m.role, m.content, m.is_error, m.pending, [*map(str, m.tool_calls)])
@@ -91,7 +93,7 @@ def _sha256(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RenderedView:
     """A past view, rendered again; ``intact``: its hash is the stored one."""
 
     messages: list[dict[str, Any]]
@@ -101,33 +103,33 @@ class Shown:
     intact: bool
 
 
-def show(sent: SentContext) -> Shown:
+def render_sent(sent: SentContext) -> RenderedView:
     """Render a stored view again and check it against its hash."""
-    messages, system = view_of(sent)
-    return Shown(
+    messages, system = render_messages(sent)
+    return RenderedView(
         messages=messages,
         system=system,
         sources=sent.view["sources"],
-        ledger=unpack(sent.ledger, sent.mysis_id),
-        intact=digest_of(messages, system) == sent.digest,
+        ledger=unpack_ledger(sent.ledger, sent.mysis_id),
+        intact=hash_view(messages, system) == sent.digest,
     )
 
 
-def view_of(
-    sent: SentContext, known: Mapping[int, Entry] | None = None
+def render_messages(
+    sent: SentContext, known: Mapping[int, LogRow] | None = None
 ) -> tuple[list[dict[str, Any]], str | None]:
     """The messages of a stored view, and the system text where it is no message.
 
     Rows that are ``known`` already are not read again.
     """
     view = sent.view
-    rows = rows_of(view["sources"], known or {})
+    rows = read_source_rows(view["sources"], known or {})
     texts = _read_texts(_find_digests(view))
     messages = [_restore(entry, rows, texts) for entry in view["messages"]]
     return messages, _fill_text(view["system"], texts)
 
 
-def wire_of(row: Stored) -> dict[str, Any]:
+def to_wire(row: Stored) -> dict[str, Any]:
     """A stored row as the OpenAI chat message that the core makes of it.
 
     Its keys have the same order, as payloads are compared byte for byte.
@@ -154,20 +156,22 @@ def _read_texts(digests: list[str]) -> dict[str, str]:
         return dict(cursor.fetchall())
 
 
-def rows_of(sources: Sequence[Any], known: Mapping[int, Entry]) -> Mapping[int, Entry]:
+def read_source_rows(
+    sources: Sequence[Any], known: Mapping[int, LogRow]
+) -> Mapping[int, LogRow]:
     """The stored rows behind a view by id; ``known`` ones are not read again."""
     ids = {source for source in sources if isinstance(source, int)}
     missing = ids.difference(known)
     if not missing:
         return known
-    return {**known, **load.by_id(missing)}
+    return {**known, **load.read_rows_by_id(missing)}
 
 
 def _restore(
-    entry: Mapping[str, Any], rows: Mapping[int, Entry], texts: Mapping[str, str]
+    entry: Mapping[str, Any], rows: Mapping[int, LogRow], texts: Mapping[str, str]
 ) -> dict[str, Any]:
     row = rows.get(entry["m"]) if "m" in entry else None
-    values = wire_of(row) if row is not None else {}
+    values = to_wire(row) if row is not None else {}
     values |= {
         key: _fill_text(value, texts) for key, value in entry.get("set", {}).items()
     }

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 from memory.context import registry
-from memory.context.budget import BudgetImpossible, Fitted, fit, fit_state
-from memory.context.prepare import Prepared, prepare
-from memory.context.report import Sent, report_sent, report_unsent
+from memory.context.budget import BudgetImpossible, FittedUnits, fit_state, fit_units
+from memory.context.prepare import Prepared, prepare_request
+from memory.context.report import ViewDraft, report_sent, report_unsent
 from memory.context.strategy import CommonOptions
 from memory.context.types import (
     DIALECTS,
@@ -40,7 +40,7 @@ def assemble(request: AssemblyRequest) -> Assembly:
     if request.dialect not in DIALECTS:
         raise ValueError(f'dialect: "{request.dialect}" is not one of {DIALECTS}')
     options, failure = _options(request)
-    prepared = prepare(request, options)
+    prepared = prepare_request(request, options)
     if prepared.is_empty():
         return report_unsent(prepared, None)
     try:
@@ -81,16 +81,16 @@ def _build_view(
     prepared: Prepared, name: str, options: CommonOptions, failure: str = ""
 ) -> Assembly:
     history = prepared.history()
-    plan = registry.resolve(name).run(history, options)
+    plan = registry.find_strategy(name).run(history, options)
     kept = _anchor(plan, prepared)
-    fitted = fit(kept.units, kept.newest, kept.intent, prepared.frame, history)
+    fitted = fit_units(kept.units, kept.newest, kept.intent, prepared.frame, history)
     units = _add_filler_and_nudge(fitted.units, prepared)
     warnings = [*plan.warnings]
     if options.state_block:
         units = _add_state(units, plan, fitted, prepared, warnings)
     fates = (prepared.capped, plan.fates, kept.fates, fitted.fates)
     return report_sent(
-        prepared, Sent(plan, units, fates, fitted.over_budget, warnings, failure)
+        prepared, ViewDraft(plan, units, fates, fitted.over_budget, warnings, failure)
     )
 
 
@@ -145,7 +145,7 @@ def _add_filler_and_nudge(units: Sequence[Unit], prepared: Prepared) -> list[Uni
 def _add_state(
     units: list[Unit],
     plan: Plan,
-    fitted: Fitted,
+    fitted: FittedUnits,
     prepared: Prepared,
     warnings: list[str],
 ) -> list[Unit]:

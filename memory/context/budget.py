@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from memory.context.text import minimal, shorten
-from memory.context.tokens import Counter
+from memory.context.text import count_shortest, shorten
+from memory.context.tokens import TokenCounter
 from memory.context.types import Impossible
 from memory.context.units import Fate, History, Item, Unit
 
@@ -65,7 +65,7 @@ class Frame:
 
 
 @dataclass(slots=True)
-class Fitted:
+class FittedUnits:
     """The units that fit, the tokens they use, and what became of the other rows."""
 
     units: list[Unit]
@@ -74,13 +74,13 @@ class Fitted:
     fates: dict[int, Fate] = field(default_factory=dict)
 
 
-def fit(
+def fit_units(
     units: Sequence[Unit],
     newest: int | None,
     intent: int | None,
     frame: Frame,
     history: History,
-) -> Fitted:
+) -> FittedUnits:
     """Choose what fits the frame's room; `newest` and `intent` are kept by index.
 
     Raises BudgetImpossible where what must be sent does not fit.
@@ -89,13 +89,13 @@ def fit(
     if not units:
         if frame.nudge > room:
             raise BudgetImpossible("nudge", frame.nudge, room)
-        return Fitted([], frame.nudge)
+        return FittedUnits([], frame.nudge)
     used = sum(unit.tokens for unit in units) + frame.around(units[0], units[-1])
     if used <= room:
-        return Fitted(list(units), used)
+        return FittedUnits(list(units), used)
     kept = _keep_required(units, newest, intent, frame, history)
     best = _find_oldest_fitting(units, kept, frame, room)
-    fitted = Fitted([], 0, over_budget=True)
+    fitted = FittedUnits([], 0, over_budget=True)
     for index, unit in enumerate(units):
         sent = kept.get(index, unit if index >= best else None)
         if sent is None:
@@ -131,7 +131,7 @@ def _keep_required(
         return kept
     left -= frame.around(units[min(indexes)], units[max(indexes)])
     order = intent if intent != newest and intent not in kept else None
-    floor = least(units[order], history) if order is not None else 0
+    floor = count_least_tokens(units[order], history) if order is not None else 0
     if newest is not None and newest not in kept:
         kept[newest] = _shrink_or_fail(
             "newest_unit", units[newest], left - floor, history
@@ -143,9 +143,9 @@ def _keep_required(
 
 
 def _shrink_or_fail(component: str, unit: Unit, limit: int, history: History) -> Unit:
-    shrunk = shrink(unit, limit, history)
+    shrunk = shrink_unit(unit, limit, history)
     if shrunk is None:
-        raise BudgetImpossible(component, least(unit, history), limit)
+        raise BudgetImpossible(component, count_least_tokens(unit, history), limit)
     return shrunk
 
 
@@ -169,7 +169,7 @@ def _find_oldest_fitting(
     return best
 
 
-def least(unit: Unit, history: History) -> int:
+def count_least_tokens(unit: Unit, history: History) -> int:
     """The fewest tokens that `shrink` can bring a unit down to."""
     return sum(_least_item_tokens(item, history) for item in unit.items)
 
@@ -179,10 +179,10 @@ def _least_item_tokens(item: Item, history: History) -> int:
         return item.tokens
     calls = item.tokens - history.count(item.content)
     handle = history.handle(item.source)
-    return calls + minimal(item.content, history.count, handle)
+    return calls + count_shortest(item.content, history.count, handle)
 
 
-def shrink(unit: Unit, limit: int, history: History) -> Unit | None:
+def shrink_unit(unit: Unit, limit: int, history: History) -> Unit | None:
     """The unit within `limit` tokens: results are cut first, then other text.
 
     Calls are never cut. None where even the shortest form is too long.
@@ -236,7 +236,7 @@ def _cut_item(item: Item, limit: int, history: History) -> Item:
 
 
 def fit_state(
-    render: Callable[[int], str], size: int, room: int, count: Counter
+    render: Callable[[int], str], size: int, room: int, count: TokenCounter
 ) -> tuple[str, bool]:
     """The state block within `size` bytes and `room` tokens, and whether it was cut.
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from memory.context import registry
-from memory.context.json_fields import DocumentError, Fields, checked_object
+from memory.context.json_fields import DocumentError, JsonFields, require_object
 from memory.context.text import clean
 from memory.context.tool_calls import check_policy
 from memory.context.types import (
@@ -70,7 +70,7 @@ def parse_request(
     within a number of bytes; its ValueErrors become errors of the document. The
     function's attribute `tick_skew`, if it has one, goes into the statistics.
     """
-    fields = Fields(checked_object(document, "the document"), "", _REQUEST_KEYS)
+    fields = JsonFields(require_object(document, "the document"), "", _REQUEST_KEYS)
     if "messages" not in fields.values:
         raise DocumentError("messages: missing; it is the list of stored messages")
     strategy = fields.text("strategy", DEFAULT_STRATEGY)
@@ -140,7 +140,7 @@ def result_document(assembly: Assembly) -> dict[str, Any]:
 # --- A request
 
 
-def _summary(fields: Fields) -> Summary | None:
+def _summary(fields: JsonFields) -> Summary | None:
     given = fields.optional_object("summary", {"through_id", "text", "generation"})
     if given is None:
         return None
@@ -151,7 +151,7 @@ def _summary(fields: Fields) -> Summary | None:
     )
 
 
-def _budget(fields: Fields) -> Budget:
+def _budget(fields: JsonFields) -> Budget:
     default = Budget()
     given = fields.optional_object("budget", {"tokens", "reserve"})
     if given is None:
@@ -161,7 +161,7 @@ def _budget(fields: Fields) -> Budget:
     )
 
 
-def _previous(fields: Fields) -> list[Mapping[str, Any]] | None:
+def _previous(fields: JsonFields) -> list[Mapping[str, Any]] | None:
     given = fields.values.get("previous")
     if isinstance(given, dict):
         given = given.get("messages")
@@ -169,16 +169,16 @@ def _previous(fields: Fields) -> list[Mapping[str, Any]] | None:
         return None
     if not isinstance(given, list):
         raise DocumentError("previous: must be a list of messages, or null")
-    return [checked_object(m, f"previous[{i}]") for i, m in enumerate(given)]
+    return [require_object(m, f"previous[{i}]") for i, m in enumerate(given)]
 
 
 def _state(
-    fields: Fields, renderer: StateRenderer | None
+    fields: JsonFields, renderer: StateRenderer | None
 ) -> tuple[Callable[[int], str] | None, int]:
     given = fields.values.get("state")
     if given is None:
         return None, 0
-    state = checked_object(given, "state")
+    state = require_object(given, "state")
     if renderer is None:
         raise DocumentError("state: cannot be rendered here; leave it out")
     try:
@@ -198,10 +198,10 @@ def parse_messages(value: object) -> tuple[Message, ...]:
     """The log of a document; ids are numbered from 1 where no message has one."""
     if not isinstance(value, list):
         raise DocumentError("messages: must be a list")
-    found: list[Fields] = []
+    found: list[JsonFields] = []
     for index, entry in enumerate(value):
         where = f"messages[{index}]"
-        found.append(Fields(checked_object(entry, where), where, _MESSAGE_KEYS))
+        found.append(JsonFields(require_object(entry, where), where, _MESSAGE_KEYS))
     with_id = sum("id" in fields.values for fields in found)
     if with_id not in (0, len(found)):
         raise DocumentError("messages: either all carry an id or none does")
@@ -216,7 +216,7 @@ def parse_messages(value: object) -> tuple[Message, ...]:
     return messages
 
 
-def _message(fields: Fields, number: int, numbered: bool) -> Message:
+def _message(fields: JsonFields, number: int, numbered: bool) -> Message:
     role = _role(fields)
     content = _content(fields, role)
     if fields.values.get("function_call") is not None:
@@ -247,19 +247,19 @@ def _message(fields: Fields, number: int, numbered: bool) -> Message:
     )
 
 
-def _role(fields: Fields) -> Role:
+def _role(fields: JsonFields) -> Role:
     if "role" not in fields.values:
         raise fields.wrong("role", f"one of {', '.join(ROLES)}")
     return fields.choice("role", ROLES, "user")
 
 
-def _origin(fields: Fields, role: Role, content: str) -> Origin:
+def _origin(fields: JsonFields, role: Role, content: str) -> Origin:
     if fields.values.get("origin") is not None:
         return fields.choice("origin", ORIGINS, DEFAULT_ORIGINS[role])
     return _RECOGNISED.get((role, content), DEFAULT_ORIGINS[role])
 
 
-def _content(fields: Fields, role: Role) -> str:
+def _content(fields: JsonFields, role: Role) -> str:
     """A text, null, or a list of text parts, which are joined as they are."""
     value = fields.values.get("content")
     if isinstance(value, str):
@@ -275,14 +275,14 @@ def _content(fields: Fields, role: Role) -> str:
 
 
 def _part(value: object, where: str) -> str:
-    part = checked_object(value, where)
+    part = require_object(value, where)
     for kind in ("text", "refusal"):
         if part.get("type") == kind and isinstance(part.get(kind), str):
             return str(part[kind])
     raise DocumentError(f"{where}: must be a text part, as {{type: text, text: ...}}")
 
 
-def _calls(fields: Fields, role: Role) -> tuple[ToolCall, ...]:
+def _calls(fields: JsonFields, role: Role) -> tuple[ToolCall, ...]:
     value = fields.values.get("tool_calls")
     if value is None or value == []:
         return ()
@@ -299,7 +299,7 @@ def _calls(fields: Fields, role: Role) -> tuple[ToolCall, ...]:
 
 
 def _call(value: Any, where: str) -> ToolCall:
-    fields = Fields(checked_object(value, where), where, _CALL_KEYS)
+    fields = JsonFields(require_object(value, where), where, _CALL_KEYS)
     if fields.values.get("type", "function") != "function":
         raise fields.wrong("type", "function")
     function = fields.optional_object("function", {"name", "arguments"})

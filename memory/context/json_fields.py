@@ -18,14 +18,14 @@ class DocumentError(ValueError):
         super().__init__(" ".join(clean(text)[:_LONGEST].split()))
 
 
-def checked_object(value: object, where: str) -> dict[str, Any]:
+def require_object(value: object, where: str) -> dict[str, Any]:
     """The value, if it is a JSON object."""
     if not isinstance(value, dict):
         raise DocumentError(f"{where}: must be an object, not {_name_type(value)}")
     return value
 
 
-class Fields:
+class JsonFields:
     """One object of a document; `known` are the keys that it may have."""
 
     def __init__(
@@ -109,14 +109,14 @@ class Fields:
     def mapping(self, key: str) -> dict[str, Any]:
         """An object with any keys; empty where it is missing or null."""
         value = self.values.get(key)
-        return {} if value is None else checked_object(value, self.at(key))
+        return {} if value is None else require_object(value, self.at(key))
 
-    def optional_object(self, key: str, known: Collection[str]) -> Fields | None:
+    def optional_object(self, key: str, known: Collection[str]) -> JsonFields | None:
         """An object with known keys, or None where it is missing or null."""
         value = self.values.get(key)
         if value is None:
             return None
-        return Fields(checked_object(value, self.at(key)), self.at(key), known)
+        return JsonFields(require_object(value, self.at(key)), self.at(key), known)
 
     def wrong(self, key: str, wanted: str) -> DocumentError:
         """The error for a value of the wrong kind."""

@@ -45,7 +45,7 @@ _KEPT = Fate("kept", None, "Sent as stored.")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def write(
+def write_ledger(
     prepared: Prepared, fates: Sequence[Mapping[int, Fate]], view: Mapping[int, int]
 ) -> list[LedgerLine]:
     """The ledger of a view, which holds so many tokens of each stored row in it.
@@ -73,7 +73,7 @@ def write(
     return lines
 
 
-def write_unsent(prepared: Prepared, fate: Fate) -> list[LedgerLine]:
+def write_unsent_ledger(prepared: Prepared, fate: Fate) -> list[LedgerLine]:
     """The ledger where nothing is sent: what the repair found, else the given fate."""
     lines = []
     for message in prepared.messages:
@@ -109,7 +109,7 @@ def _line(row: int, fate: Fate, prepared: Prepared, tokens_out: int) -> LedgerLi
     )
 
 
-def sent_tokens(units: Iterable[Unit]) -> dict[int, int]:
+def count_sent_tokens(units: Iterable[Unit]) -> dict[int, int]:
     """The tokens sent of each stored row of a view."""
     return {
         item.source: item.tokens
@@ -119,7 +119,7 @@ def sent_tokens(units: Iterable[Unit]) -> dict[int, int]:
     }
 
 
-def from_ledger(
+def count_dispositions(
     ledger: Sequence[LedgerLine], messages: Sequence[Message]
 ) -> dict[str, int]:
     """The statistics that count dispositions; of superseded rows only results count."""
@@ -138,7 +138,7 @@ def from_ledger(
     }
 
 
-def reason_of(ledger: Sequence[LedgerLine]) -> str:
+def explain_losses(ledger: Sequence[LedgerLine]) -> str:
     """One sentence that says how many messages were not sent in full, and why."""
     tally = Tally(line.disposition for line in ledger)
     parts = [
@@ -151,7 +151,7 @@ def reason_of(ledger: Sequence[LedgerLine]) -> str:
     return f"Of {len(ledger)} stored messages: {', '.join(parts)}."
 
 
-def shared_bytes(previous: Messages | None, view: Messages) -> int:
+def count_shared_bytes(previous: Messages | None, view: Messages) -> int:
     """How many leading bytes of the view the previous one had too (I25)."""
     total = 0
     for before, now in zip(previous or (), view, strict=False):

@@ -13,16 +13,21 @@ from dataclasses import dataclass
 from memory.context.budget import Frame
 from memory.context.strategy import CommonOptions
 from memory.context.text import shorten
-from memory.context.tokens import Counter, counter_for
+from memory.context.tokens import TokenCounter, choose_counter
 from memory.context.tool_blocks import (
-    PINNED,
-    Draft,
-    Matcher,
-    Rules,
-    block_of,
+    PINNED_FATE,
+    BlockDraft,
+    RepairRules,
+    ResultMatcher,
+    build_block,
     is_signed,
 )
-from memory.context.tool_calls import PolicyOf, Sanitizer, lookup, sanitizer
+from memory.context.tool_calls import (
+    PolicyLookup,
+    Sanitizer,
+    build_policy_lookup,
+    build_sanitizer,
+)
 from memory.context.types import (
     FILLER_TEXT,
     INTENT_ORIGINS,
@@ -32,7 +37,7 @@ from memory.context.types import (
     Message,
     handle_of,
 )
-from memory.context.units import Fate, History, Item, Repaired, Unit
+from memory.context.units import Fate, History, Item, RepairedLog, Unit
 
 _EMPTY = Fate("empty", "repair", "It holds nothing that can be sent.")
 _ORPHAN = Fate("orphan", "repair", "No call before it has this id.")
@@ -46,13 +51,13 @@ class Prepared:
 
     request: AssemblyRequest
     messages: tuple[Message, ...]
-    repaired: Repaired
+    repaired: RepairedLog
     units: tuple[Unit, ...]
     capped: dict[int, Fate]
     system: Item | None
     frame: Frame
-    count: Counter
-    policy_of: PolicyOf
+    count: TokenCounter
+    policy_of: PolicyLookup
     sanitize: Sanitizer
     nudge: str
 
@@ -81,14 +86,14 @@ class Prepared:
         return not self.units and not self.repaired.pins and request.nudge is None
 
 
-def prepare(request: AssemblyRequest, options: CommonOptions) -> Prepared:
+def prepare_request(request: AssemblyRequest, options: CommonOptions) -> Prepared:
     """Repair the log, cap its results and render the system message."""
-    count = counter_for(request.counter, request.calibration)
-    policy_of = lookup(request.tool_policy)
+    count = choose_counter(request.counter, request.calibration)
+    policy_of = build_policy_lookup(request.tool_policy)
     messages = _sort_by_id(request.messages)
-    sanitize = sanitizer(messages, policy_of)
+    sanitize = build_sanitizer(messages, policy_of)
     given = bool(sanitize(request.system or "").strip())
-    rules = Rules(count, policy_of, request.dialect, given, sanitize)
+    rules = RepairRules(count, policy_of, request.dialect, given, sanitize)
     repaired = _Repair(rules).read(messages)
     units, capped = repaired.units, dict[int, Fate]()
     if options.result_cap:
@@ -132,7 +137,7 @@ def _sort_by_id(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _base_text(
-    request: AssemblyRequest, repaired: Repaired, rules: Rules
+    request: AssemblyRequest, repaired: RepairedLog, rules: RepairRules
 ) -> str | None:
     """The current system prompt: the request's, else the newest stored one."""
     stored = repaired.prompt.content if repaired.prompt is not None else ""
@@ -141,7 +146,10 @@ def _base_text(
 
 
 def _system_item(
-    base: str | None, request: AssemblyRequest, repaired: Repaired, rules: Rules
+    base: str | None,
+    request: AssemblyRequest,
+    repaired: RepairedLog,
+    rules: RepairRules,
 ) -> Item | None:
     """The one system message: the prompt, then the pins; made up unless stored."""
     pinned = (text for _, text in sorted(repaired.pins.items()))
@@ -164,16 +172,16 @@ class _Repair:
     rows after it: they move behind the block when one more of its results comes.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: RepairRules) -> None:
         self.rules = rules
-        self.out = Repaired()
-        self.matcher = Matcher()
-        self.entries: list[Unit | Draft] = []
-        self.current: Draft | None = None
+        self.out = RepairedLog()
+        self.matcher = ResultMatcher()
+        self.entries: list[Unit | BlockDraft] = []
+        self.current: BlockDraft | None = None
         self.since: list[int] = []
         self.prompts: list[Message] = []
 
-    def read(self, messages: Sequence[Message]) -> Repaired:
+    def read(self, messages: Sequence[Message]) -> RepairedLog:
         for index, message in enumerate(messages):
             # W1, W2: the prompt comes in addition to the window.
             if message.origin not in MADE_UP_ORIGINS and message.origin != "prompt":
@@ -181,7 +189,9 @@ class _Repair:
             self._take(message, index)
         self._choose_prompt()
         self.out.units = [
-            entry if isinstance(entry, Unit) else block_of(entry, self.rules, self.out)
+            entry
+            if isinstance(entry, Unit)
+            else build_block(entry, self.rules, self.out)
             for entry in self.entries
         ]
         return self.out
@@ -208,12 +218,12 @@ class _Repair:
         else:
             self._displace(message.id, draft)
 
-    def _displace(self, row: int, draft: Draft) -> None:
+    def _displace(self, row: int, draft: BlockDraft) -> None:
         why = "Moved to the end of the tool block that it belongs to or came into."
         self.out.fates[row] = Fate("displaced", draft.message.id, why)
 
     def _take_calls(self, message: Message, index: int) -> None:
-        self.current = Draft(message, index)
+        self.current = BlockDraft(message, index)
         self.since.clear()
         self.matcher.add_calls(self.current)
         self.entries.append(self.current)
@@ -231,7 +241,7 @@ class _Repair:
             self.out.intent = message.id
         if message.pinned and text.strip():
             self.out.pins[message.id] = text
-            self.out.fates[message.id] = PINNED
+            self.out.fates[message.id] = PINNED_FATE
             return
         if self.current is not None:
             self.since.append(message.id)
@@ -267,14 +277,14 @@ class _Repair:
             text = self.rules.sanitize(message.content)
             if message.pinned and text.strip():
                 self.out.pins[message.id] = text
-                self.out.fates[message.id] = PINNED
+                self.out.fates[message.id] = PINNED_FATE
             else:
                 self.out.fates[message.id] = Fate("superseded", by, _OLD_PROMPT)
         self.out.prompt = newest
 
 
 def _cap_results(
-    units: Iterable[Unit], cap: int, count: Counter, mysis: str
+    units: Iterable[Unit], cap: int, count: TokenCounter, mysis: str
 ) -> tuple[list[Unit], dict[int, Fate]]:
     """Cut every result over `cap` tokens to its head and tail, with a handle."""
     fates: dict[int, Fate] = {}
@@ -317,7 +327,7 @@ def _add_pins(system: str | None, pins: Iterable[str]) -> str | None:
     return f"{base}\n\n{HEADER}{added}" if base else f"{HEADER}{added}"
 
 
-def apart(system: str) -> tuple[str, tuple[str, ...]]:
+def split_pins(system: str) -> tuple[str, tuple[str, ...]]:
     """A system message as its text and its pins; `_add_pins` joins them again."""
     base, section = _split_section(system)
     pins = tuple(section.split("\n- ")[1:])

@@ -7,7 +7,13 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from memory.context.strategy import CommonOptions, OptionSpec, Strategy, build, specs
+from memory.context.strategy import (
+    CommonOptions,
+    OptionSpec,
+    Strategy,
+    build_options,
+    list_option_specs,
+)
 from memory.context.types import DEFAULT_STRATEGY
 
 BUILT_IN: Mapping[str, str] = {
@@ -27,36 +33,36 @@ class UnknownStrategy(ValueError):
     """No strategy has this name, or its plug-in is broken; the text says which."""
 
 
-def names() -> tuple[str, ...]:
+def list_names() -> tuple[str, ...]:
     """Every registered name, our own first."""
     return (*BUILT_IN, *sorted(set(_plugin_names()) - set(BUILT_IN)))
 
 
 @cache
-def resolve(name: str) -> Strategy:
+def find_strategy(name: str) -> Strategy:
     """The strategy of that name; UnknownStrategy where none works under it."""
     if name in BUILT_IN:
         built_in: Strategy = import_module(BUILT_IN[name]).STRATEGY
         return built_in
     if name not in _plugin_names():
-        known = ", ".join(names())
+        known = ", ".join(list_names())
         raise UnknownStrategy(f'strategy: "{name}" is unknown; use one of {known}')
     return _load_plugin(name)
 
 
 def validate_options(strategy: str, options: Mapping[str, object]) -> CommonOptions:
     """The options of a strategy, checked; raises UnknownStrategy or OptionError."""
-    return build(strategy, resolve(strategy).params, options)
+    return build_options(strategy, find_strategy(strategy).params, options)
 
 
-def option_specs(strategy: str) -> tuple[OptionSpec, ...]:
+def describe_options(strategy: str) -> tuple[OptionSpec, ...]:
     """The options of a strategy, as a form shows them."""
-    return specs(resolve(strategy).params)
+    return list_option_specs(find_strategy(strategy).params)
 
 
-def reset() -> None:
+def forget_strategies() -> None:
     """Forget what was resolved; for tests that add strategies."""
-    resolve.cache_clear()
+    find_strategy.cache_clear()
     _plugin_names.cache_clear()
 
 

@@ -8,18 +8,18 @@ from typing import Any
 
 from memory.context.ledger import (
     SENT_WHOLE,
-    from_ledger,
-    reason_of,
-    sent_tokens,
-    shared_bytes,
-    write,
-    write_unsent,
+    count_dispositions,
+    count_sent_tokens,
+    count_shared_bytes,
+    explain_losses,
+    write_ledger,
+    write_unsent_ledger,
 )
 from memory.context.prepare import Prepared
-from memory.context.tokens import error_of
+from memory.context.tokens import choose_error_bound
 from memory.context.types import Assembly, Impossible, LedgerLine, Status
 from memory.context.units import Fate, Plan, Unit
-from memory.context.wire import Wire, to_anthropic, to_openai, validate
+from memory.context.wire import WireView, find_problems, to_anthropic, to_openai
 
 _WAITING = Fate("kept", None, "There is nothing to send beside it.")
 _UNSENT = Fate("dropped_for_budget", "budget", "The view cannot be sent.")
@@ -47,7 +47,7 @@ class InvalidView(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class ViewDraft:
     """A view before it is checked; `failure` says why a fallback made it, if one did."""
 
     plan: Plan
@@ -58,17 +58,17 @@ class Sent:
     failure: str = ""
 
 
-def report_sent(prepared: Prepared, sent: Sent) -> Assembly:
+def report_sent(prepared: Prepared, sent: ViewDraft) -> Assembly:
     """The assembly of a view; InvalidView where the dialect's rules refuse it."""
     to_dialect = to_anthropic if prepared.request.dialect == "anthropic" else to_openai
     wire = to_dialect(prepared.system, sent.units)
-    problems = validate(prepared.request.dialect, wire.messages)
+    problems = find_problems(prepared.request.dialect, wire.messages)
     if problems:
         raise InvalidView("; ".join(problems[:5]))
-    view = sent_tokens(sent.units)
+    view = count_sent_tokens(sent.units)
     if prepared.system is not None and prepared.system.source is not None:
         view[prepared.system.source] = prepared.frame.system
-    lines = write(prepared, sent.fates, view)
+    lines = write_ledger(prepared, sent.fates, view)
     status, reason = _choose_status(sent, lines)
     figures = _common_statistics(prepared, lines, status, reason)
     figures.update(_view_statistics(prepared, sent, wire))
@@ -92,14 +92,14 @@ def report_unsent(prepared: Prepared, impossible: Impossible | None) -> Assembly
     status: Status
     if impossible is None:
         status, reason = "nothing_to_send", "The log holds nothing that can be sent."
-        lines = write_unsent(prepared, _WAITING)
+        lines = write_unsent_ledger(prepared, _WAITING)
     else:
         status = "budget_impossible"
         reason = (
             f"{impossible.component} needs {impossible.need} tokens and "
             f"{impossible.have} are left for it."
         )
-        lines = write_unsent(prepared, _UNSENT)
+        lines = write_unsent_ledger(prepared, _UNSENT)
     figures = _common_statistics(prepared, lines, status, reason)
     figures["over_budget"] = impossible is not None
     return Assembly(
@@ -116,11 +116,11 @@ def report_unsent(prepared: Prepared, impossible: Impossible | None) -> Assembly
     )
 
 
-def _choose_status(sent: Sent, lines: Sequence[LedgerLine]) -> tuple[Status, str]:
+def _choose_status(sent: ViewDraft, lines: Sequence[LedgerLine]) -> tuple[Status, str]:
     if sent.failure:
         return "fallback_used", f"{sent.failure}; the window stands in."
     whole = all(line.disposition in SENT_WHOLE for line in lines)
-    reason = reason_of(lines)
+    reason = explain_losses(lines)
     if sent.plan.reason:
         reason = sent.plan.reason if whole else f"{sent.plan.reason} {reason}"
     if sent.plan.status is not None:
@@ -148,7 +148,7 @@ def _common_statistics(
         "reserve": request.budget.reserve,
         "over_budget": False,
         "window_exceeded": False,
-        **from_ledger(lines, prepared.messages),
+        **count_dispositions(lines, prepared.messages),
         "fillers": 0,
         "prefix_shared_bytes": 0,
         "summary_calls": request.compaction.summary_calls,
@@ -156,13 +156,15 @@ def _common_statistics(
         "generation": request.summary.generation if request.summary else 0,
         "tick_skew": request.tick_skew,
         "calibration": request.calibration if request.counter == "estimate" else 1.0,
-        "estimate_error": error_of(request.counter, request.estimate_error),
+        "estimate_error": choose_error_bound(request.counter, request.estimate_error),
         "build_ms": None,
         "compression": dict(_NO_COMPRESSION),
     }
 
 
-def _view_statistics(prepared: Prepared, sent: Sent, wire: Wire) -> dict[str, Any]:
+def _view_statistics(
+    prepared: Prepared, sent: ViewDraft, wire: WireView
+) -> dict[str, Any]:
     categories = _count_by_category(prepared, sent.units)
     items = [item for unit in sent.units for item in unit.items]
     return {
@@ -172,7 +174,9 @@ def _view_statistics(prepared: Prepared, sent: Sent, wire: Wire) -> dict[str, An
         "over_budget": sent.over_budget,
         "window_exceeded": sent.plan.window_exceeded,
         "fillers": sum(item.kind == "filler" for item in items),
-        "prefix_shared_bytes": shared_bytes(prepared.request.previous, wire.messages),
+        "prefix_shared_bytes": count_shared_bytes(
+            prepared.request.previous, wire.messages
+        ),
         "compression": {**_NO_COMPRESSION, **(sent.plan.compression or {})},
     }
 

@@ -81,7 +81,7 @@ class OptionSpec:
     choices: tuple[str, ...]
 
 
-def specs(params: type[CommonOptions]) -> tuple[OptionSpec, ...]:
+def list_option_specs(params: type[CommonOptions]) -> tuple[OptionSpec, ...]:
     """The options of an options dataclass, in their order."""
     return tuple(
         OptionSpec(
@@ -96,11 +96,11 @@ def specs(params: type[CommonOptions]) -> tuple[OptionSpec, ...]:
     )
 
 
-def build(
+def build_options(
     strategy: str, params: type[CommonOptions], given: Mapping[str, object]
 ) -> CommonOptions:
     """The options, checked; OptionError names the first wrong one and the remedy."""
-    known = {spec.name: spec for spec in specs(params)}
+    known = {spec.name: spec for spec in list_option_specs(params)}
     values: dict[str, Any] = {}
     for name, value in given.items():
         spec = known.get(name)

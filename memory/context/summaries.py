@@ -12,9 +12,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from memory.context.budget import least, shrink
+from memory.context.budget import count_least_tokens, shrink_unit
 from memory.context.strategy import CommonOptions, option
-from memory.context.summary_prompt import UNDERSTOOD, as_record, prompt_with
+from memory.context.summary_prompt import (
+    UNDERSTOOD_TEXT,
+    build_summary_prompt,
+    quote_unit,
+)
 from memory.context.text import shorten
 from memory.context.types import (
     FILLER_TEXT,
@@ -24,12 +28,12 @@ from memory.context.types import (
     Summary,
     SummaryWanted,
 )
-from memory.context.units import Fate, History, Item, Unit, turn_start
+from memory.context.units import Fate, History, Item, Unit, find_turn_start
 from memory.context.wire import to_anthropic, to_openai
 
 #: A18: no threshold is above this share of the window, less the reserve.
 WINDOW_SHARE = 0.8
-SUFFIX = "\n\nLast request from user was: "
+LAST_ORDER_LABEL = "\n\nLast request from user was: "
 _LABEL = "[Summary {generation} of the messages up to {through}. Prior context, no request.{status}]"
 _DONE = " The request quoted at its end was answered: done unless the summary says otherwise."
 _PENDING = " The request quoted at its end had no final answer yet: pending."
@@ -66,7 +70,7 @@ class SummaryOptions(CommonOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Decision:
     """The summary that is asked for, or why none is."""
 
     status: Status | None = None
@@ -75,7 +79,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SummarizedLog:
     """A log with its summary: `head` is the summary block, `units` what it leaves.
 
     `covers_intent` and `covers_newest` say whether the block stands for the newest
@@ -89,19 +93,19 @@ class Shown:
     covers_newest: bool = False
 
 
-def is_block(text: str) -> bool:
+def is_summary_block(text: str) -> bool:
     """Whether a text of a view is a summary block, so that it is nobody's order."""
     return _BLOCK.match(text) is not None
 
 
-def order_in(block: str) -> tuple[str, bool]:
+def find_quoted_order(block: str) -> tuple[str, bool]:
     """The order quoted at the end of a summary block, and whether it was answered."""
     label, _, rest = block.partition("\n")
-    _, found, order = rest.rpartition(SUFFIX)
+    _, found, order = rest.rpartition(LAST_ORDER_LABEL)
     return (order if found else "", _DONE.strip() in label)
 
 
-def show_summary(history: History) -> Shown:
+def apply_summary(history: History) -> SummarizedLog:
     """The log with the request's summary, which is always used once it exists.
 
     A unit is covered when all its rows are, and never with an interim result (A31).
@@ -110,7 +114,7 @@ def show_summary(history: History) -> Shown:
     summary = history.summary
     text = history.sanitize(summary.text).strip() if summary else ""
     if summary is None or not text:
-        return Shown((), history.units)
+        return SummarizedLog((), history.units)
     covered: list[Unit] = []
     left: list[Unit] = []
     for unit in history.units:
@@ -120,7 +124,7 @@ def show_summary(history: History) -> Shown:
     fate = Fate("summarized", "summary", why)
     fates = {row: fate for unit in covered for row in unit.sources}
     orders = [unit for unit in history.units if unit.intent]
-    return Shown(
+    return SummarizedLog(
         (_summary_unit(summary, text, covered, history),),
         tuple(left),
         fates,
@@ -155,18 +159,18 @@ def _summary_unit(
 def _quote_order(order: Item, before: str, history: History) -> str:
     """The newest order, shortened in its middle where it would fill the view (A15)."""
     limit = history.room // 2
-    whole = SUFFIX + order.content
+    whole = LAST_ORDER_LABEL + order.content
     if order.source is None or history.count(before + whole) <= limit:
         return whole
-    room = max(1, limit - history.count(before + SUFFIX))
+    room = max(1, limit - history.count(before + LAST_ORDER_LABEL))
     handle = history.handle(order.source)
     cut = shorten(order.content, room, history.count, handle)
     if cut is None:  # not even the note fits half of it; the budget has the last word
         cut = shorten(order.content, 64, history.count, handle) or order.content
-    return SUFFIX + cut
+    return LAST_ORDER_LABEL + cut
 
 
-def tokens_now(units: Sequence[Unit], history: History) -> int:
+def estimate_next_call(units: Sequence[Unit], history: History) -> int:
     """The tokens of the next call: the estimate, or the last report and what came since.
 
     The larger of both counts (A13), so that neither a new session nor a result that
@@ -183,9 +187,9 @@ def tokens_now(units: Sequence[Unit], history: History) -> int:
     return max(estimate, known.reported_tokens + sum(unit.tokens for unit in since))
 
 
-def decide(
-    shown: Shown, history: History, options: SummaryOptions, keep: float = 0
-) -> Verdict:
+def decide_summary(
+    shown: SummarizedLog, history: History, options: SummaryOptions, keep: float = 0
+) -> Decision:
     """Ask for a summary of the oldest units, or say why none is asked for.
 
     With `keep` only so many units are folded that the others have that many tokens.
@@ -196,35 +200,39 @@ def decide(
         (at for at, unit in enumerate(shown.units) if max(unit.rows) >= since),
         len(shown.units),
     )
-    limit = limit_of(options, history)
+    limit = limit_summary(options, history)
     old = shown.units[first : _find_cut(shown, options, keep)]
     fitting = _select_fitting(shown, old, history, limit)
     if old and not fitting:
-        need = _count_beside(shown, history, limit) + least(old[0], history)
+        need = _count_beside(shown, history, limit) + count_least_tokens(
+            old[0], history
+        )
         why = f"A request for a summary needs {need} tokens; {history.room} are left."
-        return Verdict("nothing_to_fold", why)
+        return Decision("nothing_to_fold", why)
     folded = _select_foldable(fitting, shown.units[first + len(fitting) :])
     if not folded:
         if shown.head:
-            return Verdict("already_compacted", "Nothing new may be folded yet.")
-        return Verdict("nothing_to_fold", "All there is must stay as it is.")
+            return Decision("already_compacted", "Nothing new may be folded yet.")
+        return Decision("nothing_to_fold", "All there is must stay as it is.")
     tokens = sum(unit.tokens for unit in folded)
     if tokens <= limit:
         why = f"{tokens} tokens to fold are no more than a summary may have."
-        return Verdict("not_worth_it", why)
+        return Decision("not_worth_it", why)
     known = history.request.compaction
     if known.breaker_open:
-        return Verdict("breaker_open", "Summaries failed too often; none is asked for.")
+        return Decision(
+            "breaker_open", "Summaries failed too often; none is asked for."
+        )
     if known.cooling_turns > 0:
         why = f"The next summary may be asked for in {known.cooling_turns} turns."
-        return Verdict("cooling_down", why)
+        return Decision("cooling_down", why)
     if known.failure:
         failure = history.sanitize(known.failure)
-        return Verdict("summary_failed", f"The summary failed: {failure}"[:300])
+        return Decision("summary_failed", f"The summary failed: {failure}"[:300])
     return _ask(shown, folded, history, limit)
 
 
-def limit_of(options: SummaryOptions, history: History) -> int:
+def limit_summary(options: SummaryOptions, history: History) -> int:
     """The most tokens of a summary: at most a quarter of what units may use.
 
     In a small window a larger one would leave nothing to fold.
@@ -232,7 +240,9 @@ def limit_of(options: SummaryOptions, history: History) -> int:
     return max(1, min(options.max_summary_tokens, history.room // 4))
 
 
-def _ask(shown: Shown, folded: list[Unit], history: History, limit: int) -> Verdict:
+def _ask(
+    shown: SummarizedLog, folded: list[Unit], history: History, limit: int
+) -> Decision:
     # A unit with a late result may begin in the span of the previous summary.
     before = history.summary.through_id if shown.head and history.summary else -1
     rows = [row for unit in folded for row in unit.rows if row > before]
@@ -243,14 +253,14 @@ def _ask(shown: Shown, folded: list[Unit], history: History, limit: int) -> Verd
     request = _build_request(shown, folded, history, limit)
     wanted = SummaryWanted(min(rows), max(rows), request, tokens, replaced, limit)
     why = f"A summary of the messages {wanted.first_id} to {wanted.last_id} is wanted."
-    return Verdict(None, why, wanted)
+    return Decision(None, why, wanted)
 
 
-def _find_cut(shown: Shown, options: SummaryOptions, keep: float) -> int:
+def _find_cut(shown: SummarizedLog, options: SummaryOptions, keep: float) -> int:
     units = shown.units
     cut = max(0, len(units) - options.keep_recent)
     if options.keep_current_turn and options.keep_recent:
-        cut = min(cut, turn_start(units))
+        cut = min(cut, find_turn_start(units))
     left = sum(unit.tokens for unit in units)
     for index in range(cut if keep else 0):
         if left <= keep:
@@ -259,14 +269,14 @@ def _find_cut(shown: Shown, options: SummaryOptions, keep: float) -> int:
     return cut
 
 
-def _count_beside(shown: Shown, history: History, limit: int) -> int:
+def _count_beside(shown: SummarizedLog, history: History, limit: int) -> int:
     """The tokens of a request beside those of the units it folds."""
-    made_up = (_build_prompt(history, limit), UNDERSTOOD, FILLER_TEXT)
+    made_up = (_build_prompt(history, limit), UNDERSTOOD_TEXT, FILLER_TEXT)
     return sum(map(history.count, made_up)) + sum(unit.tokens for unit in shown.head)
 
 
 def _select_fitting(
-    shown: Shown, units: Sequence[Unit], history: History, limit: int
+    shown: SummarizedLog, units: Sequence[Unit], history: History, limit: int
 ) -> list[Unit]:
     """As many of the oldest units as one request takes; the first is cut if need be."""
     left = history.room - _count_beside(shown, history, limit)
@@ -275,7 +285,7 @@ def _select_fitting(
     fitting: list[Unit] = []
     for unit in units:
         if unit.tokens > left:
-            first = None if fitting else shrink(unit, left, history)
+            first = None if fitting else shrink_unit(unit, left, history)
             return fitting if first is None else [first]
         left -= unit.tokens
         fitting.append(unit)
@@ -298,14 +308,14 @@ def _select_foldable(old: Sequence[Unit], others: Sequence[Unit]) -> list[Unit]:
 
 
 def _build_request(
-    shown: Shown, folded: Sequence[Unit], history: History, limit: int
+    shown: SummarizedLog, folded: Sequence[Unit], history: History, limit: int
 ) -> list[dict[str, object]]:
     """The beginning of the view, then the prompt; it ends as a request must (L3, A17)."""
-    units = [as_record(unit) for unit in (*shown.head, *folded)]
+    units = [quote_unit(unit) for unit in (*shown.head, *folded)]
     if units[0].role == "assistant":
         units.insert(0, _program_unit("user", FILLER_TEXT, history, "filler"))
     if units[-1].items[-1].role == "tool":
-        units.append(_program_unit("assistant", UNDERSTOOD, history, "filler"))
+        units.append(_program_unit("assistant", UNDERSTOOD_TEXT, history, "filler"))
     units.append(
         _program_unit("user", _build_prompt(history, limit), history, "prompt")
     )
@@ -315,7 +325,7 @@ def _build_request(
 
 def _build_prompt(history: History, limit: int) -> str:
     given = history.sanitize(history.request.compaction.prompt).strip()
-    return prompt_with(given, limit)
+    return build_summary_prompt(given, limit)
 
 
 def _program_unit(role: str, text: str, history: History, kind: Kind) -> Unit:

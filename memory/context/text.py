@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from memory.context.tokens import Counter
+from memory.context.tokens import TokenCounter
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JOINER = "\u200d"
@@ -27,7 +27,7 @@ def clean(text: str) -> str:
     return text
 
 
-def safe_cut(text: str, index: int) -> int:
+def find_safe_cut(text: str, index: int) -> int:
     """The nearest place at or before `index` that splits no grapheme or escape."""
     if index <= 0 or index >= len(text):
         return max(0, min(index, len(text)))
@@ -37,7 +37,7 @@ def safe_cut(text: str, index: int) -> int:
     return index
 
 
-def shorten(text: str, limit: int, count: Counter, handle: str) -> str | None:
+def shorten(text: str, limit: int, count: TokenCounter, handle: str) -> str | None:
     """The head and the tail of a text within `limit` tokens, with a note between.
 
     The note says how much is missing and by which handle to read it. None where not
@@ -58,7 +58,7 @@ def shorten(text: str, limit: int, count: Counter, handle: str) -> str | None:
         keep = max(0, keep - max(excess, keep // 16, 1))
 
 
-def minimal(text: str, count: Counter, handle: str) -> int:
+def count_shortest(text: str, count: TokenCounter, handle: str) -> int:
     """The fewest tokens that `shorten` can bring the text down to."""
     return min(count(text), count(_head_and_tail(text, 0, handle)))
 
@@ -80,8 +80,8 @@ def _find_head_end(text: str, index: int) -> int:
     for mark in _BOUNDARIES:
         found = text.rfind(mark, floor, index)
         if found > 0:
-            return safe_cut(text, found + len(mark))
-    return safe_cut(text, index)
+            return find_safe_cut(text, found + len(mark))
+    return find_safe_cut(text, index)
 
 
 def _find_tail_start(text: str, index: int) -> int:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Counter = Callable[[str], int]
+TokenCounter = Callable[[str], int]
 
 #: Characters per token, by class of text.
 JSON_RATIO = 1.8
@@ -32,7 +32,7 @@ def count_chars(text: str) -> int:
     return len(text)
 
 
-def estimate(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """The estimated tokens of a text: 0 only for an empty one."""
     length = len(text)
     if not length:
@@ -56,19 +56,19 @@ def _ratio(text: str, length: int) -> float:
     return PROSE_RATIO
 
 
-def counter_for(name: str, calibration: float = 1.0) -> Counter:
+def choose_counter(name: str, calibration: float = 1.0) -> TokenCounter:
     """The counter of that name: `estimate`, scaled by `calibration`, or `chars`."""
     if name == "chars":
         return count_chars
     if name != "estimate":
         raise ValueError(f'counter: "{name}" is unknown; use "estimate" or "chars"')
     if calibration == 1.0:
-        return estimate
+        return estimate_tokens
     if not (math.isfinite(calibration) and calibration > 0):
         raise ValueError("calibration: must be a positive number")
 
     def calibrated(text: str) -> int:
-        return math.ceil(estimate(text) * calibration)
+        return math.ceil(estimate_tokens(text) * calibration)
 
     return calibrated
 
@@ -107,7 +107,7 @@ class Calibration:
         )
 
 
-def error_of(name: str, measured: float | None) -> float:
+def choose_error_bound(name: str, measured: float | None) -> float:
     """The fraction by which a counter may be off: `measured`, where it is known.
 
     `chars` is exact. Raises ValueError for a measured error below 0.

@@ -12,19 +12,21 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from memory.context.text import clean
-from memory.context.tokens import Counter
+from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import (
     REDACTED,
-    PolicyOf,
+    PolicyLookup,
     Sanitizer,
-    as_object,
-    redacted,
+    normalize_arguments,
+    redact_arguments,
     wire_name,
 )
 from memory.context.types import NO_RESPONSE_TEXT, Dialect, Message, ToolCall
-from memory.context.units import Fate, Item, Repaired, Unit, item_tokens
+from memory.context.units import Fate, Item, RepairedLog, Unit, item_tokens
 
-PINNED = Fate("pinned", "pins", "Shown with the standing orders instead of in place.")
+PINNED_FATE = Fate(
+    "pinned", "pins", "Shown with the standing orders instead of in place."
+)
 _PINNED_STUB = "[pinned: see the standing orders]"
 _BAD_ARGUMENTS = Fate(
     "truncated", "repair", "Arguments that are no JSON object were sent as {}."
@@ -34,7 +36,7 @@ _FINAL = 2
 
 
 @dataclass(slots=True)
-class Draft:
+class BlockDraft:
     """A unit in the making: the assistant row and its index in the log.
 
     `results` are its result rows in stored order, each with the index of its call;
@@ -51,7 +53,7 @@ class Draft:
 class _Group:
     """The calls of one message that carry the same id."""
 
-    draft: Draft
+    draft: BlockDraft
     indexes: list[int] = field(default_factory=list)
     answered: int = 0
     interim: deque[int] = field(default_factory=deque)
@@ -72,7 +74,7 @@ class _Group:
         return self.indexes[-1]
 
 
-class Matcher:
+class ResultMatcher:
     """Places results while the log is read in order; every step takes constant time."""
 
     def __init__(self) -> None:
@@ -80,7 +82,7 @@ class Matcher:
         self._unanswered: dict[str, list[_Group]] = {}
         self._waiting: dict[str, list[_Group]] = {}
 
-    def add_calls(self, draft: Draft) -> None:
+    def add_calls(self, draft: BlockDraft) -> None:
         """Expect results for the calls of an assistant message."""
         groups: dict[str, _Group] = {}
         for index, call in enumerate(draft.message.tool_calls):
@@ -92,7 +94,7 @@ class Matcher:
             group.indexes.append(index)
             draft.answers.append([])
 
-    def place(self, result: Message, current: Draft | None) -> Draft | None:
+    def place(self, result: Message, current: BlockDraft | None) -> BlockDraft | None:
         """Put a result to its call: the block that it belongs to, None for an orphan."""
         group = self._find_group(result.tool_call_id, current)
         if group is None:
@@ -106,7 +108,9 @@ class Matcher:
         group.draft.results.append((result, index))
         return group.draft
 
-    def _find_group(self, call_id: str | None, current: Draft | None) -> _Group | None:
+    def _find_group(
+        self, call_id: str | None, current: BlockDraft | None
+    ) -> _Group | None:
         if call_id is None:
             return None
         latest = self._latest.get(call_id)
@@ -136,11 +140,11 @@ def _rank(result: Message) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RepairRules:
     """What repair needs to know of the request."""
 
-    count: Counter
-    policy_of: PolicyOf
+    count: TokenCounter
+    policy_of: PolicyLookup
     dialect: Dialect
     system_given: bool
     sanitize: Sanitizer
@@ -158,7 +162,7 @@ class Rules:
             return None, None
         return text, signature
 
-    def measure(self, message: Message, out: Repaired) -> tuple[str, int]:
+    def measure(self, message: Message, out: RepairedLog) -> tuple[str, int]:
         """The text to send and its tokens; the tokens of the stored row go into `out`."""
         text = self.sanitize(message.content)
         stored = self.count(message.content)
@@ -166,7 +170,7 @@ class Rules:
         return text, stored if text is message.content else self.count(text)
 
 
-def block_of(draft: Draft, rules: Rules, out: Repaired) -> Unit:
+def build_block(draft: BlockDraft, rules: RepairRules, out: RepairedLog) -> Unit:
     """The whole block: the calls, their results as stored, fillers at the end (A17)."""
     message = draft.message
     # The last of the most final results of each call.
@@ -193,7 +197,7 @@ def is_signed(message: Message) -> bool:
     return message.signed or message.signature is not None
 
 
-def _call_item(message: Message, rules: Rules, out: Repaired) -> Item:
+def _call_item(message: Message, rules: RepairRules, out: RepairedLog) -> Item:
     count = rules.count
     text, tokens = rules.measure(message, out)
     calls = []
@@ -220,22 +224,26 @@ def _call_item(message: Message, rules: Rules, out: Repaired) -> Item:
     return item
 
 
-def _pinned_calls(message: Message, item: Item, rules: Rules, out: Repaired) -> Item:
+def _pinned_calls(
+    message: Message, item: Item, rules: RepairRules, out: RepairedLog
+) -> Item:
     """The text goes to the standing orders, the calls stay (signed: all stays)."""
     out.pins[message.id] = item.content
-    out.fates[message.id] = PINNED
+    out.fates[message.id] = PINNED_FATE
     if is_signed(message):
         return item
     tokens = item_tokens("", item.calls, rules.count)
     return Item("assistant", "", tokens, message.id, calls=item.calls)
 
 
-def _sendable(call: ToolCall, row: int, rules: Rules, out: Repaired) -> ToolCall:
+def _sendable(
+    call: ToolCall, row: int, rules: RepairRules, out: RepairedLog
+) -> ToolCall:
     name = wire_name(call.name)
     if rules.policy_of(call.name) == "secret":
-        return ToolCall(call.id, name, redacted(call.arguments))
+        return ToolCall(call.id, name, redact_arguments(call.arguments))
     text = rules.sanitize(call.arguments)
-    arguments, same = as_object(text)
+    arguments, same = normalize_arguments(text)
     if not same:
         out.fates.setdefault(row, _BAD_ARGUMENTS)
     if arguments == call.arguments and name == call.name:
@@ -244,7 +252,7 @@ def _sendable(call: ToolCall, row: int, rules: Rules, out: Repaired) -> ToolCall
 
 
 def _result_item(
-    result: Message, index: int, name: str, rules: Rules, out: Repaired
+    result: Message, index: int, name: str, rules: RepairRules, out: RepairedLog
 ) -> Item:
     text, tokens = rules.measure(result, out)
     replaced: str | None = None
@@ -252,7 +260,7 @@ def _result_item(
         replaced = REDACTED if text else ""
     elif result.pinned and text.strip():
         out.pins[result.id] = text
-        out.fates[result.id] = PINNED
+        out.fates[result.id] = PINNED_FATE
         replaced = _PINNED_STUB
     if replaced is not None:
         text, tokens = replaced, rules.count(replaced)
@@ -267,7 +275,7 @@ def _result_item(
     )
 
 
-def _fillers(winners: list[Message | None], rules: Rules) -> list[Item]:
+def _fillers(winners: list[Message | None], rules: RepairRules) -> list[Item]:
     return [
         Item(
             role="tool",

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from memory.context.text import clean
 from memory.context.types import POLICIES, Message, Policy
 
-PolicyOf = Callable[[str], Policy]
+PolicyLookup = Callable[[str], Policy]
 Sanitizer = Callable[[str], str]
 
 REDACTED = "[redacted]"
@@ -43,7 +43,7 @@ class ToolFacts:
 
 
 @cache
-def policy_by_name(name: str) -> Policy:
+def guess_policy(name: str) -> Policy:
     """The policy that a tool's name suggests when nothing else is known."""
     if name in _DRAINS:
         return "drain"
@@ -56,7 +56,7 @@ def policy_by_name(name: str) -> Policy:
     return "mutation"
 
 
-def build_policy(
+def build_policy_table(
     tools: Iterable[ToolFacts], overrides: Mapping[str, str] | None = None
 ) -> dict[str, Policy]:
     """The policies of a server's tools: by override, annotation, mark, then name.
@@ -78,12 +78,12 @@ def check_policy(name: str, policy: object) -> Policy:
     raise ValueError(f'tool_policy.{name}: "{policy}" is not one of {choices}')
 
 
-def lookup(table: Mapping[str, str]) -> PolicyOf:
+def build_policy_lookup(table: Mapping[str, str]) -> PolicyLookup:
     """A function from tool name to policy: by the table, else by the name."""
     checked = {name: check_policy(name, policy) for name, policy in table.items()}
 
     def policy_of(name: str) -> Policy:
-        return checked.get(name) or policy_by_name(name)
+        return checked.get(name) or guess_policy(name)
 
     return policy_of
 
@@ -92,7 +92,7 @@ def _policy_of(fact: ToolFacts) -> Policy:
     if fact.name in _DRAINS:
         return "drain"
     mutates = fact.is_mutation if fact.read_only is None else not fact.read_only
-    by_name = policy_by_name(fact.name)
+    by_name = guess_policy(fact.name)
     if mutates is None:
         return by_name
     if mutates:
@@ -131,7 +131,7 @@ def wire_name(name: str) -> str:
     return _ODD_NAME.sub("_", name)[:_NAME_LENGTH] or "unknown"
 
 
-def as_object(text: str) -> tuple[str, bool]:
+def normalize_arguments(text: str) -> tuple[str, bool]:
     """The text of a JSON object to send, and whether it means the same.
 
     An empty text and `null` mean no arguments. What is no object becomes `{}`, since
@@ -145,22 +145,22 @@ def as_object(text: str) -> tuple[str, bool]:
             return _without_odd_escapes(text), True
         except RecursionError:
             return "{}", False
-    return "{}", not text.strip() or load(text) is None
+    return "{}", not text.strip() or parse_json(text) is None
 
 
 def is_object(text: str) -> bool:
     """Whether this is the text of a JSON object; answers on short texts are cached."""
     if len(text) <= _CACHED_LENGTH:
         return _is_short_object(text)
-    return isinstance(load(text), dict)
+    return isinstance(parse_json(text), dict)
 
 
 @lru_cache(maxsize=4096)
 def _is_short_object(text: str) -> bool:
-    return isinstance(load(text), dict)
+    return isinstance(parse_json(text), dict)
 
 
-def load(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
+def parse_json(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
     """The value of a JSON text; if it is invalid, an object that equals no value."""
     try:
         return decoder.decode(text)
@@ -168,17 +168,17 @@ def load(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
         return _INVALID
 
 
-def load_object(text: str) -> dict[str, Any]:
+def parse_arguments(text: str) -> dict[str, Any]:
     """The object of a text that `as_object` made sendable; `{}` where it is none."""
-    value = load(text, _FINITE_DECODER)
+    value = parse_json(text, _FINITE_DECODER)
     return value if isinstance(value, dict) else {}
 
 
-def canonical(text: str) -> str:
+def canonicalize_arguments(text: str) -> str:
     """One spelling for equal arguments; empty for none (A6)."""
     if text in ("", "{}"):
         return ""
-    value = load(text)
+    value = parse_json(text)
     if value is _INVALID:
         return text
     if not value:
@@ -186,9 +186,9 @@ def canonical(text: str) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def redacted(text: str) -> str:
+def redact_arguments(text: str) -> str:
     """The arguments as JSON with every value hidden (A11)."""
-    hidden = dict.fromkeys(map(clean, load_object(text)), REDACTED)
+    hidden = dict.fromkeys(map(clean, parse_arguments(text)), REDACTED)
     return json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -211,7 +211,7 @@ def clean_value(value: Any) -> Any:
 def _without_odd_escapes(text: str) -> str:
     if "\\u" not in text or not _ODD_ESCAPE.search(text):
         return text
-    value = load(text)
+    value = parse_json(text)
     cleaned = clean_value(value)
     if cleaned == value:
         return text
@@ -226,7 +226,7 @@ _SENSITIVE = re.compile(
 _SHORTEST_SECRET = 6
 
 
-def sanitizer(messages: Iterable[Message], policy_of: PolicyOf) -> Sanitizer:
+def build_sanitizer(messages: Iterable[Message], policy_of: PolicyLookup) -> Sanitizer:
     """A function that makes a text sendable: clean, and without this log's secrets."""
     values = _find_secrets(messages, policy_of)
     if not values:
@@ -243,7 +243,7 @@ def sanitizer(messages: Iterable[Message], policy_of: PolicyOf) -> Sanitizer:
     return sanitize
 
 
-def _find_secrets(messages: Iterable[Message], policy_of: PolicyOf) -> set[str]:
+def _find_secrets(messages: Iterable[Message], policy_of: PolicyLookup) -> set[str]:
     """What secret calls and their results hold under names such as `password`."""
     values: set[str] = set()
     ids: set[str] = set()
@@ -251,9 +251,9 @@ def _find_secrets(messages: Iterable[Message], policy_of: PolicyOf) -> set[str]:
         for call in message.tool_calls:
             if policy_of(call.name) == "secret":
                 ids.add(call.id)
-                _collect_secrets(load(call.arguments), values)
+                _collect_secrets(parse_json(call.arguments), values)
         if message.tool_call_id in ids:
-            _collect_secrets(load(message.content), values)
+            _collect_secrets(parse_json(message.content), values)
     return values
 
 

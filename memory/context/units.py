@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memory.context.tokens import Counter
-from memory.context.tool_calls import PolicyOf
+from memory.context.tokens import TokenCounter
+from memory.context.tool_calls import PolicyLookup
 from memory.context.types import (
     NO_RESPONSE_TEXT,
     AssemblyRequest,
@@ -122,7 +122,7 @@ class Fate:
 
 
 @dataclass(slots=True)
-class Repaired:
+class RepairedLog:
     """The log as units that a provider accepts, and what is known of every row.
 
     `counted` holds the row indexes that count toward a window, `prompt` the stored
@@ -152,8 +152,8 @@ class History:
     counted: tuple[int, ...]
     window: int
     room: int
-    count: Counter
-    policy_of: PolicyOf
+    count: TokenCounter
+    policy_of: PolicyLookup
     sanitize: Callable[[str], str]
     system: Item | None
     request: AssemblyRequest
@@ -191,7 +191,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
-def item_tokens(content: str, calls: tuple[ToolCall, ...], count: Counter) -> int:
+def item_tokens(content: str, calls: tuple[ToolCall, ...], count: TokenCounter) -> int:
     """Tokens of a message: content, call names and arguments, without overhead."""
     tokens = count(content)
     for call in calls:
@@ -199,7 +199,7 @@ def item_tokens(content: str, calls: tuple[ToolCall, ...], count: Counter) -> in
     return tokens
 
 
-def loop_start(units: Sequence[Unit]) -> int:
+def find_loop_start(units: Sequence[Unit]) -> int:
     """The index at which the tool loop that is still open begins (A25).
 
     The loop is the run of tool blocks of one turn at the end, before any user
@@ -211,25 +211,25 @@ def loop_start(units: Sequence[Unit]) -> int:
         index -= 1
     newest = units[index - 1] if index else None
     while index and units[index - 1].items[0].calls:
-        if newest is not None and not in_one_turn(units[index - 1], newest):
+        if newest is not None and not may_share_turn(units[index - 1], newest):
             break
         index -= 1
     return index
 
 
-def in_one_turn(unit: Unit, other: Unit) -> bool:
+def may_share_turn(unit: Unit, other: Unit) -> bool:
     """Whether two units may belong to one turn; True where it is not known."""
     return unit.turn is None or other.turn is None or unit.turn == other.turn
 
 
-def turn_start(units: Sequence[Unit]) -> int:
+def find_turn_start(units: Sequence[Unit]) -> int:
     """The index at which the open turn begins: its user messages, then the loop (A16).
 
     A log that ends with a plain answer has no open turn: its length is returned.
     """
     if not units or (units[-1].role == "assistant" and not units[-1].items[0].calls):
         return len(units)
-    index = loop_start(units)
+    index = find_loop_start(units)
     while index and units[index - 1].role == "user":
         index -= 1
     return index

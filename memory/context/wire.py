@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.context.text import clean
-from memory.context.tool_calls import is_object, load_object, wire_name
+from memory.context.tool_calls import is_object, parse_arguments, wire_name
 from memory.context.types import Dialect, Source, Synthetic
 from memory.context.units import Item, Unit
 
@@ -24,7 +24,7 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 @dataclass(slots=True)
-class Wire:
+class WireView:
     """Messages in a dialect, with the stored rows or the made-up kind behind each."""
 
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -66,9 +66,9 @@ class _Ids:
         return wire
 
 
-def to_openai(system: Item | None, units: Sequence[Unit]) -> Wire:
+def to_openai(system: Item | None, units: Sequence[Unit]) -> WireView:
     """Chat-completions messages; the system text is the first of them."""
-    wire = Wire()
+    wire = WireView()
     ids = _Ids(units, "openai")
     if system is not None:
         _append(wire, {"role": "system", "content": system.content}, system)
@@ -79,7 +79,7 @@ def to_openai(system: Item | None, units: Sequence[Unit]) -> Wire:
     return wire
 
 
-def _append(wire: Wire, message: dict[str, Any], item: Item) -> None:
+def _append(wire: WireView, message: dict[str, Any], item: Item) -> None:
     if item.kind is not None:
         wire.synthetic.append(Synthetic(len(wire.messages), item.kind))
     wire.messages.append(message)
@@ -106,9 +106,9 @@ def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
     return {"role": "assistant", "content": item.content or None, "tool_calls": calls}
 
 
-def to_anthropic(system: Item | None, units: Sequence[Unit]) -> Wire:
+def to_anthropic(system: Item | None, units: Sequence[Unit]) -> WireView:
     """Messages of alternating roles; consecutive ones of one role are joined."""
-    wire = Wire(system=system.content if system is not None else None)
+    wire = WireView(system=system.content if system is not None else None)
     ids = _Ids(units, "anthropic")
     for unit in units:
         call_ids = ids.assign(unit)
@@ -126,7 +126,7 @@ def to_anthropic(system: Item | None, units: Sequence[Unit]) -> Wire:
     return wire
 
 
-def _join_source(wire: Wire, source: int | None) -> None:
+def _join_source(wire: WireView, source: int | None) -> None:
     before = wire.sources[-1]
     ids: list[int | None] = [*before] if isinstance(before, list) else [before]
     joined = [known for known in (*ids, source) if known is not None]
@@ -152,7 +152,7 @@ def _anthropic_blocks(item: Item, call_ids: list[str]) -> list[dict[str, Any]]:
             "type": "tool_use",
             "id": call_id,
             "name": wire_name(call.name),
-            "input": load_object(call.arguments),
+            "input": parse_arguments(call.arguments),
         }
         for call_id, call in zip(call_ids, item.calls, strict=True)
     )
@@ -175,7 +175,7 @@ def _tool_result(item: Item, call_id: str) -> dict[str, Any]:
 # --- The check
 
 
-def validate(dialect: Dialect, messages: Messages) -> list[str]:
+def find_problems(dialect: Dialect, messages: Messages) -> list[str]:
     """What a provider would refuse, one line each; empty for a valid view."""
     check = _Anthropic() if dialect == "anthropic" else _OpenAI()
     return check.run(messages)

@@ -64,7 +64,7 @@ def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def current_tick(
+def estimate_tick(
     seen: Sighting | None, now: datetime, seconds_per_tick: float = SECONDS_PER_TICK
 ) -> int | None:
     """The account's tick now: the newest seen plus the whole ticks since.
@@ -73,17 +73,17 @@ def current_tick(
     """
     if seen is None:
         return None
-    return seen.tick + ticks_in(elapsed_seconds(seen.at, now), seconds_per_tick)
+    return seen.tick + count_ticks(elapsed_seconds(seen.at, now), seconds_per_tick)
 
 
-def ticks_in(seconds: float, seconds_per_tick: float = SECONDS_PER_TICK) -> int:
+def count_ticks(seconds: float, seconds_per_tick: float = SECONDS_PER_TICK) -> int:
     """Whole ticks in a number of seconds, at least 0."""
     if seconds_per_tick <= 0 or not math.isfinite(seconds_per_tick):
         return 0
     return int(max(0.0, seconds) // seconds_per_tick)
 
 
-def stamp(
+def choose_tick(
     own: int | None,
     seen: Sighting | None,
     now: datetime,
@@ -101,10 +101,10 @@ def stamp(
     age = elapsed_seconds(seen.at, now)
     if age < 0 or age > STAMP_WITHIN_TICKS * seconds_per_tick:
         return None
-    return current_tick(seen, now, seconds_per_tick)
+    return estimate_tick(seen, now, seconds_per_tick)
 
 
-def sure_tick(
+def find_certain_tick(
     seen: Sighting | None, now: datetime, seconds_per_tick: float = SECONDS_PER_TICK
 ) -> int | None:
     """The tick that has certainly come by now, though the server may have paused.
@@ -112,14 +112,14 @@ def sure_tick(
     While a tick was seen lately it is the estimate, else the tick that was seen or an
     estimate that is long past.
     """
-    lately = stamp(None, seen, now, seconds_per_tick)
-    estimate = current_tick(seen, now, seconds_per_tick)
+    lately = choose_tick(None, seen, now, seconds_per_tick)
+    estimate = estimate_tick(seen, now, seconds_per_tick)
     if lately is not None or seen is None or estimate is None:
         return lately
     return max(seen.tick, estimate - UNSEEN_TICKS)
 
 
-def in_reach(
+def is_reachable(
     seen: Sighting | None,
     tick: int,
     now: datetime,
@@ -128,11 +128,11 @@ def in_reach(
     """Whether a tick can have come by now; one that an entry names may lie ahead."""
     if seen is None:
         return True
-    passed = ticks_in(elapsed_seconds(seen.at, now), seconds_per_tick)
+    passed = count_ticks(elapsed_seconds(seen.at, now), seconds_per_tick)
     return tick <= seen.tick + passed * (1 + REACH_SHARE) + RESET_AFTER_TICKS
 
 
-def newest(
+def keep_newest_sighting(
     seen: Sighting | None,
     tick: int | None,
     at: datetime,
@@ -150,7 +150,7 @@ def newest(
         return seen
     if seen is None:
         return Sighting(tick, at)
-    if not is_current and not in_reach(seen, tick, at, seconds_per_tick):
+    if not is_current and not is_reachable(seen, tick, at, seconds_per_tick):
         return seen
     early = elapsed_seconds(seen.at, at) < 0
     if (early and tick < seen.tick) or (not is_current and (early or tick < seen.tick)):
@@ -267,17 +267,17 @@ class Offset:
         return replace(self, high=high) if self.low <= high < self.high else self
 
 
-SAME = Offset(0.0, 0.0)  # the game runs on this machine: there is one clock
+SAME_CLOCK = Offset(0.0, 0.0)  # the game runs on this machine: there is one clock
 
 
-def near(stamp: datetime | None, now: datetime) -> datetime | None:
+def plausible_stamp(stamp: datetime | None, now: datetime) -> datetime | None:
     """A stamp in UTC; None for one too far from now to be meant, such as year 1."""
     if stamp is None or abs(elapsed_seconds(stamp, now)) > FARTHEST:
         return None
     return stamp.astimezone(UTC)
 
 
-def seen_in(
+def read_offset_bound(
     stamp: datetime | None, asked: datetime, received: datetime
 ) -> Offset | None:
     """The bound that the stamp of an answer gives."""

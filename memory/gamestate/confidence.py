@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from memory.gamestate.clock import (
     STAMP_WITHIN_TICKS,
+    count_ticks,
     elapsed_seconds,
     recency,
-    ticks_in,
 )
 from memory.gamestate.types import (
     ANY_TOOL,
@@ -24,7 +24,12 @@ from memory.gamestate.types import (
     Snapshot,
     Thresholds,
 )
-from memory.gamestate.values import lookup, names_something, overlap, primary
+from memory.gamestate.values import (
+    applies_to,
+    find_value,
+    paths_overlap,
+    unwrap_content,
+)
 
 LOGGED_OUT = "captured before logout"
 
@@ -62,7 +67,7 @@ class Confidence(StrEnum):
 _ORDER = tuple(Confidence)
 
 
-def worst(values: Iterable[Confidence]) -> Confidence:
+def choose_worst(values: Iterable[Confidence]) -> Confidence:
     """The least believable of several, fresh for none."""
     return max(values, key=_ORDER.index, default=Confidence.FRESH)
 
@@ -120,10 +125,10 @@ def age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
     elapsed = elapsed_seconds(snapshot.captured_at, moment.now)
     if elapsed < -STAMP_WITHIN_TICKS * moment.seconds_per_tick:
         return None
-    return ticks_in(elapsed, moment.seconds_per_tick)
+    return count_ticks(elapsed, moment.seconds_per_tick)
 
 
-def confidence(
+def judge_confidence(
     snapshot: Snapshot, moment: Moment, path: str | None = None
 ) -> Confidence:
     """How far to believe a snapshot, or the value at one path of it.
@@ -132,46 +137,48 @@ def confidence(
     """
     if path is not None:
         return _judge_path(snapshot, moment, path)
-    found = [grade(snapshot, moment)]
+    found = [judge_age(snapshot, moment)]
     if snapshot.field_ticks:
         found.append(Confidence.MERGED)
-    if any(recharges(snapshot, moment, path) for path in _SHIELDS):
+    if any(may_have_recharged(snapshot, moment, path) for path in _SHIELDS):
         found.append(Confidence.AGEING)
     if stale_paths(snapshot) != ():
         found.append(Confidence.INVALIDATED)
-    return worst(found)
+    return choose_worst(found)
 
 
 def _judge_path(snapshot: Snapshot, moment: Moment, path: str) -> Confidence:
     merged_at = _merge_tick(snapshot, path)
     if _is_marked(snapshot, path, merged_at):
         return Confidence.INVALIDATED
-    if recharges(snapshot, moment, path):
-        return worst([grade(snapshot, moment), Confidence.AGEING])
+    if may_have_recharged(snapshot, moment, path):
+        return choose_worst([judge_age(snapshot, moment), Confidence.AGEING])
     if merged_at is None:
-        return grade(snapshot, moment)
+        return judge_age(snapshot, moment)
     if snapshot.logged_out or moment.current_tick is None:
-        return worst([grade(snapshot, moment), Confidence.MERGED])
+        return choose_worst([judge_age(snapshot, moment), Confidence.MERGED])
     if merged_at > moment.current_tick + 1:
         # A tick that has not come yet says nothing: the clock does.
-        return worst([grade(replace(snapshot, tick=None), moment), Confidence.MERGED])
+        return choose_worst(
+            [judge_age(replace(snapshot, tick=None), moment), Confidence.MERGED]
+        )
     age = max(0, moment.current_tick - merged_at)
     told = _grade_ticks(age, snapshot.tool, moment)
     # A count is no younger than what it began with.
     is_counted = any(path == p or path.startswith(f"{p}.") for p in snapshot.counted)
-    base = [grade(snapshot, moment)] if is_counted else []
-    return worst([told, *base, Confidence.MERGED])
+    base = [judge_age(snapshot, moment)] if is_counted else []
+    return choose_worst([told, *base, Confidence.MERGED])
 
 
-def recharges(snapshot: Snapshot, moment: Moment, path: str) -> bool:
+def may_have_recharged(snapshot: Snapshot, moment: Moment, path: str) -> bool:
     """Whether a path is a shield that was not full, so that it may have grown since."""
     parent, _, name = path.rpartition(".")
     if name != "shield":
         return False
     merged_at = _merge_tick(snapshot, path)
-    content = primary(snapshot.current)
+    content = unwrap_content(snapshot.current)
     limit = f"{parent}.max_shield" if parent else "max_shield"
-    now, most = lookup(content, path), lookup(content, limit)
+    now, most = find_value(content, path), find_value(content, limit)
     if not isinstance(now, (int, float)) or not isinstance(most, (int, float)):
         return False
     if merged_at is not None and moment.current_tick is not None:
@@ -181,7 +188,7 @@ def recharges(snapshot: Snapshot, moment: Moment, path: str) -> bool:
     return now < most and (age is None or age > 0)
 
 
-def grade(snapshot: Snapshot, moment: Moment) -> Confidence:
+def judge_age(snapshot: Snapshot, moment: Moment) -> Confidence:
     """The confidence by age alone; what is from before a logout is stale."""
     if snapshot.logged_out:
         return Confidence.STALE
@@ -207,12 +214,12 @@ def stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
     mark = snapshot.stale
     if mark is None:
         return ()
-    content = primary(snapshot.content)
+    content = unwrap_content(snapshot.content)
     if not mark.fields or not isinstance(content, Mapping):
         return None
     if not any(path.split(".")[0] in content for path in mark.fields):
         return None
-    return tuple(p for p in mark.fields if names_something(content, p))
+    return tuple(p for p in mark.fields if applies_to(content, p))
 
 
 def _is_marked(snapshot: Snapshot, path: str, merged_at: int | None) -> bool:
@@ -222,7 +229,7 @@ def _is_marked(snapshot: Snapshot, path: str, merged_at: int | None) -> bool:
     if merged_at is not None and mark.tick is not None and merged_at >= mark.tick:
         return False
     marked = stale_paths(snapshot)
-    return marked is None or any(overlap(path, other) for other in marked)
+    return marked is None or any(paths_overlap(path, other) for other in marked)
 
 
 def _merge_tick(snapshot: Snapshot, path: str) -> int | None:

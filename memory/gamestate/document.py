@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from memory.gamestate.extract import as_tick
+from memory.gamestate.extract import parse_tick
 from memory.gamestate.render import render
 from memory.gamestate.types import (
     SECONDS_PER_TICK,
@@ -16,7 +16,7 @@ from memory.gamestate.types import (
     Thresholds,
     read_limits,
 )
-from memory.gamestate.values import clean_text, is_number, parse_text, storable
+from memory.gamestate.values import is_number, make_storable, parse_text, repair_text
 
 _STATE_KEYS = frozenset(
     {"username", "current_tick", "now", "seconds_per_tick", "snapshots", "ages"}
@@ -38,7 +38,7 @@ def read_state(document: object) -> AccountState:
     if not isinstance(snapshots, list):
         raise ValueError("state.snapshots: give a list of snapshots.")
     return AccountState(
-        username=clean_text(username) if username else None,
+        username=repair_text(username) if username else None,
         snapshots=tuple(_snapshot(s, index) for index, s in enumerate(snapshots)),
         current_tick=_tick(state.get("current_tick"), "state.current_tick"),
         now=_moment(state.get("now"), "state.now"),
@@ -73,9 +73,11 @@ def _snapshot(document: object, index: int) -> Snapshot:
         raise ValueError(f"{where}.args: give an object, {{}} for no arguments.")
     content = given.get("content")
     return Snapshot(
-        tool=clean_text(tool),
+        tool=repair_text(tool),
         args={str(key): value for key, value in args.items()},
-        content=parse_text(content) if isinstance(content, str) else storable(content),
+        content=parse_text(content)
+        if isinstance(content, str)
+        else make_storable(content),
         tick=_tick(given.get("tick"), f"{where}.tick"),
         captured_at=_moment(given.get("captured_at"), f"{where}.captured_at"),
         stale=_stale(given.get("stale"), f"{where}.stale"),
@@ -101,7 +103,7 @@ def _object(
     if not isinstance(document, Mapping):
         raise ValueError(f"{where}: give an object.")
     unknown = sorted(
-        clean_text(str(key))[:40] for key in document if key not in allowed
+        repair_text(str(key))[:40] for key in document if key not in allowed
     )
     if unknown:
         known = ", ".join(sorted(allowed))
@@ -112,7 +114,7 @@ def _object(
 def _tick(value: object, where: str) -> int | None:
     if value is None:
         return None
-    tick = as_tick(value)
+    tick = parse_tick(value)
     if tick is None:
         raise ValueError(f"{where}: give a tick number of 0 or more, or null.")
     return tick

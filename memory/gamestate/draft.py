@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.gamestate.values import is_number, lookup, primary
+from memory.gamestate.values import find_value, is_number, unwrap_content
 
 _ITEM_LISTS = ("ship.cargo", "cargo", "items")
 _USED = ("ship.cargo_used", "cargo_used", "used")
@@ -40,7 +40,7 @@ class Draft:
 
     def __post_init__(self) -> None:
         # Found once: an event asks for many paths, and there are many events.
-        self.root = primary(self.content)
+        self.root = unwrap_content(self.content)
 
     @classmethod
     def of(cls, tool: str, content: object, sizes: Mapping[str, float]) -> Draft:
@@ -48,7 +48,7 @@ class Draft:
         return cls(tool, copy.deepcopy(content), sizes)
 
     def get(self, path: str) -> object:
-        return lookup(self.root, path)
+        return find_value(self.root, path)
 
     def put(self, path: str, value: object, *, absent: bool = False) -> bool:
         """Write a value; with ``absent`` also where the content has none."""

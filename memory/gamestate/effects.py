@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memory.gamestate.extract import as_tick
-from memory.gamestate.values import first, lookup, primary
+from memory.gamestate.extract import parse_tick
+from memory.gamestate.values import find_first, find_value, unwrap_content
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +281,10 @@ NEED_REST = frozenset(
     | {"attack", "craft", "survey_system"}
 )
 """Actions that the game refuses while the ship flies."""
-SETTLES = "get_system"  # the tool whose answer always tells whether the ship rests
-TELLS_TICK = "get_notifications"  # the tool whose answer tells the current tick
+LOCATION_TOOL = (
+    "get_system"  # the tool whose answer always tells whether the ship rests
+)
+TICK_TOOL = "get_notifications"  # the tool whose answer tells the current tick
 _PLACES: Mapping[str, tuple[str, ...]] = {
     "get_system": ("system", "pois"),
     "get_poi": ("poi",),
@@ -296,34 +298,36 @@ _SYSTEM = ("player.current_system", "current_system", "location.system_id")
 _TARGETS = ("target_poi", "target_system", "poi_id", "system_id", "id", "target")
 
 
-def shows_at_rest(tool: str, content: object) -> bool:
+def is_at_rest(tool: str, content: object) -> bool:
     """Whether an answer says that the ship is at a place."""
-    root = primary(content)
+    root = unwrap_content(content)
     if not isinstance(root, Mapping):
         return False
-    flags = [lookup(root, path) for path in ("in_transit", "location.in_transit")]
+    flags = [find_value(root, path) for path in ("in_transit", "location.in_transit")]
     if any(flags):
         return False
-    return False in flags or bool(first(root, *_PLACES.get(tool, ())))
+    return False in flags or bool(find_first(root, *_PLACES.get(tool, ())))
 
 
-def shows_arrival(tool: str, content: object, target: str) -> bool:
+def is_arrival(tool: str, content: object, target: str) -> bool:
     """Whether an answer shows the ship where a flight was to go."""
     if tool not in ("get_status", "get_state") or not target:
         return False
-    root = primary(content)
-    return target in (first(root, *_HERE), first(root, *_SYSTEM))
+    root = unwrap_content(content)
+    return target in (find_first(root, *_HERE), find_first(root, *_SYSTEM))
 
 
-def ticks_left(content: object) -> int | None:
+def find_ticks_left(content: object) -> int | None:
     """The ticks that the ship still flies by an answer; None if it does not say."""
-    root = primary(content)
-    if not lookup(root, "in_transit") and not lookup(root, "location.in_transit"):
+    root = unwrap_content(content)
+    if not find_value(root, "in_transit") and not find_value(
+        root, "location.in_transit"
+    ):
         return None
-    return as_tick(first(root, "ticks_remaining", "location.ticks_remaining"))
+    return parse_tick(find_first(root, "ticks_remaining", "location.ticks_remaining"))
 
 
-def target_of(args: Mapping[str, object]) -> str:
+def find_target(args: Mapping[str, object]) -> str:
     """Where a flight goes by its arguments; "" where they do not say."""
     found = (args.get(name) for name in _TARGETS)
     return next((value for value in found if isinstance(value, str)), "")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from memory.gamestate.values import clean_text, parse_text, storable
+from memory.gamestate.values import make_storable, parse_text, repair_text
 
 ENVELOPES = ("data", "result", "payload", "response")
 MAX_NODES = 20_000
@@ -90,7 +90,7 @@ def _values(blocks: object) -> Iterator[object]:
     elif isinstance(blocks, str):
         yield parse_text(blocks)
     else:
-        yield storable(blocks)
+        yield make_storable(blocks)
 
 
 def _is_block(block: object) -> bool:
@@ -104,9 +104,9 @@ def _is_block(block: object) -> bool:
 def _block_value(block: object) -> object:
     if isinstance(block, Mapping):
         text = block.get("text")
-        return parse_text(text) if isinstance(text, str) else storable(block)
+        return parse_text(text) if isinstance(text, str) else make_storable(block)
     text = getattr(block, "text", None)
-    return parse_text(text) if isinstance(text, str) else storable(str(block))
+    return parse_text(text) if isinstance(text, str) else make_storable(str(block))
 
 
 # --- Ticks
@@ -120,7 +120,7 @@ def find_tick(value: object) -> tuple[int, bool] | None:
     """
     for key in ("current_tick", "tick"):
         for place in chain(_places(value), _breadth_first(value)):
-            found = as_tick(place.get(key))
+            found = parse_tick(place.get(key))
             if found is not None:
                 return found, key == "current_tick"
     return None
@@ -152,7 +152,7 @@ def _breadth_first(value: object) -> Iterator[Mapping[str, object]]:
         queue.extend(c for c in children if isinstance(c, (dict, list)))
 
 
-def as_tick(value: object) -> int | None:
+def parse_tick(value: object) -> int | None:
     """A tick number from an int, a float or a numeric text; None for anything else."""
     if isinstance(value, bool):
         return None
@@ -166,7 +166,7 @@ def as_tick(value: object) -> int | None:
 
 
 def _first_number(values: list[object], key: str) -> int | None:
-    found = (as_tick(place.get(key)) for value in values for place in _places(value))
+    found = (parse_tick(place.get(key)) for value in values for place in _places(value))
     return next((number for number in found if number is not None), None)
 
 
@@ -256,7 +256,7 @@ def _text(value: object) -> str:
 
 def _brief(value: object) -> str:
     try:
-        return json.dumps(storable(value), ensure_ascii=False)[:500]
+        return json.dumps(make_storable(value), ensure_ascii=False)[:500]
     except (ValueError, RecursionError):
         return "unreadable error"
 
@@ -283,7 +283,7 @@ def args_key(args: Mapping[str, object] | None) -> str:
     if not own:
         return ""
     return json.dumps(
-        _canonical(storable(own)),
+        _canonical(make_storable(own)),
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=False,
@@ -297,4 +297,4 @@ def _canonical(value: object) -> object:
         return {key: _canonical(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_canonical(item) for item in value]
-    return clean_text(value) if isinstance(value, str) else value
+    return repair_text(value) if isinstance(value, str) else value

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from memory.gamestate.types import Snapshot
-from memory.gamestate.values import HUGE, first, is_number, line
+from memory.gamestate.values import HUGE, find_first, is_number, to_line
 
 Names = Mapping[str, str]
 
@@ -59,16 +59,16 @@ class View:
 
     def get(self, *paths: str) -> object:
         """The value at the first path that holds something."""
-        return first(self.content, *paths)
+        return find_first(self.content, *paths)
 
     def name(self, value: object) -> str:
         """A thing's name: an id looked up, an object by its own name."""
         if isinstance(value, Mapping):
-            named = first(value, "name", "title", "username")
-            return line(named) or self.name(
-                first(value, "id", "system_id", "poi_id", "item_id")
+            named = find_first(value, "name", "title", "username")
+            return to_line(named) or self.name(
+                find_first(value, "id", "system_id", "poi_id", "item_id")
             )
-        return name_of(self.names, value)
+        return find_name(self.names, value)
 
 
 def items_of(value: object) -> list[object]:
@@ -94,7 +94,7 @@ def fact(label: str, value: str, *paths: str) -> Iterator[Fact]:
         yield Fact(label, value, paths)
 
 
-def transit(view: View) -> Iterator[Fact]:
+def read_transit(view: View) -> Iterator[Fact]:
     """Where the ship is on its way to, in answers given during a flight."""
     place = "location." if view.get("location.in_transit") is True else ""
     if view.get(f"{place}in_transit") is not True:
@@ -102,7 +102,7 @@ def transit(view: View) -> Iterator[Fact]:
     to = view.name(
         view.get(*(f"{place}{k}" for k in ("to_poi", "to_system", "destination")))
     )
-    ticks = line(view.get(f"{place}ticks_remaining"))
+    ticks = to_line(view.get(f"{place}ticks_remaining"))
     words = ("Yes", to and f"to {to}", ticks and f"({ticks} ticks left)")
     yield Fact("In transit", " ".join(filter(None, words)), (f"{place}in_transit",))
 
@@ -110,7 +110,7 @@ def transit(view: View) -> Iterator[Fact]:
 # --- Names and sizes
 
 
-def known_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
+def collect_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
     """Names by id from snapshots, oldest first; later names win."""
     names: dict[str, str] = {}
     for snapshot in snapshots:
@@ -119,7 +119,7 @@ def known_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
     return names
 
 
-def learnt(content: object) -> dict[str, str]:
+def learn_names(content: object) -> dict[str, str]:
     """Names by id from one answer or event of the game."""
     names: dict[str, str] = {}
     for item in _objects(content):
@@ -131,7 +131,7 @@ def learnt(content: object) -> dict[str, str]:
     return {key: name for key, name in names.items() if key != name}
 
 
-def sizes(content: object) -> dict[str, float]:
+def learn_sizes(content: object) -> dict[str, float]:
     """The hold space that one of each item takes, by id, from one answer."""
     found: dict[str, float] = {}
     for item in _objects(content):
@@ -156,7 +156,7 @@ def _pair(
 ) -> Iterator[tuple[str, str]]:
     identity, name = item.get(key), item.get(named)
     if isinstance(identity, str) and identity and isinstance(name, str):
-        shown = line(name)
+        shown = to_line(name)
         if shown:
             yield identity, shown
 
@@ -174,8 +174,8 @@ def _objects(content: object) -> Iterator[Mapping[str, object]]:
             queue.extend(v for v in item if isinstance(v, (dict, list)))
 
 
-def name_of(names: Names, value: object) -> str:
+def find_name(names: Names, value: object) -> str:
     """The name for an id, else the id itself as a line."""
     if isinstance(value, str) and value in names:
         return names[value]
-    return line(value)
+    return to_line(value)

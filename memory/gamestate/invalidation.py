@@ -19,7 +19,7 @@ from memory.gamestate.effects import (
 )
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.types import Stale
-from memory.gamestate.values import first, primary
+from memory.gamestate.values import find_first, unwrap_content
 
 EVERYTHING = "*"
 """The tool of an `Invalidation` that touches every snapshot of the account."""
@@ -35,7 +35,7 @@ _NEEDS_SPACE = frozenset(
     {"travel", "jump", "mine", "attack", "scan", "survey_system", "loot_wreck"}
 )
 _NEEDS_DOCK = frozenset({"buy", "sell", "repair", "refuel", "craft"})
-AND = ", "
+SEPARATOR = ", "
 SEVERAL = "several actions"
 MAX_REASON = 120
 
@@ -92,7 +92,7 @@ class Circumstances:
     mutation: bool | None = None
 
 
-def touched(
+def find_invalidations(
     tool: str,
     arguments: Mapping[str, object] | None,
     result: object,
@@ -128,12 +128,12 @@ def touched(
     )
 
 
-def lost(reason: str) -> tuple[Invalidation, ...]:
+def find_lost(reason: str) -> tuple[Invalidation, ...]:
     """The snapshots that may be untrue after events were lost; why is a key of LOSSES."""
     return tuple(Invalidation(t, e.fields) for t, e in LOSSES[reason].items())
 
 
-def told_by(
+def find_telling_fields(
     tool: str, arguments: Mapping[str, object] | None
 ) -> Mapping[str, tuple[str, ...]]:
     """The tools whose answers tell whether an action happened, and which fields.
@@ -160,11 +160,11 @@ def may_have_moved_dock(action: str, status: object) -> bool:
     ``status`` is the believed get_status: only an action that does not fit the dock
     state makes a server dock or undock.
     """
-    content = primary(status)
+    content = unwrap_content(status)
     if not isinstance(content, Mapping):
         return content is not None
     places = ("player.docked_at_base", "docked_at_base", "location.docked_at")
-    docked = bool(first(content, *places))
+    docked = bool(find_first(content, *places))
     return action in (_NEEDS_SPACE if docked else _NEEDS_DOCK)
 
 
@@ -210,7 +210,7 @@ def _find_resolve_tick(answer: Result, current_tick: int | None) -> int | None:
 # --- Stale marks
 
 
-def mark(
+def add_mark(
     before: Stale | None,
     invalidation: Invalidation,
     tool: str,
@@ -228,7 +228,7 @@ def mark(
     return new if before is None else _join_two(before, new, current_tick)
 
 
-def joined(marks: Iterable[Stale], current_tick: int | None) -> Stale | None:
+def join_marks(marks: Iterable[Stale], current_tick: int | None) -> Stale | None:
     """One mark that says what several say, the newest last; None for none."""
     found: Stale | None = None
     for each in marks:
@@ -247,11 +247,11 @@ def _join_two(before: Stale, new: Stale, current_tick: int | None) -> Stale:
 
 def _join_reasons(before: str, tool: str) -> str:
     """``travel, mine``; too many actions to name count as an unknown one."""
-    names = AND.join(dict.fromkeys((*before.split(AND), tool)))
+    names = SEPARATOR.join(dict.fromkeys((*before.split(SEPARATOR), tool)))
     return SEVERAL if before == SEVERAL or len(names) > MAX_REASON else names
 
 
-def carried(before: Stale | None, tick: int | None) -> Stale | None:
+def carry_mark(before: Stale | None, tick: int | None) -> Stale | None:
     """The mark, if its action has not taken effect by ``tick``; else None.
 
     ``tick`` is that of a new snapshot, or the account's estimated one.
@@ -263,14 +263,14 @@ def carried(before: Stale | None, tick: int | None) -> Stale | None:
     return before
 
 
-def inherited(
+def inherit_mark(
     pending: Iterable[Stale], tool: str, args: Mapping[str, object], tick: int | None
 ) -> Stale | None:
     """The mark of a tool's new snapshot while actions are still under way."""
-    return joined(inherited_marks(pending, tool, args, tick), tick)
+    return join_marks(inherit_marks(pending, tool, args, tick), tick)
 
 
-def inherited_marks(
+def inherit_marks(
     pending: Iterable[Stale], tool: str, args: Mapping[str, object], tick: int | None
 ) -> tuple[Stale, ...]:
     """The marks of a tool's new snapshot, one for each action under way.
@@ -278,16 +278,16 @@ def inherited_marks(
     ``pending`` are the marks of all the account's snapshots. An action that has not
     taken effect by ``tick`` will make this new snapshot untrue as well.
     """
-    return marks_for((each for each in pending if carried(each, tick)), tool, args)
+    return build_marks((each for each in pending if carry_mark(each, tick)), tool, args)
 
 
-def marks_for(
+def build_marks(
     live: Iterable[Stale], tool: str, args: Mapping[str, object]
 ) -> tuple[Stale, ...]:
     """The marks that actions still under way will put on a tool's snapshots."""
     found: dict[Stale, None] = {}
     for other in live:
-        for action in other.reason.split(AND):
+        for action in other.reason.split(SEPARATOR):
             effects, name = _effects_of(action), action_name(tool, args)
             if effects is None:
                 found[replace(other, reason=action, fields=())] = None
@@ -329,8 +329,8 @@ def _gives_items(answer: Result) -> bool:
 
 
 def _find_value(answer: Result, *keys: str) -> object:
-    content = primary(answer.content)
-    return first(content, *keys, *(f"result.{key}" for key in keys))
+    content = unwrap_content(answer.content)
+    return find_first(content, *keys, *(f"result.{key}" for key in keys))
 
 
 _CONDITIONS: Mapping[str, Callable[[Result], bool]] = {

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from memory.gamestate.clock import round_down
 from memory.gamestate.types import AccountState, Happening
-from memory.gamestate.values import line
+from memory.gamestate.values import to_line
 
 LIST_LIMITS = (12, 6, 3, 1)  # how many items of a list are shown, step by step
 NOTES_SHARE = 0.3
 """The share of the bytes that the closing lines may take before they shrink."""
-MOST = 6  # how many of the newest events are shown
+MOST_EVENTS = 6  # how many of the newest events are shown
 RECENT_TICKS = 20  # older events are not shown: search and the facts tell of them
 _EVENT_TOOL = "get_notifications"
 _MOST_VALUES = 4
@@ -156,31 +156,31 @@ class Notes:
         return True
 
 
-def size(lines: Sequence[Line]) -> int:
+def count_bytes(lines: Sequence[Line]) -> int:
     """The bytes of lines, with their line ends."""
     return sum(len(line.text.encode()) + 1 for line in lines)
 
 
-def fit(
+def fit_lines(
     header: list[Line], sections: list[Section], notes: Notes, max_bytes: int
 ) -> list[Line]:
     """All lines within ``max_bytes``, the largest sections shortened first."""
-    room = max_bytes + 1 - size(header) - len(sections) - 1
-    closing = size(notes.lines())
+    room = max_bytes + 1 - count_bytes(header) - len(sections) - 1
+    closing = count_bytes(notes.lines())
     # The warnings matter most: they give way only beyond their share.
     while closing > max_bytes * NOTES_SHARE and notes.shrink():
-        closing = size(notes.lines())
+        closing = count_bytes(notes.lines())
     _shorten(sections, room - closing)
     return _join_lines(header, sections, notes, max_bytes)
 
 
 def _shorten(sections: list[Section], room: int) -> None:
-    sizes = [size(section.lines()) for section in sections]
+    sizes = [count_bytes(section.lines()) for section in sections]
     shrinkable = set(range(len(sections)))
     while sum(sizes) > room and shrinkable:
         largest = max(shrinkable, key=lambda index: (sizes[index], index))
         if sections[largest].shrink():
-            sizes[largest] = size(sections[largest].lines())
+            sizes[largest] = count_bytes(sections[largest].lines())
         else:
             shrinkable.discard(largest)
 
@@ -196,11 +196,11 @@ def _join_lines(
             lines += [Line(""), *section.lines()]
         notes.unlisted = unlisted + len(sections) - count
         lines += [Line(""), *notes.lines()]
-        if size(lines) <= max_bytes + 1:
+        if count_bytes(lines) <= max_bytes + 1:
             return lines
     # Not even the notes fit: as many lines as do, without a blank one at the end.
     lines = [*header, Line(""), *notes.lines()]
-    while lines and (size(lines) > max_bytes + 1 or not lines[-1].text):
+    while lines and (count_bytes(lines) > max_bytes + 1 or not lines[-1].text):
         lines.pop()
     return lines
 
@@ -208,13 +208,13 @@ def _join_lines(
 # --- Events
 
 
-def happenings(state: AccountState) -> Section | None:
+def build_events_section(state: AccountState) -> Section | None:
     """The newest recent events, the oldest of them first; None where there are none."""
     found = [
         each
         for each in state.events
         if (_ticks_since(each, state) or 0) <= RECENT_TICKS
-    ][-MOST:]
+    ][-MOST_EVENTS:]
     if not found:
         return None
     ticks, age, rough = _ticks_since(found[-1], state), "of late", "of late"
@@ -239,7 +239,7 @@ def _describe_event(event: Happening) -> str:
     when = "" if event.tick is None else f" at tick {event.tick}"
     values = list(_values(event.data))[:_MOST_VALUES]
     said = f": {', '.join(values)}" if values else ""
-    return f"{line(event.kind, _LONGEST)}{when}{said}"
+    return f"{to_line(event.kind, _LONGEST)}{when}{said}"
 
 
 def _values(data: Mapping[str, object]) -> Iterator[str]:
@@ -248,6 +248,6 @@ def _values(data: Mapping[str, object]) -> Iterator[str]:
         stem = key.removesuffix("_id")
         if key == "id" or (stem != key and (f"{stem}_name" in data or stem in data)):
             continue
-        shown = line(value, _LONGEST)
+        shown = to_line(value, _LONGEST)
         if shown:
-            yield f"{line(key.replace('_', ' '), _LONGEST)} {shown}"
+            yield f"{to_line(key.replace('_', ' '), _LONGEST)} {shown}"

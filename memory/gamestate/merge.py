@@ -17,18 +17,18 @@ from memory.gamestate import invalidation, values
 from memory.gamestate.clock import elapsed_seconds
 from memory.gamestate.draft import Draft
 from memory.gamestate.extract import find_tick
-from memory.gamestate.facts import sizes as sizes_of
+from memory.gamestate.facts import learn_sizes as sizes_of
 from memory.gamestate.notices import Notice
-from memory.gamestate.outcomes import Doubt, result_of
+from memory.gamestate.outcomes import Doubt, unwrap_result
 from memory.gamestate.reactions import (
-    RESULT,
+    RESULT_TYPE,
     STATUS_TOOLS,
-    YIELD,
-    Self,
-    does_something,
-    outcome_of,
-    react,
-    yield_key,
+    YIELD_TYPE,
+    Owner,
+    apply_event,
+    build_yield_key,
+    can_change,
+    find_outcome,
 )
 from memory.gamestate.types import Snapshot, Stale
 from memory.gamestate.values import MAX_DEPTH, is_deep
@@ -54,7 +54,7 @@ _TEXT_FORMS: Mapping[str, object] = {
 """The JSON form of snapshots that came as a text, to find what events change in them."""
 
 
-class When(Enum):
+class EventOrder(Enum):
     """When an event happened, seen from a snapshot."""
 
     BEFORE = "before"
@@ -63,45 +63,45 @@ class When(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AccountFacts:
     """What all snapshots of an account tell: its player, and the sizes of items."""
 
-    me: Self
+    me: Owner
     sizes: Mapping[str, float] = field(default_factory=dict)
 
 
-def known(
+def learn_account(
     username: str,
     snapshots: Iterable[Snapshot],
     sizes: Mapping[str, float] | None = None,
-) -> Known:
+) -> AccountFacts:
     """What is needed to write events of an account; ``sizes`` are those known before."""
     ids: set[str] = set()
     found = dict(sizes or {})
     for snapshot in snapshots:
-        content = values.primary(snapshot.content)
+        content = values.unwrap_content(snapshot.content)
         if snapshot.tool in MERGEABLE:
             found |= sizes_of(content)
-        own = values.first(content, "player.id", "player_id")
+        own = values.find_first(content, "player.id", "player_id")
         if snapshot.tool in STATUS_TOOLS and isinstance(own, str) and own:
             ids.add(own)
-    return Known(Self(username, frozenset(ids)), found)
+    return AccountFacts(Owner(username, frozenset(ids)), found)
 
 
-def merge(
+def merge_events(
     snapshot: Snapshot,
     notices: Sequence[Notice],
-    known_of: Known,
+    known_of: AccountFacts,
     current_tick: int | None = None,
 ) -> Snapshot:
     """The snapshot after all events since it was captured, which come in any order."""
-    return written(snapshot, arranged(notices), known_of, current_tick)
+    return write_events(snapshot, arrange_events(notices), known_of, current_tick)
 
 
-def written(
+def write_events(
     snapshot: Snapshot,
     ordered: Sequence[Notice],
-    known_of: Known,
+    known_of: AccountFacts,
     current_tick: int | None = None,
 ) -> Snapshot:
     """`merge` for events that are `arranged` already: once for several snapshots."""
@@ -112,26 +112,26 @@ def written(
     named = find_tick(snapshot.content)
     # Any other tick in an answer may be of something else in it.
     own_tick = named is not None and named[1]
-    concerned = [n for n in ordered if does_something(n, snapshot.tool)]
+    concerned = [n for n in ordered if can_change(n, snapshot.tool)]
     only_doubted = len(concerned) - MOST_WRITTEN
     # Asked with arguments it may be of another ship, or another place.
     only_doubts = only_doubted > 0 or bool(snapshot.args)
     scratch = _make_draft(snapshot, known_of) if only_doubts else draft
     for place, notice in enumerate(concerned):
-        command = outcome_of(notice)
+        command = find_outcome(notice)
         own = _find_answered_mark(marks, command, notice) if command else None
         if own is not None:
             marks.remove(own)
-        when = relation(snapshot, notice, own_tick=own_tick)
+        when = compare_event(snapshot, notice, own_tick=own_tick)
         asked = own.at if own is not None else None
         if asked is not None and elapsed_seconds(snapshot.captured_at, asked) > 0:
-            when = When.AFTER
-        if when is When.BEFORE:
+            when = EventOrder.AFTER
+        if when is EventOrder.BEFORE:
             continue
         if place < only_doubted or snapshot.args:
             doubt = _find_changes(scratch, notice, known_of)
         else:
-            doubt = _apply(draft, notice, known_of, sure=when is When.AFTER)
+            doubt = _apply(draft, notice, known_of, sure=when is EventOrder.AFTER)
         if doubt is not None:
             reason = command or notice.kind
             stale = Stale(reason, _earlier_tick(notice.tick, current_tick), doubt)
@@ -149,26 +149,26 @@ def _lifted_after(notice: Notice, doubt: Stale) -> int | None:
     return -1 if notice.tick is None and notice.at is not None else doubt.tick
 
 
-def arranged(notices: Iterable[Notice]) -> list[Notice]:
+def arrange_events(notices: Iterable[Notice]) -> list[Notice]:
     """Events in the order in which they happened, each once."""
     return _drop_doubled_yields(
         sorted({n.id: n for n in notices}.values(), key=_moment_of)
     )
 
 
-def concerns(notice: Notice, tool: str, marks: Iterable[Stale], me: Self) -> bool:
+def may_change(notice: Notice, tool: str, marks: Iterable[Stale], me: Owner) -> bool:
     """Whether an event may change a snapshot of a tool with these marks, whatever it
     holds; of a tool that events only make doubtful this is exact."""
-    command = outcome_of(notice)
+    command = find_outcome(notice)
     if command and any(mark.reason == command for mark in marks):
         return True
     if tool in MERGEABLE:
-        return does_something(notice, tool)
+        return can_change(notice, tool)
     draft = Draft(tool, {})
-    return react(draft, notice, me) is not None or bool(draft.written)
+    return apply_event(draft, notice, me) is not None or bool(draft.written)
 
 
-def overrun(snapshot: Snapshot, current_tick: int | None) -> Snapshot:
+def doubt_all(snapshot: Snapshot, current_tick: int | None) -> Snapshot:
     """The snapshot when some of its events are not kept any more: all is in doubt."""
     if snapshot.stale and not snapshot.stale.fields and not snapshot.field_ticks:
         return snapshot
@@ -179,11 +179,13 @@ def overrun(snapshot: Snapshot, current_tick: int | None) -> Snapshot:
         shown=None,
         field_ticks={},
         counted=(),
-        stale=invalidation.joined(left, current_tick),
+        stale=invalidation.join_marks(left, current_tick),
     )
 
 
-def relation(snapshot: Snapshot, notice: Notice, *, own_tick: bool = False) -> When:
+def compare_event(
+    snapshot: Snapshot, notice: Notice, *, own_tick: bool = False
+) -> EventOrder:
     """Whether an event happened before or after a snapshot was taken.
 
     A tick that was estimated (not ``own_tick``) is often one behind: where the moments
@@ -196,31 +198,31 @@ def relation(snapshot: Snapshot, notice: Notice, *, own_tick: bool = False) -> W
     if own_tick or by_clock in (None, by_tick):
         return by_tick
     near = notice.tick - snapshot.tick in (0, 1)
-    return When.UNSURE if near or by_clock is not When.UNSURE else by_tick
+    return EventOrder.UNSURE if near or by_clock is not EventOrder.UNSURE else by_tick
 
 
-def _by_clock(snapshot: Snapshot, notice: Notice) -> When | None:
+def _by_clock(snapshot: Snapshot, notice: Notice) -> EventOrder | None:
     if notice.at is None:
         return None
     if elapsed_seconds(snapshot.captured_at, notice.at) > notice.slack:
-        return When.AFTER
+        return EventOrder.AFTER
     asked = snapshot.asked_at or snapshot.captured_at
     if elapsed_seconds(notice.at, asked) > notice.slack:
-        return When.BEFORE
-    return When.UNSURE
+        return EventOrder.BEFORE
+    return EventOrder.UNSURE
 
 
-def _by_tick(snapshot: Snapshot, notice: Notice) -> When:
+def _by_tick(snapshot: Snapshot, notice: Notice) -> EventOrder:
     if snapshot.tick is None or notice.tick is None:
-        return When.UNSURE
-    return When.AFTER if notice.tick > snapshot.tick else When.BEFORE
+        return EventOrder.UNSURE
+    return EventOrder.AFTER if notice.tick > snapshot.tick else EventOrder.BEFORE
 
 
 def _marks(snapshot: Snapshot) -> list[Stale]:
     return list(snapshot.marks) or ([snapshot.stale] if snapshot.stale else [])
 
 
-def _make_draft(snapshot: Snapshot, known_of: Known) -> Draft:
+def _make_draft(snapshot: Snapshot, known_of: AccountFacts) -> Draft:
     content = snapshot.content
     if snapshot.tool not in MERGEABLE or is_deep(content, MAX_DEPTH):
         return Draft(snapshot.tool, {})
@@ -229,15 +231,17 @@ def _make_draft(snapshot: Snapshot, known_of: Known) -> Draft:
 
 def _drop_doubled_yields(ordered: Sequence[Notice]) -> list[Notice]:
     """The events without the yields that an ``action_result`` tells too (era C)."""
-    results = [e for e in ordered if e.kind == RESULT and outcome_of(e) == "mine"]
+    results = [
+        e for e in ordered if e.kind == RESULT_TYPE and find_outcome(e) == "mine"
+    ]
     yields: dict[tuple[object, ...], dict[int | None, list[Notice]]] = {}
     for each in ordered if results else ():
-        if each.kind == YIELD:
-            at_tick = yields.setdefault(yield_key(each.data), {})
+        if each.kind == YIELD_TYPE:
+            at_tick = yields.setdefault(build_yield_key(each.data), {})
             at_tick.setdefault(each.tick, []).append(each)
     told: set[str] = set()
     for each in results:
-        at_tick = yields.get(yield_key(result_of(each.data)), {})
+        at_tick = yields.get(build_yield_key(unwrap_result(each.data)), {})
         near = _ticks_near(each.tick, at_tick)
         same = [n for tick in near for n in at_tick.get(tick, ())]
         if same:
@@ -287,23 +291,25 @@ def _find_answered_mark(
 # --- One event
 
 
-def _apply(draft: Draft, notice: Notice, known_of: Known, *, sure: bool) -> Doubt:
+def _apply(
+    draft: Draft, notice: Notice, known_of: AccountFacts, *, sure: bool
+) -> Doubt:
     if not isinstance(draft.root, dict):
         return _doubt_text(draft.tool, notice, known_of)
     if sure and notice.tick is not None:
         draft.tick, draft.failed = max(draft.tick, notice.tick), []
-        return _add_paths(react(draft, notice, known_of.me), draft.failed)
+        return _add_paths(apply_event(draft, notice, known_of.me), draft.failed)
     return _find_changes(
         Draft.of(draft.tool, draft.content, draft.sizes), notice, known_of
     )
 
 
-def _find_changes(scratch: Draft, notice: Notice, known_of: Known) -> Doubt:
+def _find_changes(scratch: Draft, notice: Notice, known_of: AccountFacts) -> Doubt:
     """What an event would change, tried on a draft that is thrown away."""
     if not isinstance(scratch.root, dict):
         return _doubt_text(scratch.tool, notice, known_of)
     scratch.written, scratch.failed = {}, []
-    doubt = react(scratch, notice, known_of.me)
+    doubt = apply_event(scratch, notice, known_of.me)
     return _add_paths(doubt, [*scratch.written, *scratch.failed])
 
 
@@ -314,10 +320,10 @@ def _add_paths(doubt: Doubt, more: Sequence[str]) -> Doubt:
     return tuple(dict.fromkeys((*(doubt or ()), *more)))
 
 
-def _doubt_text(tool: str, notice: Notice, known_of: Known) -> Doubt:
+def _doubt_text(tool: str, notice: Notice, known_of: AccountFacts) -> Doubt:
     """Nothing can be written into a text: an event puts all of it in doubt."""
     attempt = Draft.of(tool, _TEXT_FORMS.get(tool, {}), known_of.sizes)
-    doubt = react(attempt, notice, known_of.me)
+    doubt = apply_event(attempt, notice, known_of.me)
     return None if doubt is None and not attempt.written else ()
 
 
@@ -335,14 +341,14 @@ def _finish(
     ticks = {
         path: tick
         for path, tick in draft.written.items()
-        if not whole and not any(values.overlap(path, other) for other in doubted)
+        if not whole and not any(values.paths_overlap(path, other) for other in doubted)
     }
     return replace(
         snapshot,
         shown=draft.content if draft.written else None,
         field_ticks=ticks,
         counted=tuple(path for path in ticks if path not in draft.fixed),
-        stale=invalidation.joined(sorted(left, key=_age_of), current_tick),
+        stale=invalidation.join_marks(sorted(left, key=_age_of), current_tick),
     )
 
 

@@ -16,16 +16,16 @@ from itertools import islice
 from memory.gamestate.clock import (
     FARTHEST,
     RESET_AFTER_TICKS,
-    SAME,
+    SAME_CLOCK,
     Offset,
+    count_ticks,
     elapsed_seconds,
-    near,
-    seen_in,
-    ticks_in,
+    plausible_stamp,
+    read_offset_bound,
 )
-from memory.gamestate.extract import ENVELOPES, as_tick, find_tick
+from memory.gamestate.extract import ENVELOPES, find_tick, parse_tick
 from memory.gamestate.types import SECONDS_PER_TICK
-from memory.gamestate.values import clean_text, storable
+from memory.gamestate.values import make_storable, repair_text
 
 MOST = 1000  # more notices than the game ever keeps for one session
 QUEUE_LENGTH = 100
@@ -91,7 +91,7 @@ class _Clock:
         if self.tick is None or moment is None:
             return None
         passed = elapsed_seconds(moment, self.server or self.ours)
-        return max(0, self.tick - ticks_in(passed, self.pace))
+        return max(0, self.tick - count_ticks(passed, self.pace))
 
 
 def read_notices(
@@ -114,8 +114,8 @@ def read_notices(
     now = tick if own is None else own
     beyond = _MOST_BEYOND if own is None else 1
     if offset is None:
-        seen = offset_seen(content, asked_at, received_at)
-        offset = None if seen is None else SAME.and_seen(seen)
+        seen = read_offset(content, asked_at, received_at)
+        offset = None if seen is None else SAME_CLOCK.and_seen(seen)
     clock = _Clock(
         tick=now,
         server=_server_time(content, received_at),
@@ -136,12 +136,12 @@ def read_notices(
     return tuple(found.values())
 
 
-def offset_seen(
+def read_offset(
     content: object, asked_at: datetime | None, received_at: datetime
 ) -> Offset | None:
     """The offset of the game's clock by an answer's stamp; None where it has none."""
     stamp = _server_time(content, received_at)
-    return seen_in(stamp, asked_at or received_at, received_at)
+    return read_offset_bound(stamp, asked_at or received_at, received_at)
 
 
 def _numbered(identity: str, named: dict[str, int]) -> str:
@@ -150,14 +150,14 @@ def _numbered(identity: str, named: dict[str, int]) -> str:
     return identity if count == 1 else f"{identity}#{count}"
 
 
-def is_incomplete(content: object) -> bool:
+def may_lack_events(content: object) -> bool:
     """Whether events may be lost: the answer is a text, or the game's queue was full."""
     if isinstance(content, str):
         said = content.strip().lower()
         return bool(said) and not said.startswith(_NO_EVENTS)
     for part in _parts(content):
         listed = _listed(part)
-        left = as_tick(part.get("remaining")) or 0
+        left = parse_tick(part.get("remaining")) or 0
         if listed is not None and len(listed) + left >= QUEUE_LENGTH:
             return True
     return False
@@ -192,16 +192,18 @@ def _notice(item: Mapping[str, object], clock: _Clock) -> Notice | None:
     data = item.get("data")
     data = data if isinstance(data, Mapping) else item.get("payload")
     data = data if isinstance(data, Mapping) else {}
-    moment = near(_moment(item.get("timestamp")), clock.server or clock.ours)
+    moment = plausible_stamp(_moment(item.get("timestamp")), clock.server or clock.ours)
     local, slack = (None, 0.0) if moment is None else clock.local(moment)
-    named = as_tick(data.get("tick"))
+    named = parse_tick(data.get("tick"))
     own = named if named is not None and clock.is_possible(named) else None
     category = item.get("type")
-    category = clean_text(category) if isinstance(category, str) else ""
+    category = repair_text(category) if isinstance(category, str) else ""
     return Notice(
         id=_identity(item),
-        kind=clean_text(kind)[:_LONGEST_KIND],
-        data={clean_text(str(key)): storable(value) for key, value in data.items()},
+        kind=repair_text(kind)[:_LONGEST_KIND],
+        data={
+            repair_text(str(key)): make_storable(value) for key, value in data.items()
+        },
         category=category[:_LONGEST_KIND],
         tick=clock.tick_at(moment) if own is None else own,
         exact=own is not None,
@@ -215,17 +217,17 @@ def _identity(item: Mapping[str, object]) -> str:
     """The event's own id, else a hash of all it says."""
     own = item.get("id")
     if isinstance(own, (str, int)) and not isinstance(own, bool) and str(own):
-        name = clean_text(str(own))
+        name = repair_text(str(own))
         if len(name) <= _LONGEST_ID and not name.startswith(_MADE_UP):
             return name
-    text = json.dumps(storable(item), sort_keys=True, ensure_ascii=False)
+    text = json.dumps(make_storable(item), sort_keys=True, ensure_ascii=False)
     return _MADE_UP + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _server_time(content: object, now: datetime) -> datetime | None:
     for part in _parts(content):
         if "notifications" in part:
-            return near(_moment(part.get("timestamp")), now)
+            return plausible_stamp(_moment(part.get("timestamp")), now)
     return None
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from memory.gamestate.draft import Draft
 from memory.gamestate.effects import CARGO, CREDITS, DOCK, FUEL, HERE, HULL, SYSTEM
 from memory.gamestate.extract import Result
-from memory.gamestate.invalidation import Circumstances, touched
-from memory.gamestate.values import first, is_number
+from memory.gamestate.invalidation import Circumstances, find_invalidations
+from memory.gamestate.values import find_first, is_number
 
 Data = Mapping[str, object]
 Doubt = tuple[str, ...] | None
@@ -32,12 +32,12 @@ COMMANDS = {
 """The actions of outcomes that have a name of their own."""
 
 
-def command_of(name: object) -> str:
+def find_action(name: object) -> str:
     """The action that an outcome belongs to, "" where it names none."""
     return COMMANDS.get(name, name) if isinstance(name, str) else ""
 
 
-def settle(draft: Draft, command: str, data: Data) -> Doubt:
+def write_outcome(draft: Draft, command: str, data: Data) -> Doubt:
     """Write an action's outcome into a draft; what of the snapshot stays in doubt."""
     read = _OUTCOMES.get(command)
     settled = read(draft, data) if read is not None else ()
@@ -46,7 +46,7 @@ def settle(draft: Draft, command: str, data: Data) -> Doubt:
     left: list[str] = []
     hit = False
     answer = Result(content=dict(data))
-    for each in touched(command, {}, answer, Circumstances(mutation=True)):
+    for each in find_invalidations(command, {}, answer, Circumstances(mutation=True)):
         if not each.hits(draft.tool):
             continue
         hit = True
@@ -59,7 +59,7 @@ def settle(draft: Draft, command: str, data: Data) -> Doubt:
     return tuple(dict.fromkeys(left)) if hit and left else None
 
 
-def number_of(data: Data, *keys: str) -> float | None:
+def find_number(data: Data, *keys: str) -> float | None:
     """The first of several keys that holds a number."""
     found = (data.get(key) for key in keys)
     return next(
@@ -67,20 +67,20 @@ def number_of(data: Data, *keys: str) -> float | None:
     )
 
 
-def text_of(data: Data, *keys: str) -> str:
+def find_text(data: Data, *keys: str) -> str:
     """The first of several keys that holds a text."""
     found = (data.get(key) for key in keys)
     return next((v for v in found if isinstance(v, str) and v), "")
 
 
 def _mined(draft: Draft, data: Data) -> tuple[str, ...]:
-    ore, count = text_of(data, "resource_id"), number_of(data, "quantity")
+    ore, count = find_text(data, "resource_id"), find_number(data, "quantity")
     if not ore or count is None:
         return ()
     if draft.tool == "get_poi":
-        return _write_remaining(draft, ore, number_of(data, "remaining"))
+        return _write_remaining(draft, ore, find_number(data, "remaining"))
     draft.add("player.stats.ore_mined", count)
-    return _change_hold(draft, ore, count, text_of(data, "resource_name"))
+    return _change_hold(draft, ore, count, find_text(data, "resource_name"))
 
 
 def _write_remaining(
@@ -111,20 +111,20 @@ def _change_hold(draft: Draft, item: str, count: float, name: str) -> tuple[str,
 
 
 def _bought(draft: Draft, data: Data) -> tuple[str, ...]:
-    settled = _pay(draft, number_of(data, "total_cost"))
-    item = text_of(data, "item_id")
-    count = number_of(data, "delivered_to_cargo")
-    if count is None and number_of(data, "delivered_to_storage") is None:
-        count = number_of(data, "quantity")
+    settled = _pay(draft, find_number(data, "total_cost"))
+    item = find_text(data, "item_id")
+    count = find_number(data, "delivered_to_cargo")
+    if count is None and find_number(data, "delivered_to_storage") is None:
+        count = find_number(data, "quantity")
     if item and count is not None:
-        settled += _change_hold(draft, item, count, text_of(data, "item"))
+        settled += _change_hold(draft, item, count, find_text(data, "item"))
     return _join_settled(settled)
 
 
 def _sold(draft: Draft, data: Data) -> tuple[str, ...]:
-    earned = number_of(data, "total_earned")
+    earned = find_number(data, "total_earned")
     settled = _pay(draft, None if earned is None else -earned)
-    item, count = text_of(data, "item_id"), number_of(data, "quantity_sold")
+    item, count = find_text(data, "item_id"), find_number(data, "quantity_sold")
     if item and count is not None and not data.get("auto_listed"):
         settled += _change_hold(draft, item, -count, "")
     return _join_settled(settled)
@@ -144,14 +144,14 @@ def _pay(draft: Draft, cost: float | None) -> tuple[str, ...]:
 def _refuelled(draft: Draft, data: Data) -> tuple[str, ...]:
     settled: tuple[str, ...] = ()
     if data.get("source") == "station":
-        settled += _pay(draft, number_of(data, "cost"))
-    now, added = number_of(data, "fuel_now"), number_of(data, "fuel")
+        settled += _pay(draft, find_number(data, "cost"))
+    now, added = find_number(data, "fuel_now"), find_number(data, "fuel")
     for path in FUEL:
         if now is not None and draft.get(path) is not None:
             settled += FUEL if draft.put(path, now) else ()
         elif added is not None and draft.add(path, added):
             settled += FUEL
-    cells = number_of(data, "cells_used")
+    cells = find_number(data, "cells_used")
     if data.get("source") == "station" and not cells:
         settled += CARGO
     elif cells and data.get("source") == "fuel_cells":
@@ -160,11 +160,11 @@ def _refuelled(draft: Draft, data: Data) -> tuple[str, ...]:
 
 
 def _repaired(draft: Draft, data: Data) -> tuple[str, ...]:
-    cost = number_of(data, "cost")
+    cost = find_number(data, "cost")
     settled = _pay(draft, cost)
     if cost:
         settled += CARGO
-    hull = number_of(data, "hull")
+    hull = find_number(data, "hull")
     if hull is not None:
         done = [draft.put(p, hull) for p in HULL if draft.get(p) is not None]
         settled += HULL if any(done) else ()
@@ -172,11 +172,11 @@ def _repaired(draft: Draft, data: Data) -> tuple[str, ...]:
 
 
 def _jettisoned(draft: Draft, data: Data) -> tuple[str, ...]:
-    item, count = text_of(data, "item_id"), number_of(data, "quantity")
+    item, count = find_text(data, "item_id"), find_number(data, "quantity")
     if not item or count is None:
         return ()
     settled = _change_hold(draft, item, -count, "")
-    used = number_of(data, "cargo_used")
+    used = find_number(data, "cargo_used")
     if used is not None and draft.tool != "get_cargo":
         done = [draft.put(p, used) for p in ("ship.cargo_used", "cargo_used")]
         settled += ("ship.cargo_used", "cargo_used") if any(done) else ()
@@ -184,11 +184,11 @@ def _jettisoned(draft: Draft, data: Data) -> tuple[str, ...]:
 
 
 def _arrived(draft: Draft, data: Data) -> tuple[str, ...]:
-    poi = text_of(data, "poi_id")
+    poi = find_text(data, "poi_id")
     if draft.tool not in ("get_status", "get_state") or not poi:
         return ()
     _undocked(draft, data)
-    draft.put("location.poi_name", text_of(data, "poi") or None)
+    draft.put("location.poi_name", find_text(data, "poi") or None)
     places = ("player.current_poi", "current_poi", "location.poi_id")
     done = [draft.put(path, poi) for path in places]
     # The event does not say who is near.
@@ -197,10 +197,10 @@ def _arrived(draft: Draft, data: Data) -> tuple[str, ...]:
 
 def _jumped(draft: Draft, data: Data) -> tuple[str, ...]:
     settled = _arrived(draft, data)
-    system = text_of(data, "system_id")
+    system = find_text(data, "system_id")
     if draft.tool not in ("get_status", "get_state") or not system:
         return settled
-    draft.put("location.system_name", text_of(data, "system") or None)
+    draft.put("location.system_name", find_text(data, "system") or None)
     places = ("player.current_system", "current_system", "location.system_id")
     done = [draft.put(path, system) for path in places]
     return (*settled, *SYSTEM[:2]) if any(done) else settled
@@ -217,7 +217,7 @@ def _undocked(draft: Draft, data: Data) -> tuple[str, ...]:
 
 def _docked(draft: Draft, data: Data) -> tuple[str, ...]:
     """At a base, where the outcome names it by its id."""
-    base = text_of(data, "base_id")
+    base = find_text(data, "base_id")
     if not base:
         return ()
     done = draft.put("location.docked_at", base)
@@ -242,7 +242,7 @@ _OUTCOMES: Mapping[str, Callable[[Draft, Data], tuple[str, ...]]] = {
 }
 
 
-def result_of(data: Data) -> Data:
+def unwrap_result(data: Data) -> Data:
     """What an ``action_result`` says, whatever it is wrapped in."""
-    inner = first(data, "result", "payload")
+    inner = find_first(data, "result", "payload")
     return inner if isinstance(inner, Mapping) else {}

@@ -17,17 +17,17 @@ from memory.gamestate.notices import Notice
 from memory.gamestate.outcomes import (
     Data,
     Doubt,
-    command_of,
-    number_of,
-    result_of,
-    settle,
-    text_of,
+    find_action,
+    find_number,
+    find_text,
+    unwrap_result,
+    write_outcome,
 )
 
 _MARKETS = ("view_market", "get_listings", "estimate_purchase", "analyze_market")
 _OK = "ok"
-RESULT = "action_result"
-YIELD = "mining_yield"
+RESULT_TYPE = "action_result"
+YIELD_TYPE = "mining_yield"
 _NEAR = "get_nearby"
 # What others do at a place: most events are of these, and they change one snapshot.
 _OF_OTHERS = frozenset(
@@ -43,7 +43,7 @@ _SHIP_TOOLS = (*STATUS_TOOLS, "get_ship")
 
 
 @dataclass(frozen=True, slots=True)
-class Self:
+class Owner:
     """The name of the account that snapshots belong to, and the ids of its player."""
 
     username: str
@@ -56,38 +56,38 @@ class Self:
         return value in self.ids or value.casefold() == self.username.casefold()
 
 
-Reaction = Callable[[Draft, Data, Self], Doubt]
+Reaction = Callable[[Draft, Data, Owner], Doubt]
 
 
-def react(draft: Draft, notice: Notice, me: Self) -> Doubt:
+def apply_event(draft: Draft, notice: Notice, me: Owner) -> Doubt:
     """Write what an event says into a draft; what of the snapshot is then in doubt."""
-    command = outcome_of(notice)
+    command = find_outcome(notice)
     if command:
-        data = result_of(notice.data) if notice.kind == RESULT else notice.data
-        return settle(draft, command, data)
+        data = unwrap_result(notice.data) if notice.kind == RESULT_TYPE else notice.data
+        return write_outcome(draft, command, data)
     reaction = _find_reaction(notice.kind)
     return reaction(draft, notice.data, me) if reaction else None
 
 
-def outcome_of(notice: Notice) -> str:
+def find_outcome(notice: Notice) -> str:
     """The own action whose outcome an event is, "" where it is none."""
-    if notice.kind == YIELD:
+    if notice.kind == YIELD_TYPE:
         return "mine"
-    if notice.kind == RESULT:
-        return command_of(notice.data.get("command"))
+    if notice.kind == RESULT_TYPE:
+        return find_action(notice.data.get("command"))
     if notice.kind == _OK:
-        return command_of(notice.data.get("action") or notice.data.get("type"))
+        return find_action(notice.data.get("action") or notice.data.get("type"))
     return ""
 
 
-def does_something(notice: Notice, tool: str = "") -> bool:
+def can_change(notice: Notice, tool: str = "") -> bool:
     """Whether an event can change any snapshot at all, or one of a tool."""
     if tool and tool != _NEAR and notice.kind in _OF_OTHERS:
         return False
-    return bool(outcome_of(notice)) or _find_reaction(notice.kind) is not None
+    return bool(find_outcome(notice)) or _find_reaction(notice.kind) is not None
 
 
-def yield_key(data: Data) -> tuple[object, ...]:
+def build_yield_key(data: Data) -> tuple[object, ...]:
     """What a ``mining_yield`` and the ``action_result`` of the same yield share."""
     values = (data.get(key) for key in ("resource_id", "quantity", "remaining"))
     return tuple(v if isinstance(v, (str, int, float)) else repr(v) for v in values)
@@ -96,10 +96,10 @@ def yield_key(data: Data) -> tuple[object, ...]:
 # --- Combat
 
 
-def _take_damage(draft: Draft, data: Data, me: Self) -> Doubt:
+def _take_damage(draft: Draft, data: Data, me: Owner) -> Doubt:
     if draft.tool == _BATTLE:
         return ()
-    target = text_of(data, "target_id", "target")
+    target = find_text(data, "target_id", "target")
     if not any(me.is_meant(data.get(f"target{end}")) for end in ("", "_id", "_name")):
         # An id may be ours as long as no answer has told which one that is.
         unknown = not me.ids and "target_id" in data and bool(target)
@@ -110,7 +110,7 @@ def _take_damage(draft: Draft, data: Data, me: Self) -> Doubt:
         return _doubt_ship_list(draft)
     doubt: list[str] = []
     for part in ("shield", "hull"):
-        lost = number_of(data, f"{part}_hit")
+        lost = find_number(data, f"{part}_hit")
         for path in (f"ship.{part}", part):
             if lost is None or (part == "shield" and not _was_full(draft, path)):
                 doubt.append(path)
@@ -129,14 +129,14 @@ def _doubt_ship_list(draft: Draft) -> Doubt:
     return _LISTED_HULLS if draft.tool == "list_ships" else None
 
 
-def _fight_pirate(draft: Draft, data: Data, me: Self) -> Doubt:
+def _fight_pirate(draft: Draft, data: Data, me: Owner) -> Doubt:
     if draft.tool == _BATTLE:
         return ()
     if draft.tool not in _SHIP_TOOLS:
         return _doubt_ship_list(draft)
     doubt: list[str] = []
     for part in ("hull", "shield"):
-        now = number_of(data, f"player_{part}", f"your_{part}")
+        now = find_number(data, f"player_{part}", f"your_{part}")
         for path in (f"ship.{part}", part):
             if now is None:
                 doubt.append(path)
@@ -145,38 +145,38 @@ def _fight_pirate(draft: Draft, data: Data, me: Self) -> Doubt:
     return tuple(doubt) or None
 
 
-def _meet_pirate(draft: Draft, data: Data, me: Self) -> Doubt:
-    pirate = text_of(data, "pirate_id")
+def _meet_pirate(draft: Draft, data: Data, me: Owner) -> Doubt:
+    pirate = find_text(data, "pirate_id")
     if draft.tool != _NEAR or not pirate:
         return None
     entry: dict[str, object] = {
         "pirate_id": pirate,
-        "name": text_of(data, "pirate_name"),
+        "name": find_text(data, "pirate_name"),
     }
     entry |= {key: data[key] for key in ("tier", "is_boss") if key in data}
     return _enlist(draft, ("pirates", "pirate_count"), ("pirate_id", pirate), entry)
 
 
-def _kill_pirate(draft: Draft, data: Data, me: Self) -> Doubt:
+def _kill_pirate(draft: Draft, data: Data, me: Owner) -> Doubt:
     """A kill pays credits, and counts for skills, statistics and missions."""
     if draft.tool in ("get_wrecks", "get_skills", _BATTLE):
         return ()
     if draft.tool == "get_active_missions":
         return ("missions.*",)
     if draft.tool in STATUS_TOOLS:
-        reward = number_of(data, "credits_reward", "credits_earned")
+        reward = find_number(data, "credits_reward", "credits_earned")
         if reward is None:
             return ("player.credits", "credits", *_SCORE)
         for path in ("player.credits", "credits"):
             draft.add(path, reward)
         return _SCORE
     if draft.tool == _NEAR:
-        who = ("pirate_id", text_of(data, "pirate_id"))
+        who = ("pirate_id", find_text(data, "pirate_id"))
         return _delist(draft, ("pirates", "pirate_count"), who)
     return None
 
 
-def _meet_police(draft: Draft, data: Data, me: Self) -> Doubt:
+def _meet_police(draft: Draft, data: Data, me: Owner) -> Doubt:
     target = data.get("target_id")
     if isinstance(target, str) and me.ids and not me.is_meant(target):
         return None
@@ -188,8 +188,8 @@ def _meet_police(draft: Draft, data: Data, me: Self) -> Doubt:
 
 def _traffic(*, arrives: bool) -> Reaction:
 
-    def reaction(draft: Draft, data: Data, me: Self) -> Doubt:
-        name = text_of(data, "username")
+    def reaction(draft: Draft, data: Data, me: Owner) -> Doubt:
+        name = find_text(data, "username")
         if draft.tool != _NEAR or not name or me.is_meant(name):
             return None
         here, there = draft.get("poi_id"), data.get("poi_id")
@@ -198,7 +198,7 @@ def _traffic(*, arrives: bool) -> Reaction:
         crowd = "nearby" if "nearby" in (draft.root or ()) else "players"
         places, who = (crowd, "count"), ("username", name)
         if arrives:
-            entry = {"username": name, "clan_tag": text_of(data, "clan_tag")}
+            entry = {"username": name, "clan_tag": find_text(data, "clan_tag")}
             return _enlist(draft, places, who, entry)
         return _delist(draft, places, who)
 
@@ -244,12 +244,12 @@ def _is_entry(item: object, who: tuple[str, str]) -> bool:
 # --- The account
 
 
-def _doubt_everything(draft: Draft, data: Data, me: Self) -> Doubt:
+def _doubt_everything(draft: Draft, data: Data, me: Owner) -> Doubt:
     return ()
 
 
-def _raise_skill(draft: Draft, data: Data, me: Self) -> Doubt:
-    skill, level = text_of(data, "skill_id"), number_of(data, "new_level", "level")
+def _raise_skill(draft: Draft, data: Data, me: Owner) -> Doubt:
+    skill, level = find_text(data, "skill_id"), find_number(data, "new_level", "level")
     if not skill or level is None:
         return () if draft.tool == "get_skills" else None
     if draft.tool in STATUS_TOOLS:
@@ -289,14 +289,14 @@ def _set_level(draft: Draft, place: str, skill: str, level: float) -> None:
         draft.put(f"{place}.{skill}", level, absent=True)
 
 
-def _complete_trade(draft: Draft, data: Data, me: Self) -> Doubt:
+def _complete_trade(draft: Draft, data: Data, me: Owner) -> Doubt:
     if draft.tool in ("get_trades", "get_cargo"):
         return ()
     if draft.tool == "get_ship":
         return CARGO
     if draft.tool not in STATUS_TOOLS:
         return None
-    credits = number_of(data, "your_credits")
+    credits = find_number(data, "your_credits")
     if credits is None:
         return (*CARGO, *STATS, "player.credits", "credits")
     for path in ("player.credits", "credits"):
@@ -305,7 +305,7 @@ def _complete_trade(draft: Draft, data: Data, me: Self) -> Doubt:
     return (*CARGO, *STATS)
 
 
-def _replace_state(draft: Draft, data: Data, me: Self) -> Doubt:
+def _replace_state(draft: Draft, data: Data, me: Owner) -> Doubt:
     """The state that the game pushes every tick over its socket."""
     player = data.get("player")
     if isinstance(player, Mapping) and not me.is_meant(player.get("username")):
@@ -330,7 +330,7 @@ def _replace_state(draft: Draft, data: Data, me: Self) -> Doubt:
 def _spoils(*tools: str, changes_statistics: bool = False) -> Reaction:
     """A reaction that only knows which tools' snapshots are not true any more."""
 
-    def reaction(draft: Draft, data: Data, me: Self) -> Doubt:
+    def reaction(draft: Draft, data: Data, me: Owner) -> Doubt:
         if changes_statistics and draft.tool in STATUS_TOOLS:
             return STATS
         return () if draft.tool in tools else None

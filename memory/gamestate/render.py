@@ -15,19 +15,27 @@ from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
     Moment,
-    confidence,
-    grade,
-    recharges,
+    judge_age,
+    judge_confidence,
+    may_have_recharged,
     stale_paths,
 )
-from memory.gamestate.effects import SETTLES, TELLS_TICK
+from memory.gamestate.effects import LOCATION_TOOL, TICK_TOOL
 from memory.gamestate.extract import args_key
-from memory.gamestate.facts import Fact, Names, View, known_names
-from memory.gamestate.invalidation import AND
-from memory.gamestate.layout import Entry, Line, Notes, Section, fit, happenings, size
-from memory.gamestate.sections import CURATED, read
+from memory.gamestate.facts import Fact, Names, View, collect_names
+from memory.gamestate.invalidation import SEPARATOR
+from memory.gamestate.layout import (
+    Entry,
+    Line,
+    Notes,
+    Section,
+    build_events_section,
+    count_bytes,
+    fit_lines,
+)
+from memory.gamestate.sections import READERS, read_facts
 from memory.gamestate.types import AccountState, Snapshot
-from memory.gamestate.values import empire, first, line, primary, title
+from memory.gamestate.values import empire, find_first, title, to_line, unwrap_content
 
 MAX_BYTES = 2048
 _MAX_SECTIONS = 40
@@ -41,9 +49,9 @@ FETCHED = (
 )
 #: Said of a shield that was not full and may have grown by itself.
 _RECHARGING = "recharging since"
-OWNER = "account"  # the key of the account's name among the facts last shown
+OWNER_KEY = "account"  # the key of the account's name among the facts last shown
 
-_ORDER = {tool: place for place, tool in enumerate(CURATED)}
+_ORDER = {tool: place for place, tool in enumerate(READERS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class Scene:
 
     @classmethod
     def of(cls, state: AccountState) -> Scene:
-        same = state.last_shown.get(OWNER) == state.username
+        same = state.last_shown.get(OWNER_KEY) == state.username
         newest_first = sorted(
             state.snapshots,
             key=lambda s: (elapsed_seconds(s.captured_at, state.now), _snapshot_key(s)),
@@ -85,7 +93,7 @@ class Scene:
             state,
             Moment.of(state),
             tuple(ordered),
-            {**state.names, **known_names(newest_first[::-1])},
+            {**state.names, **collect_names(newest_first[::-1])},
             state.last_shown if same else {},
         )
 
@@ -108,19 +116,19 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
     """The state block of an account in at most ``max_bytes`` bytes of UTF-8."""
     if state.username is None:
         lines = [Line(NOT_LOGGED_IN)]
-        text = NOT_LOGGED_IN if size(lines) <= max_bytes + 1 else ""
+        text = NOT_LOGGED_IN if count_bytes(lines) <= max_bytes + 1 else ""
         return Rendered(text, text)
     scene = Scene.of(state)
     unlisted = scene.ordered[_MAX_SECTIONS:]
     sections = [_build_section(scene, each) for each in scene.ordered[:_MAX_SECTIONS]]
     untrue = [each.untrue for each in sections]
     untrue += [stale_paths(each) is None for each in unlisted]
-    told = happenings(state)
+    told = build_events_section(state)
     sections += [told] if told else []
     notes = Notes(
         FETCHED if state.fetched else NOTE, _stale_lines(scene, untrue), len(unlisted)
     )
-    lines = fit(_header(scene), sections, notes, max_bytes)
+    lines = fit_lines(_header(scene), sections, notes, max_bytes)
     return Rendered(
         "\n".join(each.text for each in lines),
         "\n".join(each.rough or each.text for each in lines),
@@ -131,9 +139,9 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
 
 def _header(scene: Scene) -> list[Line]:
     known = scene.plain("get_status")
-    content = primary(known.current) if known else None
-    ruler = empire(first(content, "player.empire", "empire"))
-    name = line(scene.state.username) or "unknown"
+    content = unwrap_content(known.current) if known else None
+    ruler = empire(find_first(content, "player.empire", "empire"))
+    name = to_line(scene.state.username) or "unknown"
     suffix = f" ({ruler})" if ruler else ""
     ages = [scene.age(snapshot) for snapshot in scene.ordered]
     ages.sort(key=lambda age: (age.ticks is None, age.ticks or 0, age.seconds))
@@ -155,7 +163,7 @@ def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, Line]]:
 
 
 def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:
-    start, tool = "**Stale data:**", line(snapshot.tool, 40)
+    start, tool = "**Stale data:**", to_line(snapshot.tool, 40)
     call = f"{start} {_format_call(snapshot)}"
     if snapshot.logged_out:
         return Line(f"{call} was {LOGGED_OUT} - call {tool}.")
@@ -165,7 +173,7 @@ def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:
         what = f"{call} is" if whole else parts
         cause, cure = _describe_cause(snapshot), _describe_remedy(scene, snapshot)
         return Line(f"{what} from {cause} - {cure}.")
-    if grade(snapshot, scene.moment) is not Confidence.STALE:
+    if judge_age(snapshot, scene.moment) is not Confidence.STALE:
         return None
     age = scene.age(snapshot)
     old = f"{age.ticks} ticks old" if age.ticks else f"from {age.short}"
@@ -186,7 +194,7 @@ def _facts(scene: Scene, lines: list[Line]) -> dict[str, str]:
         for key, value in scene.was.items()
         if (start := key.split("/", 1)[0]) in alive and start not in sections
     }
-    return {**kept, **shown, OWNER: scene.state.username or ""}
+    return {**kept, **shown, OWNER_KEY: scene.state.username or ""}
 
 
 # --- One snapshot as a section
@@ -194,15 +202,15 @@ def _facts(scene: Scene, lines: list[Line]) -> dict[str, str]:
 
 def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
     """A snapshot's heading and facts, each with what makes it doubtful."""
-    content = primary(snapshot.current)
+    content = unwrap_content(snapshot.current)
     view = View(
         content if isinstance(content, Mapping) else {},
         scene.names,
         ship_elsewhere=_ship_elsewhere(scene, snapshot),
         cargo_elsewhere=_at_least_as_good(scene, scene.plain("get_cargo"), snapshot),
     )
-    facts = read(snapshot.tool, view, content)[:_MAX_FACTS]
-    curated = CURATED.get(snapshot.tool)
+    facts = read_facts(snapshot.tool, view, content)[:_MAX_FACTS]
+    curated = READERS.get(snapshot.tool)
     heading = curated[0] if curated else title(snapshot.tool)
     age, end = scene.age(snapshot), f", {LOGGED_OUT}" if snapshot.logged_out else ""
     start = f"{heading} ({_format_call(snapshot)} - "
@@ -212,7 +220,7 @@ def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
         heading=f"{start}{age.short}{end}",
         rough=f"{start}{age.rough}{end}",
         entries=entries,
-        recall=f'zoea_recall("state://{line(snapshot.tool, 40)}")',
+        recall=f'zoea_recall("state://{to_line(snapshot.tool, 40)}")',
         whole=_describe_mark(scene, snapshot) if whole else "",
         folded=whole and not any(entry.mark for entry in entries),
         untrue=whole or any(_is_untrue(scene, snapshot, fact) for fact in facts),
@@ -233,7 +241,7 @@ def _has_ship(snapshot: Snapshot | None) -> bool:
     if snapshot is None:
         return False
     paths = ("ship.hull", "hull") if snapshot.tool == "get_ship" else ("ship.hull",)
-    return first(primary(snapshot.current), *paths) is not None
+    return find_first(unwrap_content(snapshot.current), *paths) is not None
 
 
 def _at_least_as_good(
@@ -283,14 +291,14 @@ def _describe_doubt(scene: Scene, snapshot: Snapshot, fact: Fact) -> str:
     ticks = snapshot.field_ticks
     merged = [ticks[path] for path in fact.paths if path in ticks]
     said = [f"from an event at tick {max(merged)}"] if merged else []
-    if any(recharges(snapshot, scene.moment, path) for path in fact.paths):
+    if any(may_have_recharged(snapshot, scene.moment, path) for path in fact.paths):
         said.append(_RECHARGING)
     return f" ({', '.join(said)})" if said else ""
 
 
 def _is_untrue(scene: Scene, snapshot: Snapshot, fact: Fact) -> bool:
     return any(
-        confidence(snapshot, scene.moment, path) is Confidence.INVALIDATED
+        judge_confidence(snapshot, scene.moment, path) is Confidence.INVALIDATED
         for path in fact.paths
     )
 
@@ -305,13 +313,13 @@ def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
     While it is unknown whether a flight is over, another tool must settle that first.
     """
     mark, now = snapshot.stale, scene.state.current_tick
-    flown = mark and scene.state.unsettled.intersection(mark.reason.split(AND))
-    if flown and snapshot.tool != SETTLES:
-        return f"call {SETTLES}, then {line(snapshot.tool, 40)}"
+    flown = mark and scene.state.unsettled.intersection(mark.reason.split(SEPARATOR))
+    if flown and snapshot.tool != LOCATION_TOOL:
+        return f"call {LOCATION_TOOL}, then {to_line(snapshot.tool, 40)}"
     if _awaits_game_tick(scene, snapshot):
-        return f"call {TELLS_TICK}, then {line(snapshot.tool, 40)}"
+        return f"call {TICK_TOOL}, then {to_line(snapshot.tool, 40)}"
     pending = mark and mark.tick is not None and now is not None and mark.tick > now
-    return f"call {line(snapshot.tool, 40)}{' then' if pending else ''}"
+    return f"call {to_line(snapshot.tool, 40)}{' then' if pending else ''}"
 
 
 def _awaits_game_tick(scene: Scene, snapshot: Snapshot) -> bool:
@@ -335,7 +343,7 @@ def _format_was(scene: Scene, key: str, value: str) -> str:
         return ""
     number, slash, limit = shown.partition("/")
     same_limit = slash and value.endswith(f"/{limit}")
-    return f" (was {line(number if same_limit else shown)})"
+    return f" (was {to_line(number if same_limit else shown)})"
 
 
 def _describe_cause(snapshot: Snapshot) -> str:
@@ -344,20 +352,20 @@ def _describe_cause(snapshot: Snapshot) -> str:
     if mark is None:
         return ""
     at = "" if mark.tick is None else f" at tick {mark.tick}"
-    return f"before {line(mark.reason, 40) or 'an action'}{at}"
+    return f"before {to_line(mark.reason, 40) or 'an action'}{at}"
 
 
 def _format_call(snapshot: Snapshot) -> str:
     """A snapshot's call with its arguments, as headings name it."""
-    tool = line(snapshot.tool, 40)
+    tool = to_line(snapshot.tool, 40)
     if not snapshot.args:
         return tool
     values = ", ".join(
-        f"{line(str(key), 20)}="
-        + ("..." if isinstance(value, (Mapping, list)) else line(value, 30))
+        f"{to_line(str(key), 20)}="
+        + ("..." if isinstance(value, (Mapping, list)) else to_line(value, 30))
         for key, value in list(snapshot.args.items())[:3]
     )
-    return f"{tool} {line(values, 60)}"
+    return f"{tool} {to_line(values, 60)}"
 
 
 def _snapshot_key(snapshot: Snapshot) -> str:

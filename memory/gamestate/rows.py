@@ -21,12 +21,12 @@ from memory.gamestate.confidence import (
     Confidence,
     Moment,
     age_in_ticks,
-    confidence,
+    judge_confidence,
     stale_paths,
 )
 from memory.gamestate.extract import args_key
 from memory.gamestate.types import AccountState, Snapshot
-from memory.gamestate.values import line, primary
+from memory.gamestate.values import to_line, unwrap_content
 
 MAX_FIELDS = 200
 
@@ -50,7 +50,7 @@ class StateRow:
     fields: Mapping[str, Confidence]
 
 
-def rows(state: AccountState) -> tuple[StateRow, ...]:
+def build_rows(state: AccountState) -> tuple[StateRow, ...]:
     """A row for each snapshot, in the order given; none where nobody is logged in."""
     if state.username is None:
         return ()
@@ -60,7 +60,7 @@ def rows(state: AccountState) -> tuple[StateRow, ...]:
 
 def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
     age = age_in_ticks(snapshot, moment)
-    found = confidence(snapshot, moment)
+    found = judge_confidence(snapshot, moment)
     return StateRow(
         tool=snapshot.tool,
         args=snapshot.args,
@@ -71,7 +71,7 @@ def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
         tick=snapshot.tick,
         captured_at=snapshot.captured_at,
         fields={
-            path: confidence(snapshot, moment, path)
+            path: judge_confidence(snapshot, moment, path)
             for path in islice(dict.fromkeys(_paths(snapshot)), MAX_FIELDS)
         },
     )
@@ -89,7 +89,7 @@ def _paths(snapshot: Snapshot) -> Iterator[str]:
     """What was marked or merged first, then the content's own keys."""
     yield from stale_paths(snapshot) or ()
     yield from snapshot.field_ticks
-    content = primary(snapshot.current)
+    content = unwrap_content(snapshot.current)
     if not isinstance(content, Mapping):
         return
     for key, value in content.items():
@@ -140,7 +140,7 @@ def _arguments(query: str) -> dict[str, object]:
     return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=20))
 
 
-def pick(snapshots: Iterable[Snapshot], handle: Handle) -> Snapshot:
+def pick_snapshot(snapshots: Iterable[Snapshot], handle: Handle) -> Snapshot:
     """The snapshot that a handle names; else LookupError that says which exist."""
     known = list(snapshots)
     same = [each for each in known if each.tool == handle.tool]
@@ -149,13 +149,13 @@ def pick(snapshots: Iterable[Snapshot], handle: Handle) -> Snapshot:
         same = [each for each in same if _has_arguments(each, handle.args)]
     if same:
         return same[0]
-    names = sorted({line(each.tool, 40) for each in known})
+    names = sorted({to_line(each.tool, 40) for each in known})
     there = f"Kept are: {', '.join(names[:30])}." if names else "Nothing is kept yet."
-    what = f"No answer of {line(handle.tool, 40)} is kept for this account."
+    what = f"No answer of {to_line(handle.tool, 40)} is kept for this account."
     raise LookupError(f"{what} {there}")
 
 
-def content_of(snapshot: Snapshot, *, raw: bool = False) -> str:
+def format_content(snapshot: Snapshot, *, raw: bool = False) -> str:
     """A snapshot's content as text: JSON with two spaces, or the text it came as."""
     content = snapshot.content if raw else snapshot.current
     if isinstance(content, str):

@@ -18,9 +18,16 @@ from memory.gamestate.facts import (
     dicts_of,
     fact,
     items_of,
-    transit,
+    read_transit,
 )
-from memory.gamestate.values import empire, first, is_number, line, quantity, ratio
+from memory.gamestate.values import (
+    empire,
+    find_first,
+    is_number,
+    quantity,
+    ratio,
+    to_line,
+)
 
 Reader = Callable[[View], Iterable[Fact]]
 
@@ -34,11 +41,13 @@ def _held(view: View, value: object) -> tuple[tuple[str, str], ...]:
     """Items of a hold as (name, quantity), stacks of one thing added up."""
     held: dict[str, float] = {}
     for item in dicts_of(value):
-        name = line(first(item, "name", "item_name")) or view.name(item.get("item_id"))
+        name = to_line(find_first(item, "name", "item_name")) or view.name(
+            item.get("item_id")
+        )
         amount = item.get("quantity")
         if name and isinstance(amount, (int, float)):
             held[name] = held.get(name, 0) + amount
-    return tuple((name, line(amount)) for name, amount in held.items())
+    return tuple((name, to_line(amount)) for name, amount in held.items())
 
 
 def _ship_numbers(view: View) -> Iterator[Fact]:
@@ -61,7 +70,7 @@ def _read_status(view: View) -> Iterator[Fact]:
     credits = ("player.credits", "credits")
     yield from fact("Credits", quantity(view.get(*credits)), *credits)
     yield from _location(view)
-    yield from transit(view)
+    yield from read_transit(view)
     ship = view.get("ship.name", "ship.class_id", "ship", "ship_name")
     if not isinstance(ship, Mapping):
         yield from fact("Ship", view.name(ship), "ship.name", "ship.class_id")
@@ -76,7 +85,7 @@ def _location(view: View) -> Iterator[Fact]:
     names = [view.name(view.get(*system)), view.name(view.get(*poi))]
     where = view.get("location")
     if not any(names) and isinstance(where, str):
-        names = [line(where)]
+        names = [to_line(where)]
     paths = (*system, *poi, "location.system_id", "location.poi_id")
     yield from fact("Location", " > ".join(name for name in names if name), *paths)
 
@@ -89,7 +98,7 @@ def _docked(view: View) -> Iterator[Fact]:
     if isinstance(base, str) and base:
         yield Fact("Docked", f"Yes ({view.name(base)})", paths)
     elif isinstance(told, (bool, str)):
-        yield from fact("Docked", line(told), *paths)
+        yield from fact("Docked", to_line(told), *paths)
     elif isinstance(view.get("player", "location"), Mapping):
         yield Fact("Docked", "No", paths)
 
@@ -135,12 +144,12 @@ def _read_skills(view: View) -> Iterator[Fact]:
 def _skill(view: View, value: object) -> str:
     if not isinstance(value, Mapping):
         return ""
-    return line(value.get("name")) or view.name(value.get("skill_id"))
+    return to_line(value.get("name")) or view.name(value.get("skill_id"))
 
 
 def _level(value: object) -> str:
     level = value.get("level") if isinstance(value, Mapping) else value
-    return line(level) or "?"
+    return to_line(level) or "?"
 
 
 def _read_missions(view: View) -> Iterator[Fact]:
@@ -155,13 +164,13 @@ def _read_missions(view: View) -> Iterator[Fact]:
 
 
 def _mission(view: View, item: Mapping[str, object]) -> str:
-    return view.name(item) or line(item.get("mission_id")) or "mission"
+    return view.name(item) or to_line(item.get("mission_id")) or "mission"
 
 
 def _progress(item: Mapping[str, object]) -> str:
     done = ratio(item.get("current"), item.get("required"))
     share = item.get("percent_complete")
-    return done or (f"{line(share)} %" if is_number(share) else "")
+    return done or (f"{to_line(share)} %" if is_number(share) else "")
 
 
 # --- Where the ship is
@@ -170,7 +179,7 @@ def _progress(item: Mapping[str, object]) -> str:
 def _read_system(view: View) -> Iterator[Fact]:
     """get_system: name, places, ways out; both shapes of v0.87."""
     if view.get("in_transit") is True:
-        yield from transit(view)
+        yield from read_transit(view)
         return
     name = view.name(view.get("system.name", "name", "system"))
     ruler = empire(view.get("system.empire", "empire"))
@@ -180,7 +189,7 @@ def _read_system(view: View) -> Iterator[Fact]:
     yield from _list(view, "POIs", ("pois", "system.pois"))
     yield from _list(view, "Connections", ("system.connections", "connections"))
     security = ("security_status", "system.security_status")
-    yield from fact("Security", line(view.get(*security)), *security)
+    yield from fact("Security", to_line(view.get(*security)), *security)
 
 
 def _list(view: View, label: str, places: tuple[str, ...]) -> Iterator[Fact]:
@@ -194,10 +203,10 @@ def _list(view: View, label: str, places: tuple[str, ...]) -> Iterator[Fact]:
 
 def _read_poi(view: View) -> Iterator[Fact]:
     if view.get("in_transit") is True:
-        yield from transit(view)
+        yield from read_transit(view)
         return
     name = view.name(view.get("poi"))
-    kind = line(view.get("poi.type")).replace("_", " ")
+    kind = to_line(view.get("poi.type")).replace("_", " ")
     if name:
         yield Fact("", f"{name} ({kind})" if kind else name, ("poi.name",))
     found = view.get("resources") or view.get("poi.resources")
@@ -228,11 +237,11 @@ def _read_base(view: View) -> Iterator[Fact]:
     offered = view.get(*places)
     if isinstance(offered, Mapping):
         offered = [key for key, there in offered.items() if there]
-    services = tuple(n for n in map(line, items_of(offered)) if n)
+    services = tuple(n for n in map(to_line, items_of(offered)) if n)
     if services:
         yield Fact("Services", "", places, items=services)
     state = "condition.condition"
-    yield from fact("Condition", line(view.get(state)), state)
+    yield from fact("Condition", to_line(view.get(state)), state)
 
 
 def _read_nearby(view: View) -> Iterator[Fact]:
@@ -260,13 +269,13 @@ def _read_market(view: View) -> Iterator[Fact]:
 
 
 def _item(view: View, offer: Mapping[str, object]) -> str:
-    return line(offer.get("item_name")) or view.name(offer.get("item_id"))
+    return to_line(offer.get("item_name")) or view.name(offer.get("item_id"))
 
 
 def _prices(offer: Mapping[str, object]) -> str:
     """What the station asks and pays; a price of 0 means that it does not trade."""
-    asks = first(offer, "best_sell", "sell_price", "price_each", "price")
-    pays = first(offer, "best_buy", "buy_price")
+    asks = find_first(offer, "best_sell", "sell_price", "price_each", "price")
+    pays = find_first(offer, "best_buy", "buy_price")
     words = [
         f"{verb} {quantity(price)}"
         for verb, price in (("sells for", asks), ("buys for", pays))
@@ -284,7 +293,7 @@ def _read_galaxy(view: View) -> Iterator[Fact]:
 
 # --- Any tool
 
-CURATED: Mapping[str, tuple[str, Reader]] = {
+READERS: Mapping[str, tuple[str, Reader]] = {
     "get_status": ("Status", _read_status),
     "get_ship": ("Ship", _read_ship),
     "get_cargo": ("Cargo", _read_cargo),
@@ -304,28 +313,28 @@ def _read_generic(content: object) -> Iterator[Fact]:
     """Any other snapshot: scalars at the top, sizes of lists, lines of a text."""
     if isinstance(content, str):
         for text in content[:4000].splitlines():
-            if line(text):
-                yield Fact("", line(text, 100))
+            if to_line(text):
+                yield Fact("", to_line(text, 100))
         return
     if isinstance(content, list):
         yield Fact("Entries", quantity(len(content)))
         return
     if not isinstance(content, Mapping):
-        yield from fact("Value", line(content))
+        yield from fact("Value", to_line(content))
         return
     for key, value in islice(content.items(), _MAX_SCALARS):
-        label = line(str(key).replace("_", " "), 40).capitalize()
+        label = to_line(str(key).replace("_", " "), 40).capitalize()
         if isinstance(value, (list, Mapping)):
             yield Fact(label, f"{quantity(len(value))} entries", (str(key),))
         elif value is not None:
-            yield from fact(label, line(value), str(key))
+            yield from fact(label, to_line(value), str(key))
 
 
-def read(tool: str, view: View, content: object) -> list[Fact]:
+def read_facts(tool: str, view: View, content: object) -> list[Fact]:
     """The facts of a snapshot by its tool's reader; by the general one where that
     finds nothing."""
-    if tool in CURATED and isinstance(content, Mapping):
-        facts = list(CURATED[tool][1](view))
+    if tool in READERS and isinstance(content, Mapping):
+        facts = list(READERS[tool][1](view))
         if facts:
             return facts
     return list(_read_generic(content))

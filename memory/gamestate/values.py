@@ -27,19 +27,19 @@ def parse_text(text: str) -> object:
     """The JSON value that ``text`` is, or the cleaned text itself. Never raises."""
     body = text.strip()
     if body[:1] not in ("{", "["):
-        return clean_text(text)
+        return repair_text(text)
     try:
         value = json.loads(body, parse_constant=lambda _: None, parse_float=_number)
     except (ValueError, RecursionError):
-        return clean_text(text)
+        return repair_text(text)
     if is_deep(value):
-        return clean_text(text)
+        return repair_text(text)
     if any(mark in body for mark in _SUSPECT) or _SURROGATE.search(body):
-        return storable(value)
+        return make_storable(value)
     return value
 
 
-def clean_text(text: str) -> str:
+def repair_text(text: str) -> str:
     """The text without NUL, with lone surrogates replaced by U+FFFD."""
     return _SURROGATE.sub("\ufffd", text.replace("\x00", ""))
 
@@ -59,10 +59,10 @@ def is_deep(value: object, limit: int = MAX_DEPTH) -> bool:
     return bool(level)
 
 
-def storable(value: object, depth: int = MAX_DEPTH) -> object:
+def make_storable(value: object, depth: int = MAX_DEPTH) -> object:
     """A copy that any JSON store takes: text keys, no NaN, no NUL, bounded depth."""
     if isinstance(value, str):
-        return clean_text(value)
+        return repair_text(value)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -73,12 +73,12 @@ def storable(value: object, depth: int = MAX_DEPTH) -> object:
         return None
     if isinstance(value, Mapping):
         return {
-            clean_text(str(key)): storable(item, depth - 1)
+            repair_text(str(key)): make_storable(item, depth - 1)
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [storable(item, depth - 1) for item in value]
-    return clean_text(str(value))
+        return [make_storable(item, depth - 1) for item in value]
+    return repair_text(str(value))
 
 
 def _number(text: str) -> float | None:
@@ -92,7 +92,7 @@ MAX_BRANCHES = 200
 ENVELOPES = ("structuredContent", "data", "result", "payload", "response")
 
 
-def primary(content: object) -> object:
+def unwrap_content(content: object) -> object:
     """The value that facts are read from.
 
     Of several content blocks that is the first object; of an envelope, what is inside.
@@ -105,7 +105,7 @@ def primary(content: object) -> object:
     return content
 
 
-def lookup(content: object, path: str) -> object:
+def find_value(content: object, path: str) -> object:
     """The value at a path without ``*``, or None where there is none."""
     value = content
     for key in path.split("."):
@@ -115,16 +115,16 @@ def lookup(content: object, path: str) -> object:
     return value
 
 
-def first(content: object, *paths: str) -> object:
+def find_first(content: object, *paths: str) -> object:
     """The first of several paths that holds something."""
     for path in paths:
-        value = lookup(content, path)
+        value = find_value(content, path)
         if value is not None:
             return value
     return None
 
 
-def names_something(content: object, path: str) -> bool:
+def applies_to(content: object, path: str) -> bool:
     """Whether a path applies to this content.
 
     A missing last key still counts: ``player.docked_at_base`` is absent while the
@@ -149,7 +149,7 @@ def _children(value: object, key: str) -> list[object]:
     return []
 
 
-def overlap(one: str, other: str) -> bool:
+def paths_overlap(one: str, other: str) -> bool:
     """Whether two paths share a value: one leads to or into the other."""
     return all(
         "*" in pair or pair[0] == pair[1]
@@ -171,7 +171,7 @@ _HIDDEN = re.compile(
 )
 
 
-def line(value: object, limit: int = MAX_VALUE) -> str:
+def to_line(value: object, limit: int = MAX_VALUE) -> str:
     """A value as one bounded line; "" for what is no text or number."""
     if isinstance(value, bool):
         return "Yes" if value else "No"
@@ -228,19 +228,19 @@ def quantity(value: object) -> str:
     """A number such as 5,000, else the value as a line."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return number(value, grouped=True)
-    return line(value)
+    return to_line(value)
 
 
 def ratio(value: object, limit: object) -> str:
     """``85/100``, or the value alone where the limit is unknown."""
-    shown, most = line(value), line(limit)
+    shown, most = to_line(value), to_line(limit)
     return f"{shown}/{most}" if shown and most else shown
 
 
 def title(tool: str) -> str:
     """A heading for a tool: ``get_active_missions`` is "Active Missions"."""
     words = re.sub(r"^(?:get|view|list)_", "", tool)
-    return line(words.replace("_", " "), 40).title() or "Result"
+    return to_line(words.replace("_", " "), 40).title() or "Result"
 
 
 EMPIRES: Mapping[str, str] = {
@@ -254,5 +254,5 @@ EMPIRES: Mapping[str, str] = {
 
 def empire(value: object) -> str:
     """An empire's id as its name; names stay as they are."""
-    shown = line(value, 40)
+    shown = to_line(value, 40)
     return EMPIRES.get(shown.lower(), shown)

@@ -105,11 +105,11 @@ def _refuse(text: str) -> int:
 
 def _answer(source: IO[bytes], jsonl: bool) -> None:
     if not jsonl:
-        _write(result_of(_read(source)))
+        _write(assemble_json(_read(source)))
         return
     for line in _lines(source):
         try:
-            result = result_of(line)
+            result = assemble_json(line)
         except InputError as error:
             result = {"error": str(error)}
         _write(result)
@@ -130,7 +130,7 @@ def _lines(source: IO[bytes]) -> Iterator[bytes]:
             line = source.readline(LARGEST + 1)
 
 
-def result_of(data: bytes) -> dict[str, Any]:
+def assemble_json(data: bytes) -> dict[str, Any]:
     """The result for one document; InputError where it is not of the form."""
     try:
         return result_document(assemble(parse_request(_load(data), StateBlock)))

@@ -15,23 +15,23 @@ from memory.lookup import Owner, find_owner
 BAD_INPUT = 2
 
 
-def refuse(text: str) -> CommandError:
+def make_refusal(text: str) -> CommandError:
     """The error of input that cannot be used: one line, exit status 2."""
     return CommandError(" ".join(text.split()), returncode=BAD_INPUT)
 
 
-def owner_named(reference: str) -> Owner:
+def require_owner(reference: str) -> Owner:
     """The Mysis of a number or a name; raises CommandError with status 2."""
     found = find_owner(reference)
     if found is None:
-        raise refuse(
+        raise make_refusal(
             f"There is no Mysis {reference[:100]!r}: name one by its number or name."
         )
     return found
 
 
 @contextmanager
-def bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
+def show_bar(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A bar on standard error, if that is a terminal; yields its `advance(more)`."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())

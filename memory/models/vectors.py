@@ -22,7 +22,7 @@ from django.db.models import Expression, F, Func, TextField, Value
 from django.db.models.functions import Cast, Concat, Left
 
 from memory.gamestate import values
-from memory.redaction import HIDDEN, clean_text
+from memory.redaction import HIDDEN, hide_secrets
 
 INDEXED_CHARACTERS = 32_000
 # The parser takes paths, hosts, addresses and tags as one token, or drops them: "belt"
@@ -32,7 +32,7 @@ SIGNS = "<>/\\@.:=&?#%~+*|"
 OWNER = "@"
 
 
-def words_of(query: str) -> str:
+def replace_signs(query: str) -> str:
     """A query as the vectors see texts: signs that glue words become spaces."""
     return query.translate(str.maketrans(SIGNS, " " * len(SIGNS)))
 
@@ -96,7 +96,9 @@ def scoped_vector(*fields: str) -> Func:
 _ESCAPES = re.compile(r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+')
 
 
-def calls_said(calls: Iterable[Mapping[str, Any]], secret: Collection[str] = ()) -> str:
+def describe_calls(
+    calls: Iterable[Mapping[str, Any]], secret: Collection[str] = ()
+) -> str:
     """A line for each call; those of ``secret`` tools without their arguments."""
     return "\n".join(_said(call["function"], secret) for call in calls)
 
@@ -107,8 +109,8 @@ def _said(function: Mapping[str, Any], secret: Collection[str]) -> str:
         return f"[called {name} with {HIDDEN}]"
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    plain = _ESCAPES.sub(_meant, clean_text(arguments))
-    return values.clean_text(f"[called {name} with {plain}]")
+    plain = _ESCAPES.sub(_meant, hide_secrets(arguments))
+    return values.repair_text(f"[called {name} with {plain}]")
 
 
 def _meant(escapes: re.Match[str]) -> str:
@@ -121,6 +123,6 @@ class CallsText(models.TextField[str, str]):
     """What a row's calls say, set from them whenever it is saved."""
 
     def pre_save(self, model_instance: Any, add: bool) -> str:
-        text = calls_said(model_instance.tool_calls)
+        text = describe_calls(model_instance.tool_calls)
         setattr(model_instance, self.attname, text)
         return text

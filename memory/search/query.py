@@ -18,7 +18,7 @@ from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
 from memory.lookup import SlowSearchError
-from memory.models.vectors import INDEXED_CHARACTERS, SIGNS, mysis_lexeme, words_of
+from memory.models.vectors import INDEXED_CHARACTERS, SIGNS, mysis_lexeme, replace_signs
 
 Field = Literal["content", "reasoning"]
 Mode = Literal["fts", "exact"]
@@ -106,7 +106,7 @@ class Wanted:
 
 
 @contextmanager
-def bounded() -> Iterator[None]:
+def limit_time() -> Iterator[None]:
     """Limit each statement inside to `SECONDS`; raises SlowSearchError past that.
 
     So a scan without an index cannot hold a connection.
@@ -127,30 +127,30 @@ def bounded() -> Iterator[None]:
         raise
 
 
-@bounded()
-def matching_ids(wanted: Wanted, limit: int) -> list[int]:
+@limit_time()
+def find_matching_ids(wanted: Wanted, limit: int) -> list[int]:
     """Ids of the newest matches, newest first; raises SlowSearchError."""
     values = _parameters(wanted) | {"limit": limit}
     if wanted.mode == "exact":
-        return _scan(wanted, by_letters(wanted), values)
+        return _scan(wanted, build_letter_condition(wanted), values)
     if wanted.stem:
-        values["stems"] = candidates(values["words"])
+        values["stems"] = build_candidate_query(values["words"])
     if wanted.stem and not values["stems"]:
-        return _scan(wanted, by_stems(wanted), values)
+        return _scan(wanted, build_stem_condition(wanted), values)
     walk = _walk_length(wanted, values)
     if walk:
-        condition = by_words(wanted, scoped=False)
+        condition = build_word_condition(wanted, scoped=False)
         found = _walk_back(wanted, condition, values | {"walk": walk})
         if len(found) == limit:
             return found
-    condition = by_words(wanted, scoped=wanted.mysis_id is not None)
+    condition = build_word_condition(wanted, scoped=wanted.mysis_id is not None)
     return _fetch_ids(_ALL.format(condition=condition), values)
 
 
 def _parameters(wanted: Wanted) -> dict[str, Any]:
     return {
         "query": wanted.query,
-        "words": words_of(wanted.query),
+        "words": replace_signs(wanted.query),
         "mysis": wanted.mysis_id,
         "lexeme": f"'{mysis_lexeme(wanted.mysis_id or 0)}'",
         "before": wanted.before,
@@ -202,13 +202,13 @@ def _fetch_ids(text: str, values: dict[str, Any]) -> list[int]:
 # --- Conditions
 
 
-def by_words(wanted: Wanted, *, scoped: bool) -> str:
+def build_word_condition(wanted: Wanted, *, scoped: bool) -> str:
     """The condition on words, by the index and, for stems, checked again."""
     query = "%(stems)s::tsquery" if wanted.stem else WORDS
     scope = _SCOPE if scoped else ""
     condition = f"{wanted.field}_vector @@ ({query}{scope})"
     if wanted.stem:
-        condition += f" AND {by_stems(wanted)}"
+        condition += f" AND {build_stem_condition(wanted)}"
     else:
         condition = f"numnode({WORDS}) > 0 AND {condition}"
     if wanted.field == "reasoning":
@@ -219,7 +219,7 @@ def by_words(wanted: Wanted, *, scoped: bool) -> str:
     return condition
 
 
-def by_stems(wanted: Wanted) -> str:
+def build_stem_condition(wanted: Wanted) -> str:
     """The condition on stems, without the index."""
     spoken = _SPOKEN.format(config="english", text=_HEADS[wanted.field]) + _STEMMED
     if wanted.field == "content" and wanted.secret:
@@ -228,7 +228,7 @@ def by_stems(wanted: Wanted) -> str:
     return f"numnode({_STEMMED}) > 0 AND {spoken}"
 
 
-def by_letters(wanted: Wanted) -> str:
+def build_letter_condition(wanted: Wanted) -> str:
     """The condition on letters, which no index knows."""
     letters = _LETTERS_OF_ANY_CASE if wanted.ignore_case else LETTERS
     own = letters.format(field=wanted.field)
@@ -249,7 +249,7 @@ _PHRASE = re.compile(r"<(?:-|\d+)>")
 _IRREGULAR = {"die": "dy", "lie": "ly", "tie": "ty", "sky": "ski"}
 
 
-def candidates(words: str) -> str:
+def build_candidate_query(words: str) -> str:
     """A tsquery on whole words that finds at least what these words' stems find.
 
     The index holds whole words, so that every language is treated alike. A word and its
@@ -264,7 +264,7 @@ def candidates(words: str) -> str:
     return _PHRASE.sub("&", _LEXEME.sub(_beginnings, tree))
 
 
-def beginning(stem: str) -> str:
+def cut_stem(stem: str) -> str:
     """What every word of a stem begins with, irregular ones aside.
 
     A final e or i may stand for another letter (hope: hoping, berri: berries), and an
@@ -276,7 +276,7 @@ def beginning(stem: str) -> str:
 
 def _beginnings(found: re.Match[str]) -> str:
     stem = found[1].replace("''", "'")
-    known = [beginning(stem)]
+    known = [cut_stem(stem)]
     if stem in _IRREGULAR:
         known.append(_IRREGULAR[stem])
     quoted = [each.replace("'", "''") for each in known]

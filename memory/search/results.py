@@ -20,9 +20,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.models import Memory
-from memory.models.vectors import calls_said, words_of
-from memory.redaction import HIDDEN, clean_text
-from memory.search.query import Mode, Wanted, beginning, matching_ids
+from memory.models.vectors import describe_calls, replace_signs
+from memory.redaction import HIDDEN, hide_secrets
+from memory.search.query import Mode, Wanted, cut_stem, find_matching_ids
 
 SNIPPET_CHARACTERS = 240
 _CATALOGUE_VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
@@ -77,12 +77,12 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
         before=before,
         ignore_case=ignore_case,
         stem=stem,
-        secret=secret_tools(),
+        secret=read_secret_tools(),
     )
-    ids = matching_ids(wanted, limit)
+    ids = find_matching_ids(wanted, limit)
     if not ids:
         return []
-    pattern = pattern_of(wanted)
+    pattern = build_pattern(wanted)
     with connection.cursor() as cursor:
         cursor.execute(_HITS, [ids])
         return [_to_hit(row, wanted, pattern) for row in cursor.fetchall()]
@@ -91,9 +91,9 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
 def _to_hit(row: Sequence[Any], wanted: Wanted, pattern: re.Pattern[str] | None) -> Hit:
     memory_id, mysis, role, origin, said, reasoning, calls, made = row
     # Raw queries bring JSON as its text.
-    called = calls_said(json.loads(calls), wanted.secret)
-    content = "\n".join(filter(None, [clean_text(said), called]))
-    reasoning = clean_text(reasoning)
+    called = describe_calls(json.loads(calls), wanted.secret)
+    content = "\n".join(filter(None, [hide_secrets(said), called]))
+    reasoning = hide_secrets(reasoning)
     return Hit(
         memory_id=memory_id,
         mysis=mysis,
@@ -101,12 +101,14 @@ def _to_hit(row: Sequence[Any], wanted: Wanted, pattern: re.Pattern[str] | None)
         origin=origin,
         content=content,
         reasoning=reasoning,
-        snippet=snippet(content if wanted.field == "content" else reasoning, pattern),
+        snippet=make_snippet(
+            content if wanted.field == "content" else reasoning, pattern
+        ),
         timestamp=made,
     )
 
 
-def snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
+def make_snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
     """The surroundings of the first hit as safe HTML, with all hits in it marked.
 
     Not by ``ts_headline``, which drops everything between tags.
@@ -125,18 +127,18 @@ def snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
-def pattern_of(wanted: Wanted) -> re.Pattern[str] | None:
+def build_pattern(wanted: Wanted) -> re.Pattern[str] | None:
     """What to mark in a text that matches; None for nothing."""
     if wanted.mode == "exact":
         flags = re.IGNORECASE if wanted.ignore_case else re.NOFLAG
         return re.compile(re.escape(wanted.query), flags)
-    words = re.findall(r"(?<![\w-])(?!-)[\w-]*\w", words_of(wanted.query))
+    words = re.findall(r"(?<![\w-])(?!-)[\w-]*\w", replace_signs(wanted.query))
     longest_first = sorted(set(words) - {"or", "OR"}, key=len, reverse=True)
     if not longest_first:
         return None
     if wanted.stem:
         # Near enough for a mark: what begins as a stem of the same word would.
-        stems = (re.escape(beginning(_stem(word))) for word in longest_first)
+        stems = (re.escape(cut_stem(_stem(word))) for word in longest_first)
         either = "|".join(rf"{stem}\w*" for stem in stems)
     else:
         either = "|".join(re.escape(word) for word in longest_first)
@@ -151,7 +153,7 @@ def _stem(word: str) -> str:
 # --- What may be shown
 
 
-def secret_tools() -> frozenset[str]:
+def read_secret_tools() -> frozenset[str]:
     """The names of the game's tools whose calls nobody may read."""
     url: str = settings.SPACEMOLT_MCP_URL
     with connection.cursor() as cursor:
@@ -168,10 +170,10 @@ def _read_secret_names(url: str, version: datetime) -> frozenset[str]:
         return frozenset(name for (name,) in cursor.fetchall() if name)
 
 
-def shown(row: Memory, secret: Collection[str]) -> Memory:
+def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:
     """Take the secrets out of a row, which must not be saved then."""
-    row.content = HIDDEN if row.tool_name in secret else clean_text(row.content)
-    row.reasoning = clean_text(row.reasoning)
+    row.content = HIDDEN if row.tool_name in secret else hide_secrets(row.content)
+    row.reasoning = hide_secrets(row.reasoning)
     row.tool_calls = [_hide_arguments(call, secret) for call in row.tool_calls]
     return row
 
@@ -182,5 +184,5 @@ def _hide_arguments(call: Mapping[str, Any], secret: Collection[str]) -> dict[st
     if function["name"] in secret:
         arguments = HIDDEN
     elif isinstance(arguments, str):
-        arguments = clean_text(arguments)
+        arguments = hide_secrets(arguments)
     return {**call, "function": {**function, "arguments": arguments}}

@@ -36,18 +36,18 @@ SELECT * FROM memory_actionunderway WHERE username = %s AND tool = ANY(%s)
 """
 
 
-def keep(
+def store_action(
     username: str, action: Stale, result: Result, args: Mapping[str, object]
 ) -> None:
     """Store an action that was answered; needs the account's lock."""
     now = timezone.now()
-    clear(username, now)
+    delete_finished(username, now)
     asked = action.at or now
     queued = result.queued or result.is_unknown
     ActionUnderWay.objects.create(
         username=username,
         tool=action.reason[:200],
-        target=effects.target_of(args)[:LONGEST_TARGET],
+        target=effects.find_target(args)[:LONGEST_TARGET],
         tick=action.tick if queued else None,
         asked_at=asked,
         done_at=action.done or now,
@@ -64,12 +64,12 @@ def _longest_duration(tool: str, result: Result) -> timedelta:
     )
 
 
-def clear(username: str, now: datetime) -> int:
+def delete_finished(username: str, now: datetime) -> int:
     """Delete the actions that no answer can be too old for any more; how many."""
     return _find_old(now).filter(username=username).delete()[0]
 
 
-def with_old_ones(usernames: Collection[str], now: datetime) -> set[str]:
+def find_accounts_with_finished(usernames: Collection[str], now: datetime) -> set[str]:
     """Those of the accounts that have actions to delete."""
     rows = _find_old(now).filter(username__in=usernames)
     return set(rows.values_list("username", flat=True))
@@ -80,7 +80,7 @@ def _find_old(now: datetime) -> QuerySet[ActionUnderWay]:
     return ActionUnderWay.objects.filter(until__lt=late).exclude(done_at__gte=late)
 
 
-def end(rows: Iterable[ActionUnderWay]) -> None:
+def end_actions(rows: Iterable[ActionUnderWay]) -> None:
     """Mark actions as over; answers that are on their way may not show them yet."""
     ended = [row.pk for row in rows]
     if ended:
@@ -88,7 +88,7 @@ def end(rows: Iterable[ActionUnderWay]) -> None:
         over.update(until=F("asked_at"), tick=None)
 
 
-def mark_of(row: ActionUnderWay) -> Stale:
+def to_mark(row: ActionUnderWay) -> Stale:
     """The mark that a stored action leaves on snapshots."""
     return Stale(row.tool, row.tick, (), row.asked_at, row.done_at)
 
@@ -96,19 +96,19 @@ def mark_of(row: ActionUnderWay) -> Stale:
 # --- Reading
 
 
-def waiting(username: str) -> list[ActionUnderWay]:
+def find_waiting(username: str) -> list[ActionUnderWay]:
     """The actions that are not known to be over, oldest first."""
     return list(ActionUnderWay.objects.raw(_WAITING, [username]))
 
 
-def still_to_come(
+def find_pending(
     username: str, tick: int | None, now: datetime
 ) -> list[ActionUnderWay]:
     """The actions that have not taken effect yet."""
-    return [row for row in waiting(username) if is_under_way(row, tick, now)]
+    return [row for row in find_waiting(username) if is_under_way(row, tick, now)]
 
 
-def not_over(username: str, asked_at: datetime) -> list[ActionUnderWay]:
+def find_unanswered(username: str, asked_at: datetime) -> list[ActionUnderWay]:
     """The actions that were not answered yet at a moment.
 
     One answered in the future was so before our clock went back: it does not count.
@@ -121,7 +121,7 @@ def is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
     """Whether an action has not taken effect yet, by the tick or else by the clock."""
     if _is_open(row) or row.tick is None or tick is None:
         return row.until > now
-    return invalidation.carried(Stale(row.tool, row.tick), tick) is not None
+    return invalidation.carry_mark(Stale(row.tool, row.tick), tick) is not None
 
 
 # --- Flights of unknown outcome
@@ -132,13 +132,13 @@ def _is_open(row: ActionUnderWay) -> bool:
     return row.tool in FLIGHTS and row.until - row.asked_at >= KEPT_UNDER_WAY
 
 
-def open_flights(username: str, now: datetime) -> frozenset[str]:
+def find_open_flights(username: str, now: datetime) -> frozenset[str]:
     """The flights that the ship may still be on."""
     rows = ActionUnderWay.objects.raw(_FLIGHTS, [username, list(FLIGHTS)])
     return frozenset(row.tool for row in rows if _is_open(row) and row.until > now)
 
 
-def see(
+def update_flights(
     username: str,
     tool: str,
     result: Result,
@@ -154,8 +154,8 @@ def see(
     ``tick`` is the answer's by the clock, ``sure_tick`` the newest that surely has come.
     """
     content = result.content
-    flying = effects.ticks_left(content)
-    rests = effects.shows_at_rest(tool, content)
+    flying = effects.find_ticks_left(content)
+    rests = effects.is_at_rest(tool, content)
     ended = []
     for row in _open_rows(username):
         if flying is not None and tick is not None:
@@ -167,16 +167,16 @@ def see(
             # No longer open: how long it takes is known.
             row.until = min(arrival, row.asked_at + KEPT_UNDER_WAY - NOT_OPEN)
             row.save(update_fields=["tick", "until"])
-        elif rests or effects.shows_arrival(tool, content, row.target):
+        elif rests or effects.is_arrival(tool, content, row.target):
             ended += [row] if _has_begun(row, sure_tick, asked_at) else []
-    end(ended)
+    end_actions(ended)
 
 
-def act(username: str, tool: str, tick: int | None, asked_at: datetime) -> None:
+def end_flights(username: str, tool: str, tick: int | None, asked_at: datetime) -> None:
     """End the flights of unknown outcome after an action that only a resting ship can do."""
     if tool in effects.NEED_REST:
         rows = _open_rows(username)
-        end(row for row in rows if _has_begun(row, tick, asked_at))
+        end_actions(row for row in rows if _has_begun(row, tick, asked_at))
 
 
 def _open_rows(username: str) -> list[ActionUnderWay]:

@@ -19,19 +19,19 @@ from django.utils import timezone
 
 from memory.gamestate import merge as rules
 from memory.gamestate.extract import Result
-from memory.gamestate.notices import Notice, offset_seen, read_notices
-from memory.gamestate.reactions import Self, outcome_of
+from memory.gamestate.notices import Notice, read_notices, read_offset
+from memory.gamestate.reactions import Owner, find_outcome
 from memory.gamestate.types import Snapshot, Stale
 from memory.models import GameEvent, GameSnapshot
 from memory.models.game import BEFORE_LOGOUT, read_marks
 from memory.snapshots import in_flight
 from memory.snapshots.rows import (
+    compute_tick,
     find_lexicon,
     learn_offset,
-    lock,
-    note,
-    rewrite,
-    tick_now,
+    lock_account,
+    note_result,
+    rewrite_rows,
 )
 
 KEPT_EVENTS = 2000
@@ -50,7 +50,7 @@ _WRITTEN = [
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedSnapshot:
     """A snapshot that events changed: what they wrote, and what they made doubtful.
 
     ``doubted`` is None where nothing new is in doubt, () for the whole snapshot;
@@ -67,20 +67,20 @@ class Changed:
 
 
 @transaction.atomic(savepoint=False)
-def merge(
+def merge_notifications(
     *, username: str, result: Result, asked_at: datetime | None = None
-) -> list[Changed]:
+) -> list[ChangedSnapshot]:
     """Store the events of an answer of get_notifications and merge the new ones.
 
     ``asked_at`` is when the call was sent.
     """
     if result.is_error:
         return []
-    lock(username)
+    lock_account(username)
     now = timezone.now()
-    tick = tick_now(note(username, result, now), now)
+    tick = compute_tick(note_result(username, result, now), now)
     pace = settings.ZOEA_SECONDS_PER_TICK
-    offset = learn_offset(username, offset_seen(result.content, asked_at, now), now)
+    offset = learn_offset(username, read_offset(result.content, asked_at, now), now)
     notices = read_notices(result.content, now, pace, tick, asked_at, offset)
     new = _store(username, notices, now)
     if not new:
@@ -91,9 +91,9 @@ def merge(
 
 def _end_actions(username: str, notices: Sequence[Notice]) -> None:
     """An action whose outcome is reported is not under way any more."""
-    waiting, ended = in_flight.waiting(username), []
+    waiting, ended = in_flight.find_waiting(username), []
     for notice in notices:
-        tool = outcome_of(notice)
+        tool = find_outcome(notice)
         if notice.kind == "action_error":
             tool = str(notice.data.get("command"))
         for row in waiting:
@@ -101,7 +101,7 @@ def _end_actions(username: str, notices: Sequence[Notice]) -> None:
                 waiting.remove(row)
                 ended.append(row)
                 break
-    in_flight.end(ended)
+    in_flight.end_actions(ended)
 
 
 def _store(username: str, notices: Sequence[Notice], now: datetime) -> Sequence[Notice]:
@@ -136,9 +136,9 @@ def _to_row(username: str, notice: Notice, now: datetime) -> GameEvent:
     )
 
 
-def merge_into(
+def merge_recent(
     username: str, tool: str, asked_at: datetime, tick: int | None
-) -> list[Changed]:
+) -> list[ChangedSnapshot]:
     """Merge the events that came while an answer was on its way; needs the lock."""
     rows = GameEvent.objects.filter(username=username, received_at__gte=asked_at)
     notices = [row.to_notice() for row in rows.order_by("pk")]
@@ -150,7 +150,7 @@ def merge_into(
 
 def _merge_all(
     username: str, new: Sequence[Notice], tick: int | None, tool: str = ""
-) -> list[Changed]:
+) -> list[ChangedSnapshot]:
     """Rewrite the snapshots that a new event concerns; only those of ``tool``, if given."""
     kept = GameSnapshot.objects.filter(username=username, logged_out_at=None)
     kept = kept.exclude(stale_reason=BEFORE_LOGOUT).order_by("pk")
@@ -162,7 +162,7 @@ def _merge_all(
     rows = list(kept.filter(Q(pk__in=hit) | Q(tool_name__in=rules.MERGEABLE)))
     snapshots = {row.pk: row.to_snapshot() for row in rows}
     sizes = find_lexicon(username).sizes
-    known = rules.known(username, snapshots.values(), sizes)
+    known = rules.learn_account(username, snapshots.values(), sizes)
     rows = [row for row in rows if row.pk in hit]
     events = _events_since(username, min(_asked_at(row) for row in rows))
     complete_since = _complete_since(username)
@@ -171,14 +171,14 @@ def _merge_all(
         before = snapshots[row.pk]
         gone = complete_since is not None and complete_since > _asked_at(row)
         if gone or _asked_at(row) > timezone.now() + _SKEW:
-            after = rules.overrun(before, tick)
+            after = rules.doubt_all(before, tick)
         else:
             since = [notice for at, notice in events if at > _asked_at(row)]
-            after = rules.written(before, since, known, tick)
+            after = rules.write_events(before, since, known, tick)
         if after != before:
             written.append(_set_merged(row, after))
             changed.append(_list_changes(before, after))
-    rewrite(written, _WRITTEN)
+    rewrite_rows(written, _WRITTEN)
     return changed
 
 
@@ -191,12 +191,12 @@ def _concerned(
     username: str, kept: QuerySet[GameSnapshot], new: Sequence[Notice]
 ) -> set[int]:
     """The rows that a new event may change, found without their contents."""
-    me = Self(username, frozenset())
+    me = Owner(username, frozenset())
     columns = kept.values_list("pk", "tool_name", "marks", "stale_reason")
     found = set()
     for key, tool, stored, reason in columns:
         marks = read_marks(stored) or (Stale(reason),)
-        if any(rules.concerns(notice, tool, marks, me) for notice in new):
+        if any(rules.may_change(notice, tool, marks, me) for notice in new):
             found.add(key)
     return found
 
@@ -205,7 +205,7 @@ def _events_since(username: str, since: datetime) -> list[tuple[datetime, Notice
     """The stored events in their order, each with when it was received."""
     rows = GameEvent.objects.filter(username=username, received_at__gt=since)
     known = {row.event_id: row for row in rows.order_by("pk")}
-    ordered = rules.arranged(row.to_notice() for row in known.values())
+    ordered = rules.arrange_events(row.to_notice() for row in known.values())
     return [(known[notice.id].received_at, notice) for notice in ordered]
 
 
@@ -224,14 +224,14 @@ def _set_merged(row: GameSnapshot, after: Snapshot) -> GameSnapshot:
     return row
 
 
-def _list_changes(before: Snapshot, after: Snapshot) -> Changed:
+def _list_changes(before: Snapshot, after: Snapshot) -> ChangedSnapshot:
     new = None if after.stale == before.stale else after.stale
     written = {
         path: tick
         for path, tick in after.field_ticks.items()
         if before.field_ticks.get(path) != tick
     }
-    return Changed(
+    return ChangedSnapshot(
         tool=after.tool,
         args=after.args,
         merged=tuple(written),

@@ -18,14 +18,19 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memory.gamestate.clock import Sighting
-from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, grade
-from memory.gamestate.layout import MOST, RECENT_TICKS
-from memory.gamestate.rows import content_of, pick, read_handle
+from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, judge_age
+from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
+from memory.gamestate.rows import format_content, pick_snapshot, read_handle
 from memory.gamestate.types import AccountState, Happening, Snapshot
 from memory.models import AccountClock, GameEvent, GameSnapshot
 from memory.models.game import BEFORE_LOGOUT
 from memory.snapshots import in_flight
-from memory.snapshots.rows import find_lexicon, lock, sighting_of, tick_now
+from memory.snapshots.rows import (
+    compute_tick,
+    find_lexicon,
+    lock_account,
+    read_sighting,
+)
 
 # Rows of one tool that a view reads; each set of arguments has a row of its own.
 READ_PER_TOOL = 4
@@ -55,7 +60,7 @@ _COLUMNS = (
 )
 
 
-def account_state(
+def read_account_state(
     username: str | None,
     *,
     now: datetime | None = None,
@@ -76,11 +81,11 @@ def account_state(
     if username is not None:
         most = READ_PER_TOOL if newest_only else None
         found = GameSnapshot.objects.raw(_KNOWN, [username, most, most])
-        seen, names = sighting_of(username), names_of(username)
+        seen, names = read_sighting(username), read_names(username)
     return AccountState(
         username=username,
         snapshots=tuple(row.to_snapshot() for row in found),
-        current_tick=tick_now(seen, moment),
+        current_tick=compute_tick(seen, moment),
         now=moment,
         seconds_per_tick=settings.ZOEA_SECONDS_PER_TICK,
         last_shown=dict(last_shown or {}),
@@ -88,14 +93,18 @@ def account_state(
         names=names,
         events=_find_events(username, moment) if fetched and username else (),
         fetched=fetched,
-        unsettled=in_flight.open_flights(username, moment) if username else frozenset(),
+        unsettled=in_flight.find_open_flights(username, moment)
+        if username
+        else frozenset(),
     )
 
 
 def _find_events(username: str, now: datetime) -> tuple[Happening, ...]:
     """The recent events of an account, oldest first."""
     late = timedelta(seconds=RECENT_TICKS * settings.ZOEA_SECONDS_PER_TICK)
-    newest = list(GameEvent.objects.raw(_NEWEST_EVENTS, [username, now - late, MOST]))
+    newest = list(
+        GameEvent.objects.raw(_NEWEST_EVENTS, [username, now - late, MOST_EVENTS])
+    )
     return tuple(Happening(e.kind, e.data, e.tick) for e in reversed(newest))
 
 
@@ -107,32 +116,32 @@ def fetches_events(options: Mapping[str, object]) -> bool:
     return settings.ZOEA_FETCH_EVENTS and options.get("state_block", True) is not False
 
 
-def tick_of(username: str | None) -> int | None:
+def read_tick(username: str | None) -> int | None:
     """The account's tick now, by its clock; None where none was ever seen."""
-    return tick_now(sighting_of(username), timezone.now())
+    return compute_tick(read_sighting(username), timezone.now())
 
 
-def names_of(username: str) -> dict[str, str]:
+def read_names(username: str) -> dict[str, str]:
     """The names by id from earlier answers to an account."""
     return dict(find_lexicon(username).names)
 
 
-def recall(username: str | None, handle: str) -> str:
+def recall_snapshot(username: str | None, handle: str) -> str:
     """The full content of the snapshot that a ``state://`` handle names.
 
     Raises ValueError for a handle of another form, LookupError where no such snapshot
     is stored; both say what to do.
     """
     wanted = read_handle(handle)
-    found = account_state(username).snapshots if username else ()
-    return content_of(pick(found, wanted), raw=wanted.raw)
+    found = read_account_state(username).snapshots if username else ()
+    return format_content(pick_snapshot(found, wanted), raw=wanted.raw)
 
 
 # --- Snapshots that grew old enough to be believed less, each reported once
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class AgeCrossing:
     """A snapshot that has just become ageing or stale; ``tick`` is the present."""
 
     username: str
@@ -143,17 +152,19 @@ class Crossing:
     tick: int | None
 
 
-def due(usernames: Collection[str], now: datetime | None = None) -> list[str]:
+def find_due_accounts(
+    usernames: Collection[str], now: datetime | None = None
+) -> list[str]:
     """The accounts with crossings to report or actions to delete; read without a lock."""
     moment = now or timezone.now()
     crossed = {one.username for _, one in _find_crossings(usernames, moment)}
-    return sorted(crossed | in_flight.with_old_ones(usernames, moment))
+    return sorted(crossed | in_flight.find_accounts_with_finished(usernames, moment))
 
 
 @transaction.atomic
-def crossings(
+def claim_crossings(
     usernames: Collection[str], now: datetime | None = None
-) -> list[Crossing]:
+) -> list[AgeCrossing]:
     """Claim the snapshots that crossed an age limit since the last call in any process.
 
     The caller reports them. The accounts are locked in one order until the transaction
@@ -162,13 +173,13 @@ def crossings(
     moment = now or timezone.now()
     claimed = []
     for name in sorted(set(usernames)):
-        lock(name)
-        in_flight.clear(name, moment)
+        lock_account(name)
+        in_flight.delete_finished(name, moment)
         claimed += _claim(name, moment)
     return claimed
 
 
-def _claim(username: str, now: datetime) -> list[Crossing]:
+def _claim(username: str, now: datetime) -> list[AgeCrossing]:
     """The crossings of a locked account, stored with one statement for each level."""
     by_level: dict[str, list[int]] = {}
     found = sorted(_find_crossings([username], now), key=lambda each: each[0])
@@ -181,7 +192,7 @@ def _claim(username: str, now: datetime) -> list[Crossing]:
 
 def _find_crossings(
     usernames: Collection[str], now: datetime
-) -> Iterator[tuple[int, Crossing]]:
+) -> Iterator[tuple[int, AgeCrossing]]:
     presents = dict(_find_moments(usernames, now))
     for row in _select_watched(usernames).only(*_COLUMNS):
         crossing = _judge(row, presents[row.username])
@@ -204,20 +215,23 @@ def _find_moments(
     for name in usernames:
         row = clocks.get(name)
         seen = Sighting(row.tick, row.seen_at) if row else None
-        yield name, Moment.at(tick_now(seen, now), now, pace, settings.ZOEA_STATE_AGES)
+        yield (
+            name,
+            Moment.at(compute_tick(seen, now), now, pace, settings.ZOEA_STATE_AGES),
+        )
 
 
-def _judge(row: GameSnapshot, present: Moment) -> Crossing | None:
+def _judge(row: GameSnapshot, present: Moment) -> AgeCrossing | None:
     flagged = row.stale_reason == BEFORE_LOGOUT
     snapshot = Snapshot(
         row.tool_name, {}, None, row.game_tick, row.captured_at, logged_out=flagged
     )
-    level = str(grade(snapshot, present))
+    level = str(judge_age(snapshot, present))
     if level not in _STEPS or _STEPS.index(level) <= _STEPS.index(row.announced):
         return None
     age = age_in_ticks(snapshot, present)
     old = "of unknown age" if age is None else f"{age} ticks old"
-    return Crossing(
+    return AgeCrossing(
         username=row.username,
         tool=row.tool_name,
         args=row.args,

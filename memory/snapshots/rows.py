@@ -16,9 +16,9 @@ from django.conf import settings
 from django.db import connection
 
 from memory.gamestate import clock
-from memory.gamestate.clock import SAME, Offset, Sighting
+from memory.gamestate.clock import SAME_CLOCK, Offset, Sighting
 from memory.gamestate.extract import Result
-from memory.gamestate.facts import learnt, sizes
+from memory.gamestate.facts import learn_names, learn_sizes
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
 from memory.models.game import read_marks
 
@@ -39,13 +39,13 @@ _LEXICON = "SELECT * FROM memory_lexicon WHERE username = %s"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
 
 
-def lock(username: str) -> None:
+def lock_account(username: str) -> None:
     """Keep others from writing an account's state until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [username])
 
 
-def rewrite(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
+def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
     """Write these fields of the rows; raises KeyError for one of unknown type.
 
     In one statement of plain SQL: the ORM builds a CASE for each column and row, which
@@ -73,12 +73,12 @@ def rewrite(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
 # --- Ticks
 
 
-def tick_now(seen: Sighting | None, now: datetime) -> int | None:
+def compute_tick(seen: Sighting | None, now: datetime) -> int | None:
     """The tick at a moment, by the configured length of a tick."""
-    return clock.current_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
+    return clock.estimate_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
 
 
-def sighting_of(username: str | None) -> Sighting | None:
+def read_sighting(username: str | None) -> Sighting | None:
     """The newest tick seen for an account; None where none was."""
     if not username:
         return None
@@ -88,11 +88,11 @@ def sighting_of(username: str | None) -> Sighting | None:
     return Sighting(*row) if row else None
 
 
-def note(username: str, result: Result, now: datetime) -> Sighting | None:
+def note_result(username: str, result: Result, now: datetime) -> Sighting | None:
     """Store the newest tick and the names that a result holds; needs the lock."""
     _learn(username, result.content)
-    before = sighting_of(username)
-    seen = clock.newest(
+    before = read_sighting(username)
+    seen = clock.keep_newest_sighting(
         before,
         result.tick,
         now,
@@ -110,20 +110,22 @@ def note(username: str, result: Result, now: datetime) -> Sighting | None:
     return seen
 
 
-def own_tick(result: Result, seen: Sighting | None, now: datetime) -> int | None:
+def find_own_tick(result: Result, seen: Sighting | None, now: datetime) -> int | None:
     """The tick that an answer says it is of, unless that cannot have come yet."""
     tick, pace = result.tick, settings.ZOEA_SECONDS_PER_TICK
     if tick is None or result.tick_is_current:
         return tick
-    return tick if clock.in_reach(seen, tick, now, pace) else None
+    return tick if clock.is_reachable(seen, tick, now, pace) else None
 
 
-def shown_tick(own: int | None, seen: Sighting | None, now: datetime) -> int | None:
+def find_shown_tick(
+    own: int | None, seen: Sighting | None, now: datetime
+) -> int | None:
     """The tick whose outcomes an answer surely shows; ``own`` is the one it says.
 
     One from long before the newest tick seen is that of some entry in the answer.
     """
-    sure = clock.sure_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
+    sure = clock.find_certain_tick(seen, now, settings.ZOEA_SECONDS_PER_TICK)
     if own is None or sure is None or clock.is_reset(sure, own):
         return sure
     return min(own, sure)
@@ -135,7 +137,7 @@ def _forget_ticks(username: str) -> None:
     marked = list(rows.exclude(marks=[]).only("marks").order_by("pk"))
     for row in marked:
         row.set_marks([replace(mark, tick=None) for mark in read_marks(row.marks)])
-    rewrite(marked, ["marks"])
+    rewrite_rows(marked, ["marks"])
     # What was merged is as old as what it was merged into.
     rows.update(game_tick=None, stale_tick=None, field_ticks={})
     ActionUnderWay.objects.filter(username=username).update(tick=None)
@@ -155,7 +157,7 @@ def learn_offset(username: str, seen: Offset | None, now: datetime) -> Offset | 
     row = AccountClock.objects.filter(pk=username).first()
     known = _offset_of(row, now)
     if _is_here() and (known is None or known.holds(0.0)):
-        known = SAME
+        known = SAME_CLOCK
     found = seen if known is None else known.and_seen(seen)
     if row is not None and found is not None and seen is not None:
         row.offset_low, row.offset_high = found.low, found.high
@@ -188,7 +190,7 @@ def find_lexicon(username: str) -> Lexicon:
 
 
 def _learn(username: str, content: object) -> None:
-    names, items = learnt(content), sizes(content)
+    names, items = learn_names(content), learn_sizes(content)
     if not names and not items:
         return
     known = find_lexicon(username)

@@ -24,15 +24,15 @@ from memory.gamestate.types import Stale
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
 from memory.models.game import BEFORE_LOGOUT, read_marks
 from memory.snapshots import in_flight
-from memory.snapshots.notifications import merge_into
+from memory.snapshots.notifications import merge_recent
 from memory.snapshots.rows import (
-    lock,
-    note,
-    own_tick,
-    rewrite,
-    shown_tick,
-    sighting_of,
-    tick_now,
+    compute_tick,
+    find_own_tick,
+    find_shown_tick,
+    lock_account,
+    note_result,
+    read_sighting,
+    rewrite_rows,
 )
 
 _LONGEST_KEY = 300
@@ -43,7 +43,7 @@ _MARK_COLUMNS = ["marks", "stale_reason", "stale_tick", "stale_fields", "field_t
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class TouchedSnapshot:
     """A snapshot that an action made untrue: as a whole (no ``fields``) or in part."""
 
     tool: str
@@ -72,25 +72,25 @@ def capture(
     """
     if result.is_error or not extract.belongs_to(result, username):
         return None
-    lock(username)
+    lock_account(username)
     now = timezone.now()
-    seen = note(username, result, now)
+    seen = note_result(username, result, now)
     if _is_overtaken(username, tool, args, asked_at, now):
         return None
-    own = own_tick(result, seen, now)
-    stamped = clock.stamp(own, seen, now, settings.ZOEA_SECONDS_PER_TICK)
-    present = stamped if stamped is not None else tick_now(seen, now)
+    own = find_own_tick(result, seen, now)
+    stamped = clock.choose_tick(own, seen, now, settings.ZOEA_SECONDS_PER_TICK)
+    present = stamped if stamped is not None else compute_tick(seen, now)
     # The tick whose outcomes it shows is never one that was only estimated.
-    shows = shown_tick(own, seen, now)
+    shows = find_shown_tick(own, seen, now)
     if not args:
-        in_flight.see(
+        in_flight.update_flights(
             username, tool, result, asked_at or now, tick=present, sure_tick=shows
         )
     marks = _find_marks(username, tool, args, shows, asked_at)
     row = GameSnapshot(
         username=username,
         tool_name=tool,
-        args_key=storage_key(args),
+        args_key=make_storage_key(args),
         args=dict(args),
         content=text.replace("\x00", ""),
         game_tick=stamped,
@@ -98,11 +98,11 @@ def capture(
         asked_at=asked_at,
     )
     row.set_marks(marks)
-    row.set_joined_mark(invalidation.joined(marks, present))
+    row.set_joined_mark(invalidation.join_marks(marks, present))
     _upsert(row)
     _delete_oldest(username, tool)
     # Events that came while this was on its way: nobody knows whether it holds them.
-    merge_into(username, tool, asked_at or now, present)
+    merge_recent(username, tool, asked_at or now, present)
     return row
 
 
@@ -115,59 +115,61 @@ def invalidate(
     result: Result,
     mutation: bool | None = None,
     asked_at: datetime | None = None,
-) -> list[Touched]:
+) -> list[TouchedSnapshot]:
     """Mark what an action made untrue (G6).
 
     Returns the rows that it made more doubtful; those that were untrue before are
     marked again, but are no news. ``mutation`` is what the server says of the tool,
     ``asked_at`` when the call was sent.
     """
-    lock(username)
+    lock_account(username)
     now = timezone.now()
-    seen = note(username, result, now)
-    tick = tick_now(seen, now)
+    seen = note_result(username, result, now)
+    tick = compute_tick(seen, now)
     around = invalidation.Circumstances(
         tick, _learn_era(username, tool, result), mutation
     )
-    hits = invalidation.touched(tool, args, result, around)
+    hits = invalidation.find_invalidations(tool, args, result, around)
     asked = Stale(tool, tick, (), asked_at or now, done=now)
     if hits:
         if not result.is_error and not result.is_unknown:
-            in_flight.act(username, tool, shown_tick(None, seen, now), asked_at or now)
+            in_flight.end_flights(
+                username, tool, find_shown_tick(None, seen, now), asked_at or now
+            )
         resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
-        in_flight.keep(username, replace(asked, tick=resolves), result, args)
+        in_flight.store_action(username, replace(asked, tick=resolves), result, args)
     return _mark_rows(username, hits, asked)
 
 
 @transaction.atomic
-def lose_events(username: str, reason: str) -> list[Touched]:
+def lose_events(username: str, reason: str) -> list[TouchedSnapshot]:
     """Mark what events that were lost unread would have changed.
 
     ``reason`` is one of `invalidation.LOSSES`. Returns the rows made more doubtful.
     """
-    lock(username)
+    lock_account(username)
     now = timezone.now()
-    tick = tick_now(sighting_of(username), now)
+    tick = compute_tick(read_sighting(username), now)
     lost = Stale(reason, tick, (), now, done=now)
-    in_flight.keep(username, lost, Result(content=None), {})
-    return _mark_rows(username, invalidation.lost(reason), lost)
+    in_flight.store_action(username, lost, Result(content=None), {})
+    return _mark_rows(username, invalidation.find_lost(reason), lost)
 
 
 @transaction.atomic
-def begin(username: str) -> None:
+def begin_account(username: str) -> None:
     """Delete all that is known of a newly registered name: it was another account's."""
-    lock(username)
+    lock_account(username)
     for known in (GameSnapshot, GameEvent, Lexicon, ActionUnderWay, AccountClock):
         known.objects.filter(username=username).delete()
 
 
 @transaction.atomic
-def logout(username: str) -> None:
+def log_out(username: str) -> None:
     """Hide the account's snapshots; the rows stay as a tombstone (A19).
 
     With ZOEA_ON_LOGOUT they are deleted, or left as they are.
     """
-    lock(username)
+    lock_account(username)
     rows = GameSnapshot.objects.filter(username=username)
     if settings.ZOEA_ON_LOGOUT == "delete":
         rows.delete()
@@ -176,9 +178,9 @@ def logout(username: str) -> None:
 
 
 @transaction.atomic
-def revive(username: str) -> None:
+def revive_snapshots(username: str) -> None:
     """Show the rows from before a logout again, flagged as such (A19)."""
-    lock(username)
+    lock_account(username)
     GameSnapshot.objects.filter(username=username, logged_out_at__isnull=False).update(
         logged_out_at=None,
         stale_reason=BEFORE_LOGOUT,
@@ -192,8 +194,8 @@ def revive(username: str) -> None:
 @transaction.atomic
 def note_tick(*, username: str, result: Result) -> None:
     """Store the newest tick that any result of the account has shown."""
-    lock(username)
-    note(username, result, timezone.now())
+    lock_account(username)
+    note_result(username, result, timezone.now())
 
 
 def hold_clocks() -> None:
@@ -201,23 +203,23 @@ def hold_clocks() -> None:
     AccountClock.objects.update(seen_at=timezone.now())
 
 
-def newest_tick() -> int | None:
+def read_newest_tick() -> int | None:
     """The highest tick that any account has seen."""
     newest: int | None = AccountClock.objects.aggregate(tick=Max("tick"))["tick"]
     return newest
 
 
-def doubt_of(
+def read_doubt(
     username: str, tool: str, args: Mapping[str, object]
 ) -> tuple[str, tuple[str, ...], int | None]:
     """What of a stored answer is in doubt: the reason ("" for none), fields, tick."""
     rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
-    row = rows.filter(args_key=storage_key(args)).only(*_DOUBT_COLUMNS).first()
+    row = rows.filter(args_key=make_storage_key(args)).only(*_DOUBT_COLUMNS).first()
     stale = row.joined_mark() if row is not None else None
     return (stale.reason, stale.fields, stale.tick) if stale else ("", (), None)
 
 
-def storage_key(args: Mapping[str, object]) -> str:
+def make_storage_key(args: Mapping[str, object]) -> str:
     """Canonical arguments, short enough for an index: long ones by their hash."""
     key = extract.args_key(args)
     if len(key) <= _LONGEST_KEY:
@@ -231,7 +233,7 @@ def storage_key(args: Mapping[str, object]) -> str:
 
 def _mark_rows(
     username: str, hits: Sequence[Invalidation], action: Stale
-) -> list[Touched]:
+) -> list[TouchedSnapshot]:
     """Mark the account's rows that an action hits; returns those it made more doubtful."""
     rows, changed = [], []
     # In one order, so that no two writers wait for each other.
@@ -245,7 +247,7 @@ def _mark_rows(
         rows.append(row)
         if _read_doubts(row) != before:
             changed.append(touched)
-    rewrite(rows, _MARK_COLUMNS)
+    rewrite_rows(rows, _MARK_COLUMNS)
     return changed
 
 
@@ -257,23 +259,23 @@ def _read_doubts(row: GameSnapshot) -> tuple[bool, frozenset[str], frozenset[str
 
 def _mark_row(
     row: GameSnapshot, hits: Iterable[Invalidation], action: Stale
-) -> Touched:
+) -> TouchedSnapshot:
     """Add an action's mark to a row, and drop what events had merged of its fields."""
     new: Stale | None = None
     for hit in hits:
-        new = invalidation.mark(new, hit, action.reason, action.tick)
+        new = invalidation.add_mark(new, hit, action.reason, action.tick)
     assert new is not None  # noqa: S101 (there is at least one hit)
     new = replace(new, at=action.at, done=action.done)
     row.set_marks((*read_marks(row.marks), new))
     if row.stale_reason != BEFORE_LOGOUT:
         before = filter(None, [row.joined_mark()])
-        row.set_joined_mark(invalidation.joined([*before, new], action.tick))
+        row.set_joined_mark(invalidation.join_marks([*before, new], action.tick))
     row.field_ticks = {
         path: tick
         for path, tick in row.field_ticks.items()
-        if new.fields and not any(values.overlap(path, f) for f in new.fields)
+        if new.fields and not any(values.paths_overlap(path, f) for f in new.fields)
     }
-    return Touched(row.tool_name, row.args, new.fields, new.reason, new.tick)
+    return TouchedSnapshot(row.tool_name, row.args, new.fields, new.reason, new.tick)
 
 
 def _learn_era(username: str, tool: str, result: Result) -> str:
@@ -316,7 +318,7 @@ def _is_overtaken(
     if asked_at is None:
         return False
     rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
-    rows = rows.filter(args_key=storage_key(args), captured_at__lte=now)
+    rows = rows.filter(args_key=make_storage_key(args), captured_at__lte=now)
     return rows.filter(asked_at__gt=asked_at).exists()
 
 
@@ -334,10 +336,10 @@ def _find_marks(
     rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
     lists = rows.values_list("marks", flat=True)
     marks = sorted((m for marks in lists for m in read_marks(marks)), key=_sort_key)
-    known = invalidation.inherited_marks(marks, tool, args, tick)
-    late = in_flight.still_to_come(username, tick, timezone.now())
-    late += in_flight.not_over(username, asked_at) if asked_at else []
-    new = invalidation.marks_for(map(in_flight.mark_of, late), tool, args)
+    known = invalidation.inherit_marks(marks, tool, args, tick)
+    late = in_flight.find_pending(username, tick, timezone.now())
+    late += in_flight.find_unanswered(username, asked_at) if asked_at else []
+    new = invalidation.build_marks(map(in_flight.to_mark, late), tool, args)
     once = {(mark.reason, mark.at, mark.fields): mark for mark in (*known, *new)}
     return tuple(sorted(once.values(), key=_sort_key))
 

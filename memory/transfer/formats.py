@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from memory.context.types import ORIGINS, ROLES
-from memory.gamestate.values import clean_text
+from memory.gamestate.values import repair_text
 from memory.transfer.line import (
-    Line,
     TransferError,
-    call_of,
+    TransferMessage,
     default_origin,
-    masked,
-    moment,
-    object_of,
+    make_call,
+    mask_message,
+    parse_moment,
+    parse_object,
 )
-from memory.transfer.nova import MAGIC, Nova
+from memory.transfer.nova import MAGIC, NovaDatabase
 
 #: Roles that other programs use for the same.
 SYNONYMS = {"developer": "system", "function": "tool"}
@@ -29,7 +29,7 @@ LARGEST_DOCUMENT = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class HistoryFile:
     """A readable history, which can be read more than once.
 
     ``secrets`` are texts that must not come in, beside those that it names itself.
@@ -40,21 +40,21 @@ class Source:
     owner: str = ""
     secrets: frozenset[str] = frozenset()
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[TransferMessage]:
         """The messages without secrets; raises TransferError that says where."""
         if self.is_nova:
-            with closing(Nova(self.path)) as base:
+            with closing(NovaDatabase(self.path)) as base:
                 secrets = base.passwords() | self.secrets
                 for line in base.lines(self.owner):
-                    yield masked(line, secrets)
+                    yield mask_message(line, secrets)
             return
-        reader = Reader()
+        reader = MessageReader()
         for place, value in _read_values(self.path, self.format):
             try:
                 line = reader.read(value)
             except TransferError as error:
                 raise TransferError(f"{place}: {error}") from None
-            yield masked(line, self.secrets)
+            yield mask_message(line, self.secrets)
 
     @property
     def is_nova(self) -> bool:
@@ -62,7 +62,7 @@ class Source:
         return self.format == "nova"
 
 
-def open_source(path: Path, *, name: str, wanted: str = "") -> Source:
+def open_history(path: Path, *, name: str, wanted: str = "") -> HistoryFile:
     """Detect what a file is; raises TransferError, OSError.
 
     Of a database with several Myses ``wanted`` is read, else the one called ``name``,
@@ -71,14 +71,14 @@ def open_source(path: Path, *, name: str, wanted: str = "") -> Source:
     with path.open("rb") as file:
         head = file.read(len(MAGIC))
     if head == MAGIC:
-        return Source(path, "nova", _find_owner(path, name, wanted))
+        return HistoryFile(path, "nova", _find_owner(path, name, wanted))
     if wanted:
         raise TransferError("--from is for databases; this file is none")
-    return Source(path, _detect_kind(path))
+    return HistoryFile(path, _detect_kind(path))
 
 
 def _find_owner(path: Path, name: str, wanted: str) -> str:
-    with closing(Nova(path)) as base:
+    with closing(NovaDatabase(path)) as base:
         names = base.names()
     for searched in filter(None, (wanted, "" if wanted else name)):
         for same in (str.__eq__, lambda a, b: a.casefold() == b.casefold()):
@@ -150,7 +150,7 @@ def _parse_json(data: bytes, place: str) -> Any:
 # --- One message of JSON
 
 
-class Reader:
+class MessageReader:
     """Reads messages in their order; results get the name of their call."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class Reader:
         self._calls: dict[str, dict[str, Any]] = {}
         self._last = ""
 
-    def read(self, value: object) -> Line:
+    def read(self, value: object) -> TransferMessage:
         """One message; raises TransferError that names the field."""
         if not isinstance(value, Mapping):
             raise TransferError("a message must be a JSON object")
@@ -177,7 +177,7 @@ class Reader:
         )
         name = next(filter(None, names), "")
         own, sender = given.get("args"), _read_text(given, "sender") or names[1]
-        return Line(
+        return TransferMessage(
             role=role,
             origin=_read_origin(given.get("origin"), role),
             content=_read_content(given),
@@ -188,12 +188,14 @@ class Reader:
             tool_calls=calls,
             tool_call_id=call_id[:LONGEST_NAME],
             tool_name=name[:LONGEST_NAME] if role == "tool" else "",
-            args=object_of(call.get("arguments", "") if own is None else own),
+            args=parse_object(call.get("arguments", "") if own is None else own),
             is_error=given.get("is_error") is True,
             pending=role == "tool" and given.get("pending") is True,
             tick=_read_tick(given.get("tick")),
-            created_at=moment(given.get("created_at", given.get("timestamp"))),
-            broadcast_at=moment(object_of(given.get("broadcast")).get("created_at")),
+            created_at=parse_moment(given.get("created_at", given.get("timestamp"))),
+            broadcast_at=parse_moment(
+                parse_object(given.get("broadcast")).get("created_at")
+            ),
         )
 
     def _read_calls(self, given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -219,10 +221,10 @@ class Reader:
             arguments = json.dumps(arguments, ensure_ascii=False)
         assert isinstance(item, Mapping)  # noqa: S101 (for types)
         known = item.get("id") or f"imported_{self._count}_{place}"
-        return call_of(
-            clean_text(str(known))[:LONGEST_NAME],
-            clean_text(function["name"]),
-            clean_text(arguments),
+        return make_call(
+            repair_text(str(known))[:LONGEST_NAME],
+            repair_text(function["name"]),
+            repair_text(arguments),
         )
 
 
@@ -250,7 +252,7 @@ def _read_content(given: Mapping[str, Any]) -> str:
         content = "\n".join(_read_part(item) for item in content)
     if not isinstance(content, str):
         raise TransferError("content must be a text, a list of parts, or null")
-    return clean_text(content)
+    return repair_text(content)
 
 
 def _read_part(item: object) -> str:
@@ -268,7 +270,7 @@ def _read_text(given: Mapping[str, Any], field: str) -> str:
         return ""
     if not isinstance(value, str):
         raise TransferError(f"{field} must be a text")
-    return clean_text(value)
+    return repair_text(value)
 
 
 def _read_tick(value: object) -> int | None:

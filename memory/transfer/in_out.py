@@ -17,11 +17,11 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from memory.assembly.sent_view import wire_of
-from memory.context.tokens import estimate
+from memory.assembly.sent_view import to_wire
+from memory.context.tokens import estimate_tokens
 from memory.models import Memory
-from memory.models.vectors import calls_said
-from memory.transfer.line import Known, Line, TransferError
+from memory.models.vectors import describe_calls
+from memory.transfer.line import KnownMessages, TransferError, TransferMessage
 
 BATCH = 500
 CHUNK = 500
@@ -38,24 +38,24 @@ LOCK = "SELECT pg_try_advisory_lock(hashtext('import_history'), %s::int)"
 UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
 
 
-class Reception:
+class ImportHooks:
     """What else an import does beside storing messages: in a bare log nothing."""
 
     def begin(self) -> None:
         """Runs first in the transaction of a batch; raises TransferError to refuse it."""
 
-    def broadcast_of(self, line: Line) -> int | None:
+    def broadcast_of(self, line: TransferMessage) -> int | None:
         """The id of the broadcast that a message is a delivery of, if it is one."""
 
     def end(self, count: int) -> None:
         """Runs last in the transaction, with the number of messages stored."""
 
 
-def store(
+def store_lines(
     mysis_id: int,
-    lines: Iterable[Line],
+    lines: Iterable[TransferMessage],
     done: Callable[[int], None] = lambda _: None,
-    reception: Reception | None = None,
+    reception: ImportHooks | None = None,
 ) -> int:
     """Store what is not there yet, in order, and return how many messages that were.
 
@@ -63,20 +63,20 @@ def store(
     another import into this Mysis runs.
     """
     with _lock_mysis(mysis_id):
-        known = Known(mysis_id)
+        known = KnownMessages(mysis_id)
         stored = 0
         for batch in _split_batches(lines):
             new = [line for line in batch if not known.take(line)]
             if new:
-                _insert(mysis_id, new, reception or Reception())
+                _insert(mysis_id, new, reception or ImportHooks())
             stored += len(new)
             done(len(batch))
         return stored
 
 
-def _split_batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def _split_batches(lines: Iterable[TransferMessage]) -> Iterator[list[TransferMessage]]:
     """Batches that never part a call from its results."""
-    batch: list[Line] = []
+    batch: list[TransferMessage] = []
     for line in chain(lines, [None]):
         if line is None or (len(batch) >= BATCH and line.role != "tool"):
             if batch:
@@ -87,7 +87,9 @@ def _split_batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 @transaction.atomic
-def _insert(mysis_id: int, lines: list[Line], reception: Reception) -> None:
+def _insert(
+    mysis_id: int, lines: list[TransferMessage], reception: ImportHooks
+) -> None:
     with connection.cursor() as cursor:
         # As all who write into a log: so its ids have the order of commits, and a
         # reader who follows them misses nothing.
@@ -105,14 +107,14 @@ def _insert(mysis_id: int, lines: list[Line], reception: Reception) -> None:
             line.reasoning,
             line.signature,
             json.dumps(line.tool_calls),
-            calls_said(line.tool_calls),
+            describe_calls(line.tool_calls),
             line.tool_call_id,
             line.tool_name,
             json.dumps(line.args),
             line.is_error,
             line.pending,
             line.tick,
-            estimate(line.content),
+            estimate_tokens(line.content),
             line.created_at or now,
         )
         for line in lines
@@ -140,25 +142,25 @@ def _lock_mysis(mysis_id: int) -> Iterator[None]:
 # --- Exports
 
 
-def count(mysis_id: int) -> int:
+def count_messages(mysis_id: int) -> int:
     """How many messages a Mysis has."""
     return Memory.objects.filter(mysis_id=mysis_id).count()
 
 
-def pieces(mysis_id: int, form: str) -> Iterator[str]:
+def write_pieces(mysis_id: int, form: str) -> Iterator[str]:
     """The text of an export, one message a piece, in ASCII."""
     rows = _read_chunks(mysis_id)
     if form == "jsonl":
-        yield from (f"{json.dumps(document_of(row))}\n" for row in rows)
+        yield from (f"{json.dumps(to_document(row))}\n" for row in rows)
         return
     lead = '{"messages": [\n'
     for row in rows:
-        yield lead + json.dumps(wire_of(row))
+        yield lead + json.dumps(to_wire(row))
         lead = ",\n"
     yield "\n]}\n" if lead.startswith(",") else f"{lead}]}}\n"
 
 
-def document_of(row: Memory) -> dict[str, Any]:
+def to_document(row: Memory) -> dict[str, Any]:
     """A message with all that an import needs to store the same."""
     sent = row.broadcast
     return {

@@ -18,7 +18,7 @@ from typing import Any
 from django.db import connection
 
 from memory.context.types import DEFAULT_ORIGINS, INTENT_ORIGINS, ROLES
-from memory.gamestate.values import storable
+from memory.gamestate.values import make_storable
 from memory.redaction import HIDDEN
 
 
@@ -27,7 +27,7 @@ class TransferError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TransferMessage:
     """One message; ``created_at`` is None where the source does not say it.
 
     ``broadcast_at`` is when the broadcast that it delivers was sent, ``raw`` the same
@@ -49,7 +49,7 @@ class Line:
     tick: int | None = None
     created_at: datetime | None = None
     broadcast_at: datetime | None = None
-    raw: Line | None = None
+    raw: TransferMessage | None = None
 
 
 def default_origin(role: str) -> str:
@@ -57,20 +57,20 @@ def default_origin(role: str) -> str:
     return next(DEFAULT_ORIGINS[known] for known in ROLES if known == role)
 
 
-def call_of(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+def make_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     """A tool call as rows hold it."""
     function = {"name": name, "arguments": arguments}
     return {"id": call_id, "type": "function", "function": function}
 
 
-def object_of(value: object) -> dict[str, Any]:
+def parse_object(value: object) -> dict[str, Any]:
     """A JSON object, from itself or from its text; empty from everything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return {}
-    found = storable(value)
+    found = make_storable(value)
     return found if isinstance(found, dict) else {}
 
 
@@ -81,7 +81,7 @@ _MOMENT = re.compile(
 )
 
 
-def moment(value: object) -> datetime | None:
+def parse_moment(value: object) -> datetime | None:
     """A point in time, from a text or from seconds since 1970; None from others."""
     if isinstance(value, bool) or value is None:
         return None
@@ -114,13 +114,15 @@ _NUMBERED = r"(?:\w*password|session[ _-]?id)"
 _NUMBER = re.compile(rf'({_NUMBERED}(\\?")\s*:\s*)-?\d[\d.]*', re.I)
 
 
-def masked(line: Line, secrets: Collection[str] = ()) -> Line:
+def mask_message(
+    line: TransferMessage, secrets: Collection[str] = ()
+) -> TransferMessage:
     """A message without passwords, sessions and tokens."""
     known = _find_spellings(secrets)
     cleaned = replace(
         line,
-        content=clean(line.content, known),
-        reasoning=clean(line.reasoning, known),
+        content=mask_text(line.content, known),
+        reasoning=mask_text(line.reasoning, known),
         tool_calls=_mask_value(line.tool_calls, known),
         args=_mask_value(line.args, known),
     )
@@ -134,7 +136,7 @@ def _find_spellings(secrets: Collection[str]) -> frozenset[str]:
     return frozenset((*secrets, *dumped, *plain))
 
 
-def clean(text: str, secrets: Collection[str] = ()) -> str:
+def mask_text(text: str, secrets: Collection[str] = ()) -> str:
     """A text without secrets; one that holds none is returned as it was."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST:
@@ -155,7 +157,7 @@ def _mask_value(value: Any, secrets: Collection[str], key: str = "") -> Any:
         return value
     if value and re.fullmatch(_NAME, key, re.I):
         return HIDDEN
-    return clean(value, secrets)
+    return mask_text(value, secrets)
 
 
 # --- Messages that are there already
@@ -172,7 +174,7 @@ WHERE mysis_id = %s AND origin = ANY(%s) ORDER BY id DESC LIMIT 1
 """  # noqa: S608 (no input in the text)
 
 
-class Known:
+class KnownMessages:
     """The messages that are stored, each to be matched as often as it is stored."""
 
     def __init__(self, mysis_id: int) -> None:
@@ -184,7 +186,7 @@ class Known:
                 self._timed[tuple(row)] += 1
                 self._untimed[(*row[:5], None)] += 1
 
-    def take(self, line: Line) -> bool:
+    def take(self, line: TransferMessage) -> bool:
         """Whether a message is stored; then one of its kind is used up.
 
         It may be stored as it was before its secrets were taken out.
@@ -213,9 +215,11 @@ class Survey:
     late: bool
 
 
-def survey(mysis_id: int, lines: Iterable[Line], done: Callable[[int], None]) -> Survey:
+def survey_source(
+    mysis_id: int, lines: Iterable[TransferMessage], done: Callable[[int], None]
+) -> Survey:
     """Read a whole source before any of it is stored."""
-    known = Known(mysis_id)
+    known = KnownMessages(mysis_id)
     newest = _read_newest_order(mysis_id)
     total, late = 0, False
     for line in lines:
@@ -235,7 +239,7 @@ def _read_newest_order(
     return found
 
 
-def _key_of(line: Line) -> Key:
+def _key_of(line: TransferMessage) -> Key:
     calls = line.tool_calls
     return (
         line.role,

@@ -17,14 +17,14 @@ from datetime import datetime
 from pathlib import Path
 
 from memory.context.types import ROLES
-from memory.gamestate.values import clean_text
+from memory.gamestate.values import repair_text
 from memory.transfer.line import (
-    Line,
     TransferError,
-    call_of,
+    TransferMessage,
     default_origin,
-    moment,
-    object_of,
+    make_call,
+    parse_moment,
+    parse_object,
 )
 
 PREFIX = "[TOOL_CALLS]"
@@ -43,7 +43,7 @@ REMEMBERED = 500
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAccount:
+class NovaAccount:
     """A game account as that program stored it, with its password in clear."""
 
     username: str
@@ -52,7 +52,7 @@ class KeptAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptSnapshot:
+class NovaSnapshot:
     """An answer of a state tool as that program stored it."""
 
     username: str
@@ -62,7 +62,7 @@ class KeptSnapshot:
     captured_at: datetime
 
 
-class Nova:
+class NovaDatabase:
     """An open database of the original program."""
 
     def __init__(self, path: Path) -> None:
@@ -92,7 +92,7 @@ class Nova:
         rows = self._ask("SELECT password FROM accounts")
         return frozenset(str(row[0]) for row in rows if row[0])
 
-    def accounts(self) -> list[KeptAccount]:
+    def accounts(self) -> list[NovaAccount]:
         """Its game accounts; ``owner`` is a Mysis's id or name there, or empty."""
         if not self._has_accounts:
             return []
@@ -100,11 +100,11 @@ class Nova:
         owner = "assigned_to" if "assigned_to" in known else "NULL"
         rows = self._ask(f"SELECT username, password, {owner} FROM accounts")  # noqa: S608
         return [
-            KeptAccount(*(clean_text(str(value or "")) for value in row))
+            NovaAccount(*(repair_text(str(value or "")) for value in row))
             for row in rows
         ]
 
-    def snapshots(self) -> Iterator[KeptSnapshot]:
+    def snapshots(self) -> Iterator[NovaSnapshot]:
         """Its game states, the oldest first; those without a name are left out."""
         if not self._has_snapshots:
             return
@@ -113,11 +113,11 @@ class Nova:
             "FROM game_state_snapshots ORDER BY id"
         )
         for username, tool, content, tick, captured in rows:
-            at = moment(captured)
-            names = clean_text(str(username or "")), clean_text(str(tool or ""))
+            at = parse_moment(captured)
+            names = repair_text(str(username or "")), repair_text(str(tool or ""))
             if all(names) and at is not None:
                 number = tick if isinstance(tick, int) and abs(tick) < 2**62 else None
-                yield KeptSnapshot(*names, clean_text(str(content or "")), number, at)
+                yield NovaSnapshot(*names, repair_text(str(content or "")), number, at)
 
     def count(self, owner: str) -> int:
         """How many messages one Mysis has."""
@@ -125,7 +125,7 @@ class Nova:
         (found,) = next(iter(self._ask(query, [owner])))
         return found if isinstance(found, int) else 0
 
-    def lines(self, owner: str) -> Iterator[Line]:
+    def lines(self, owner: str) -> Iterator[TransferMessage]:
         """The messages of one Mysis, in the order in which they were written."""
         wanted = ("role", "content", "created_at", "source", "sender_id", "reasoning")
         columns = ", ".join(
@@ -170,9 +170,9 @@ class _Log:
         self._names = names
         self._calls: dict[str, tuple[str, str]] = {}
 
-    def line(self, row: Sequence[object]) -> Line:
+    def line(self, row: Sequence[object]) -> TransferMessage:
         role, content, made, source, sender, reasoning = row
-        role, content = str(role), clean_text(str(content))
+        role, content = str(role), repair_text(str(content))
         if role not in ROLES:
             raise TransferError(f"role {role!r} is not one of {', '.join(ROLES)}")
         if role == "tool":
@@ -180,14 +180,14 @@ class _Log:
         calls: list[dict[str, object]] = []
         if role == "assistant" and content.startswith(PREFIX):
             calls, content = self._read_calls(content)
-        return Line(
+        return TransferMessage(
             role=role,
             origin=ORIGINS.get((role, str(source)), default_origin(role)),
             content=content,
             sender=self._sender(str(sender)),
-            reasoning=clean_text(str(reasoning)),
+            reasoning=repair_text(str(reasoning)),
             tool_calls=calls,
-            created_at=moment(made),
+            created_at=parse_moment(made),
         )
 
     def _read_calls(self, content: str) -> tuple[list[dict[str, object]], str]:
@@ -197,26 +197,26 @@ class _Log:
             self._calls[call.id] = (call.name, call.arguments)
         while len(self._calls) > REMEMBERED:
             del self._calls[next(iter(self._calls))]
-        made = [call_of(call.id, call.name, call.arguments) for call in kept.calls]
+        made = [make_call(call.id, call.name, call.arguments) for call in kept.calls]
         return made, kept.rest
 
-    def _read_result(self, content: str, made: object) -> Line:
+    def _read_result(self, content: str, made: object) -> TransferMessage:
         call_id, text = split_result(content, self._calls)
         name, arguments = self._calls.get(call_id, ("", "{}"))
-        return Line(
+        return TransferMessage(
             role="tool",
             origin="tool",
             content=text,
             tool_call_id=call_id[:LONGEST_ID],
             tool_name=name[:LONGEST_ID],
-            args=object_of(arguments),
+            args=parse_object(arguments),
             is_error=text.lstrip()[:5].lower() == "error",
-            created_at=moment(made),
+            created_at=parse_moment(made),
         )
 
     def _sender(self, sender: str) -> str:
         name = self._names.get(sender)
-        return f"mysis:{name}" if name else clean_text(sender)[:LONGEST_ID]
+        return f"mysis:{name}" if name else repair_text(sender)[:LONGEST_ID]
 
 
 # --- Calls and results as texts
@@ -235,7 +235,7 @@ _ID = re.compile(r"[^\s:]{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NovaCall:
     """One call; ``arguments`` is its JSON text as it was stored."""
 
     id: str
@@ -244,23 +244,23 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SplitText:
     """The calls of a text, and what of it is no call, letter for letter."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[NovaCall, ...]
     rest: str
 
 
-def split_calls(text: str) -> Kept:
+def split_calls(text: str) -> SplitText:
     rest = text.removeprefix(PREFIX)
     calls, others = [], []
     while rest.strip():
         found, rest = _split_first(rest)
-        if isinstance(found, Call):
+        if isinstance(found, NovaCall):
             calls.append(found)
         elif found.strip():
             others.append(found)
-    return Kept(tuple(calls), "|".join(others))
+    return SplitText(tuple(calls), "|".join(others))
 
 
 def split_result(text: str, ids: Collection[str]) -> tuple[str, str]:
@@ -279,7 +279,7 @@ def split_result(text: str, ids: Collection[str]) -> tuple[str, str]:
     return "", text
 
 
-def _split_first(rest: str) -> tuple[Call | str, str]:
+def _split_first(rest: str) -> tuple[NovaCall | str, str]:
     """The first record, or the text in its place; and what follows its delimiter."""
     head = _HEAD.match(rest)
     end = _end_of_json(rest, head.end()) if head else None
@@ -289,9 +289,9 @@ def _split_first(rest: str) -> tuple[Call | str, str]:
         if head is not None:
             following = _NEXT.search(rest, head.end())
             end = following.start() if following else len(rest)
-    what: Call | str = rest[:end]
+    what: NovaCall | str = rest[:end]
     if head is not None:
-        what = Call(head[1], head[2], rest[head.end() : end].strip() or "{}")
+        what = NovaCall(head[1], head[2], rest[head.end() : end].strip() or "{}")
     return what, rest[end:].lstrip()[1:]
 
 

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from sandbox.pilot.reading import Json, mapping, object_in, objects, text, texts, whole
+from sandbox.pilot.reading import (
+    Json,
+    as_mapping,
+    as_objects,
+    as_text,
+    as_texts,
+    as_whole,
+    find_object,
+)
 
 T = TypeVar("T")
 
@@ -180,23 +188,23 @@ class Beliefs:
 
 
 def _learn_status(b: Beliefs, data: Json) -> Iterator[str]:
-    player, where = mapping(data.get("player")), mapping(data.get("location"))
+    player, where = as_mapping(data.get("player")), as_mapping(data.get("location"))
     yield from _learn_place(b, player, where)
     if player or where:
         b.docked.learn(bool(player.get("docked_at_base") or where.get("docked_at")))
         yield "docked"
-    money = whole(player.get("credits"))
+    money = as_whole(player.get("credits"))
     if money is not None:
         b.credits.learn(money)
         yield "credits"
-    b.home_base = text(player.get("home_base")) or b.home_base
-    b.account = text(player.get("username")) or b.account
+    b.home_base = as_text(player.get("home_base")) or b.home_base
+    b.account = as_text(player.get("username")) or b.account
     yield from _learn_ship(b, data)
 
 
 def _learn_place(b: Beliefs, player: Json, where: Json) -> Iterator[str]:
-    system = text(player.get("current_system")) or text(where.get("system_id"))
-    place = text(player.get("current_poi")) or text(where.get("poi_id"))
+    system = as_text(player.get("current_system")) or as_text(where.get("system_id"))
+    place = as_text(player.get("current_poi")) or as_text(where.get("poi_id"))
     if system:
         b.system.learn(system)
         yield "system"
@@ -209,14 +217,14 @@ def _learn_place(b: Beliefs, player: Json, where: Json) -> Iterator[str]:
 
 
 def _learn_ship(b: Beliefs, data: Json) -> Iterator[str]:
-    ship = mapping(data.get("ship"))
-    fuel, hull = whole(ship.get("fuel")), whole(ship.get("hull"))
+    ship = as_mapping(data.get("ship"))
+    fuel, hull = as_whole(ship.get("fuel")), as_whole(ship.get("hull"))
     if fuel is not None:
-        b.tank = whole(ship.get("max_fuel")) or b.tank
+        b.tank = as_whole(ship.get("max_fuel")) or b.tank
         b.fuel.learn(fuel)
         yield "fuel"
     if hull is not None:
-        b.frame = whole(ship.get("max_hull")) or b.frame
+        b.frame = as_whole(ship.get("max_hull")) or b.frame
         b.hull.learn(hull)
         yield "hull"
     if "cargo_used" in ship:
@@ -234,20 +242,20 @@ def _learn_cargo(b: Beliefs, data: Json) -> Iterator[str]:
 
 def _learn_hold(b: Beliefs, items: object, used: object, capacity: object) -> None:
     held = {
-        str(item.get("item_id")): whole(item.get("quantity")) or 0
-        for item in objects(items)
+        str(item.get("item_id")): as_whole(item.get("quantity")) or 0
+        for item in as_objects(items)
     }
     b.hold.learn(held)
-    b.used = whole(used)
+    b.used = as_whole(used)
     if b.used is None:
         b.used = sum(held.values())
-    b.capacity = whole(capacity) or b.capacity
+    b.capacity = as_whole(capacity) or b.capacity
     b.full = bool(b.capacity and b.used >= b.capacity)
 
 
 def _learn_system(b: Beliefs, data: Json) -> Iterator[str]:
     if data.get("in_transit"):
-        b.on_the_way = text(data.get("to_system")) or "the destination"
+        b.on_the_way = as_text(data.get("to_system")) or "the destination"
         return
     if chart := _read_chart(data):
         b.chart = chart
@@ -257,18 +265,21 @@ def _learn_system(b: Beliefs, data: Json) -> Iterator[str]:
 
 def _read_chart(data: Json) -> Chart | None:
     """A chart from a get_system answer, before or after the change of v0.87."""
-    system = mapping(data.get("system"))
-    name = text(system.get("id"))
+    system = as_mapping(data.get("system"))
+    name = as_text(system.get("id"))
     if not name:
         return None
-    listed = objects(data.get("pois")) or objects(system.get("pois"))
+    listed = as_objects(data.get("pois")) or as_objects(system.get("pois"))
     ways = system.get("connections") or data.get("connections")
-    named = [text(way.get("system_id")) or text(way.get("id")) for way in objects(ways)]
+    named = [
+        as_text(way.get("system_id")) or as_text(way.get("id"))
+        for way in as_objects(ways)
+    ]
     return Chart(
         system=name,
-        name=text(system.get("name")) or name,
+        name=as_text(system.get("name")) or name,
         places=tuple(map(_read_place, listed)),
-        ways=tuple(texts(ways)) or tuple(way for way in named if way),
+        ways=tuple(as_texts(ways)) or tuple(way for way in named if way),
     )
 
 
@@ -284,26 +295,26 @@ def _read_place(item: Json) -> Place:
 
 def _learn_poi(b: Beliefs, data: Json) -> Iterator[str]:
     if data.get("in_transit"):
-        b.on_the_way = text(data.get("to_poi")) or "the destination"
+        b.on_the_way = as_text(data.get("to_poi")) or "the destination"
         return
-    poi = mapping(data.get("poi"))
-    if place := text(poi.get("id")):
+    poi = as_mapping(data.get("poi"))
+    if place := as_text(poi.get("id")):
         b.place.learn(place)
         yield "place"
-    if system := text(poi.get("system_id")):
+    if system := as_text(poi.get("system_id")):
         b.system.learn(system)
         yield "system"
 
 
 def _learn_route(b: Beliefs, data: Json) -> Iterator[str]:
-    steps = objects(data.get("route"))
-    b.route = tuple(name for step in steps if (name := text(step.get("system_id"))))
+    steps = as_objects(data.get("route"))
+    b.route = tuple(name for step in steps if (name := as_text(step.get("system_id"))))
     yield from ()
 
 
 def _learn_search(b: Beliefs, data: Json) -> Iterator[str]:
-    query = text(data.get("query"))
-    found = [text(item.get("system_id")) for item in objects(data.get("systems"))]
+    query = as_text(data.get("query"))
+    found = [as_text(item.get("system_id")) for item in as_objects(data.get("systems"))]
     if query is not None:
         first = next((name for name in found if name), "")
         b.found_systems = {**b.found_systems, query.casefold(): first}
@@ -315,7 +326,7 @@ def learn_recalled(b: Beliefs, arguments: Mapping[str, Any], data: Json) -> None
     if arguments.get("handle") != "state://get_system":
         return
     inner = data.get("content") or data.get("text") or data
-    content = object_in(inner) if isinstance(inner, str) else mapping(inner)
+    content = find_object(inner) if isinstance(inner, str) else as_mapping(inner)
     if (chart := _read_chart(content)) and (
         b.chart is None or chart.covers(b.system.value)
     ):

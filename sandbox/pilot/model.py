@@ -29,9 +29,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
-from memory.context.tokens import estimate
+from memory.context.tokens import estimate_tokens
 from sandbox.pilot import reading, situation, summary
-from sandbox.pilot.orders import current_order, heard_now, parse
+from sandbox.pilot.orders import find_current_order, find_unanswered, parse_order
 from sandbox.pilot.reading import (
     Called,
     Entry,
@@ -41,23 +41,30 @@ from sandbox.pilot.reading import (
     read_block,
     split_state,
 )
-from sandbox.pilot.replay import ACTIONS, Replay, lay_over
-from sandbox.pilot.rules_account import account, duty, errand, listen, over, under_way
-from sandbox.pilot.rules_space import at_station, in_space
+from sandbox.pilot.replay import ACTIONS, Replay, learn_block
+from sandbox.pilot.rules_account import (
+    end_turn,
+    enter_game,
+    follow_order,
+    listen_for_news,
+    run_errand,
+    wait_for_arrival,
+)
+from sandbox.pilot.rules_space import act_at_station, act_in_space
 from sandbox.pilot.situation import Call, Decision, Situation
 
 Rule = Callable[[Situation], Decision | None]
 
 # The first rule with a decision wins.
 RULES: tuple[Rule, ...] = (
-    over,
-    account,
-    errand,
-    under_way,
-    duty,
-    at_station,
-    in_space,
-    listen,
+    end_turn,
+    enter_game,
+    run_errand,
+    wait_for_arrival,
+    follow_order,
+    act_at_station,
+    act_in_space,
+    listen_for_news,
 )
 
 # In the state block where the program fetches events itself.
@@ -78,8 +85,8 @@ async def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelRespons
     """Decide on the next message from what a model would be sent."""
     transcript = _read_transcript(messages)
     tools = {tool.name: _argument_names(tool) for tool in info.function_tools}
-    if summary.is_asked_for(transcript):
-        decision = Decision(text=summary.write(transcript))
+    if summary.is_summary_asked(transcript):
+        decision = Decision(text=summary.write_summary(transcript))
     else:
         decision = _decide(_captain_name(transcript.system), transcript, tools)
     parts = list(_parts(decision, len(messages)))
@@ -95,11 +102,11 @@ def _decide(
 ) -> Decision:
     """Decide on the next message of captain ``name``."""
     beliefs = Replay().run(transcript)
-    lay_over(beliefs, read_block(transcript.state))
-    s = Situation(name, beliefs, transcript, tools, current_order(transcript))
+    learn_block(beliefs, read_block(transcript.state))
+    s = Situation(name, beliefs, transcript, tools, find_current_order(transcript))
     found = (decision for rule in RULES if (decision := rule(s)) is not None)
     decision = next(found, None) or Decision(
-        text=situation.stuck(transcript.calls_of_turn()),
+        text=situation.describe_refusals(transcript.calls_of_turn()),
         thought="I see nothing useful to do in this tick.",
     )
     return _with_acknowledgement(s, _with_news(s, decision))
@@ -127,11 +134,11 @@ def _is_news_due(s: Situation, tool: str) -> bool:
 
 def _with_acknowledgement(s: Situation, decision: Decision) -> Decision:
     """Say at once that an order or another message was heard."""
-    heard = heard_now(s.transcript)
+    heard = find_unanswered(s.transcript)
     if not heard:
         return decision
-    found = parse(heard)
-    said = situation.acknowledge(*found) if found else "I hear you."
+    found = parse_order(heard)
+    said = situation.acknowledge_order(*found) if found else "I hear you."
     return replace(decision, text=f"{said} {decision.text}".strip())
 
 
@@ -201,7 +208,7 @@ def _read_own(
 
 def _as_object(arguments: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
     if isinstance(arguments, str):
-        return reading.object_in(arguments)
+        return reading.find_object(arguments)
     return arguments or {}
 
 
@@ -212,7 +219,7 @@ def _put_answer(
     index = pending.get(part.tool_call_id)
     call = entries[index] if index is not None else None
     if index is not None and isinstance(call, Called):
-        read = reading.read(part.model_response_str(wrap_if_error=False))
+        read = reading.read_answer(part.model_response_str(wrap_if_error=False))
         entries[index] = Called(call.name, call.arguments, read, call.step)
 
 
@@ -232,13 +239,15 @@ def _estimate_usage(
         for tool in tools
     ]
     return RequestUsage(
-        input_tokens=sent + (estimate(json.dumps(offered)) if offered else 0),
+        input_tokens=sent + (estimate_tokens(json.dumps(offered)) if offered else 0),
         output_tokens=sum(map(_estimate_part, parts)),
     )
 
 
 def _estimate_part(part: object) -> int:
     if isinstance(part, ToolCallPart):
-        return estimate(part.tool_name) + estimate(part.args_as_json_str())
+        return estimate_tokens(part.tool_name) + estimate_tokens(
+            part.args_as_json_str()
+        )
     content = getattr(part, "content", "")
-    return estimate(content if isinstance(content, str) else str(content))
+    return estimate_tokens(content if isinstance(content, str) else str(content))

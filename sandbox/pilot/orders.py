@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory.context.summaries import is_block, order_in
+from memory.context.summaries import find_quoted_order, is_summary_block
 from memory.context.types import is_nudge
 from sandbox.pilot.beliefs import Beliefs
 from sandbox.pilot.reading import (
@@ -16,10 +16,10 @@ from sandbox.pilot.reading import (
     Heard,
     Json,
     Transcript,
-    mapping,
-    objects,
-    text,
-    whole,
+    as_mapping,
+    as_objects,
+    as_text,
+    as_whole,
 )
 
 # A longer text is a summary or a report, not an order.
@@ -68,37 +68,39 @@ class Order:
         )
 
 
-def current_order(transcript: Transcript) -> Order | None:
+def find_current_order(transcript: Transcript) -> Order | None:
     """The newest order in view, else the broadcast in the system prompt."""
     entries = transcript.entries
     for index in range(len(entries) - 1, -1, -1):
         entry = entries[index]
         if not isinstance(entry, Heard) or is_nudge(entry.text):
             continue
-        if is_block(entry.text):
+        if is_summary_block(entry.text):
             # A summary quotes old orders: what was done is not done again.
-            text, done = order_in(entry.text)
-            found = parse(text)
+            text, done = find_quoted_order(entry.text)
+            found = parse_order(text)
             if found and not (done and found[0] in ONCE | PASSING):
                 return Order(*found, text, calls_since=_calls_after(entries, index))
             continue
-        if found := parse(entry.text):
+        if found := parse_order(entry.text):
             since = _calls_after(entries, index)
             return Order(*found, entry.text, index + 1 == len(entries), since)
     said = _BROADCAST.search(transcript.system)
-    found = parse(said[1]) if said else None
+    found = parse_order(said[1]) if said else None
     return Order(*found, said[1] if said else "") if found else None
 
 
-def heard_now(transcript: Transcript) -> str:
+def find_unanswered(transcript: Transcript) -> str:
     """The text that was heard last, if it is not answered yet; not of a nudge."""
     last = transcript.entries[-1] if transcript.entries else None
-    if isinstance(last, Heard) and not (is_nudge(last.text) or is_block(last.text)):
+    if isinstance(last, Heard) and not (
+        is_nudge(last.text) or is_summary_block(last.text)
+    ):
         return last.text if len(last.text) <= MAX_ORDER else ""
     return ""
 
 
-def parse(text: str) -> tuple[str, str] | None:
+def parse_order(text: str) -> tuple[str, str] | None:
     """The kind and target of the order in a text, or None."""
     words = " ".join(text.split())
     if not words or len(words) > MAX_ORDER:
@@ -124,27 +126,27 @@ def _calls_after(entries: Sequence[Entry], index: int) -> tuple[Called, ...]:
     return tuple(e for e in entries[index + 1 :] if isinstance(e, Called))
 
 
-def take(b: Beliefs, data: Json) -> None:
+def learn_notifications(b: Beliefs, data: Json) -> None:
     """Learn from the answer of get_notifications.
 
     An event is older than an expectation that the pilot has already, which stays.
     """
-    tick = whole(data.get("current_tick"))
+    tick = as_whole(data.get("current_tick"))
     if tick is not None:
         b.tick = tick
         if b.arrival is not None and tick >= b.arrival:
             b.arrival = None
             b.on_the_way = ""
-    for item in objects(data.get("notifications")):
-        event = mapping(item.get("data"))
+    for item in as_objects(data.get("notifications")):
+        event = as_mapping(item.get("data"))
         kind = item.get("msg_type")
         if kind == "action_error":
-            command = text(event.get("command")) or ""
-            refuse(b, text(event.get("code")) or "error", command, {})
+            command = as_text(event.get("command")) or ""
+            learn_refusal(b, as_text(event.get("code")) or "error", command, {})
         elif kind == "player_died":
             _forget_ship(b)
         elif kind in ("ok", "action_result"):
-            _learn_outcome(b, mapping(event.get("result")) or event)
+            _learn_outcome(b, as_mapping(event.get("result")) or event)
 
 
 def _learn_outcome(b: Beliefs, event: Json) -> None:
@@ -156,15 +158,15 @@ def _learn_outcome(b: Beliefs, event: Json) -> None:
     elif action in ("dock", "undock") and not b.docked.known:
         b.docked.learn(action == "dock")
     elif action == "sell" and event.get("quantity_sold") == 0:
-        b.unsellable.add(text(event.get("item_id")) or "")
+        b.unsellable.add(as_text(event.get("item_id")) or "")
         b.hold.doubt()
 
 
 def _learn_arrival(b: Beliefs, event: Json) -> None:
-    place, system = text(event.get("poi_id")), text(event.get("system_id"))
+    place, system = as_text(event.get("poi_id")), as_text(event.get("system_id"))
     if system and (not b.system.known or b.system.value == system):
         b.system.learn(system)
-        b.came_from = text(event.get("from_system")) or b.came_from
+        b.came_from = as_text(event.get("from_system")) or b.came_from
     if place and not b.place.known:
         b.place.learn(place)
 
@@ -177,12 +179,14 @@ def _forget_ship(b: Beliefs) -> None:
     b.chart = None
 
 
-def refuse(b: Beliefs, code: str, tool: str, arguments: Mapping[str, Any]) -> None:
+def learn_refusal(
+    b: Beliefs, code: str, tool: str, arguments: Mapping[str, Any]
+) -> None:
     """Learn from a refusal of ``tool``."""
     if lesson := LESSONS.get(code):
         lesson(b)
     elif code == "already_there":
-        b.place.learn(text(arguments.get("target_poi")) or b.place.value or "")
+        b.place.learn(as_text(arguments.get("target_poi")) or b.place.value or "")
     elif tool in ("travel", "jump"):
         b.place.doubt()
 

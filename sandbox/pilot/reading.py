@@ -14,7 +14,7 @@ _ERROR = re.compile(r"\s*error:\s*(?:([a-z][a-z0-9_]*):\s*)?(.*)", re.I | re.S)
 _UNKNOWN = re.compile(r"\s*interrupted\b|.*\boutcome (?:is )?unknown\b", re.I)
 
 # Error codes that mean: nobody is logged in.
-LOGGED_OUT = frozenset(
+LOGGED_OUT_CODES = frozenset(
     {
         "not_authenticated",
         "session_required",
@@ -25,7 +25,7 @@ LOGGED_OUT = frozenset(
 )
 
 # Error codes that only time can mend.
-WAIT = frozenset(
+WAIT_CODES = frozenset(
     {
         "rate_limited",
         "action_queued",
@@ -57,11 +57,11 @@ class Answer:
         return bool(self.code)
 
 
-def read(text: str) -> Answer:
+def read_answer(text: str) -> Answer:
     """Read a tool result."""
     if found := _ERROR.match(text):
         return Answer(text, {}, found[1] or "error", found[2].strip())
-    data = object_in(text)
+    data = find_object(text)
     if data.get("error"):
         return _read_error(text, data)
     unsure = not data and bool(_UNKNOWN.match(text))
@@ -77,7 +77,7 @@ def _read_error(text: str, data: Json) -> Answer:
     return Answer(text, {}, str(code or "error"), str(message or ""))
 
 
-def object_in(text: str) -> Json:
+def find_object(text: str) -> Json:
     """The JSON object of a text, also after some words; empty if there is none."""
     start = text.find("{")
     if start < 0:
@@ -89,29 +89,29 @@ def object_in(text: str) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def mapping(value: object) -> Json:
+def as_mapping(value: object) -> Json:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
-def objects(value: object) -> list[Json]:
+def as_objects(value: object) -> list[Json]:
     """The objects of a list; the server sends null for an empty one."""
     found = value if isinstance(value, list) else []
     return [item for item in found if isinstance(item, Mapping)]
 
 
-def texts(value: object) -> list[str]:
+def as_texts(value: object) -> list[str]:
     """The texts of a list."""
     found = value if isinstance(value, list) else []
     return [item for item in found if isinstance(item, str)]
 
 
-def text(value: object) -> str | None:
+def as_text(value: object) -> str | None:
     """The value if it is a text and not empty."""
     return value if isinstance(value, str) and value else None
 
 
-def whole(value: object) -> int | None:
+def as_whole(value: object) -> int | None:
     """The value as a whole number, if it is a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
@@ -150,10 +150,10 @@ class Called:
     @property
     def key(self) -> tuple[str, str]:
         """Equal for equal calls."""
-        return key_of(self.name, self.arguments)
+        return call_key(self.name, self.arguments)
 
 
-def key_of(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+def call_key(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
     """What makes two calls the same."""
     return name, str(sorted(arguments.items()))
 

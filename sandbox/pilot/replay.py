@@ -9,13 +9,13 @@ from sandbox.pilot import beliefs as pilot_beliefs
 from sandbox.pilot import orders
 from sandbox.pilot.beliefs import LIMITS, Beliefs, Fact, T
 from sandbox.pilot.reading import (
-    LOGGED_OUT,
+    LOGGED_OUT_CODES,
     Block,
     Called,
     Shown,
     Transcript,
-    text,
-    whole,
+    as_text,
+    as_whole,
 )
 
 # Tools that tell nothing about a session with the game.
@@ -53,13 +53,13 @@ class Replay:
         beliefs, data = self.beliefs, call.answer.data
         if call.name in ("register", "login"):
             beliefs.logged_in = True
-            beliefs.account = text(call.arguments.get("username")) or beliefs.account
+            beliefs.account = as_text(call.arguments.get("username")) or beliefs.account
         elif call.name == "logout":
             beliefs.logged_in = False
         elif not call.name.startswith(OWN):
             beliefs.logged_in = True
         if call.name == "get_notifications":
-            orders.take(beliefs, data)
+            orders.learn_notifications(beliefs, data)
         elif reader := pilot_beliefs.READERS.get(call.name):
             for fact in reader(beliefs, data):
                 self._set_fresh(fact)
@@ -80,14 +80,14 @@ class Replay:
 
     def _learn_refusal(self, call: Called, *, now: bool) -> None:
         code = call.answer.code
-        if code in LOGGED_OUT:
+        if code in LOGGED_OUT_CODES:
             self.beliefs.logged_in = False
             return
         if call.name.startswith(OWN):
             return
         facts = self.beliefs.facts().values()
         before = [(fact.value, fact.known) for fact in facts]
-        orders.refuse(self.beliefs, code, call.name, call.arguments)
+        orders.learn_refusal(self.beliefs, code, call.name, call.arguments)
         for fact, was in zip(facts, before, strict=True):
             fact.firm = now and (fact.firm or (fact.value, fact.known) != was)
 
@@ -110,7 +110,7 @@ def _travel(b: Beliefs, call: Called) -> tuple[str, ...]:
         b.place.doubt()
         return ()
     _depart(b, call, usual_fuel=1)
-    b.place.learn(text(call.arguments.get("target_poi")) or "")
+    b.place.learn(as_text(call.arguments.get("target_poi")) or "")
     return ("place",)
 
 
@@ -121,19 +121,19 @@ def _jump(b: Beliefs, call: Called) -> tuple[str, ...]:
         return ()
     b.came_from = b.system.value or b.came_from
     _depart(b, call, usual_fuel=2)
-    place = text(call.answer.data.get("poi_id"))
+    place = as_text(call.answer.data.get("poi_id"))
     b.place.learn("")
     b.place.value, b.place.known = place, place is not None
     b.place.ask = "get_notifications"
-    b.system.learn(text(call.arguments.get("target_system")) or "")
+    b.system.learn(as_text(call.arguments.get("target_system")) or "")
     return ("place", "system")
 
 
 def _depart(b: Beliefs, call: Called, usual_fuel: int) -> None:
     data = call.answer.data
     if b.fuel.value is not None:
-        b.fuel.value -= whole(data.get("fuel_cost")) or usual_fuel
-    b.arrival = whole(data.get("arrival_tick"))
+        b.fuel.value -= as_whole(data.get("fuel_cost")) or usual_fuel
+    b.arrival = as_whole(data.get("arrival_tick"))
     b.docked.learn(False)
     b.barren = b.no_base = b.digging = False
     b.on_the_way = ""
@@ -158,14 +158,14 @@ def _mine(b: Beliefs, call: Called) -> tuple[str, ...]:
 def _sell(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.full = False
     b.credits.doubt()
-    sold = whole(call.answer.data.get("quantity_sold"))
-    item = text(call.arguments.get("item_id")) or ""
+    sold = as_whole(call.answer.data.get("quantity_sold"))
+    item = as_text(call.arguments.get("item_id")) or ""
     if call.answer.unsure:
         b.hold.doubt()
     elif sold == 0:
         b.unsellable.add(item)
     elif b.hold.value is not None:
-        _take_out(b, item, sold or whole(call.arguments.get("quantity")) or 0)
+        _take_out(b, item, sold or as_whole(call.arguments.get("quantity")) or 0)
     return ()
 
 
@@ -185,7 +185,7 @@ def _buy(b: Beliefs, call: Called) -> tuple[str, ...]:
 
 def _refuel(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.credits.doubt()
-    level = whole(call.answer.data.get("fuel_now")) or b.tank
+    level = as_whole(call.answer.data.get("fuel_now")) or b.tank
     if level is None or call.answer.unsure:
         b.fuel.doubt()
         return ()
@@ -227,7 +227,7 @@ ACTIONS = frozenset(_EFFECTS)
 # --- The state block laid over what the messages say.
 
 
-def lay_over(beliefs: Beliefs, block: Block) -> None:
+def learn_block(beliefs: Beliefs, block: Block) -> None:
     """Learn what the block shows without doubt; take the rest as a guess."""
     if block.logged_in is None:
         return

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from sandbox.pilot import rules_space, situation
 from sandbox.pilot.orders import PASSING, PATIENCE, Order
-from sandbox.pilot.reading import WAIT, Answer, Called, objects, text
+from sandbox.pilot.reading import WAIT_CODES, Answer, Called, as_objects, as_text
 from sandbox.pilot.replay import ACTIONS
 from sandbox.pilot.situation import Call, Decision, Situation
 
@@ -22,7 +22,7 @@ _NO_ACCOUNT = re.compile(r"(?:none|nobody|not)\b", re.I)
 MOST_STEPS = 7
 
 
-def account(s: Situation) -> Decision | None:
+def enter_game(s: Situation) -> Decision | None:
     """Register, or log in, when nobody is logged in."""
     if s.beliefs.logged_in is True:
         return None
@@ -54,7 +54,7 @@ def _enter(s: Situation, refused: Called | None) -> Decision | None:
     to_login = refused is not None and "login" in refused.answer.message.casefold()
     may_login = "login" in s.tools and (refused is None or refused.name == "register")
     if may_login and (known or to_login):
-        name = known or username(s.name, 0)
+        name = known or make_username(s.name, 0)
         return _call(s, "login", "I have an account: log in.", username=name)
     if "register" not in s.tools:
         return None
@@ -62,8 +62,8 @@ def _enter(s: Situation, refused: Called | None) -> Decision | None:
         s,
         "register",
         "Nobody is logged in, so I register as a captain.",
-        username=username(s.name, taken),
-        empire=empire_of(s.name),
+        username=make_username(s.name, taken),
+        empire=choose_empire(s.name),
     )
 
 
@@ -89,7 +89,7 @@ def account_name(s: Situation) -> str:
     return s.beliefs.account
 
 
-def username(name: str, taken: int) -> str:
+def make_username(name: str, taken: int) -> str:
     """A user name that the game accepts: 3 to 24 letters, digits and a few signs."""
     kept = re.sub(r"[^\w \-'.!]", "", name).strip() or "Captain"
     end = f"-{taken + 1}" if taken else ""
@@ -97,7 +97,7 @@ def username(name: str, taken: int) -> str:
     return (base if len(base) >= 3 else f"Captain {base}") + end
 
 
-def empire_of(name: str) -> str:
+def choose_empire(name: str) -> str:
     """One of the five empires, always the same for a name."""
     return EMPIRES[crc32(name.encode()) % len(EMPIRES)]
 
@@ -105,7 +105,7 @@ def empire_of(name: str) -> str:
 # --- Orders: they come before the pilot's own business.
 
 
-def duty(s: Situation) -> Decision | None:
+def follow_order(s: Situation) -> Decision | None:
     """Follow the newest order that still holds."""
     order = s.order
     if order is None or _is_past(order):
@@ -120,7 +120,7 @@ def duty(s: Situation) -> Decision | None:
         case "refuel":
             return _refuel(s)
         case "explore":
-            return rules_space.explore(s, "I am ordered to explore.")
+            return rules_space.explore_neighbour(s, "I am ordered to explore.")
         case "goto":
             return rules_space.go_to(s, order.target)
     return None
@@ -145,7 +145,7 @@ def _dock(s: Situation) -> Decision | None:
     asked = s.ask("I am ordered to dock.", "docked")
     if asked or s.beliefs.docked.value:
         return asked or _rest("I am docked as ordered and wait for new orders.")
-    return rules_space.to_station(s, "I am ordered to dock.")
+    return rules_space.go_to_station(s, "I am ordered to dock.")
 
 
 def _sell(s: Situation) -> Decision | None:
@@ -153,10 +153,10 @@ def _sell(s: Situation) -> Decision | None:
     if asked:
         return asked
     if s.beliefs.docked.value:
-        return rules_space.sell(s)
-    if rules_space.is_empty(s):
+        return rules_space.sell_cargo(s)
+    if rules_space.is_hold_empty(s):
         return None
-    return rules_space.to_station(s, "I am ordered to sell.")
+    return rules_space.go_to_station(s, "I am ordered to sell.")
 
 
 def _refuel(s: Situation) -> Decision | None:
@@ -165,10 +165,10 @@ def _refuel(s: Situation) -> Decision | None:
         return asked
     if s.beliefs.docked.value:
         return s.act("I am ordered to refuel.", "refuel")
-    return rules_space.to_station(s, "I am ordered to refuel.")
+    return rules_space.go_to_station(s, "I am ordered to refuel.")
 
 
-def listen(s: Situation) -> Decision | None:
+def listen_for_news(s: Situation) -> Decision | None:
     """While there is nothing to do, fetch notifications now and then."""
     recent = [c.name for c in s.transcript.calls()]
     if "get_notifications" not in s.tools or "get_notifications" in recent[-3:]:
@@ -179,7 +179,7 @@ def listen(s: Situation) -> Decision | None:
     )
 
 
-def errand(s: Situation) -> Decision | None:
+def run_errand(s: Situation) -> Decision | None:
     """Do once what this turn's order asks for: a report, a search, a note."""
     order, turn = s.order, s.transcript.calls_of_turn()
     if order is None or len(order.calls_since) != len(turn):
@@ -198,7 +198,9 @@ def errand(s: Situation) -> Decision | None:
 
 def _report(s: Situation) -> Decision:
     asked = s.ask("A report is wanted.", "place", "docked", "hold", "fuel", "credits")
-    return asked or Decision(text=situation.report(s), thought="I report what I know.")
+    return asked or Decision(
+        text=situation.describe_ship(s), thought="I report what I know."
+    )
 
 
 def _search(s: Situation, words: str) -> Decision | None:
@@ -213,10 +215,10 @@ def _search(s: Situation, words: str) -> Decision | None:
 
 
 def _describe_hits(words: str, answer: Answer) -> str:
-    hits = objects(answer.data.get("matches"))
+    hits = as_objects(answer.data.get("matches"))
     if not hits:
         return f'About "{words}" I find nothing in my memory.'
-    last = " ".join((text(hits[-1].get("content")) or "").split())
+    last = " ".join((as_text(hits[-1].get("content")) or "").split())
     return f'I find {len(hits)} messages about "{words}". The newest: {last[:200]}'
 
 
@@ -230,25 +232,27 @@ def _note(s: Situation, words: str) -> Decision | None:
 # --- The end of a turn.
 
 
-def over(s: Situation) -> Decision | None:
+def end_turn(s: Situation) -> Decision | None:
     """End the turn if this tick is used up, or if going on would not help."""
     calls = s.transcript.calls_of_turn()
     acted = [c for c in calls if c.name in ACTIONS and not c.answer.is_error]
     if acted:
         thought = "One action a tick: the rest has to wait."
-        return Decision(text=situation.after(acted[-1], s.beliefs), thought=thought)
-    waiting = [c for c in calls if c.answer.code in WAIT]
+        return Decision(
+            text=situation.describe_action(acted[-1], s.beliefs), thought=thought
+        )
+    waiting = [c for c in calls if c.answer.code in WAIT_CODES]
     if waiting:
         said = waiting[-1].answer.message or waiting[-1].answer.code
         thought = "The game is not ready for another action of mine."
         return Decision(text=f"I wait: {said}", thought=thought)
     if len({call.step for call in calls}) >= MOST_STEPS:
         thought = "I have tried enough in this turn."
-        return Decision(text=situation.stuck(calls), thought=thought)
+        return Decision(text=situation.describe_refusals(calls), thought=thought)
     return None
 
 
-def under_way(s: Situation) -> Decision | None:
+def wait_for_arrival(s: Situation) -> Decision | None:
     """Wait while the ship is in flight."""
     b = s.beliefs
     # Only a tick that was fetched in this turn is the present one.

@@ -26,7 +26,7 @@ REFUEL_BELOW = 0.7
 REPAIR_BELOW = 0.6
 
 
-def in_space(s: Situation) -> Decision | None:
+def act_in_space(s: Situation) -> Decision | None:
     """Decide where to go while undocked."""
     asked = s.ask("Where to go depends on where I am.", "place")
     if asked:
@@ -35,21 +35,21 @@ def in_space(s: Situation) -> Decision | None:
         return done
     if _must_return(s):
         why = "The hold is full." if s.beliefs.full else "It is time to go back."
-        return to_station(s, why)
+        return go_to_station(s, why)
     asked = s.ask_chart("I have to find a place to mine.")
     if asked:
         return asked
     return _unload_first(s) or _to_neighbour(s) or _to_belt(s) or _go_home(s)
 
 
-def at_station(s: Situation) -> Decision | None:
+def act_at_station(s: Situation) -> Decision | None:
     """Do what there is to do while docked, one action a tick."""
     asked = s.ask("What I can do depends on where I am.", "docked")
     if asked:
         return asked
     if s.beliefs.docked.value is not True:
         return None
-    return sell(s) or _refuel_or_repair(s) or _leave(s)
+    return sell_cargo(s) or _refuel_or_repair(s) or _leave(s)
 
 
 def _mine_here(s: Situation) -> Decision | None:
@@ -60,7 +60,7 @@ def _mine_here(s: Situation) -> Decision | None:
     if done or "mine" not in s.tools:
         return done
     return Decision(
-        text=situation.stuck(list(s.transcript.calls())),
+        text=situation.describe_refusals(list(s.transcript.calls())),
         thought="Mining is refused, and going elsewhere would not change that.",
     )
 
@@ -87,7 +87,7 @@ def _must_return(s: Situation) -> bool:
     return (b.used or 0) >= NEARLY_FULL * b.capacity
 
 
-def is_empty(s: Situation) -> bool:
+def is_hold_empty(s: Situation) -> bool:
     """Whether the hold is known to be empty."""
     return s.beliefs.hold.known and not s.beliefs.hold.value
 
@@ -103,7 +103,7 @@ def _unload_first(s: Situation) -> Decision | None:
     asked = s.ask("Before I leave: is there anything to sell?", "hold")
     if asked or not _must_return(s):
         return asked
-    return to_station(s, "The hold is nearly full.")
+    return go_to_station(s, "The hold is nearly full.")
 
 
 def _to_belt(s: Situation) -> Decision | None:
@@ -118,7 +118,7 @@ def _to_belt(s: Situation) -> Decision | None:
     return None
 
 
-def to_station(s: Situation, why: str) -> Decision | None:
+def go_to_station(s: Situation, why: str) -> Decision | None:
     """Dock if there is a base here, else fly to one, else to another system's."""
     asked = s.ask(why, "place") or s.ask_chart(why)
     if asked:
@@ -141,16 +141,16 @@ def _stations(chart: Chart | None) -> list[Place]:
 def _to_neighbour(s: Situation) -> Decision | None:
     """Now and then, when leaving a station with a good tank, go to a neighbour."""
     b, here = s.beliefs, s.beliefs.here
-    if here is None or not here.base or not is_empty(s):
+    if here is None or not here.base or not is_hold_empty(s):
         return None
     if b.credits.value is None or b.share(b.fuel, b.tank) < EXPLORE_ABOVE:
         return None
     if _dice(s, b.credits.value) % EXPLORE_EVERY:
         return None
-    return explore(s, "The tank is good and nothing is waiting to be sold.")
+    return explore_neighbour(s, "The tank is good and nothing is waiting to be sold.")
 
 
-def explore(s: Situation, why: str) -> Decision | None:
+def explore_neighbour(s: Situation, why: str) -> Decision | None:
     """Jump to a neighbouring system."""
     asked = s.ask("An undocked ship can jump.", "docked") or s.ask_chart(why)
     if asked:
@@ -260,7 +260,7 @@ def _is_there(s: Situation, goal: Place | None, wanted: str) -> bool:
 # --- While docked: sell, refuel, repair, write the log, leave.
 
 
-def sell(s: Situation) -> Decision | None:
+def sell_cargo(s: Situation) -> Decision | None:
     """Sell the next item of the hold; its exact number must be known."""
     asked = s.ask("To sell I need to know exactly what I have.", "hold")
     if asked or not s.beliefs.hold.known:

@@ -9,14 +9,14 @@ from typing import Any
 from sandbox.pilot.beliefs import ASKS, Beliefs
 from sandbox.pilot.orders import LESSONS, Order
 from sandbox.pilot.reading import (
-    WAIT,
+    WAIT_CODES,
     Block,
     Called,
     Transcript,
-    key_of,
+    as_text,
+    as_whole,
+    call_key,
     read_block,
-    text,
-    whole,
 )
 from sandbox.pilot.replay import ACTIONS
 
@@ -72,7 +72,7 @@ class Situation:
         """
         if tool not in self.tools:
             return None
-        key = key_of(tool, arguments)
+        key = call_key(tool, arguments)
         now = self.transcript.calls_of_turn()
         if any(call.key == key and call.answer.is_error for call in now):
             return None
@@ -88,7 +88,7 @@ class Situation:
             if not call.answer.is_error:
                 mended = count if code not in LESSONS else 0
                 count = 0 if call.name == key[0] else mended
-            elif call.key == key and call.answer.code not in WAIT:
+            elif call.key == key and call.answer.code not in WAIT_CODES:
                 count, code = count + 1, call.answer.code
         return count
 
@@ -144,25 +144,27 @@ class Situation:
         return block.logged_in is True and not block.find("Credits", "get_status")
 
 
-def after(call: Called, beliefs: Beliefs) -> str:
+def describe_action(call: Called, beliefs: Beliefs) -> str:
     """Say what was done in this tick, and what comes next."""
     data, arguments = call.answer.data, call.arguments
-    arrival = whole(data.get("arrival_tick"))
+    arrival = as_whole(data.get("arrival_tick"))
     until = f" at tick {arrival}" if arrival else ""
     if call.answer.unsure:
         return f"I do not know whether {call.name} happened. I look again next tick."
     match call.name:
         case "travel":
-            goal = text(data.get("destination")) or str(arguments.get("target_poi"))
+            goal = as_text(data.get("destination")) or str(arguments.get("target_poi"))
             return f"Flying to {goal}. I wait for the arrival{until}."
         case "jump":
-            goal = text(data.get("destination")) or str(arguments.get("target_system"))
+            goal = as_text(data.get("destination")) or str(
+                arguments.get("target_system")
+            )
             return f"Jumping to {goal}. I wait for the arrival{until}."
         case "mine":
-            what = text(data.get("resource_name")) or "ore"
+            what = as_text(data.get("resource_name")) or "ore"
             return f"Mining {what}. I wait for the yield of the next tick."
         case "sell":
-            what = text(data.get("item")) or str(arguments.get("item_id"))
+            what = as_text(data.get("item")) or str(arguments.get("item_id"))
             return f"Selling {arguments.get('quantity')} {what}. I wait for the sale."
     doing = {
         "dock": "Docking",
@@ -173,7 +175,7 @@ def after(call: Called, beliefs: Beliefs) -> str:
     return f"{doing.get(call.name, call.name)}. I wait for the next tick."
 
 
-def stuck(calls: Sequence[Called]) -> str:
+def describe_refusals(calls: Sequence[Called]) -> str:
     """Say why nothing more is tried."""
     errors = [call for call in calls if call.answer.is_error]
     if not errors:
@@ -182,7 +184,7 @@ def stuck(calls: Sequence[Called]) -> str:
     return f"{last.name} is refused: {last.answer.message[:200]} I wait a tick."
 
 
-def acknowledge(kind: str, target: str) -> str:
+def acknowledge_order(kind: str, target: str) -> str:
     """Answer an order shortly."""
     doing = {
         "hold": "I stop and hold",
@@ -199,7 +201,7 @@ def acknowledge(kind: str, target: str) -> str:
     return f"Understood: {doing.get(kind, kind)}."
 
 
-def report(s: Situation) -> str:
+def describe_ship(s: Situation) -> str:
     """Say where the ship is and what it has, as far as that is known."""
     b = s.beliefs
     place = b.here.name if b.here else b.place.value or "a place I do not know"

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from memory.context.summaries import SUFFIX, is_block
-from memory.context.summary_prompt import UNDERSTOOD
+from memory.context.summaries import LAST_ORDER_LABEL, is_summary_block
+from memory.context.summary_prompt import UNDERSTOOD_TEXT
 from memory.context.types import is_nudge
 from sandbox.pilot.reading import Called, Entry, Heard, Said, Transcript
 from sandbox.pilot.replay import ACTIONS
@@ -19,13 +19,13 @@ _TAGS = ("<summary>", "</summary>")
 _HEADING = re.compile(r"^\d\. (.+)$", re.M)
 
 
-def is_asked_for(transcript: Transcript) -> bool:
+def is_summary_asked(transcript: Transcript) -> bool:
     """Whether the last thing heard is the request for a summary."""
     last = transcript.entries[-1] if transcript.entries else None
     return isinstance(last, Heard) and all(tag in last.text for tag in _TAGS)
 
 
-def write(transcript: Transcript) -> str:
+def write_summary(transcript: Transcript) -> str:
     """Write a summary of the messages in view under the seven headings."""
     entries = transcript.entries[:-1]
     before = _read_former(entries)
@@ -54,9 +54,10 @@ def _as_list(lines: Sequence[str]) -> str:
 def _read_former(entries: Sequence[Entry]) -> dict[str, list[str]]:
     """The lines of the summary before, by heading."""
     block = next(
-        (e.text for e in entries if isinstance(e, Heard) and is_block(e.text)), ""
+        (e.text for e in entries if isinstance(e, Heard) and is_summary_block(e.text)),
+        "",
     )
-    sections_text, suffix, rest = block.rpartition(SUFFIX)
+    sections_text, suffix, rest = block.rpartition(LAST_ORDER_LABEL)
     parts = _HEADING.split(sections_text if suffix else rest)
     return {
         heading.strip(): [
@@ -71,7 +72,7 @@ def _read_former(entries: Sequence[Entry]) -> dict[str, list[str]]:
 def _orders(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
         if isinstance(entry, Heard) and not (
-            is_nudge(entry.text) or is_block(entry.text)
+            is_nudge(entry.text) or is_summary_block(entry.text)
         ):
             yield f"Ordered: {_shorten(entry.text)}"
 
@@ -104,7 +105,9 @@ def _count_actions(actions: Sequence[Called]) -> list[str]:
 
 
 def _last_words(entries: Sequence[Entry]) -> list[str]:
-    said = [e.text for e in entries if isinstance(e, Said) and e.text != UNDERSTOOD]
+    said = [
+        e.text for e in entries if isinstance(e, Said) and e.text != UNDERSTOOD_TEXT
+    ]
     return [_shorten(text) for text in said[-1:]]
 
 

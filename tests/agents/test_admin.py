@@ -61,7 +61,7 @@ def test_a_mysis_is_made_and_changed_through_the_actions(admin: Client):
 
 
 def test_an_edit_of_a_prompt_is_a_new_version_and_can_be_rolled_back(admin: Client):
-    prompt = actions.default_prompt()
+    prompt = actions.get_default_prompt()
     first = prompt.current
     assert first is not None
     url = reverse("admin:agents_prompt_change", args=[prompt.pk])
@@ -217,7 +217,7 @@ def test_bad_values_are_told_at_their_field(admin: Client):
 
 
 def test_saving_a_prompt_unchanged_makes_no_version(admin: Client):
-    prompt = actions.default_prompt()
+    prompt = actions.get_default_prompt()
     assert prompt.current is not None
     text = prompt.current.text.replace("\n", "\r\n")
     url = reverse("admin:agents_prompt_change", args=[prompt.pk])

@@ -9,7 +9,7 @@ import pytest
 
 from agents.context_inputs import preview
 from agents.models import ModelCall, Mysis
-from memory.assembly.prepare import record
+from memory.assembly.prepare import record_call
 from memory.models import ContextPolicy
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
@@ -162,7 +162,7 @@ def test_a_turn_tells_its_calls_and_summaries_shift_no_number(
     for kind, number in (("summary", 1), ("turn", 1), ("summary", 2), ("turn", 2)):
         call = ModelCall.objects.create(turn=turn, kind=kind, number=number, model="m")
         if kind == "turn":
-            record(call_id=call.pk, prepared=preview(mysis))
+            record_call(call_id=call.pk, prepared=preview(mysis))
     told = admin_program.get(f"/turns/{turn.pk}").json()["calls"]
     assert [(call["kind"], call["number"]) for call in told] == [
         ("summary", 1), ("turn", 1), ("summary", 2), ("turn", 2),

@@ -6,7 +6,7 @@ import pytest
 
 from agents.context_inputs import preview
 from agents.models import Broadcast, ModelCall, Mysis
-from memory.assembly.prepare import record
+from memory.assembly.prepare import record_call
 from tests.factories import make_memory, make_mysis, make_turn
 from tests.programs import Program
 
@@ -69,7 +69,7 @@ def test_a_past_call_is_shown_as_it_was_sent(admin_program: Program) -> None:
     turn = make_turn(mysis)
     call = ModelCall.objects.create(turn=turn, number=1, model="pilot")
     prepared = preview(mysis)
-    record(call_id=call.pk, prepared=prepared)
+    record_call(call_id=call.pk, prepared=prepared)
     make_memory(mysis, content="later")
     shown = admin_program.get(f"/turns/{turn.pk}/calls/1/context").json()
     assert {"messages", "sources", "ledger", "stats", "hash", "sent"} <= set(shown)

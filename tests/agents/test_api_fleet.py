@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents import events
-from agents.consumers.event_stream import WishError, wish_of
+from agents.consumers.event_stream import StreamRequestError, read_stream_request
 from agents.events import Kind
 from agents.models import Prompt, Provider
 from tests.factories import make_account, make_memory, make_mysis, make_turn
@@ -143,12 +143,12 @@ def test_a_deleted_mysis_s_events_are_had_by_its_number(admin_program: Program) 
     assert admin_program.delete("/myses/Ada").status_code == 204
     found = admin_program.get(f"/events?mysis={number}").json()["items"]
     assert [item["kind"] for item in found] == ["error", "mysis.state"]
-    wish = wish_of(f"mysis={number}")
+    wish = read_stream_request(f"mysis={number}")
     assert wish.mysis_id == number
     for never in ("Ada", str(number + 10**9), ""):
         assert admin_program.get(f"/events?mysis={never}").status_code == 404, never
-        with pytest.raises(WishError):
-            wish_of(f"mysis={never}")
+        with pytest.raises(StreamRequestError):
+            read_stream_request(f"mysis={never}")
 
 
 def test_the_fleet_in_numbers(admin_program: Program) -> None:

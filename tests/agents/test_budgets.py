@@ -36,7 +36,7 @@ def free() -> Decimal:
 
 def take(mysis: Mysis, tokens: int = 0, price: Callable[[], Decimal] = free) -> Any:
     with transaction.atomic():
-        return budgets.take(mysis, tokens, price)
+        return budgets.take_budgets(mysis, tokens, price)
 
 
 def test_without_a_budget_nothing_is_counted_or_priced():
@@ -69,9 +69,9 @@ def test_what_was_used_takes_the_place_of_the_estimate():
     mysis = make_mysis()
     limit()
     taken = take(mysis, 900)
-    budgets.settle(taken, Amount(100))
+    budgets.settle_budgets(taken, Amount(100))
     taken = take(mysis, 900)
-    budgets.settle(taken, NOTHING)
+    budgets.settle_budgets(taken, NOTHING)
     assert BudgetSpend.objects.get().tokens == 100
 
 
@@ -81,7 +81,7 @@ def test_money_is_limited_like_tokens():
     taken = take(mysis, 10**9, lambda: Decimal("0.30"))
     with pytest.raises(BudgetSpentError, match=r"\$0\.3000 of \$0\.5000"):
         take(mysis, 1, lambda: Decimal("0.21"))
-    budgets.settle(taken, Amount(5, Decimal("0.55")))
+    budgets.settle_budgets(taken, Amount(5, Decimal("0.55")))
     # Where no price is known: once the money is gone, not even a free call.
     with pytest.raises(BudgetSpentError):
         take(mysis, 1)
@@ -148,11 +148,11 @@ def test_a_day_begins_anew_and_a_total_does_not():
     BudgetSpend.objects.filter(budget__name="day").update(
         day=today() - timedelta(days=1)
     )
-    assert budgets.refusal(mysis) == ""
+    assert budgets.refusal_of(mysis) == ""
     # An answer that comes after midnight is no part of the new day.
-    budgets.settle(first, Amount(1000))
+    budgets.settle_budgets(first, Amount(1000))
     take(mysis, 400)
-    spent = {one.budget.name: one.spent for one in budgets.standings(mysis)}
+    spent = {one.budget.name: one.spent for one in budgets.budget_statuses(mysis)}
     assert spent == {"day": Amount(400), "ever": Amount(1400)}
     with pytest.raises(BudgetSpentError, match="ever"):
         take(mysis, 200)
@@ -173,7 +173,7 @@ def test_each_scope_counts_whom_it_names():
         take(mysis, 100)
 
     def spent(mysis: Mysis) -> dict[str, int]:
-        found = budgets.standings(mysis)
+        found = budgets.budget_statuses(mysis)
         return {one.budget.name: one.spent.tokens for one in found if one.spent}
 
     own = {"e": 200, "m": 200, "g": 200, "p": 200, "o": 200}

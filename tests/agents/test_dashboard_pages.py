@@ -16,7 +16,7 @@ from agents.dashboard import charts, conversation, feed, fleet
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.pages import FleetPage, MysisPage
-from agents.dashboard.shared_results import Shared
+from agents.dashboard.shared_results import SharedResults
 from agents.events import Item, Kind
 from bench.pages.scenes import TICK, add_account, add_conversation, add_turns
 from memory.models import GameSnapshot, Memory
@@ -61,7 +61,7 @@ def test_a_pending_answer_is_sent_once_when_it_comes(db: None):
 def test_a_filtered_page_takes_in_and_lets_go(db: None):
     ada = make_mysis(name="Ada", state="running")
     make_mysis(name="Brahe", state="stopped")
-    page = FleetPage(fleet.View(state="running"))
+    page = FleetPage(fleet.FleetView(state="running"))
     page.snapshot(0)
     assert page.ids == [ada.pk]
     actions.stop_mysis(mysis=ada, by="system")
@@ -81,7 +81,7 @@ def test_a_flush_takes_a_bounded_share(db: None):
 
 
 def test_many_viewers_draw_once(db: None):
-    shared = Shared(kept=2)
+    shared = SharedResults(kept=2)
     made: list[str] = []
 
     def make(key: str) -> Callable[[], str]:
@@ -100,7 +100,7 @@ def test_many_viewers_draw_once(db: None):
 
 
 def test_a_failure_is_not_shared_for_ever(db: None):
-    shared = Shared()
+    shared = SharedResults()
     with pytest.raises(ZeroDivisionError):
         shared.get("a", lambda: 1 // 0)
     assert shared.get("a", lambda: 1) == 1
@@ -119,30 +119,30 @@ def test_the_fleet_costs_the_same_queries_at_any_size(
         add_turns(mysis, turns=2)
 
     add("Ada")
-    fleet.rows_of(fleet.View(), timezone.now())
+    fleet.load_view(fleet.FleetView(), timezone.now())
     with django_assert_num_queries(8):
-        assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 1
+        assert len(fleet.load_view(fleet.FleetView(), timezone.now()).shown) == 1
     for number in range(4):
         add(f"M{number}")
     # Snapshots that nobody has read yet come with one query more, and once.
     with django_assert_num_queries(9):
-        assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 5
+        assert len(fleet.load_view(fleet.FleetView(), timezone.now()).shown) == 5
     with django_assert_num_queries(8):
-        assert len(fleet.rows_of(fleet.View(), timezone.now()).shown) == 5
+        assert len(fleet.load_view(fleet.FleetView(), timezone.now()).shown) == 5
 
 
 def test_a_snapshot_that_was_written_anew_is_read_anew(db: None):
     mysis = make_mysis(name="Ada", state="running")
     add_account(mysis, credits=5)
-    [row] = fleet.load([mysis.pk], timezone.now())
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
     assert row.standing.credits == 5
     found = GameSnapshot.objects.get(tool_name="get_status")
     found.content = found.content.replace('"credits": 5', '"credits": 6')
     found.save()
-    [row] = fleet.load([mysis.pk], timezone.now())
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
     assert row.standing.credits == 6
     found.delete()
-    [row] = fleet.load([mysis.pk], timezone.now())
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
     assert row.standing.credits is None
 
 
@@ -151,7 +151,7 @@ def test_a_row_tells_what_is_known(db: None):
     add_account(mysis, stale=True)
     add_turns(mysis, turns=7)
     add_conversation(mysis)
-    [row] = fleet.load([mysis.pk], timezone.now())
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
     assert row.standing.credits == 11_153
     assert row.standing.credits_doubt
     assert row.standing.location == "Sol > Asteroid Belt Alpha"
@@ -169,7 +169,7 @@ def test_old_turns_do_not_count(db: None):
     mysis = make_mysis()
     turn = make_turn(mysis)
     type(turn).objects.update(started_at=timezone.now() - timedelta(hours=2))
-    [row] = fleet.load([mysis.pk], timezone.now())
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
     assert row.hour.turns == 0
 
 
@@ -183,11 +183,11 @@ def test_what_cannot_be_read_is_no_crash(db: None):
     make_memory(mysis, role="assistant", content="", tool_calls=[broken])
     make_memory(mysis, role="tool", content='{"a": ' * 3000)
     make_memory(mysis, role="tool", content="[" * 3000)
-    found = conversation.newest(mysis.pk, mysis.name)
+    found = conversation.load_newest_lines(mysis.pk, mysis.name)
     assert [len(one.calls) for one in found] == [1, 1, 0, 0]
     assert found[1].calls[0].args == '{"a": '
     assert found[2].clipped
-    fragments.log_lines(found, "x")
+    fragments.draw_log_lines(found, "x")
 
 
 @pytest.mark.parametrize(
@@ -196,14 +196,14 @@ def test_what_cannot_be_read_is_no_crash(db: None):
 )
 def test_gauge_levels(used: int, level: str, percent: int):
     stats = {"tokens_by_category": {"user": used}, "budget": 108_000, "reserve": 8_000}
-    gauge = charts.gauge(stats)
+    gauge = charts.make_gauge(stats)
     assert gauge is not None
     assert (gauge.level, gauge.percent) == (level, percent)
 
 
 def test_an_overfull_gauge_stays_in_its_frame():
     stats = {"tokens_by_category": {"user": 90, "tool": 90}, "budget": 100}
-    gauge = charts.gauge(stats)
+    gauge = charts.make_gauge(stats)
     assert gauge is not None
     assert gauge.percent == 180
     last = gauge.segments[-1]
@@ -213,7 +213,7 @@ def test_an_overfull_gauge_stays_in_its_frame():
 def test_a_gauge_tells_what_is_free_and_what_is_kept():
     stats: dict[str, object] = {"tokens_by_category": {"user": 25_000, "tool": 100}}
     stats |= {"budget": 100_000, "reserve": 10_000, "strategy": "tiered"}
-    gauge = charts.gauge(stats)
+    gauge = charts.make_gauge(stats)
     assert gauge is not None
     assert (gauge.free.tokens, gauge.free.share) == (64_900, "65 %")
     assert (gauge.reserve.tokens, gauge.reserve.x) == (10_000, 90.0)
@@ -241,7 +241,7 @@ def test_a_gauge_marks_where_its_strategy_compacts(
 ):
     stats: dict[str, object] = {"tokens_by_category": {}, "budget": 100_000}
     stats |= {"reserve": 10_000, "strategy": strategy, "options": options}
-    gauge = charts.gauge(stats)
+    gauge = charts.make_gauge(stats)
     assert gauge is not None
     assert (gauge.trigger.tokens if gauge.trigger else None) == tokens
     if gauge.trigger:
@@ -255,11 +255,13 @@ def test_the_feed_leaves_out_looking_but_never_a_failure(db: None):
         item(n, Kind.TOOL_CALLED, mysis.pk, tool=tool, ok=ok, arguments={})
         for n, (tool, ok) in enumerate(calls, 1)
     ]
-    told = feed.of_items(items)
+    told = feed.make_news_lines(items)
     assert [line.text for line in told] == ["get_ship(): refused", "mine()"]
     for one in items:
         events.append(Kind.TOOL_CALLED, mysis_id=mysis.pk, data=one["data"])
-    assert [line.text for line in feed.newest()] == [line.text for line in told]
+    assert [line.text for line in feed.load_newest_feed()] == [
+        line.text for line in told
+    ]
 
 
 def test_growing_old_is_no_news(db: None):
@@ -268,8 +270,8 @@ def test_growing_old_is_no_news(db: None):
         data = {"tool": "get_map", "reason": "player_died", "confidence": level}
         events.append(Kind.SNAPSHOT_STALE, mysis_id=mysis.pk, data=data)
         items = [item(number, Kind.SNAPSHOT_STALE, mysis.pk, **data)]
-        assert bool(feed.of_items(items)) is (level == "invalidated")
-    [line] = feed.newest()
+        assert bool(feed.make_news_lines(items)) is (level == "invalidated")
+    [line] = feed.load_newest_feed()
     assert (line.stale, line.text) == ("Map", "after player_died")
 
 
@@ -283,14 +285,14 @@ def test_what_an_action_made_stale_stands_on_its_line(db: None):
     called = {"tool": "mine", "ok": True, "arguments": {}}
     items.append(item(4, Kind.TOOL_CALLED, brahe.pk, **called))
     items.append(item(5, Kind.TOOL_CALLED, ada.pk, **called))
-    told = feed.of_items(items)
+    told = feed.make_news_lines(items)
     assert [(line.name, line.text, line.stale) for line in told] == [
         ("Ada", "mine()", ""),
         ("Brahe", "mine()", ""),
         ("Ada", "after jump at tick 7", "Map"),
         ("Ada", "after mine at tick 7", "Ship, Status"),
     ]
-    told = feed.of_items([*items[:2], items[3], items[4]])
+    told = feed.make_news_lines([*items[:2], items[3], items[4]])
     assert [(line.name, line.stale) for line in told] == [
         ("Ada", "Ship, Status"),
         ("Brahe", ""),
@@ -304,7 +306,7 @@ def test_a_fact_that_an_action_changed_is_named(db: None):
         stale_reason="mine", stale_tick=TICK, stale_fields=["ship.cargo_used"]
     )
     GameSnapshot.objects.filter(tool_name="get_map").delete()
-    [row] = fleet.load([mysis.pk], timezone.now())
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
     [badge] = row.standing.badges
     assert (badge.title, badge.confidence) == ("Cargo", "partly")
     assert not row.standing.credits_doubt
@@ -312,7 +314,7 @@ def test_a_fact_that_an_action_changed_is_named(db: None):
 
 def test_every_kind_has_words(db: None):
     for kind in Kind:
-        line = feed.line(1, kind, timezone.now(), {}, None)
+        line = feed.make_feed_line(1, kind, timezone.now(), {}, None)
         assert line.text
         assert line.icon == feed.KINDS[kind].icon
 
@@ -326,16 +328,16 @@ def test_the_feed_says_what_happened_and_links_to_it(db: None):
         (Kind.MEMORY_ADDED, said),
         (Kind.TURN_FINISHED, {"turn": 70, "number": 7, "outcome": "done"}),
     ]
-    named = feed.names([ada.pk])[ada.pk]
+    named = feed.load_names([ada.pk])[ada.pk]
     now = timezone.now()
-    told = [feed.line(1, kind, now, data, named) for kind, data in happened]
+    told = [feed.make_feed_line(1, kind, now, data, named) for kind, data in happened]
     assert [(line.text, line.link) for line in told] == [
         ("turn 7 begins", "/turns/70/"),
         ("gets a tool result", "/myses/Ada/?at=5"),
         ("says something", "/myses/Ada/?at=4"),
         ("turn 7 ends: done", "/turns/70/"),
     ]
-    gone = feed.line(9, Kind.MEMORY_ADDED, now, said, None)
+    gone = feed.make_feed_line(9, Kind.MEMORY_ADDED, now, said, None)
     assert gone.link == ""
 
 
@@ -347,12 +349,12 @@ def test_a_chip_shows_its_own_however_much_else_happened(db: None):
     for _ in range(feed.SHOWN + 5):
         data = {"tool": "mine", "arguments": {}, "ok": True}
         events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
-    assert not [line for line in feed.newest() if line.bad]
-    bad = feed.newest("bad")
+    assert not [line for line in feed.load_newest_feed() if line.bad]
+    bad = feed.load_newest_feed("bad")
     assert [line.text for line in bad] == ["sell(): refused: Not docked.", "It broke."]
-    assert feed.newest("orders") == []
-    assert "Nothing under “Orders”" in fragments.newest_feed("orders").html
-    assert len(feed.newest("nonsense")) == feed.SHOWN
+    assert feed.load_newest_feed("orders") == []
+    assert "Nothing under “Orders”" in fragments.draw_newest_feed("orders").html
+    assert len(feed.load_newest_feed("nonsense")) == feed.SHOWN
 
 
 def test_what_an_action_made_stale_is_named_once(db: None):
@@ -362,7 +364,7 @@ def test_what_an_action_made_stale_is_named_once(db: None):
         events.append(Kind.SNAPSHOT_STALE, mysis_id=ada.pk, data=stale)
     data = {"tool": "sell", "arguments": {}, "ok": True}
     events.append(Kind.TOOL_CALLED, mysis_id=ada.pk, data=data)
-    [line] = feed.newest()
+    [line] = feed.load_newest_feed()
     assert sorted(line.stale.split(", ")) == ["Cargo", "Status"]
 
 
@@ -377,7 +379,7 @@ def test_rows_are_narrowed_to_what_is_the_matter_and_put_in_order(db: None):
     add_turns(cassini, share=0.9)
 
     def ids(**asked: str) -> list[int]:
-        rows = fleet.rows_of(fleet.View.of(asked), now)
+        rows = fleet.load_view(fleet.FleetView.of(asked), now)
         return [row.id for row in rows.shown]
 
     assert ids(state="held") == [brahe.pk]
@@ -389,7 +391,7 @@ def test_rows_are_narrowed_to_what_is_the_matter_and_put_in_order(db: None):
 
 def test_an_order_by_what_changes_is_kept(db: None):
     first, second = make_mysis(name="Ada", cost=2), make_mysis(name="Brahe", cost=1)
-    page = FleetPage(fleet.View(sort="cost"))
+    page = FleetPage(fleet.FleetView(sort="cost"))
     page.snapshot(1)
     assert page.ids == [first.pk, second.pk]
     second.cost = Decimal(9)

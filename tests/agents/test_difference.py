@@ -40,7 +40,7 @@ def diff(viewer_program: Program, **query: Any) -> Any:
     return viewer_program.get(f"/myses/Ada/context/diff?{asked}")
 
 
-@pytest.mark.parametrize("strategy", registry.names())
+@pytest.mark.parametrize("strategy", registry.list_names())
 def test_either_side_is_the_preview_of_its_strategy(
     viewer_program: Program, ada: Mysis, strategy: str
 ) -> None:

@@ -31,7 +31,7 @@ def tried(client: Client, url: str, **form: Any) -> str:
 
 
 def test_a_prompt_is_tried_before_it_is_saved(admin: Client):
-    prompt = actions.default_prompt()
+    prompt = actions.get_default_prompt()
     ada = make_mysis(name="Ada", prompt=prompt)
     make_memory(ada, content="Mine.")
     url = reverse("admin:agents_prompt_preview", args=[prompt.pk])
@@ -55,7 +55,7 @@ def test_a_prompt_is_tried_before_it_is_saved(admin: Client):
 def test_a_draft_needs_a_post_and_somebody_who_may_change(
     admin: Client, client: Client
 ):
-    prompt = actions.default_prompt()
+    prompt = actions.get_default_prompt()
     url = reverse("admin:agents_prompt_preview", args=[prompt.pk])
     assert admin.get(url).status_code == 302
     assert "This field is required" in admin.post(url, {"text": ""}).content.decode()
@@ -65,7 +65,7 @@ def test_a_draft_needs_a_post_and_somebody_who_may_change(
 
 
 def test_a_new_prompt_is_tried_too(admin: Client):
-    make_mysis(name="Ada", prompt=actions.default_prompt())
+    make_mysis(name="Ada", prompt=actions.get_default_prompt())
     url = reverse("admin:agents_prompt_preview_new")
     assert f'formaction="{url}"' in page(admin, reverse("admin:agents_prompt_add"))
     shown = tried(admin, url, name="calm", text="Rest, {{ name }}.")
@@ -79,7 +79,7 @@ def test_a_new_prompt_is_tried_too(admin: Client):
 
 
 def test_the_template_of_summaries_is_tried_on_a_request_for_one(admin: Client):
-    settings.install()
+    settings.install_summary_prompt()
     prompt = Prompt.objects.get(name=settings.SUMMARY_PROMPT_NAME)
     ada = make_mysis(name="Ada")
     first = make_memory(ada, content="Sell the ore. " * 900)

@@ -94,7 +94,7 @@ def test_long_lists_go_on_behind_their_first_page(
     monkeypatch.setattr(views_mysis, "PAGE", 2)
     monkeypatch.setattr(accounts, "PAGE", 2)
     monkeypatch.setattr(logs, "VERSIONS", 2)
-    mysis, prompt = make_mysis(name="Ada"), actions.default_prompt()
+    mysis, prompt = make_mysis(name="Ada"), actions.get_default_prompt()
     for number in range(3):
         make_turn(mysis)
         make_account(username=f"P{number}")

@@ -15,7 +15,7 @@ from django.utils import timezone
 from agents import actions, events
 from agents.dashboard import charts, fleet
 from agents.dashboard.accounts import AccountStatus
-from agents.dashboard.charts import Hour
+from agents.dashboard.charts import MysisHour
 from agents.dashboard.live import fragments, pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.pages import FleetPage
@@ -34,9 +34,9 @@ def loaded(client: Client) -> dict[str, str]:
     }
 
 
-def frame_of(has: dict[str, str], view: fleet.View | None = None) -> str:
+def frame_of(has: dict[str, str], view: fleet.FleetView | None = None) -> str:
     """What the socket of a page that shows so much sends first."""
-    return "".join(FleetPage(view or fleet.View(), **has).snapshot(0))
+    return "".join(FleetPage(view or fleet.FleetView(), **has).snapshot(0))
 
 
 class Guarded:
@@ -58,7 +58,7 @@ def busy_row() -> fleet.FleetRow:
     add_account(mysis)
     add_conversation(mysis)
     add_turns(mysis)
-    [row] = fleet.rows_of(fleet.View(), timezone.now()).shown
+    [row] = fleet.load_view(fleet.FleetView(), timezone.now()).shown
     return row
 
 
@@ -80,10 +80,10 @@ def test_a_cell_shows_those_fields_of_its_row_that_are_listed(cell: str, db: Non
     asked: set[str] = set()
     for one in (row, *others(row)):
         guarded = Guarded(one, fields)
-        drawn = fragments.draw(f"fleet/cell_{cell}", row=guarded)
+        drawn = fragments.draw_template(f"fleet/cell_{cell}", row=guarded)
         # An {% if %} takes an exception for a no.
         assert guarded._asked <= set(fields)
-        assert drawn == fragments.draw(f"fleet/cell_{cell}", row=one)
+        assert drawn == fragments.draw_template(f"fleet/cell_{cell}", row=one)
         asked |= guarded._asked
     assert asked == set(fields)
 
@@ -93,7 +93,7 @@ def test_a_page_that_was_just_loaded_is_not_sent_again(admin_client: Client):
     has = loaded(admin_client)
     actions.stop_mysis(mysis=ada, by="system")
     make_memory(ada, role="assistant", content="Mining.")
-    page = FleetPage(fleet.View(), **has)
+    page = FleetPage(fleet.FleetView(), **has)
     frame = "".join(page.snapshot(0))
     assert "Mining." in frame
     assert f'id="m{ada.pk}-said"' in frame
@@ -109,10 +109,11 @@ def test_a_page_that_was_just_loaded_is_not_sent_again(admin_client: Client):
 def test_a_page_that_lists_others_is_sent_whole(admin_client: Client):
     make_mysis(name="Ada", state="running")
     has = loaded(admin_client)
-    assert 'id="fleet-rows"' in frame_of(has, fleet.View(sort="cost"))
+    assert 'id="fleet-rows"' in frame_of(has, fleet.FleetView(sort="cost"))
     make_mysis(name="Brahe", state="running")
     assert any(
-        'id="fleet-rows"' in part for part in FleetPage(fleet.View(), **has).snapshot(0)
+        'id="fleet-rows"' in part
+        for part in FleetPage(fleet.FleetView(), **has).snapshot(0)
     )
     assert 'id="fleet-rows"' in frame_of({"rows": "0" * 16})
 
@@ -120,41 +121,45 @@ def test_a_page_that_lists_others_is_sent_whole(admin_client: Client):
 def test_a_feed_that_is_shown_is_sent_when_more_happened(admin_client: Client):
     has = loaded(admin_client)
     assert not any(
-        'id="feed"' in part for part in FleetPage(fleet.View(), **has).snapshot(0)
+        'id="feed"' in part for part in FleetPage(fleet.FleetView(), **has).snapshot(0)
     )
     events.append(Kind.ERROR, data={"error": "Oh no"})
     assert any(
-        'id="feed"' in part for part in FleetPage(fleet.View(), **has).snapshot(0)
+        'id="feed"' in part for part in FleetPage(fleet.FleetView(), **has).snapshot(0)
     )
 
 
 def test_a_cell_is_drawn_anew_when_what_it_shows_changes(db: None):
     row = busy_row()
-    fragments.cells(row)
+    fragments.draw_cells(row)
     for other in others(row):
-        for cell, drawn in zip(fragments.CELLS, fragments.cells(other), strict=True):
-            assert drawn.html == fragments.draw(f"fleet/cell_{cell}", row=other)
+        for cell, drawn in zip(
+            fragments.CELLS, fragments.draw_cells(other), strict=True
+        ):
+            assert drawn.html == fragments.draw_template(
+                f"fleet/cell_{cell}", row=other
+            )
 
 
 def test_a_cell_that_shows_the_same_is_not_drawn_again(db: None):
     make_mysis(name="Ada")
-    [row] = fleet.rows_of(fleet.View(), timezone.now()).shown
-    fragments.cells(row)
+    [row] = fleet.load_view(fleet.FleetView(), timezone.now()).shown
+    fragments.draw_cells(row)
     before = fragments._drawn.cache_info().misses
-    fragments.cells(replace(row, activity="thinking"))
+    fragments.draw_cells(replace(row, activity="thinking"))
     assert fragments._drawn.cache_info().misses == before + 1
 
 
 def test_gauges_and_sparklines_are_drawn_with_their_words():
-    gauge = charts.gauge(
+    gauge = charts.make_gauge(
         {"budget": 100, "tokens_by_category": {"system": 5, "user": 20}}
     )
-    hour = Hour(3, 0, Decimal(0), 1, charts.bars([0, 3], [0, 1]))
-    drawn = fragments.draw("shared/gauge", gauge=gauge)
+    hour = MysisHour(3, 0, Decimal(0), 1, charts.make_bars([0, 3], [0, 1]))
+    drawn = fragments.draw_template("shared/gauge", gauge=gauge)
     assert 'aria-label="Context 25 % full: system 5, user 20, free 75, ' in drawn
     assert 'class="seg seg-user" x="5.0" y="0" width="20.0" height="6"' in drawn
     assert "<title>user: 20 tokens</title>" in drawn
-    spark = fragments.draw("shared/spark", hour=hour)
+    spark = fragments.draw_template("shared/spark", hour=hour)
     assert '<rect class="bar" x="0" y="19.0" width="4" height="1.0"/>' in spark
     assert '<rect class="bar-bad" x="6" y="0.0" width="4" height="20.0"/>' in spark
 
@@ -162,9 +167,9 @@ def test_gauges_and_sparklines_are_drawn_with_their_words():
 @pytest.mark.django_db
 def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatch):
     """States are told at once; sums of the whole fleet are those of a moment ago."""
-    monkeypatch.setattr(pages, "bucket", lambda now: "this one")
+    monkeypatch.setattr(pages, "time_bucket", lambda now: "this one")
     ada = make_mysis(name="Ada", state="running")
-    page = FleetPage(fleet.View())
+    page = FleetPage(fleet.FleetView())
     page.snapshot(0)
     for number, adds_up in ((10**9, True), (10**9 + 1, False)):
         ada.state = "idle" if ada.state == "running" else "running"

@@ -24,8 +24,8 @@ from agents.runtime.turn_rows import TurnHandle
 from memory.assembly import history_summaries
 from memory.assembly.history_summaries import Effort, Span
 from memory.models import HistorySummary
-from memory.transfer.in_out import store
-from memory.transfer.line import Line
+from memory.transfer.in_out import store_lines
+from memory.transfer.line import TransferMessage
 from tests.factories import make_mysis, make_turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,12 +53,12 @@ def answer(mysis: Mysis) -> object:
 
 
 def imported(mysis: Mysis) -> object:
-    return store(mysis.pk, [Line("user", "human", "From before.")])
+    return store_lines(mysis.pk, [TransferMessage("user", "human", "From before.")])
 
 
 def summarized(mysis: Mysis) -> object:
     span = Span(mysis.pk, 1, 2, 0, "")
-    return history_summaries.fail(span, error="no", effort=Effort(1, "pilot"))
+    return history_summaries.record_failure(span, error="no", effort=Effort(1, "pilot"))
 
 
 @contextmanager

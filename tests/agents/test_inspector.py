@@ -12,7 +12,7 @@ from agents import context_inputs
 from agents.dashboard import context_diff
 from agents.models import ModelCall, Mysis, ToolCatalogue
 from memory.assembly import prepare
-from memory.assembly.sent_view import view_of
+from memory.assembly.sent_view import render_messages
 from memory.models import HistorySummary, SentContext
 from tests.browser import scenes
 from tests.factories import make_memory, make_mysis, make_turn
@@ -22,7 +22,7 @@ def call(mysis: Mysis) -> SentContext:
     """A model call, with what it was sent."""
     turn = make_turn(mysis, outcome="done")
     made = ModelCall.objects.create(turn=turn, number=1, model=mysis.model)
-    return prepare.record(call_id=made.pk, prepared=context_inputs.preview(mysis))
+    return prepare.record_call(call_id=made.pk, prepared=context_inputs.preview(mysis))
 
 
 def test_what_the_next_call_adds_is_told_apart_from_what_it_keeps(db: None):
@@ -32,7 +32,7 @@ def test_what_the_next_call_adds_is_told_apart_from_what_it_keeps(db: None):
     make_memory(mysis, role="assistant", content="I mine on.")
     make_memory(mysis, content="Sell it.", sender="operator:ann")
     assembly = context_inputs.preview(mysis).assembly
-    found = context_diff.since(earlier, assembly.messages, assembly.system)
+    found = context_diff.compare_with_call(earlier, assembly.messages, assembly.system)
     assert found.prefix >= 3
     assert found.fresh == found.total - found.prefix
     assert 0 < found.shared < found.size
@@ -47,8 +47,8 @@ def test_a_request_like_the_last_one_is_all_prefix(db: None):
     scenes.add_conversation(mysis)
     earlier = call(mysis)
     messages = list(earlier.view["messages"])
-    old, system = view_of(earlier)
-    found = context_diff.since(earlier, old, system)
+    old, system = render_messages(earlier)
+    found = context_diff.compare_with_call(earlier, old, system)
     assert (found.percent, found.fresh, found.steps) == (100, 0, ())
     assert found.prefix == len(messages) + (system is not None)
 
@@ -57,9 +57,9 @@ def test_a_changed_message_shows_its_lines(db: None):
     mysis = make_mysis(name="Ada")
     scenes.add_conversation(mysis)
     earlier = call(mysis)
-    old, system = view_of(earlier)
+    old, system = render_messages(earlier)
     new = [*old[:-1], {**old[-1], "content": "another end"}]
-    [step] = context_diff.since(earlier, new, system).steps
+    [step] = context_diff.compare_with_call(earlier, new, system).steps
     assert step.kind == "changed"
     assert ("added", "another end") in [(x.kind, x.text) for x in step.lines]
 
@@ -69,12 +69,12 @@ def test_two_strategies_side_by_side_fold_what_is_the_same(db: None):
     scenes.add_conversation(mysis, exchanges=20)
     wide = context_inputs.preview(mysis, strategy="full")
     narrow = context_inputs.preview(mysis, strategy="window", options={"window": 6})
-    found = context_diff.of(wide, narrow)
+    found = context_diff.compare_strategies(wide, narrow)
     assert found.a.messages > found.b.messages
     assert (found.a.tokens or 0) > (found.b.tokens or 0)
     differing = sum(len(run.rows) for run in found.runs if not run.same)
     assert found.differing == differing > 0
-    assert context_diff.of(wide, wide).differing == 0
+    assert context_diff.compare_strategies(wide, wide).differing == 0
     # What only one sends, and the other leaves out for one reason, is one line.
     [left] = [run for run in found.runs if run.fate == "out_of_window"]
     assert (left.kind, left.folded) == ("A", True)
@@ -91,13 +91,13 @@ def test_two_strategies_side_by_side_fold_what_is_the_same(db: None):
     ],
 )
 def test_lines_that_differ(before: str, after: str, kinds: list[str]):
-    found = [line.kind for line in context_diff.compare(before, after)]
+    found = [line.kind for line in context_diff.compare_texts(before, after)]
     assert found[: len(kinds)] == kinds
     assert bool(found) == bool(kinds)
 
 
 def test_a_huge_text_is_not_laid_side_by_side():
-    [line] = context_diff.compare("x\n" * 2000, "y\n" * 2000)
+    [line] = context_diff.compare_texts("x\n" * 2000, "y\n" * 2000)
     assert line.kind == "fold"
     assert "2,000 lines" in line.text
 

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.consumers.dashboard import page_of
+from agents.consumers.dashboard import make_page
 from agents.dashboard.live import turn_page
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.turn_page import TurnPage
@@ -28,7 +28,7 @@ def call(turn: Turn, number: int, **values: object) -> ModelCall:
 
 def live(turn: Turn) -> TurnPage:
     """The page behind its socket."""
-    page = page_of(f"page=turn&turn={turn.pk}&after=0".encode())
+    page = make_page(f"page=turn&turn={turn.pk}&after=0".encode())
     assert isinstance(page, TurnPage)
     return page
 

@@ -170,11 +170,11 @@ def test_a_message_tells_how_far_it_has_come(admin: Client):
     told = make_memory(mysis, content="Sell it.", sender="operator:ann")
     assert "queued" in admin.get("/myses/Ada/").content.decode()
     turn = make_turn(mysis)
-    deliveries.take_in(
-        mysis, [told.pk], [told.pk], deliveries.Call(turn.pk, turn.number, 1)
+    deliveries.record_shown(
+        mysis, [told.pk], [told.pk], deliveries.CallNumber(turn.pk, turn.number, 1)
     )
     assert "call 1 of turn 1" in admin.get("/myses/Ada/").content.decode()
-    deliveries.finish(mysis)
+    deliveries.finish_shown(mysis)
     assert "answered in" in admin.get("/myses/Ada/").content.decode()
 
 

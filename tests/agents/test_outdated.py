@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import actions, events
-from agents.consumers.dashboard import page_of
+from agents.consumers.dashboard import make_page
 from agents.context_inputs import remember_tools
 from agents.dashboard.live import context_page
 from agents.dashboard.live.changes import Dirty
@@ -36,7 +36,7 @@ def mysis() -> Iterator[Mysis]:
 
 def opened(mysis: Mysis) -> ContextPage:
     """The socket's page for a context that was assembled now."""
-    found = context_page.as_of(mysis)
+    found = context_page.note_moment(mysis)
     return ContextPage(mysis, found.event, found.settings)
 
 
@@ -125,7 +125,7 @@ def test_what_somebody_sets_is_a_change(mysis: Mysis, what: str):
 
 
 def test_an_edited_prompt_is_told_at_once(mysis: Mysis):
-    prompt = actions.default_prompt()
+    prompt = actions.get_default_prompt()
     mysis = actions.update_mysis(mysis=mysis, by="ann", prompt=prompt)
     page = opened(mysis)
     page.snapshot(0)
@@ -184,8 +184,8 @@ def test_the_page_says_as_of_when_and_its_socket_knows(admin: Client, mysis: Mys
     assert 'id="context-refresh" href="/myses/Ada/context/?window=4"' in text
     [socket] = re.findall(r'ws-connect="([^"]+)"', text)
     query = urlsplit(socket.replace("&amp;", "&")).query
-    assert parse_qs(query)["event"] == [str(events.newest())]
-    page = page_of(query.encode())
+    assert parse_qs(query)["event"] == [str(events.newest_id())]
+    page = make_page(query.encode())
     assert isinstance(page, ContextPage)
     page.snapshot(0)
     write(mysis, Kind.MEMORY_ADDED, memory_id=row.pk + 1)
@@ -194,4 +194,4 @@ def test_the_page_says_as_of_when_and_its_socket_knows(admin: Client, mysis: Mys
 
 @pytest.mark.parametrize("query", ["page=context&mysis=1", "page=context&event=1"])
 def test_a_socket_without_its_page_is_refused(query: str):
-    assert page_of(query.encode()) is None
+    assert make_page(query.encode()) is None

@@ -66,13 +66,13 @@ def test_a_map_has_every_lane_once_and_the_ships_where_they_are(db: None):
     ship_in(make_mysis(name="Ada", state="running"), "s2")
     ship_in(make_mysis(name="Brahe", state="errored"), "s2")
     ship_in(make_mysis(name="Cassini"), "elsewhere")
-    drawn = map.chart()
+    drawn = map.load_chart()
     assert drawn is not None
     assert len(drawn.stars) == 5
     # A row of five, and each but its neighbour with the first.
     assert drawn.lanes.count("M") == 7
     assert all(0 <= star.x <= drawn.width for star in drawn.stars.values())
-    found = map.fleet(drawn)
+    found = map.place_ships(drawn)
     [group] = found.groups
     assert (group.star.id, group.label, group.state) == ("s2", "2 ships", "errored")
     assert [ship.name for ship in found.lost] == ["Cassini"]
@@ -83,8 +83,8 @@ def test_a_map_has_every_lane_once_and_the_ships_where_they_are(db: None):
     ["no JSON", "[]", '{"systems": 3}', '{"systems": [{"name": "x"}, 7]}'],
 )
 def test_an_odd_map_is_no_map(content: str):
-    systems = map.systems_in(content)
-    assert map.draw(systems, "Pilot", timezone.now()) is None
+    systems = map.read_systems(content)
+    assert map.draw_chart(systems, "Pilot", timezone.now()) is None
 
 
 def test_the_map_of_the_whole_galaxy_is_small(admin: Client):
@@ -108,7 +108,7 @@ def test_the_map_hands_over_to_its_socket(
     html = admin.get("/map/").content.decode()
     query = re.search(r'ws-connect="/ws/dashboard/\?([^"]+)"', html)
     assert query is not None
-    page = dashboard.page_of(query[1].encode())
+    page = dashboard.make_page(query[1].encode())
     assert page is not None
     [swap] = page.snapshot(0)
     # What the page has is what the socket brings: the browser leaves it alone.
@@ -168,13 +168,13 @@ def test_health_names_what_is_wrong_and_the_remedy(admin: Client):
 
 def test_credits_are_a_line_through_what_the_game_told(db: None):
     mysis = make_mysis(name="Ada")
-    assert dashboard_mysis.credits_trend(mysis.pk) is None
+    assert dashboard_mysis.load_credits_trend(mysis.pk) is None
     for amount in (100, 90, 400):
         content = json.dumps({"player": {"credits": amount}})
         make_memory(mysis, role="tool", tool_name="get_status", content=content)
     # An answer that speaks of others' credits says nothing.
     make_memory(mysis, role="tool", tool_name="get_nearby", content='{"credits": 9}')
-    found = dashboard_mysis.credits_trend(mysis.pk)
+    found = dashboard_mysis.load_credits_trend(mysis.pk)
     assert found is not None
     assert (found.first, found.last, found.low, found.high) == (100, 400, 90, 400)
     assert found.change == 300
@@ -183,7 +183,7 @@ def test_credits_are_a_line_through_what_the_game_told(db: None):
 def test_a_long_line_is_thinned_and_keeps_its_end():
     now = timezone.now()
     points = [(now + timedelta(seconds=n), n) for n in range(1_000)]
-    found = dashboard_mysis.draw(points)
+    found = dashboard_mysis.draw_trend(points)
     assert found is not None
     assert found.path.count("L") < 150
     assert found.last == 999
@@ -203,7 +203,7 @@ def test_a_long_line_is_thinned_and_keeps_its_end():
     ],
 )
 def test_the_gist_of_an_answer(body: str, gist: str):
-    assert conversation.gist_of(body) == gist
+    assert conversation.excerpt_answer(body) == gist
 
 
 def test_a_message_is_inspected_with_what_becomes_of_it(admin: Client):
@@ -222,7 +222,7 @@ def test_what_the_last_call_was_shown_stands_beside_what_is_known(db: None):
     assert mysis.account is not None
     username = mysis.account.username
     beliefs = {"get_status/Credits": "7", "get_status/Fuel": "45/130"}
-    found, _ = game_state.panel(username, timezone.now(), beliefs)
+    found, _ = game_state.load_sections(username, timezone.now(), beliefs)
     facts = {f.label: f for s in found if s.tool == "get_status" for f in s.facts}
     assert facts["Credits"].believed == "7"
     assert facts["Fuel"].believed == ""
@@ -238,7 +238,7 @@ def test_a_fact_that_an_event_told_has_an_age_of_its_own(db: None):
     row.field_ticks = {"player.credits": scenes.TICK - 1}
     row.merged = row.content
     row.save()
-    found, _ = game_state.panel(mysis.account.username, timezone.now(), {})
+    found, _ = game_state.load_sections(mysis.account.username, timezone.now(), {})
     facts = {f.label: f for s in found if s.tool == "get_status" for f in s.facts}
     assert facts["Credits"].age_ticks == 1
     assert facts["Fuel"].age_ticks is None
@@ -269,23 +269,23 @@ def test_a_place_is_named_by_what_was_told_before_or_by_anybodys_map(
     )
     Lexicon.objects.create(username=account.username, names={"s3_belt": "Old Belt"})
     Lexicon.objects.create(username="Other", names={"s3": "Not yours"})
-    [row] = fleet.load([mysis.pk], timezone.now())
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
     assert row.standing.location == "s3 > Old Belt"
     # What nobody can name is not asked for at every look, but now and then.
     with CaptureQueriesContext(connection) as asked:
-        fleet.load([mysis.pk], timezone.now())
+        fleet.load_rows([mysis.pk], timezone.now())
     assert "memory_lexicon" not in str(asked.captured_queries)
     monkeypatch.setattr(timezone, "now", lambda: day + timedelta(seconds=11))
     chart([system(n, name=f"Star {n}") for n in range(5)])
-    [row] = fleet.load([mysis.pk], timezone.now())
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
     assert row.standing.location == "Star 3 > Old Belt"
     assert row.standing.place == "s3 > s3_belt"
     # And another name is heard of.
     Lexicon.objects.filter(username=account.username).update(names={"s3_belt": "Rim"})
     monkeypatch.setattr(timezone, "now", lambda: day + timedelta(seconds=22))
-    [row] = fleet.load([mysis.pk], timezone.now())
+    [row] = fleet.load_rows([mysis.pk], timezone.now())
     assert row.standing.location == "Star 3 > Rim"
-    facts = dashboard_mysis.panel(mysis, timezone.now()).sections[0].facts
+    facts = dashboard_mysis.load_panel(mysis, timezone.now()).sections[0].facts
     # As the state block has it, which goes by what this account was told.
     assert "s3 > Rim" in [fact.value for fact in facts]
 
@@ -310,7 +310,9 @@ def test_the_fleets_credits_say_how_many_are_known(db: None):
     GameSnapshot.objects.filter(pk__in=first.values("pk")).update(captured_at=oldest)
     found = health.read_fleet_money()
     assert (found.credits, found.known, found.oldest) == (350, 2, oldest)
-    assert "2 of 3 known" in str(fragments.fleet_head(health.read_health(now))[0].html)
+    assert "2 of 3 known" in str(
+        fragments.draw_fleet_head(health.read_health(now))[0].html
+    )
 
 
 def test_budgets_are_told_with_what_is_left(admin: Client):
@@ -323,13 +325,15 @@ def test_budgets_are_told_with_what_is_left(admin: Client):
         BudgetSpend.objects.create(
             budget=each, subject=mysis.pk, day=today(), tokens=tokens
         )
-    found = [(one.name, one.percent, one.level) for one in budget_bars.of_fleet()]
+    found = [
+        (one.name, one.percent, one.level) for one in budget_bars.load_fleet_limits()
+    ]
     assert found == [("Each", 100, "spent"), ("Cap", 84, "near"), ("Roomy", 0, "fine")]
     page = admin.get("/").content.decode()
     assert "$0.80 left" in page
     assert f"/admin/agents/budget/{cap.pk}/change/" in page
     BudgetSpend.objects.update(day=today() - timedelta(days=1))
-    assert {one.level for one in budget_bars.of_fleet()} == {"fine"}
+    assert {one.level for one in budget_bars.load_fleet_limits()} == {"fine"}
     page = admin.get(f"/myses/{ada.pk}/").content.decode()
     assert "0 of 1.0k tokens today" in page
 
@@ -345,9 +349,9 @@ def test_what_is_left_is_told_of_the_limit_that_ends_first(
     BudgetSpend.objects.create(
         budget=both, day=today(), tokens=tokens, cost=Decimal(cost)
     )
-    [found] = budget_bars.of_fleet()
+    [found] = budget_bars.load_fleet_limits()
     assert (found.percent, found.level) == (90, "near")
-    assert said in fragments.draw("shared/limit", one=found)
+    assert said in fragments.draw_template("shared/limit", one=found)
 
 
 def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
@@ -366,17 +370,17 @@ def test_a_budget_of_each_tells_of_one_mysis_that_lives(db: None):
         )
     # However it went: a call under way may be counted when its Mysis is gone.
     Mysis.objects.filter(name="Cori").delete()
-    nearest, total = budget_bars.of_fleet()
+    nearest, total = budget_bars.load_fleet_limits()
     assert (nearest.who, nearest.percent, nearest.spent) == (
         "Ada",
         90,
         Amount(900, Decimal(1)),
     )
     assert total.spent.tokens == 3_000
-    drawn = fragments.draw("fleet/limits", limits=[nearest])
+    drawn = fragments.draw_template("fleet/limits", limits=[nearest])
     assert "nearest its end: <bdi>Ada</bdi>" in drawn
     actions.delete_mysis(mysis=myses["Ada"], by="system")
-    nearest, total = budget_bars.of_fleet()
+    nearest, total = budget_bars.load_fleet_limits()
     assert (nearest.who, nearest.percent, nearest.spent) == (
         "Brahe",
         80,
@@ -392,7 +396,7 @@ def test_a_strip_costs_the_same_queries_at_any_size(
     def look(count: int) -> None:
         with django_assert_num_queries(count):
             health.read_fleet_money()
-            budget_bars.of_fleet()
+            budget_bars.load_fleet_limits()
 
     def add(name: str) -> None:
         scenes.add_account(make_mysis(name=name))

@@ -42,12 +42,12 @@ def call(mysis: Mysis, **values: Any) -> SentContext:
     turn = make_turn(mysis, outcome="done")
     made = ModelCall.objects.create(turn=turn, number=1, model=mysis.model)
     view = context_inputs.preview(mysis, **values)
-    return prepare.record(call_id=made.pk, prepared=view)
+    return prepare.record_call(call_id=made.pk, prepared=view)
 
 
-def then(row: SentContext) -> replay.Past:
+def then(row: SentContext) -> replay.PastCall:
     sent = SentContext.objects.get(pk=row.pk)
-    return replay.past_of(sent, context_inputs.subject_of(sent.mysis))
+    return replay.load_past_call(sent, context_inputs.subject_of(sent.mysis))
 
 
 def live_on(mysis: Mysis) -> None:
@@ -56,7 +56,7 @@ def live_on(mysis: Mysis) -> None:
     make_memory(mysis, content="Forget all that.", sender="operator:ann")
     GameSnapshot.objects.all().delete()
     mysis.pins.all().delete()
-    actions.save_prompt(prompt=actions.default_prompt(), text="Another.", by="ann")
+    actions.save_prompt(prompt=actions.get_default_prompt(), text="Another.", by="ann")
     ContextPolicy.objects.update(options={}, budget_tokens=90_000)
     mysis.nudges = 7
     mysis.save()
@@ -86,7 +86,7 @@ def test_under_its_own_settings_it_comes_out_as_it_was_sent(
     assert made.assembly.messages == found.shown.messages
     assert made.digest == row.digest
     assert made.assembly.stats["tokens_by_category"] == row.stats["tokens_by_category"]
-    assert context.likeness(found) == context.Likeness(True, 100, ())
+    assert context.measure_likeness(found) == context.Likeness(True, 100, ())
 
 
 @pytest.mark.parametrize("strategy", ["window", "snapshot-window", "mask", "summary"])
@@ -132,7 +132,7 @@ def test_what_is_not_kept_is_told(mysis: Mysis):
         stats={k: v for k, v in row.stats.items() if k != "options"}
     )
     Memory.objects.filter(pk=row.first_id or 0).delete()
-    found = context.likeness(then(row))
+    found = context.measure_likeness(then(row))
     assert not found.same
     assert found.percent < 100
     state, options, gone = found.unknown
@@ -218,7 +218,7 @@ def test_a_call_without_its_statistics_is_shown_and_tried(
     )  # fmt: skip
     for query in queries:
         assert admin.get(address, query).status_code == 200
-    assert "budget of then is not kept" in " ".join(replay.guessed(then(row)))
+    assert "budget of then is not kept" in " ".join(replay.list_guesses(then(row)))
     # Nor does the call after it need them.
     assert context_inputs.preview(mysis).assembly.messages
 

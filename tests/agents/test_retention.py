@@ -19,8 +19,8 @@ from agents.context_inputs import preview
 from agents.events import Kind
 from agents.models import Event, ModelCall, Mysis, Pin, Turn
 from bench.processes import database_url
-from memory.assembly.prepare import record
-from memory.assembly.sent_view import show
+from memory.assembly.prepare import record_call
+from memory.assembly.sent_view import render_sent
 from memory.models import ContextText, GameSnapshot, HistorySummary, Memory, SentContext
 from tests.factories import make_memory, make_mysis, make_turn
 
@@ -64,7 +64,7 @@ def call_made(mysis: Mysis, turn: Turn) -> SentContext:
     call = ModelCall.objects.create(
         turn=turn, number=turn.calls.count() + 1, model="pilot"
     )
-    return record(call_id=call.pk, prepared=prepared)
+    return record_call(call_id=call.pk, prepared=prepared)
 
 
 def ended(mysis: Mysis) -> Turn:
@@ -169,7 +169,7 @@ def test_what_a_kept_call_was_sent_can_still_be_shown() -> None:
     spoken(ada, 1)
     prune()
     assert ids(first) <= left()
-    assert show(SentContext.objects.get(pk=sent.pk)).intact
+    assert render_sent(SentContext.objects.get(pk=sent.pk)).intact
 
 
 def test_texts_go_when_no_call_names_them_any_more() -> None:
@@ -187,7 +187,7 @@ def test_texts_go_when_no_call_names_them_any_more() -> None:
     assert prune()["context texts"] == 1
     assert set(ContextText.objects.values_list("pk")) == named
     sent = SentContext.objects.get()
-    assert show(sent).intact
+    assert render_sent(sent).intact
 
 
 def test_a_text_that_a_call_names_meanwhile_stays() -> None:
@@ -199,7 +199,7 @@ def test_a_text_that_a_call_names_meanwhile_stays() -> None:
     assert texts.digests
     sent = call_made(ada, ended(ada))
     assert sum(texts.remove()) == len(texts.digests)
-    assert show(sent).intact
+    assert render_sent(sent).intact
 
 
 def test_events_and_cleared_snapshots_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,7 +174,7 @@ def test_a_turn_shows_its_messages(admin: Client):
 
 
 def test_what_is_chosen_by_default_is_named(admin: Client):
-    actions.default_prompt()
+    actions.get_default_prompt()
     form = admin.get("/myses/new/").content.decode()
     assert form.count("captain") == 1
     assert "captain (default)" in form

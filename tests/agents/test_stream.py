@@ -22,7 +22,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
 from agents import events
-from agents.consumers.event_stream import EventStream, WishError, wish_of
+from agents.consumers.event_stream import (
+    EventStream,
+    StreamRequestError,
+    read_stream_request,
+)
 from agents.events import Kind, connection_parameters
 from agents.hub import hub
 from bench.processes import Server, run_server
@@ -346,8 +350,8 @@ async def test_pings_come_from_the_server(hasty: Server, token: str) -> None:
 
 
 def test_a_wish_without_parameters_is_everything() -> None:
-    assert wish_of("").after == 0
-    assert wish_of("after=0&token=x").kinds == frozenset()
-    with pytest.raises(WishError, match="kind"):
-        wish_of("kind=mysis")
+    assert read_stream_request("").after == 0
+    assert read_stream_request("after=0&token=x").kinds == frozenset()
+    with pytest.raises(StreamRequestError, match="kind"):
+        read_stream_request("kind=mysis")
     assert connection.vendor == "postgresql"

@@ -17,7 +17,7 @@ from websockets.asyncio.client import connect
 
 from agents import events
 from agents.events import Item, Kind, connection_parameters
-from agents.hub import wanted
+from agents.hub import passes_filter
 from bench.processes import Server
 from tests.factories import make_mysis
 from tests.programs import Program
@@ -108,7 +108,7 @@ async def test_every_client_sees_the_log_in_its_order(
     ids = [item["id"] for item in log]
     assert ids != sorted(ids), "no transaction committed late: this shows nothing"
     for seen, one in zip(found, filters * 2, strict=True):
-        expected = [item for item in log if wanted(item, *one)]
+        expected = [item for item in log if passes_filter(item, *one)]
         stop = next(n for n, item in enumerate(expected) if item["kind"] == LAST)
         assert seen == expected[: stop + 1], one
 

@@ -51,9 +51,9 @@ def test_a_summary_is_taken_back_and_the_one_before_is_used(admin_client: Client
 def test_failures_are_cleared_and_nothing_else(admin_client: Client):
     mysis = make_mysis()
     rows = [stored(mysis, 1, "active"), *(stored(mysis, 2, "failed") for _ in "abc")]
-    assert history_summaries.standing(mysis.pk, turn=3).breaker_open
+    assert history_summaries.check_compaction(mysis.pk, turn=3).breaker_open
     assert "3 failures are cleared" in act(admin_client, "try_again", *rows)
-    assert history_summaries.standing(mysis.pk, turn=3) == Compaction()
+    assert history_summaries.check_compaction(mysis.pk, turn=3) == Compaction()
     statuses = HistorySummary.objects.order_by("pk").values_list("status", flat=True)
     assert list(statuses) == ["active", *["cleared"] * 3]
     told = Event.objects.filter(kind="context.compacted")

@@ -37,13 +37,13 @@ def worker(seconds_ago: int = 0) -> None:
 
 def head() -> str:
     """The line of the fleet page."""
-    drawn = fragments.fleet_head(health.read_health(timezone.now()))
+    drawn = fragments.draw_fleet_head(health.read_health(timezone.now()))
     return next(one.html for one in drawn if one.id == "fleet-health")
 
 
 def fix(mysis: Mysis) -> health.Fix:
     """Where its error leads to."""
-    return health.fix_of(mysis, health.providers())
+    return health.find_fix(mysis, health.load_provider_ids())
 
 
 def test_who_tries_again_is_no_picture_of_health():
@@ -60,7 +60,7 @@ def test_who_tries_again_is_no_picture_of_health():
     assert len(trouble.text) <= 200
     head = {
         one.id: one.html
-        for one in fragments.fleet_head(health.read_health(timezone.now()))
+        for one in fragments.draw_fleet_head(health.read_health(timezone.now()))
     }
     assert "All is well" not in head["fleet-health"]
     waiting.last_error = ""

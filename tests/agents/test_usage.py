@@ -12,31 +12,31 @@ from django.db.models import QuerySet
 
 from agents import actions, usage
 from agents.models import ModelCall, Mysis, Turn, Usage
-from agents.usage import Place, Spent
+from agents.usage import CallCost, CallPlace
 from tests.factories import make_mysis, make_turn
 from tests.programs import Program
 
 pytestmark = pytest.mark.django_db
 
-SPENT = Spent(100, 20, 60, Decimal("0.25"), 900)
+SPENT = CallCost(100, 20, 60, Decimal("0.25"), 900)
 DAY = date(2026, 3, 1)
 
 
 def spend(
-    mysis: Mysis, spent: Spent = SPENT, *, day: date = DAY, **place: Any
+    mysis: Mysis, spent: CallCost = SPENT, *, day: date = DAY, **place: Any
 ) -> ModelCall:
     """One call of a turn of its own, recorded."""
     turn = make_turn(mysis)
     call = ModelCall.objects.create(turn=turn, number=1, model="m")
     values = {"policy": "", "model": "m"} | place
-    usage.record(Place(call.pk, mysis.pk, day, **values), spent)
+    usage.record_cost(CallPlace(call.pk, mysis.pk, day, **values), spent)
     return call
 
 
 def test_a_call_is_added_up_wherever_it_counts():
     mysis = make_mysis()
     call = spend(mysis)
-    spend(mysis, Spent(latency_ms=5, error="busy"))
+    spend(mysis, CallCost(latency_ms=5, error="busy"))
     spend(mysis, summary=True)
     call.refresh_from_db()
     assert (call.input_tokens, call.cost, call.latency_ms) == (
@@ -56,9 +56,9 @@ def test_what_was_used_outlives_turns_and_myses():
     mysis = make_mysis()
     call = spend(mysis)
     call.turn.delete()
-    usage.record(Place(call.pk, mysis.pk, DAY, "", "m"), SPENT)
+    usage.record_cost(CallPlace(call.pk, mysis.pk, DAY, "", "m"), SPENT)
     actions.delete_mysis(mysis=mysis, by="test")
-    assert usage.totals(usage.since(None))["input_tokens"] == 200
+    assert usage.totals(usage.rows_since(None))["input_tokens"] == 200
 
 
 def test_usage_is_told_by_mysis_policy_model_and_day():
@@ -131,9 +131,9 @@ def test_totals_go_by_an_index_however_long_the_fleet_has_flown():
         )
         cursor.execute("ANALYZE agents_usage")
     for rows, index in (
-        (usage.of_today(), "usage_day"),
-        (usage.since(usage.today() - timedelta(days=2)), "usage_day"),
-        (usage.of_mysis(7), "usage_once"),
+        (usage.rows_of_today(), "usage_day"),
+        (usage.rows_since(usage.today() - timedelta(days=2)), "usage_day"),
+        (usage.rows_of_mysis(7), "usage_once"),
     ):
         plan = plan_of(usage.grouped(rows, "model"))
         assert index in plan, plan

@@ -16,7 +16,7 @@ from agents import events
 from agents.consumers import dashboard
 from agents.dashboard.live import events_page, pages
 from agents.dashboard.live.changes import FEED, Dirty
-from agents.dashboard.live.events_page import Chosen, EventsPage
+from agents.dashboard.live.events_page import EventFilter, EventsPage
 from agents.events import Item, Kind
 from agents.models import Event
 from tests.factories import make_mysis
@@ -50,9 +50,9 @@ def told_of(kind: Kind, mysis: int | None = None, count: int = 1) -> Dirty:
 def test_events_come_once_each_in_order_and_only_those_that_were_asked_for():
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
     tell(3, mysis=ada.pk)
-    everything = EventsPage(Chosen.of("", None), events.newest())
-    chosen = EventsPage(Chosen.of("error", ada.pk), events.newest())
-    odd = EventsPage(Chosen.of("no such kind", None), events.newest())
+    everything = EventsPage(EventFilter.of("", None), events.newest_id())
+    chosen = EventsPage(EventFilter.of("error", ada.pk), events.newest_id())
+    odd = EventsPage(EventFilter.of("no such kind", None), events.newest_id())
     assert shown(everything) == []
     mine = tell(2, mysis=ada.pk)
     others = tell(1, mysis=brahe.pk) + tell(1, Kind.TURN_STARTED, ada.pk)
@@ -67,7 +67,7 @@ def test_the_log_is_read_only_where_it_may_bring_something(
     django_assert_num_queries: Any, moments: list[Any]
 ):
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
-    page = EventsPage(Chosen.of("error", ada.pk), events.newest())
+    page = EventsPage(EventFilter.of("error", ada.pk), events.newest_id())
     page.snapshot(0)
     with django_assert_num_queries(0):
         page.changes(Dirty())
@@ -84,7 +84,7 @@ def test_the_log_is_read_only_where_it_may_bring_something(
 @pytest.mark.django_db(transaction=True)
 def test_what_is_not_shown_is_stepped_over_once():
     ada = make_mysis(name="Ada")
-    page = EventsPage(Chosen.of("error", ada.pk), events.newest())
+    page = EventsPage(EventFilter.of("error", ada.pk), events.newest_id())
     [other, *_] = tell(3)
     assert shown(page) == []
     assert page.position == events.settled_end() == events.position_of(int(other))
@@ -95,7 +95,7 @@ def test_what_is_not_shown_is_stepped_over_once():
 @pytest.mark.django_db(transaction=True)
 def test_more_than_a_page_at_once_begins_anew():
     tell(1)
-    page = EventsPage(Chosen(), events.newest())
+    page = EventsPage(EventFilter(), events.newest_id())
     newest = tell(events_page.PAGE + 5)
     swap = "".join(page.snapshot(0))
     assert 'hx-swap-oob="innerHTML"' in swap
@@ -113,9 +113,9 @@ def test_the_events_page_hands_over_to_its_socket(
     html = client.get("/events/?kind=error").content.decode()
     query = re.search(r'ws-connect="/ws/dashboard/\?([^"]+)"', html)
     assert query is not None
-    page = dashboard.page_of(query[1].replace("&amp;", "&").encode())
+    page = dashboard.make_page(query[1].replace("&amp;", "&").encode())
     assert isinstance(page, EventsPage)
-    assert page.chosen == Chosen("error")
+    assert page.chosen == EventFilter("error")
     assert shown(page) == []
     assert SHOWN.findall("".join(tell(1) and page.changes(Dirty(everything=True)))) != [
         newest
@@ -137,9 +137,9 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_health_is_looked_at_every_ten_seconds(db: None, moments: list[Any]):
-    page = pages.health_page()
+    page = pages.make_health_page()
     first = "".join(page.snapshot(0))
-    for name in pages.PARTS:
+    for name in pages.HEALTH_PARTS:
         assert f'id="health-{name}"' in first
     make_mysis(name="Ada", state="errored", last_error="Broken <wire>.")
     assert page.changes(Dirty()) == []
@@ -159,7 +159,7 @@ def test_chips_count_the_newest(db: None, moments: list[Any]):
     events.append(Kind.TOOL_CALLED, data={"tool": "mine", "ok": True})
     events.append(Kind.SNAPSHOT_STALE, data={"tool": "x", "confidence": "ageing"})
     moments.append(moments[0] + timedelta(days=1))
-    found = events_page.look()
+    found = events_page.count_newest()
     assert (found.kinds["error"], found.kinds["tool.called"]) == (2, 3)
     # Looking is no news unless it failed, growing old never.
     assert found.groups == {"acts": 2, "bad": 3}

@@ -34,5 +34,5 @@ def test_only_the_named_part_is_run(monkeypatch: pytest.MonkeyPatch):
     written = __main__.run_document(found, processes)
     assert {figure["part"] for figure in written["figures"]} == {"core"}
     names = [figure.name for figure in found["core"]]
-    assert names == [f"assemble 2 messages: {name}" for name in registry.names()]
+    assert names == [f"assemble 2 messages: {name}" for name in registry.list_names()]
     assert processes == []

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from django.test import Client
 
-from agents.consumers.dashboard import page_of
+from agents.consumers.dashboard import make_page
 from agents.dashboard.live.pages import FleetPage
 from bench.pages.scenes import make_resting_myses
 from bench.visitor import (
@@ -108,6 +108,6 @@ def test_gzip_is_unpacked(site: str):
 def test_the_socket_is_asked_for_as_the_script_asks(admin_client: Client):
     make_resting_myses(2)
     address = socket_address(admin_client.get("/").content.decode())
-    asked = page_of(address.partition("?")[2].encode())
+    asked = make_page(address.partition("?")[2].encode())
     assert isinstance(asked, FleetPage)
     assert 'id="fleet-rows"' not in "".join(asked.snapshot(0))

@@ -58,7 +58,7 @@ def judge(page: Page, axe: str, address: str, *rules: str) -> list[str]:
 def everything(fleet: dict[str, Mysis]) -> list[str]:
     """The addresses of all pages."""
     ada = fleet["Ada"]
-    prompt = actions.default_prompt()
+    prompt = actions.get_default_prompt()
     here = f"/myses/{ada.pk}/"
     return [
         "/", "/map/", here, f"{here}context/",
@@ -107,10 +107,10 @@ def test_every_page(page: Page, axe: str, theme: Literal["light", "dark"]):
 
 
 def test_the_admin(page: Page, axe: str):
-    ada = make_mysis(name="Ada", prompt=actions.default_prompt())
+    ada = make_mysis(name="Ada", prompt=actions.get_default_prompt())
     scenes.add_account(ada, stale=True)
     scenes.add_conversation(ada)
-    pages = administered(ada, actions.default_prompt())
+    pages = administered(ada, actions.get_default_prompt())
     found = [one for at in pages for one in judge(page, axe, at)]
     page.emulate_media(color_scheme="dark")
     # The first four have every part that the others are made of.

@@ -28,7 +28,7 @@ from tests.factories import make_mysis
 async def _turn(mysis: Mysis) -> None:
     async with ThreadSensitiveContext():
         await fly(mysis, "start")
-        await sessions.close_all()
+        await sessions.close_sessions()
         await sync_to_async(connections.close_all)()
 
 
@@ -101,7 +101,7 @@ def test_keys_alone_stop_a_mysis_and_send_an_order(page: Page):
 
 
 def test_a_prompt_is_previewed_then_saved_then_compared(page: Page):
-    prompt = actions.default_prompt()
+    prompt = actions.get_default_prompt()
     make_mysis(name="Ada", prompt=prompt)
     page.goto(f"/admin/agents/prompt/{prompt.pk}/change/")
     page.get_by_label("Text:").fill("You are {{ name }}. Mine and sell.")

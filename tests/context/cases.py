@@ -22,7 +22,7 @@ from memory.context.types import (
 )
 from tests.context.histories import Log
 
-STRATEGIES = registry.names()
+STRATEGIES = registry.list_names()
 PINS = ("never attack miners", "report to Ada-7")
 ROOMY = Budget(10_000_000, 0)
 STATE = "## Current Game State\n\n" + "- Fuel: 60/100\n" * 40
@@ -103,7 +103,7 @@ requests = st.fixed_dictionaries(
 
 
 def window_options(strategy: str, size: int) -> dict[str, object]:
-    names = {spec.name for spec in registry.option_specs(name_of(strategy))}
+    names = {spec.name for spec in registry.describe_options(name_of(strategy))}
     return {"window": size} if "window" in names else {}
 
 

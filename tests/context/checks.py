@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from memory.context.tokens import counter_for
+from memory.context.tokens import choose_counter
 from memory.context.types import (
     DISPOSITIONS,
     KINDS,
@@ -185,7 +185,7 @@ def check_shape(result: Assembly) -> None:
 
 def check_ledger(request: AssemblyRequest, result: Assembly) -> None:
     """I20 and I21: one line a row, sums that agree, a handle where bytes are missing."""
-    count = counter_for(request.counter)
+    count = choose_counter(request.counter)
     stored = sorted(request.messages, key=lambda message: message.id)
     assert [line.id for line in result.ledger] == [message.id for message in stored]
     total = 0
@@ -257,7 +257,7 @@ def texts_of(result: Assembly) -> list[str]:
 
 def tokens_of(request: AssemblyRequest, result: Assembly) -> int:
     """The size of a view by the contract: contents, call names and arguments."""
-    count = counter_for(request.counter)
+    count = choose_counter(request.counter)
     total = sum(map(count, texts_of(result)))
     for message in result.messages:
         for call in message.get("tool_calls", []):

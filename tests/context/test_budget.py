@@ -11,10 +11,10 @@ from tests.context.histories import Log
 from tests.context.views import fate, kinds, line, sent, text_of, view
 
 #: All there are.
-any_strategy = pytest.mark.parametrize("strategy", registry.names())
+any_strategy = pytest.mark.parametrize("strategy", registry.list_names())
 #: All that send stored messages one by one.
 every_strategy = pytest.mark.parametrize(
-    "strategy", [name for name in registry.names() if name != "coalesced"]
+    "strategy", [name for name in registry.list_names() if name != "coalesced"]
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memory.context import registry
-from memory.context.strategies.coalesced import FINAL_TURN, box
+from memory.context.strategies.coalesced import FINAL_TURN, format_box
 from memory.context.strategy import OptionError
 from memory.context.types import DEFAULT_STRATEGY, Assembly, Budget
 from tests.context.histories import Log
@@ -161,7 +161,7 @@ def test_a7_what_reads_as_an_error_is_one() -> None:
 
 
 def test_c6_c7_the_box() -> None:
-    assert box(
+    assert format_box(
         {
             "strategy": "single-user-coalesced",
             "turns_compressed": 9,

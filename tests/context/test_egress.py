@@ -9,8 +9,8 @@ import pytest
 
 from memory.context import registry
 from memory.context.documents import result_document
-from memory.context.ledger import shared_bytes
-from memory.context.wire import validate
+from memory.context.ledger import count_shared_bytes
+from memory.context.wire import find_problems
 from tests.context.histories import SECRET, Log
 from tests.context.views import fate, line, sent, view
 
@@ -90,7 +90,7 @@ def test_stored_names_go_out_as_providers_take_them(
     else:
         name = result.messages[1]["content"][0]["name"]
     assert name == named
-    assert validate(dialect, result.messages) == []
+    assert find_problems(dialect, result.messages) == []
 
 
 def test_anthropic_refuses_blank_texts_so_none_are_sent() -> None:
@@ -107,7 +107,7 @@ def test_anthropic_refuses_blank_texts_so_none_are_sent() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic"])
-@pytest.mark.parametrize("strategy", registry.names())
+@pytest.mark.parametrize("strategy", registry.list_names())
 def test_i27_a_secret_is_hidden_however_json_spells_it(
     strategy: str, dialect: Any
 ) -> None:
@@ -129,7 +129,7 @@ def test_i27_a_secret_is_hidden_however_json_spells_it(
 
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic"])
-@pytest.mark.parametrize("strategy", registry.names())
+@pytest.mark.parametrize("strategy", registry.list_names())
 @pytest.mark.parametrize("depth", [100, 500, 900])
 def test_arguments_may_be_nested_deeply(
     strategy: str, dialect: Any, depth: int
@@ -252,7 +252,7 @@ def answer(call_id: str) -> dict[str, Any]:
     ],
 )
 def test_the_validator_refuses_what_openai_refuses(messages: list[Any]) -> None:
-    assert validate("openai", messages)
+    assert find_problems("openai", messages)
 
 
 def blocks(role: str, *content: dict[str, Any]) -> dict[str, Any]:
@@ -299,20 +299,21 @@ GOT = {"type": "tool_result", "tool_use_id": "a", "content": "x"}
     ],
 )
 def test_the_validator_refuses_what_anthropic_refuses(messages: list[Any]) -> None:
-    assert validate("anthropic", messages)
+    assert find_problems("anthropic", messages)
 
 
 def test_the_validator_takes_what_is_valid() -> None:
     assert (
-        validate("openai", [user(), calling("a", "b"), answer("b"), answer("a")]) == []
+        find_problems("openai", [user(), calling("a", "b"), answer("b"), answer("a")])
+        == []
     )
     good = [blocks("user", text("x")), blocks("assistant", USE), blocks("user", GOT)]
-    assert validate("anthropic", good) == []
+    assert find_problems("anthropic", good) == []
 
 
 def test_shared_bytes_end_inside_the_first_message_that_differs() -> None:
     one, two = user("aaaa"), user("aabb")
     size = len('{"role":"user","content":"aaaa"}')
-    assert shared_bytes(None, [one]) == 0
-    assert shared_bytes([one, two], [one, one]) == size + size - 4
-    assert shared_bytes([one], [one, two]) == size
+    assert count_shared_bytes(None, [one]) == 0
+    assert count_shared_bytes([one, two], [one, one]) == size + size - 4
+    assert count_shared_bytes([one], [one, two]) == size

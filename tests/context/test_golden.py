@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[1] / "golden" / "context"
 CASES = sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
-@pytest.mark.parametrize("strategy", registry.names())
+@pytest.mark.parametrize("strategy", registry.list_names())
 @pytest.mark.parametrize("case", CASES)
 def test_golden(case: str, strategy: str) -> None:
     document = json.loads((FOLDER / f"{case}.json").read_text())
@@ -40,5 +40,5 @@ def test_there_are_cases_and_no_leftovers() -> None:
     assert CASES
     for folder in FOLDER.iterdir():
         if folder.is_dir():
-            assert folder.name in registry.names()
+            assert folder.name in registry.list_names()
             assert sorted(path.stem for path in folder.iterdir()) == CASES

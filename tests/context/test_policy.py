@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from memory.context.tool_calls import ToolFacts, build_policy, lookup, policy_by_name
+from memory.context.tool_calls import (
+    ToolFacts,
+    build_policy_lookup,
+    build_policy_table,
+    guess_policy,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,11 +30,11 @@ from memory.context.tool_calls import ToolFacts, build_policy, lookup, policy_by
     ],
 )
 def test_names_suggest_a_policy(name: str, policy: str) -> None:
-    assert policy_by_name(name) == policy
+    assert guess_policy(name) == policy
 
 
 def test_annotations_win_over_marks_and_marks_over_names() -> None:
-    table = build_policy(
+    table = build_policy_table(
         [
             ToolFacts("get_ship"),
             ToolFacts("get_loot", is_mutation=True),
@@ -51,11 +56,11 @@ def test_annotations_win_over_marks_and_marks_over_names() -> None:
 
 
 def test_the_table_comes_before_the_name() -> None:
-    policy_of = lookup({"get_ship": "query"})
+    policy_of = build_policy_lookup({"get_ship": "query"})
     assert policy_of("get_ship") == "query"
     assert policy_of("get_cargo") == "snapshot"
 
 
 def test_a_bad_policy_names_the_tool() -> None:
     with pytest.raises(ValueError, match=r"tool_policy\.mine"):
-        lookup({"mine": "fun"})
+        build_policy_lookup({"mine": "fun"})

@@ -116,9 +116,9 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return [point for point in POINTS if name in (None, point.name)]
 
     monkeypatch.setattr(registry, "entry_points", entry_points)
-    registry.reset()
+    registry.forget_strategies()
     yield
-    registry.reset()
+    registry.forget_strategies()
 
 
 def log() -> Log:
@@ -139,15 +139,15 @@ def build(strategy: str, **more: Any) -> Any:
 
 
 def test_the_default_is_registered() -> None:
-    assert registry.DEFAULT in registry.names()
-    assert set(registry.BUILT_IN) <= set(registry.names())
+    assert registry.DEFAULT in registry.list_names()
+    assert set(registry.BUILT_IN) <= set(registry.list_names())
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", registry.list_names())
 def test_every_built_in_strategy_is_complete(name: str) -> None:
-    strategy = registry.resolve(name)
+    strategy = registry.find_strategy(name)
     assert strategy.name == name
-    specs = {spec.name: spec for spec in registry.option_specs(name)}
+    specs = {spec.name: spec for spec in registry.describe_options(name)}
     assert {"state_block", "result_cap"} <= set(specs)
     assert all(spec.help for spec in specs.values())
     assert registry.validate_options(name, {}) == strategy.params()
@@ -165,7 +165,7 @@ def test_a_bad_option_names_itself_and_the_known_ones() -> None:
 
 @pytest.mark.usefixtures("plugins")
 def test_a_plug_in_is_found_and_its_options_checked() -> None:
-    assert "last" in registry.names()
+    assert "last" in registry.list_names()
     assert registry.validate_options("last", {"share": 1}) == LastOptions(share=1)
     for bad in (1.5, -0.1, True, "x", float("nan")):
         with pytest.raises(OptionError, match=r"options\.share"):

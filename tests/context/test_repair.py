@@ -13,10 +13,10 @@ from tests.context.histories import Log
 from tests.context.views import fate, kinds, line, sent, text_of, view
 
 #: All there are.
-any_strategy = pytest.mark.parametrize("strategy", registry.names())
+any_strategy = pytest.mark.parametrize("strategy", registry.list_names())
 #: All that send stored messages one by one.
 every_strategy = pytest.mark.parametrize(
-    "strategy", [name for name in registry.names() if name != "coalesced"]
+    "strategy", [name for name in registry.list_names() if name != "coalesced"]
 )
 
 
@@ -296,7 +296,7 @@ def test_one_unanswered_call_freezes_nothing(strategy: str) -> None:
     log.calls(("lost", "get_ship", "{}"))
     for _ in range(12):
         log.turn("get_ship", "{}")
-    takes = {spec.name for spec in registry.option_specs(strategy)}
+    takes = {spec.name for spec in registry.describe_options(strategy)}
     result = view(log, strategy, **({"window": 30} if "window" in takes else {}))
     if strategy == "snapshot-window":
         assert sent(result) == [1, 2, 25, 26]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from memory.context.summaries import SUFFIX, SummaryOptions
-from memory.context.summary_prompt import RULES, UNDERSTOOD, prompt_with
+from memory.context.summaries import LAST_ORDER_LABEL, SummaryOptions
+from memory.context.summary_prompt import (
+    SUMMARY_RULES,
+    UNDERSTOOD_TEXT,
+    build_summary_prompt,
+)
 from memory.context.types import NO_RESPONSE_TEXT, Budget, Compaction, Summary
 from tests.context.days import day, summary
 from tests.context.histories import Log
@@ -83,7 +87,7 @@ def test_l3_l4_the_request_is_the_prefix_and_the_prompt() -> None:
     request = result.summary_wanted.request
     assert (result.summary_wanted.first_id, result.summary_wanted.last_id) == (1, 9)
     assert request[:-1] == result.messages[: len(request) - 1]
-    prompt = prompt_with("", result.summary_wanted.limit)
+    prompt = build_summary_prompt("", result.summary_wanted.limit)
     assert request[-1] == {"role": "user", "content": prompt}
     assert log.done() == before, "A14: the log is left alone"
     folded = summary(log, options={"keep_recent": 0})
@@ -91,22 +95,22 @@ def test_l3_l4_the_request_is_the_prefix_and_the_prompt() -> None:
     request = folded.summary_wanted.request
     assert [m["content"] for m in request[-3:]] == [
         NO_RESPONSE_TEXT,
-        UNDERSTOOD,
-        prompt_with("", folded.summary_wanted.limit),
+        UNDERSTOOD_TEXT,
+        build_summary_prompt("", folded.summary_wanted.limit),
     ]
-    assert UNDERSTOOD not in str(folded.messages)
+    assert UNDERSTOOD_TEXT not in str(folded.messages)
 
 
 def test_l3_a17_understood_only_behind_a_result() -> None:
     result = summary(day(), options={"keep_recent": 0})
     assert result.summary_wanted is not None
-    assert UNDERSTOOD not in str(result.summary_wanted.request)
+    assert UNDERSTOOD_TEXT not in str(result.summary_wanted.request)
 
 
 def test_l10_the_prompt_names_its_seven_sections_in_order() -> None:
-    places = [prompt_with("", 9).index(section) for section in SECTIONS]
+    places = [build_summary_prompt("", 9).index(section) for section in SECTIONS]
     assert places == sorted(places)
-    assert "continue exactly where we left off without asking" in RULES
+    assert "continue exactly where we left off without asking" in SUMMARY_RULES
 
 
 def test_l4_the_prompt_may_be_another() -> None:
@@ -114,7 +118,7 @@ def test_l4_the_prompt_may_be_another() -> None:
     assert result.summary_wanted is not None
     asked = result.summary_wanted.request[-1]["content"]
     limit = result.summary_wanted.limit
-    assert asked == prompt_with("Kurz, bitte.", limit), (
+    assert asked == build_summary_prompt("Kurz, bitte.", limit), (
         "the answer is read by our rules"
     )
 
@@ -145,7 +149,7 @@ def test_l5_without_an_order_there_is_no_suffix() -> None:
     log.says("I mine.")
     options = {"keep_recent": 0}
     result = summary(log, summary=Summary(2, "All.", 1), options=options)
-    assert SUFFIX not in result.messages[0]["content"]
+    assert LAST_ORDER_LABEL not in result.messages[0]["content"]
 
 
 def test_a14_nobody_elses_words_are_the_last_request() -> None:
@@ -155,7 +159,7 @@ def test_a14_nobody_elses_words_are_the_last_request() -> None:
     log.says("Hm.")
     options = {"keep_recent": 0}
     result = summary(log, summary=Summary(11, "All.", 2), options=options)
-    assert result.messages[0]["content"].endswith(f"{SUFFIX}Sell it.")
+    assert result.messages[0]["content"].endswith(f"{LAST_ORDER_LABEL}Sell it.")
 
 
 @pytest.mark.parametrize(("answered", "word"), [(True, "done"), (False, "pending")])

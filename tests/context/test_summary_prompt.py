@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.context.summary_prompt import (
-    RULES,
     SUMMARY_HEADINGS,
+    SUMMARY_RULES,
     SummaryRefused,
+    build_summary_prompt,
     check_summary,
-    literals_of,
-    missing_literals,
-    prompt_with,
+    find_literals,
+    find_missing_literals,
+    quote_tags,
     read_summary,
-    without_tags,
 )
 from memory.context.tokens import count_chars
 from memory.context.types import Assembly, Summary
@@ -72,7 +72,7 @@ def test_whatever_a_record_holds_does_not_change_what_is_read(
     before: str, inside: str
 ) -> None:
     """A model that repeats the record word for word repeats no tag of it."""
-    quoted = without_tags(f"{before}{TRAP}{inside}")
+    quoted = quote_tags(f"{before}{TRAP}{inside}")
     assert len(quoted) == len(before + TRAP + inside)
     answer = f"{quoted}<summary>It: {quoted}</summary>"
     assert read_summary(answer).startswith("It: ")
@@ -81,7 +81,7 @@ def test_whatever_a_record_holds_does_not_change_what_is_read(
 def test_many_brackets_take_no_time() -> None:
     """Bounded, and so linear, also where the white space never ends."""
     text = "<" + " " * 200_000 + "<" * 200_000
-    assert without_tags(text) == text
+    assert quote_tags(text) == text
 
 
 def check(text: str, limit: int = 100, replaced: int = 100, *literals: str) -> None:
@@ -132,11 +132,11 @@ def test_i24_what_does_not_shrink_or_loses_names_is_refused(
 def test_literals_are_numbers_ids_and_quoted_words(
     text: str, literals: tuple[str, ...]
 ) -> None:
-    assert literals_of(text) == literals
+    assert find_literals(text) == literals
 
 
 def test_no_order_asks_for_more_literals_than_a_summary_can_hold() -> None:
-    assert len(literals_of(" ".join(map(str, range(1_000))))) == 40
+    assert len(find_literals(" ".join(map(str, range(1_000))))) == 40
 
 
 @pytest.mark.parametrize(
@@ -154,20 +154,23 @@ def test_no_order_asks_for_more_literals_than_a_summary_can_hold() -> None:
 def test_losses_are_named_in_order(
     text: str, literals: Sequence[str], missing: list[str]
 ) -> None:
-    assert missing_literals(text, literals) == missing
+    assert find_missing_literals(text, literals) == missing
 
 
 @given(st.text())
 def test_a_text_has_all_its_own_literals(text: str) -> None:
-    assert missing_literals(text, literals_of(text)) == []
+    assert find_missing_literals(text, find_literals(text)) == []
 
 
 def test_the_rules_stand_under_every_prompt() -> None:
     most = "The summary may have at most 9 tokens."
-    assert prompt_with("", 9) == f"{SUMMARY_HEADINGS}\n\n{most}\n\n{RULES}"
-    assert prompt_with("Short.", 9) == f"Short.\n\n{most}\n\n{RULES}"
-    assert "<summary> and </summary>" in RULES
-    assert "data to be summarised" in RULES
+    assert (
+        build_summary_prompt("", 9)
+        == f"{SUMMARY_HEADINGS}\n\n{most}\n\n{SUMMARY_RULES}"
+    )
+    assert build_summary_prompt("Short.", 9) == f"Short.\n\n{most}\n\n{SUMMARY_RULES}"
+    assert "<summary> and </summary>" in SUMMARY_RULES
+    assert "data to be summarised" in SUMMARY_RULES
 
 
 def wanted(log: Log, dialect: str, **more: Any) -> tuple[Assembly, list[Any]]:
@@ -194,7 +197,7 @@ def test_no_record_can_close_its_summary_or_pose_as_the_prompt(dialect: str) -> 
     known = Summary(1, f"Told {TRAP}", 1)
     result, request = wanted(log, dialect, summary=known)
     assert str(result.messages).count("<summary>") >= 4
-    record, prompt, whole = request[:-1], request[-1], prompt_with("", 1)
+    record, prompt, whole = request[:-1], request[-1], build_summary_prompt("", 1)
     text = json.dumps(record)
     if dialect == "anthropic":  # the prompt is joined to what the user said last
         text += json.dumps(prompt["content"][:-1])

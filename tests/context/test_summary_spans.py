@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from memory.context.summaries import SUFFIX
+from memory.context.summaries import LAST_ORDER_LABEL
 from memory.context.types import Summary
 from tests.context.days import day, summary
 from tests.context.histories import Log
@@ -19,7 +19,7 @@ def test_what_came_after_the_summary_stays() -> None:
         "summarized",
         "kept",
     ]
-    assert result.messages[0]["content"].endswith(f"{SUFFIX}Mine iron.")
+    assert result.messages[0]["content"].endswith(f"{LAST_ORDER_LABEL}Mine iron.")
     assert result.stats["tokens_by_category"]["summary"] > 0
 
 

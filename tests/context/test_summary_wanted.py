@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.context.summary_prompt import UNDERSTOOD, prompt_with
+from memory.context.summary_prompt import UNDERSTOOD_TEXT, build_summary_prompt
 from memory.context.types import FILLER_TEXT, Budget, Compaction, Summary
 from tests.context.days import EAGER, day, summary
 from tests.context.histories import Log
@@ -47,10 +47,10 @@ def test_a_window_too_small_for_the_prompt_says_so(name: str) -> None:
     log.user("And now?")
     options = {**EAGER, **({"hi": 0.01, "lo": 0.0} if name == "tiered" else {})}
     options["max_summary_tokens"] = 7
-    room = len(prompt_with("", 7))
+    room = len(build_summary_prompt("", 7))
     result = view(log, name, options=options, budget=Budget(room, 0), counter="chars")
     assert (result.status, result.summary_wanted) == ("nothing_to_fold", None)
-    made_up = room + len(UNDERSTOOD) + len(FILLER_TEXT) + len("Mine iron.")
+    made_up = room + len(UNDERSTOOD_TEXT) + len(FILLER_TEXT) + len("Mine iron.")
     assert result.reason.startswith(
         f"A request for a summary needs {made_up} tokens; {room} are left."
     )

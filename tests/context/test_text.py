@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.context.text import clean, minimal, safe_cut, shorten
-from memory.context.tokens import count_chars, estimate
-from memory.context.tool_calls import as_object, canonical, load_object, redacted
+from memory.context.text import clean, count_shortest, find_safe_cut, shorten
+from memory.context.tokens import count_chars, estimate_tokens
+from memory.context.tool_calls import (
+    canonicalize_arguments,
+    normalize_arguments,
+    parse_arguments,
+    redact_arguments,
+)
 
 HANDLE = "ctx://self/1"
 
@@ -54,28 +59,28 @@ def test_a_clean_text_is_the_same_object() -> None:
 def test_a_cut_never_splits(cluster: str) -> None:
     text = "ab" + cluster + "cd"
     inside = range(3, 2 + len(cluster))
-    assert [safe_cut(text, index) for index in inside] == [2] * len(inside)
-    assert safe_cut(text, 2 + len(cluster)) == 2 + len(cluster)
+    assert [find_safe_cut(text, index) for index in inside] == [2] * len(inside)
+    assert find_safe_cut(text, 2 + len(cluster)) == 2 + len(cluster)
 
 
 def test_flags_are_cut_between_pairs() -> None:
     text = "🇩🇪🇫🇷🇯🇵"
-    assert [safe_cut(text, index) for index in range(7)] == [0, 0, 2, 2, 4, 4, 6]
+    assert [find_safe_cut(text, index) for index in range(7)] == [0, 0, 2, 2, 4, 4, 6]
 
 
 def test_an_escaped_backslash_is_no_escape_of_what_follows() -> None:
     text = "a\\\\nb"
-    assert safe_cut(text, 3) == 3
-    assert safe_cut(text, 2) == 1
+    assert find_safe_cut(text, 3) == 3
+    assert find_safe_cut(text, 2) == 1
 
 
 @given(
     st.text(alphabet="ab \n,{}\\u0301\u0301👩‍🇩🇪漢", max_size=300),
     st.integers(0, 300),
-    st.sampled_from([count_chars, estimate]),
+    st.sampled_from([count_chars, estimate_tokens]),
 )
 def test_shorten_keeps_its_limit(text: str, limit: int, count: object) -> None:
-    counter = count_chars if count is count_chars else estimate
+    counter = count_chars if count is count_chars else estimate_tokens
     short = shorten(text, limit, counter, HANDLE)
     if counter(text) <= limit:
         assert short == text
@@ -84,7 +89,7 @@ def test_shorten_keeps_its_limit(text: str, limit: int, count: object) -> None:
         assert counter(short) < counter(text)
         assert HANDLE in short
     else:
-        assert minimal(text, counter, HANDLE) > limit or counter(text) <= limit
+        assert count_shortest(text, counter, HANDLE) > limit or counter(text) <= limit
 
 
 def test_shorten_says_exactly_how_much_is_missing() -> None:
@@ -107,27 +112,34 @@ def test_shorten_is_quick_where_nothing_may_be_cut() -> None:
 
 
 def test_as_object_keeps_what_is_an_object() -> None:
-    assert as_object('{"a": 1.50}') == ('{"a": 1.50}', True)
-    assert as_object("") == ("{}", True)
-    assert as_object("7") == ("{}", False)
-    assert as_object('{"a\x00": 1}') == ('{"a": 1}', True)
+    assert normalize_arguments('{"a": 1.50}') == ('{"a": 1.50}', True)
+    assert normalize_arguments("") == ("{}", True)
+    assert normalize_arguments("7") == ("{}", False)
+    assert normalize_arguments('{"a\x00": 1}') == ('{"a": 1}', True)
 
 
 def test_canonical_is_one_spelling() -> None:
-    assert canonical('{"b":1, "a":2}') == canonical('{ "a": 2, "b": 1 }')
-    assert canonical("{}") == canonical("") == canonical("null") == ""
-    assert canonical('{"a":1}') != canonical('{"a":"1"}')
-    assert canonical("broken") == "broken"
+    assert canonicalize_arguments('{"b":1, "a":2}') == canonicalize_arguments(
+        '{ "a": 2, "b": 1 }'
+    )
+    assert (
+        canonicalize_arguments("{}")
+        == canonicalize_arguments("")
+        == canonicalize_arguments("null")
+        == ""
+    )
+    assert canonicalize_arguments('{"a":1}') != canonicalize_arguments('{"a":"1"}')
+    assert canonicalize_arguments("broken") == "broken"
 
 
 def test_redacted_keeps_the_names_only() -> None:
-    assert json.loads(redacted('{"password": "x", "n": {"deep": 1}}')) == {
+    assert json.loads(redact_arguments('{"password": "x", "n": {"deep": 1}}')) == {
         "password": "[redacted]",
         "n": "[redacted]",
     }
-    assert redacted("broken") == "{}"
+    assert redact_arguments("broken") == "{}"
 
 
 def test_load_object_can_be_sent() -> None:
-    text, _ = as_object('{"a": ["\\ud800", 1e999, 1.5]}')
-    assert load_object(text) == {"a": ["\ufffd", "inf", 1.5]}
+    text, _ = normalize_arguments('{"a": ["\\ud800", 1e999, 1.5]}')
+    assert parse_arguments(text) == {"a": ["\ufffd", "inf", 1.5]}

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.context.assemble import assemble
-from memory.context.tokens import ERROR_BOUND, Calibration, counter_for, estimate
+from memory.context.tokens import (
+    ERROR_BOUND,
+    Calibration,
+    choose_counter,
+    estimate_tokens,
+)
 from memory.context.types import AssemblyRequest
 from tests.context.histories import Log
 
@@ -23,7 +28,7 @@ GAME = json.dumps(
 
 
 def ratio(text: str) -> float:
-    return len(text) / estimate(text)
+    return len(text) / estimate_tokens(text)
 
 
 def test_json_costs_more_than_prose_and_cjk_more_than_both() -> None:
@@ -36,21 +41,21 @@ def test_json_costs_more_than_prose_and_cjk_more_than_both() -> None:
 
 @given(st.text())
 def test_any_text_has_a_count(text: str) -> None:
-    assert estimate(text) >= (1 if text else 0)
+    assert estimate_tokens(text) >= (1 if text else 0)
 
 
 def test_chars_counts_characters_and_ignores_the_calibration() -> None:
-    assert counter_for("chars", 3.0)("漢字!") == 3
+    assert choose_counter("chars", 3.0)("漢字!") == 3
 
 
 def test_the_calibration_scales_the_estimate() -> None:
-    assert counter_for("estimate", 2.0)(GAME) == 2 * estimate(GAME)
+    assert choose_counter("estimate", 2.0)(GAME) == 2 * estimate_tokens(GAME)
 
 
 @pytest.mark.parametrize(("name", "factor"), [("words", 1.0), ("estimate", 0.0)])
 def test_a_bad_counter_is_refused(name: str, factor: float) -> None:
     with pytest.raises(ValueError, match=r"counter|calibration"):
-        counter_for(name, factor)
+        choose_counter(name, factor)
 
 
 def test_the_factor_moves_toward_what_was_reported() -> None:

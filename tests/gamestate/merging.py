@@ -8,10 +8,10 @@ from datetime import timedelta
 
 from hypothesis import strategies as st
 
-from memory.gamestate.confidence import Moment, confidence
-from memory.gamestate.merge import known, merge
+from memory.gamestate.confidence import Moment, judge_confidence
+from memory.gamestate.merge import learn_account, merge_events
 from memory.gamestate.notices import Notice
-from memory.gamestate.values import lookup
+from memory.gamestate.values import find_value
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot
 
 ME = "Ada Nova"
@@ -58,15 +58,15 @@ def merged(tool, *notices, content=None, tick=TICK, **kwargs):
     """One snapshot of tick 105 after these events."""
     rows = [snapshot(name, each) for name, each in CONTENTS.items()]
     own = snapshot(tool, CONTENTS[tool] if content is None else content, **kwargs)
-    return merge(own, notices, known(ME, [*rows, own]), tick)
+    return merge_events(own, notices, learn_account(ME, [*rows, own]), tick)
 
 
 def value(found, path):
-    return lookup(found.current, path)
+    return find_value(found.current, path)
 
 
 def believed(found, path):
-    return confidence(found, Moment(TICK, NOW, PACE), path)
+    return judge_confidence(found, Moment(TICK, NOW, PACE), path)
 
 
 YIELD = {"resource_id": "ore_iron", "quantity": 5, "remaining": 895}

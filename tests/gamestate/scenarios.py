@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from memory.gamestate.merge import known, merge
+from memory.gamestate.merge import learn_account, merge_events
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import NOW, payload, snapshot, state
@@ -180,8 +180,8 @@ def merged():
         snapshot("get_system", SYSTEM, age=3),
         snapshot("get_nearby", {"nearby": [], "count": 0}),
     )
-    around = known("VoidWanderer", rows)
-    return state(*(merge(row, told, around, 107) for row in rows))
+    around = learn_account("VoidWanderer", rows)
+    return state(*(merge_events(row, told, around, 107) for row in rows))
 
 
 def empty():

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from memory.gamestate.clock import (
     Sighting,
-    current_tick,
-    in_reach,
+    choose_tick,
+    estimate_tick,
+    is_reachable,
     is_reset,
-    newest,
+    keep_newest_sighting,
     recency,
-    stamp,
 )
 from tests.gamestate.builders import NOW
 
@@ -94,12 +94,12 @@ def test_the_seconds_follow_the_length_of_a_tick():
     ("seconds", "tick"), [(0, 100), (9, 100), (10, 101), (95, 109)]
 )
 def test_the_current_tick_goes_on_by_the_clock(seconds, tick):
-    assert current_tick(Sighting(100, ago(seconds)), NOW) == tick
+    assert estimate_tick(Sighting(100, ago(seconds)), NOW) == tick
 
 
 def test_without_a_sighting_there_is_no_tick():
-    assert current_tick(None, NOW) is None
-    assert stamp(None, None, NOW) is None
+    assert estimate_tick(None, NOW) is None
+    assert choose_tick(None, None, NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -109,33 +109,35 @@ def test_without_a_sighting_there_is_no_tick():
 def test_a_result_without_tick_is_stamped_only_while_the_tick_is_known(
     own, seconds, stamped
 ):
-    assert stamp(own, Sighting(100, ago(seconds)), NOW) == stamped
+    assert choose_tick(own, Sighting(100, ago(seconds)), NOW) == stamped
 
 
 def test_the_newest_sighting_wins():
     seen = Sighting(100, ago(30))
-    assert newest(seen, None, NOW) == seen
-    assert newest(None, 5, NOW) == Sighting(5, NOW)
-    assert newest(seen, 103, NOW) == Sighting(103, NOW)
-    assert newest(seen, 99, ago(40)) == seen
+    assert keep_newest_sighting(seen, None, NOW) == seen
+    assert keep_newest_sighting(None, 5, NOW) == Sighting(5, NOW)
+    assert keep_newest_sighting(seen, 103, NOW) == Sighting(103, NOW)
+    assert keep_newest_sighting(seen, 99, ago(40)) == seen
 
 
 def test_only_a_current_tick_turns_time_back():
     seen = Sighting(5000, ago(30))
-    assert newest(seen, 12, NOW) == Sighting(12, NOW)
-    assert newest(seen, 12, NOW, is_current=False) == seen
+    assert keep_newest_sighting(seen, 12, NOW) == Sighting(12, NOW)
+    assert keep_newest_sighting(seen, 12, NOW, is_current=False) == seen
 
 
 def test_a_tick_out_of_reach_is_noted_only_where_it_is_the_current_one():
     seen = Sighting(100, ago(30))
-    assert newest(seen, 203, NOW, is_current=False) == Sighting(203, NOW)
-    assert newest(seen, 204, NOW, is_current=False) == seen
-    assert newest(seen, 204, NOW) == Sighting(204, NOW)
+    assert keep_newest_sighting(seen, 203, NOW, is_current=False) == Sighting(203, NOW)
+    assert keep_newest_sighting(seen, 204, NOW, is_current=False) == seen
+    assert keep_newest_sighting(seen, 204, NOW) == Sighting(204, NOW)
     # An hour at ten seconds, and a tenth more: a server may be faster than it says.
     long_ago = Sighting(100, ago(3600))
-    assert newest(long_ago, 596, NOW, is_current=False) == Sighting(596, NOW)
-    assert newest(long_ago, 597, NOW, is_current=False) == long_ago
-    assert in_reach(None, 999_999, NOW)
+    assert keep_newest_sighting(long_ago, 596, NOW, is_current=False) == Sighting(
+        596, NOW
+    )
+    assert keep_newest_sighting(long_ago, 597, NOW, is_current=False) == long_ago
+    assert is_reachable(None, 999_999, NOW)
 
 
 def test_reset():
@@ -161,5 +163,5 @@ def test_the_estimate_is_never_ahead_of_a_server_that_keeps_its_pace(
     moments = (seen_after, seen_after + asked_after)
     true = [tick + (phase + moment) // 10_000 for moment in moments]
     seen = Sighting(true[0], ago(asked_after / 1000))
-    estimate = current_tick(seen, NOW)
+    estimate = estimate_tick(seen, NOW)
     assert true[1] - 1 <= estimate <= true[1]

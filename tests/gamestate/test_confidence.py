@@ -13,12 +13,12 @@ from memory.gamestate.confidence import (
     Confidence,
     Moment,
     age_in_ticks,
-    confidence,
+    choose_worst,
+    judge_confidence,
     stale_paths,
-    worst,
 )
 from memory.gamestate.types import Snapshot, Stale, Thresholds
-from memory.gamestate.values import names_something, overlap
+from memory.gamestate.values import applies_to, paths_overlap
 from tests.gamestate.builders import NOW, TICK, payload, snapshot
 
 HERE = Moment(TICK, NOW)
@@ -27,7 +27,9 @@ STATUS = {"player": {"credits": 5, "current_poi": "x"}, "ship": {"fuel": 9}}
 
 
 def of(content=None, path=None, moment=HERE, **kwargs):
-    return confidence(snapshot("get_status", content or STATUS, **kwargs), moment, path)
+    return judge_confidence(
+        snapshot("get_status", content or STATUS, **kwargs), moment, path
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_each_tool_ages_at_its_own_pace(tool, ages):
         (ageing + 1, Confidence.STALE),
     ):
         found = snapshot(tool, {"x": 1}, age=age, tick=10_000 - age)
-        assert confidence(found, Moment(10_000, NOW)) is expected
+        assert judge_confidence(found, Moment(10_000, NOW)) is expected
 
 
 def test_thresholds_can_be_replaced():
@@ -72,7 +74,7 @@ def test_a_snapshot_from_the_future_is_as_old_as_the_clock_says():
 def test_a_clock_that_went_backwards_leaves_no_freshness():
     found = Snapshot("get_status", {}, STATUS, None, NOW + timedelta(hours=1))
     assert age_in_ticks(found, HERE) is None
-    assert confidence(found, HERE) is Confidence.AGEING
+    assert judge_confidence(found, HERE) is Confidence.AGEING
 
 
 def test_a_mark_reaches_its_fields_and_the_snapshot():
@@ -92,19 +94,19 @@ def test_a_mark_without_fields_reaches_everything():
 def test_fields_of_another_shape_mean_the_whole_snapshot(content):
     found = snapshot("get_status", content, stale=Stale("buy", 1, ("player.credits",)))
     assert stale_paths(found) is None
-    assert confidence(found, HERE) is Confidence.INVALIDATED
+    assert judge_confidence(found, HERE) is Confidence.INVALIDATED
 
 
 def test_a_mark_on_what_is_not_there_leaves_the_rest_alone():
     """No mission, no progress of one: the empty list stays true."""
     empty = snapshot("get_active_missions", stale=Stale("mine", 104, ("missions.*",)))
-    assert confidence(empty, HERE) is Confidence.FRESH
+    assert judge_confidence(empty, HERE) is Confidence.FRESH
     running = snapshot(
         "get_active_missions",
         {"missions": [{"title": "Iron", "current": 3}]},
         stale=Stale("mine", 104, ("missions.*",)),
     )
-    assert confidence(running, HERE) is Confidence.INVALIDATED
+    assert judge_confidence(running, HERE) is Confidence.INVALIDATED
 
 
 def test_before_a_logout_everything_is_stale():
@@ -126,8 +128,8 @@ def test_a_merge_is_named_ages_by_itself_and_outlives_an_older_mark():
 
 
 def test_worst():
-    assert worst([]) is Confidence.FRESH
-    assert worst([Confidence.STALE, Confidence.MERGED]) is Confidence.STALE
+    assert choose_worst([]) is Confidence.FRESH
+    assert choose_worst([Confidence.STALE, Confidence.MERGED]) is Confidence.STALE
 
 
 @pytest.mark.parametrize(
@@ -141,13 +143,13 @@ def test_worst():
     ],
 )
 def test_paths_that_speak_of_the_same(one, other, common):
-    assert overlap(one, other) is common
-    assert overlap(other, one) is common
+    assert paths_overlap(one, other) is common
+    assert paths_overlap(other, one) is common
 
 
 def test_a_missing_last_key_is_a_fact():
-    assert names_something(payload("get_status"), "player.docked_at_base")
-    assert not names_something(payload("get_status"), "location.docked_at")
+    assert applies_to(payload("get_status"), "player.docked_at_base")
+    assert not applies_to(payload("get_status"), "location.docked_at")
 
 
 @given(
@@ -162,8 +164,8 @@ def test_waiting_never_makes_anything_fresher(tool, age, more, tick):
     found = Snapshot(tool, {}, STATUS, tick, captured)
     current = None if tick is None else tick + age
     later = None if current is None else current + more
-    before = confidence(found, Moment(current, NOW))
-    after = confidence(found, Moment(later, NOW + timedelta(seconds=10 * more)))
+    before = judge_confidence(found, Moment(current, NOW))
+    after = judge_confidence(found, Moment(later, NOW + timedelta(seconds=10 * more)))
     assert order.index(after) >= order.index(before)
 
 
@@ -205,4 +207,4 @@ def test_a_merged_shield_recharges_from_its_own_tick():
 def test_what_was_merged_at_a_tick_that_never_came_ages_by_the_clock():
     ship = snapshot("get_ship", {"ship": {"hull": 1}}, age=90,
                     field_ticks={"ship.hull": 2_147_483_000})  # fmt: skip
-    assert confidence(ship, HERE, "ship.hull") is Confidence.STALE
+    assert judge_confidence(ship, HERE, "ship.hull") is Confidence.STALE

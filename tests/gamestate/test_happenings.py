@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.gamestate.layout import MOST, RECENT_TICKS
+from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
 from memory.gamestate.render import FETCHED, NOTE, render
 from memory.gamestate.types import AccountState, Happening
 
@@ -44,9 +44,9 @@ def test_an_event_without_a_tick_is_of_late():
 
 
 def test_the_newest_are_shown_the_oldest_of_them_first():
-    text = block(*(Happening(f"kind{n}", {}, 100) for n in range(MOST + 3)))
+    text = block(*(Happening(f"kind{n}", {}, 100) for n in range(MOST_EVENTS + 3)))
     assert "kind2 " not in text
-    assert text.index("kind3 ") < text.index(f"kind{MOST + 2} ")
+    assert text.index("kind3 ") < text.index(f"kind{MOST_EVENTS + 2} ")
 
 
 def test_the_note_says_who_asks():
@@ -72,5 +72,5 @@ def test_whatever_others_wrote_stays_in_its_line_and_in_the_budget(
     text = block(*events)
     assert len(text.encode()) <= 2048
     told = [line for line in text.splitlines() if line.startswith("- ")]
-    assert len(told) <= MOST + 1
+    assert len(told) <= MOST_EVENTS + 1
     assert text.count("\n### ") <= 1

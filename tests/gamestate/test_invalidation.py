@@ -15,11 +15,11 @@ from memory.gamestate.invalidation import (
     Circumstances,
     Invalidation,
     action_name,
-    carried,
-    inherited,
+    add_mark,
+    carry_mark,
+    find_invalidations,
+    inherit_mark,
     is_mutation,
-    mark,
-    touched,
 )
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import GOLDEN, payload
@@ -43,7 +43,9 @@ def matrix():
 
 
 def hits(action, result=None, **around):
-    found = touched(action, {}, result or {"done": 1}, Circumstances(**around))
+    found = find_invalidations(
+        action, {}, result or {"done": 1}, Circumstances(**around)
+    )
     return {hit.tool: hit for hit in found}
 
 
@@ -114,7 +116,7 @@ def test_the_servers_word_does_not_free_an_action_of_the_table():
 def test_grouped_tools_are_known_by_their_action():
     assert action_name("spacemolt", {"action": "mine"}) == "mine"
     assert action_name("facility", {"action": "build"}) == "facility"
-    found = touched("spacemolt", {"action": "get_status"}, {"ok": 1})
+    found = find_invalidations("spacemolt", {"action": "get_status"}, {"ok": 1})
     assert found == ()
 
 
@@ -122,17 +124,23 @@ def test_grouped_tools_are_known_by_their_action():
 
 
 def test_a_queued_action_resolves_later():
-    travel = touched("travel", {}, payload("travel.feb_queued"), Circumstances(41_700))
+    travel = find_invalidations(
+        "travel", {}, payload("travel.feb_queued"), Circumstances(41_700)
+    )
     assert {hit.resolve_tick for hit in travel} == {41_708}
-    mine = touched("mine", {}, payload("mine.feb_queued"), Circumstances(100))
+    mine = find_invalidations(
+        "mine", {}, payload("mine.feb_queued"), Circumstances(100)
+    )
     assert {hit.resolve_tick for hit in mine} == {102}
-    jump = touched("jump", {}, {"queued": True, "ticks": 2}, Circumstances(100))
+    jump = find_invalidations(
+        "jump", {}, {"queued": True, "ticks": 2}, Circumstances(100)
+    )
     assert {hit.resolve_tick for hit in jump} == {103}
 
 
 def test_an_answered_action_has_happened():
     for name in ("travel", "buy", "sell", "refuel"):
-        found = touched(name, {}, payload(name), Circumstances(100))
+        found = find_invalidations(name, {}, payload(name), Circumstances(100))
         assert {hit.resolve_tick for hit in found} == {None}
 
 
@@ -180,28 +188,32 @@ def test_a_refusal_before_anything_was_tried_changes_nothing(tool, code, era):
 
 
 def test_marks_add_up():
-    first = mark(None, Invalidation("get_status", ("ship.cargo",)), "mine", 100)
+    first = add_mark(None, Invalidation("get_status", ("ship.cargo",)), "mine", 100)
     assert first == Stale("mine", 100, ("ship.cargo",))
-    second = mark(first, Invalidation("get_status", ("player.credits",)), "buy", 104)
+    second = add_mark(
+        first, Invalidation("get_status", ("player.credits",)), "buy", 104
+    )
     assert second == Stale("buy", 104, ("ship.cargo", "player.credits"))
-    third = mark(second, Invalidation("get_status"), "self_destruct", 105)
+    third = add_mark(second, Invalidation("get_status"), "self_destruct", 105)
     assert third == Stale("self_destruct", 105, ())
 
 
 def test_a_mark_that_takes_effect_later_keeps_its_tick():
     under_way = Stale("travel", 110, ("location",))
-    found = mark(under_way, Invalidation("get_status", ("ship.cargo",)), "mine", 101)
+    found = add_mark(
+        under_way, Invalidation("get_status", ("ship.cargo",)), "mine", 101
+    )
     assert found == Stale("travel, mine", 110, ("location", "ship.cargo"))
-    again = mark(found, Invalidation("get_status", ("ship.cargo",)), "mine", 112)
+    again = add_mark(found, Invalidation("get_status", ("ship.cargo",)), "mine", 112)
     assert again.reason == "mine"
 
 
 def test_many_actions_under_way_are_one_unknown_action():
     found = Stale("travel", 500)
     for number in range(30):
-        found = mark(found, Invalidation("x"), f"action_{number}", 100)
+        found = add_mark(found, Invalidation("x"), f"action_{number}", 100)
     assert (found.reason, found.tick) == ("several actions", 500)
-    assert inherited([found], "get_version", {}, 100) is not None
+    assert inherit_mark([found], "get_version", {}, 100) is not None
 
 
 @pytest.mark.parametrize(
@@ -216,16 +228,16 @@ def test_many_actions_under_way_are_one_unknown_action():
     ],
 )
 def test_a_new_snapshot_carries_a_mark_that_is_still_to_come(before, tick, stays):
-    assert carried(before, tick) == (before if stays else None)
+    assert carry_mark(before, tick) == (before if stays else None)
 
 
 def test_a_first_snapshot_inherits_what_is_under_way():
     pending = [Stale("travel", 110, ("location",)), Stale("mine", 101)]
-    found = inherited(pending, "get_poi", {}, 104)
+    found = inherit_mark(pending, "get_poi", {}, 104)
     assert found == Stale("travel", 110, ())
-    assert inherited(pending, "get_cargo", {}, 104) is None
-    assert inherited(pending, "get_poi", {}, 110) is None
-    assert inherited([Stale("terraform", 110)], "get_version", {}, 104) is not None
+    assert inherit_mark(pending, "get_cargo", {}, 104) is None
+    assert inherit_mark(pending, "get_poi", {}, 110) is None
+    assert inherit_mark([Stale("terraform", 110)], "get_version", {}, 104) is not None
 
 
 fields = st.lists(st.sampled_from(["a", "b.c", "d"]), max_size=3).map(tuple)
@@ -238,7 +250,7 @@ ticks = st.none() | st.integers(0, 300)
     ticks,
 )
 def test_a_second_mark_never_takes_doubt_away(before, hit, tick):
-    found = mark(before, hit, "new", tick)
+    found = add_mark(before, hit, "new", tick)
     for one in (before.fields, hit.fields):
         assert not found.fields or (one and set(one) <= set(found.fields))
     for known in (before.tick, hit.resolve_tick):
@@ -255,6 +267,6 @@ def test_a_second_mark_never_takes_doubt_away(before, hit, tick):
     max_leaves=10,
 ))  # fmt: skip
 def test_any_answer_is_judged(action, answer):
-    for hit in touched(action, {}, answer, Circumstances(5)):
+    for hit in find_invalidations(action, {}, answer, Circumstances(5)):
         assert hit.tool
         assert hit.resolve_tick is None or hit.resolve_tick > 0

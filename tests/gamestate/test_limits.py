@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory.gamestate.confidence import NORMAL, Confidence, Moment, confidence
-from memory.gamestate.facts import learnt, sizes
+from memory.gamestate.confidence import NORMAL, Confidence, Moment, judge_confidence
+from memory.gamestate.facts import learn_names, learn_sizes
 from memory.gamestate.render import render
 from memory.gamestate.types import Thresholds, read_limits
 from tests.gamestate.builders import snapshot, state
@@ -33,9 +33,9 @@ def test_what_is_no_limit_is_refused_by_name(text):
 def test_own_limits_go_before_the_table_and_any_before_the_normal():
     rows = snapshot("get_nearby", age=3), snapshot("get_status", age=3)
     moment = Moment.of(state(*rows, thresholds=read_limits("get_nearby=3:4,*=1:2")))
-    assert confidence(rows[0], moment) is Confidence.FRESH
-    assert confidence(rows[1], moment) is Confidence.STALE
-    assert confidence(rows[1], Moment.of(state(*rows))) is Confidence.FRESH
+    assert judge_confidence(rows[0], moment) is Confidence.FRESH
+    assert judge_confidence(rows[1], moment) is Confidence.STALE
+    assert judge_confidence(rows[1], Moment.of(state(*rows))) is Confidence.FRESH
     assert NORMAL.fresh >= 3
 
 
@@ -51,7 +51,7 @@ def test_names_come_from_actions_routes_and_events():
         "item_id": "same",
         "item": "same",
     }
-    assert learnt(told) == {
+    assert learn_names(told) == {
         "sol_belt": "Main Belt", "sirius": "Sirius", "mars": "Mars",
         "sol_base": "Sol Central", "x": "X",
     }  # fmt: skip
@@ -59,7 +59,9 @@ def test_names_come_from_actions_routes_and_events():
 
 def test_sizes_come_from_wherever_an_item_is_told_with_its_own():
     gems = [{"item_id": "gem", "size": 10}, {"item_id": "x", "size": -1}, {"size": 2}]
-    assert sizes({"items": gems, "n": [{"item_id": "y", "size": "3"}]}) == {"gem": 10}
+    assert learn_sizes({"items": gems, "n": [{"item_id": "y", "size": "3"}]}) == {
+        "gem": 10
+    }
 
 
 def test_a_name_learnt_earlier_is_shown_and_a_newer_one_wins():

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 from memory.gamestate import invalidation, values
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
-from memory.gamestate.merge import known, merge
-from memory.gamestate.notices import is_incomplete
+from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.notices import may_lack_events
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import NOW, TICK, snapshot
 from tests.gamestate.merging import CONTENTS, ME, notices
@@ -17,25 +17,29 @@ from tests.gamestate.merging import CONTENTS, ME, notices
 @settings(max_examples=200, deadline=None)
 @given(notices())
 def test_nothing_that_an_event_changes_is_believed_after_it_was_lost(events):
-    around = known(ME, [snapshot(name, each) for name, each in CONTENTS.items()])
-    hits = invalidation.lost(LOST_SESSION)
+    around = learn_account(
+        ME, [snapshot(name, each) for name, each in CONTENTS.items()]
+    )
+    hits = invalidation.find_lost(LOST_SESSION)
     for tool, content in CONTENTS.items():
-        told = merge(snapshot(tool, content), events, around, TICK)
+        told = merge_events(snapshot(tool, content), events, around, TICK)
         doubted = told.stale.fields if told.stale else ()
         changed = [*told.field_ticks, *doubted]
         fields = [hit.fields for hit in hits if hit.hits(tool)]
         assert fields or not (told.stale or changed), tool
         for path in changed if () not in fields else ():
-            covered = [f for each in fields for f in each if values.overlap(f, path)]
+            covered = [
+                f for each in fields for f in each if values.paths_overlap(f, path)
+            ]
             assert covered, (tool, path)
 
 
 def test_a_loss_doubts_what_was_asked_before_it_and_nothing_fixed():
     mark = Stale(LOST_EVENTS, 105, (), NOW, NOW)
-    [ship] = invalidation.marks_for([mark], "get_ship", {})
+    [ship] = invalidation.build_marks([mark], "get_ship", {})
     assert (ship.reason, ship.fields) == ("lost events", ())
     for tool in ("get_map", "get_version", "catalog", "captains_log_list"):
-        assert invalidation.marks_for([mark], tool, {}) == ()
+        assert invalidation.build_marks([mark], tool, {}) == ()
 
 
 @pytest.mark.parametrize(
@@ -57,4 +61,4 @@ def test_a_loss_doubts_what_was_asked_before_it_and_nothing_fixed():
     ],
 )
 def test_what_an_answer_does_not_tell_is_noticed(content, expected):
-    assert is_incomplete(content) is expected
+    assert may_lack_events(content) is expected

@@ -8,13 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.merge import known, merge
+from memory.gamestate.confidence import Confidence, Moment, judge_confidence
+from memory.gamestate.merge import learn_account, merge_events
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Stale
-
-from .builders import NOW, PACE, TICK, snapshot
-from .merging import ME, STATUS, believed, merged, notice, value
+from tests.gamestate.builders import NOW, PACE, TICK, snapshot
+from tests.gamestate.merging import ME, STATUS, believed, merged, notice, value
 
 KILL = {"pirate_id": "x", "credits_reward": 40, "xp_gained": 25}
 
@@ -95,7 +94,7 @@ def test_a_tick_of_something_else_in_an_answer_is_not_its_own():
         tick=99, exact=True, at=NOW - timedelta(seconds=40),
     )  # fmt: skip
     row = snapshot("get_cargo", content, tick=97)
-    found = merge(row, [told], known(ME, [row]), TICK)
+    found = merge_events(row, [told], learn_account(ME, [row]), TICK)
     assert value(found, "used") == 10
 
 
@@ -112,6 +111,6 @@ def test_a_shield_that_grows_makes_its_snapshot_age():
     ship = {"ship": {**STATUS["ship"], "shield": 20, "max_shield": 50}}
     found = merged("get_ship", content=ship)
     moment = Moment(TICK, NOW, PACE)
-    assert confidence(found, moment) is Confidence.AGEING
+    assert judge_confidence(found, moment) is Confidence.AGEING
     full = replace(found, content={"ship": {**ship["ship"], "shield": 50}})
-    assert confidence(full, moment) is Confidence.FRESH
+    assert judge_confidence(full, moment) is Confidence.FRESH

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.merge import When, known, merge, relation
+from memory.gamestate.confidence import Confidence, Moment, judge_confidence
+from memory.gamestate.merge import (
+    EventOrder,
+    compare_event,
+    learn_account,
+    merge_events,
+)
 from memory.gamestate.notices import Notice
 from memory.gamestate.render import render
 from memory.gamestate.types import Snapshot, Stale
@@ -46,13 +51,13 @@ def test_an_event_told_while_a_snapshot_was_taken_is_a_doubt():
     event = Notice("a", "mining_yield", YIELD, tick=106, exact=True,
                    at=NOW - timedelta(seconds=1))  # fmt: skip
     row = Snapshot("get_cargo", {}, CARGO, 105, NOW, asked_at=asked)
-    found = merge(row, [event], known(ME, [row]), 107)
+    found = merge_events(row, [event], learn_account(ME, [row]), 107)
     assert value(found, "used") == 12
     assert believed(found, "used") is Confidence.INVALIDATED
     before = Notice(
         "b", "mining_yield", YIELD, tick=106, at=asked - timedelta(seconds=1)
     )
-    assert merge(row, [before], known(ME, [row]), 107).stale is None
+    assert merge_events(row, [before], learn_account(ME, [row]), 107).stale is None
 
 
 def test_an_outcome_answers_the_mark_of_its_action():
@@ -110,16 +115,16 @@ def test_a_count_is_no_younger_than_what_it_began_with():
 
 @pytest.mark.parametrize(
     ("ahead", "seconds", "expected"),
-    [(5, -30, When.UNSURE), (-5, 30, When.UNSURE), (5, 30, When.AFTER),
-     (-5, -30, When.BEFORE), (5, None, When.AFTER)],
+    [(5, -30, EventOrder.UNSURE), (-5, 30, EventOrder.UNSURE), (5, 30, EventOrder.AFTER),
+     (-5, -30, EventOrder.BEFORE), (5, None, EventOrder.AFTER)],
 )  # fmt: skip
 def test_a_tick_by_the_clock_never_stands_against_the_clock(ahead, seconds, expected):
     own = snapshot("get_cargo", CARGO)
     at = None if seconds is None else own.captured_at + timedelta(seconds=seconds)
     event = Notice("x", "ok", tick=own.tick + ahead, exact=True, at=at)
-    assert relation(own, event) is expected
-    sure = When.AFTER if ahead > 0 else When.BEFORE
-    assert relation(own, event, own_tick=True) is sure
+    assert compare_event(own, event) is expected
+    sure = EventOrder.AFTER if ahead > 0 else EventOrder.BEFORE
+    assert compare_event(own, event, own_tick=True) is sure
 
 
 @settings(max_examples=200, deadline=None)
@@ -127,25 +132,31 @@ def test_a_tick_by_the_clock_never_stands_against_the_clock(ahead, seconds, expe
 def test_order_and_repetition_make_no_difference(tool, events, chance):
     mark = Stale("mine", 107, ("ship.cargo",), NOW - timedelta(seconds=16))
     row = snapshot(tool, CONTENTS[tool], marks=(mark,), stale=mark)
-    around = known(ME, [snapshot(name, each) for name, each in CONTENTS.items()])
-    whole = merge(row, events, around, TICK)
+    around = learn_account(
+        ME, [snapshot(name, each) for name, each in CONTENTS.items()]
+    )
+    whole = merge_events(row, events, around, TICK)
     shuffled = [*events, *events[:2]]
     chance.shuffle(shuffled)
-    assert merge(row, shuffled, around, TICK) == whole
+    assert merge_events(row, shuffled, around, TICK) == whole
     cut = chance.randint(0, len(events))
-    step = merge(row, shuffled[:cut], around, TICK)
-    assert merge(step, shuffled, around, TICK) == whole
+    step = merge_events(row, shuffled[:cut], around, TICK)
+    assert merge_events(step, shuffled, around, TICK) == whole
     assert row.content == CONTENTS[tool]
 
 
 @settings(max_examples=100, deadline=None)
 @given(notices())
 def test_what_is_merged_is_never_called_fresh(events):
-    around = known(ME, [snapshot(name, each) for name, each in CONTENTS.items()])
+    around = learn_account(
+        ME, [snapshot(name, each) for name, each in CONTENTS.items()]
+    )
     for tool, content in CONTENTS.items():
-        found = merge(snapshot(tool, content), events, around, TICK)
+        found = merge_events(snapshot(tool, content), events, around, TICK)
         for path in found.field_ticks:
             assert found.field_ticks[path] >= 105
             assert believed(found, path) in (Confidence.MERGED, Confidence.AGEING)
         if found.shown is not None and found.shown != content:
-            assert confidence(found, Moment(TICK, NOW, PACE)) is not Confidence.FRESH
+            assert (
+                judge_confidence(found, Moment(TICK, NOW, PACE)) is not Confidence.FRESH
+            )

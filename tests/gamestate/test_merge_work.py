@@ -6,7 +6,7 @@ import pytest
 
 from memory.gamestate import merge as rules
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.merge import arranged, known, merge
+from memory.gamestate.merge import arrange_events, learn_account, merge_events
 from memory.gamestate.notices import Notice
 from tests.gamestate.builders import snapshot
 from tests.gamestate.merging import CARGO, ME, STATUS, believed, notice, value
@@ -40,7 +40,7 @@ def told(count, **data):
 def looks(count, **data):
     events = list(told(count, **data))
     Counted.looks = 0
-    assert len(arranged(events)) == count
+    assert len(arrange_events(events)) == count
     return Counted.looks
 
 
@@ -55,9 +55,9 @@ def test_equal_yields_lose_as_many_as_are_told_again():
     yields = [notice("mining_yield", n=n, **mined) for n in range(3)]
     both = [notice("action_result", n=n, command="mine", result=mined) for n in (1, 2)]
     own = snapshot("get_cargo", CARGO)
-    after = merge(own, [*yields, *both], known(ME, [own]))
+    after = merge_events(own, [*yields, *both], learn_account(ME, [own]))
     assert value(after, "used") == 12 + 15
-    assert len(arranged([*yields, *both])) == 3
+    assert len(arrange_events([*yields, *both])) == 3
 
 
 def test_of_very_many_events_the_older_ones_doubt_only_what_they_touch(monkeypatch):
@@ -67,15 +67,15 @@ def test_of_very_many_events_the_older_ones_doubt_only_what_they_touch(monkeypat
     mined = [mined_of(n) for n in range(3)]
     shot = [notice("pirate_combat", 110 + n, player_hull=70 - n, player_shield=0)
             for n in range(3)]  # fmt: skip
-    around = known(ME, [own])
-    found = merge(own, [*mined, *shot], around, 120)
+    around = learn_account(ME, [own])
+    found = merge_events(own, [*mined, *shot], around, 120)
     for path in ("ship.cargo", "ship.cargo_used", "player.stats.ore_mined"):
         assert believed(found, path) is Confidence.INVALIDATED
         assert value(found, path) == value(own, path)
     assert value(found, "ship.hull") == 68
     assert believed(found, "ship.hull") is Confidence.MERGED
     assert believed(found, "player.credits") is Confidence.FRESH
-    assert merge(own, [*shot, *mined[::-1]], around, 120) == found
+    assert merge_events(own, [*shot, *mined[::-1]], around, 120) == found
 
 
 def test_what_a_later_event_gives_as_it_is_lifts_the_doubt_of_the_older_ones(
@@ -85,7 +85,7 @@ def test_what_a_later_event_gives_as_it_is_lifts_the_doubt_of_the_older_ones(
     own = snapshot("get_status", STATUS)
     won = notice("pirate_destroyed", 106, pirate_id="x", credits_reward=4)
     traded = notice("trade_complete", 107, your_credits=77)
-    found = merge(own, [won, traded], known(ME, [own]), 108)
+    found = merge_events(own, [won, traded], learn_account(ME, [own]), 108)
     assert value(found, "player.credits") == 77
     assert believed(found, "player.credits") is Confidence.MERGED
 
@@ -94,7 +94,7 @@ def test_who_comes_and_goes_is_no_event_for_the_hold(monkeypatch):
     monkeypatch.setattr(rules, "MOST_WRITTEN", 1)
     own = snapshot("get_cargo", CARGO)
     others = [notice("poi_arrival", n=n, username="Ben") for n in range(9)]
-    found = merge(own, [mined_of(0), *others], known(ME, [own]), 120)
+    found = merge_events(own, [mined_of(0), *others], learn_account(ME, [own]), 120)
     assert (value(found, "used"), found.stale) == (17, None)
 
 

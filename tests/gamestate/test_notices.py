@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate.clock import Offset
-from memory.gamestate.merge import known, merge
-from memory.gamestate.notices import offset_seen, read_notices
+from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.notices import read_notices, read_offset
 from memory.gamestate.render import render
 from tests.gamestate.builders import NOW, PACE, TICK, payload, snapshot, state
 from tests.gamestate.merging import CARGO, CONTENTS, DATA, ME, YIELD, value
@@ -75,7 +75,7 @@ def test_nothing_a_server_sends_raises(answer, content, tool):
     for found in (read_notices(answer, NOW), read_notices(whole, NOW)):
         for body in (content, CONTENTS[tool]):
             row = snapshot(tool, {} if body is None else body)
-            render(state(merge(row, found, known(ME, [row]), TICK)))
+            render(state(merge_events(row, found, learn_account(ME, [row]), TICK)))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,10 @@ def test_equal_events_without_an_id_are_as_many_as_they_are_told():
     assert {each.id for each in first} == {each.id for each in second}
     own = snapshot("get_cargo", CARGO)
     for told in (first, [*first, *second]):
-        assert value(merge(own, told, known(ME, [own]), TICK), "used") == 12 + 15
+        assert (
+            value(merge_events(own, told, learn_account(ME, [own]), TICK), "used")
+            == 12 + 15
+        )
     # Told again before the queue was cleared, and one more.
     more = read_notices({**answer, "notifications": [one] * 3}, NOW, PACE)
     assert {each.id for each in first} > {each.id for each in more[:2]}
@@ -130,7 +133,7 @@ def test_a_stamp_that_nobody_can_mean_is_none(stamp, offset):
         answer = {"current_tick": TICK, "notifications": [event], **told}
         [found] = read_notices(answer, NOW, PACE, offset=offset)
         assert (found.at, found.sent_at, found.tick) == (None, None, None)
-    assert offset_seen({"notifications": [], "timestamp": stamp}, NOW, NOW) is None
+    assert read_offset({"notifications": [], "timestamp": stamp}, NOW, NOW) is None
 
 
 def test_a_stamp_near_now_is_kept_in_utc_whatever_its_zone():

@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate import clock
-from memory.gamestate.clock import DRIFT, SAME, Offset
+from memory.gamestate.clock import DRIFT, SAME_CLOCK, Offset
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.merge import known, merge
-from memory.gamestate.notices import Notice, offset_seen, read_notices
+from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.notices import Notice, read_notices, read_offset
 from memory.gamestate.types import Snapshot
 from tests.gamestate.builders import NOW, PACE
 from tests.gamestate.merging import ME, believed, value
@@ -70,24 +70,24 @@ class Program:
     told: list[tuple[datetime, Notice]] = field(default_factory=list)
 
     def polled(self, answer, asked_at, now):
-        seen = offset_seen(answer, asked_at, now)
+        seen = read_offset(answer, asked_at, now)
         before = self.offset.known_at(now) if self.offset else None
         self.offset = before.and_seen(seen) if before else seen
-        self.seen = clock.newest(self.seen, answer["current_tick"], now)
-        tick = clock.current_tick(self.seen, now, PACE)
+        self.seen = clock.keep_newest_sighting(self.seen, answer["current_tick"], now)
+        tick = clock.estimate_tick(self.seen, now, PACE)
         found = read_notices(answer, now, PACE, tick, asked_at, self.offset)
         self.told += [(now, notice) for notice in found]
 
     def read(self, content, asked_at, now):
-        tick = clock.stamp(None, self.seen, now, PACE)
+        tick = clock.choose_tick(None, self.seen, now, PACE)
         self.row = Snapshot("get_cargo", {}, content, tick, now, asked_at=asked_at)
 
     def merged(self, now):
         assert self.row is not None and self.row.asked_at is not None
         asked = self.row.asked_at
         told = [n for at, n in self.told if at >= asked]  # as the store does
-        tick = clock.current_tick(self.seen, now, PACE)
-        return merge(self.row, told, known(ME, [self.row]), tick)
+        tick = clock.estimate_tick(self.seen, now, PACE)
+        return merge_events(self.row, told, learn_account(ME, [self.row]), tick)
 
 
 steps = st.lists(
@@ -147,12 +147,12 @@ def test_the_bound_gets_narrow_by_polling():
 def test_a_clock_that_was_set_is_learnt_anew():
     known_so_far = Offset(0.3, 0.5, NOW)
     assert known_so_far.and_seen(Offset(-5.0, -4.0, NOW)) == Offset(-5.0, -4.0, NOW)
-    assert SAME.and_seen(Offset(1.0, 2.0, NOW)) == Offset(1.0, 2.0, NOW)
-    assert SAME.and_seen(Offset(-0.2, 0.8, NOW)).slack == 0.0
+    assert SAME_CLOCK.and_seen(Offset(1.0, 2.0, NOW)) == Offset(1.0, 2.0, NOW)
+    assert SAME_CLOCK.and_seen(Offset(-0.2, 0.8, NOW)).slack == 0.0
 
 
 def test_clocks_part_in_time():
     later = NOW + timedelta(hours=1)
     parted = Offset(0.0, 0.0, NOW).known_at(later)
     assert parted.slack == pytest.approx(3600 * DRIFT)
-    assert SAME.known_at(later) == SAME
+    assert SAME_CLOCK.known_at(later) == SAME_CLOCK

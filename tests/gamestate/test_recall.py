@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memory.gamestate.rows import content_of, pick, read_handle
+from memory.gamestate.rows import format_content, pick_snapshot, read_handle
 from tests.gamestate.builders import snapshot
 
 ROWS = (
@@ -32,11 +32,17 @@ ROWS = (
 )
 def test_a_handle_names_one_content(handle, content):
     wanted = read_handle(handle)
-    assert json.loads(content_of(pick(ROWS, wanted), raw=wanted.raw)) == content
+    assert (
+        json.loads(format_content(pick_snapshot(ROWS, wanted), raw=wanted.raw))
+        == content
+    )
 
 
 def test_a_text_comes_back_as_it_was():
-    assert content_of(pick(ROWS, read_handle("state://get_text"))) == "as it came\n"
+    assert (
+        format_content(pick_snapshot(ROWS, read_handle("state://get_text")))
+        == "as it came\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,6 +55,6 @@ def test_another_form_is_refused_with_the_right_one(handle):
 
 def test_what_is_not_kept_is_said():
     with pytest.raises(LookupError, match="Kept are: get_map, get_ship, get_text"):
-        pick(ROWS, read_handle("state://get_base"))
+        pick_snapshot(ROWS, read_handle("state://get_base"))
     with pytest.raises(LookupError, match="Nothing is kept yet"):
-        pick((), read_handle("state://get_map?system_id=sirius"))
+        pick_snapshot((), read_handle("state://get_map?system_id=sirius"))

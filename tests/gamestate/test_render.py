@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.gamestate.render import NOT_LOGGED_IN, OWNER, render
+from memory.gamestate.render import NOT_LOGGED_IN, OWNER_KEY, render
 from memory.gamestate.types import Happening, Snapshot, Stale
 from tests.gamestate.builders import GOLDEN, NOW, TICK, payload, snapshot, state
 from tests.gamestate.scenarios import MAP, SCENARIOS, SHIP, STATUS
@@ -144,7 +144,7 @@ def test_facts_go_round_and_never_cross_accounts():
     assert "was" not in third.text
     other = state(snapshot("get_ship", less), username="B", last_shown=before.facts)
     assert "was" not in render(other).text
-    assert render(other).facts[OWNER] == "B"
+    assert render(other).facts[OWNER_KEY] == "B"
 
 
 def test_a_value_without_room_keeps_what_was_last_shown():
@@ -152,7 +152,7 @@ def test_a_value_without_room_keeps_what_was_last_shown():
     squeezed = render(state(snapshot("get_ship", SHIP), last_shown=before), 120)
     assert "Fuel" not in squeezed.text
     assert squeezed.facts["get_ship/Fuel"] == "60/100"
-    assert render(state(last_shown=before)).facts == {OWNER: "VoidWanderer"}
+    assert render(state(last_shown=before)).facts == {OWNER_KEY: "VoidWanderer"}
 
 
 def test_the_newer_of_two_snapshots_tells_of_the_ship():
@@ -280,7 +280,7 @@ def test_any_state_is_rendered_within_its_budget(
 ):
     found = state(
         *rows, current_tick=current, seconds_per_tick=pace,
-        last_shown={**last_shown, OWNER: "VoidWanderer"},
+        last_shown={**last_shown, OWNER_KEY: "VoidWanderer"},
     )  # fmt: skip
     rendered = render(found, max_bytes)
     assert len(rendered.text.encode("utf-8")) <= max(0, max_bytes)

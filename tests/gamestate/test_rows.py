@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.rows import MAX_FIELDS, rows
+from memory.gamestate.rows import MAX_FIELDS, build_rows
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import NOW, TICK, payload, snapshot, state
 
 
 def test_a_row_tells_age_confidence_and_reason():
     mark = Stale("buy", 104, ("player.credits",))
-    found = rows(state(snapshot("get_status", stale=mark, age=4)))[0]
+    found = build_rows(state(snapshot("get_status", stale=mark, age=4)))[0]
     assert (found.tool, found.args, found.tick) == ("get_status", {}, TICK - 4)
     assert (found.age_ticks, found.age_seconds) == (4, 40.0)
     assert (found.confidence, found.reason) == (Confidence.INVALIDATED, "buy")
@@ -23,7 +23,7 @@ def test_a_row_tells_age_confidence_and_reason():
 def test_reasons():
     reasons = {
         row.tool: row.reason
-        for row in rows(
+        for row in build_rows(
             state(
                 snapshot("get_ship"),
                 snapshot("get_poi", age=50),
@@ -39,22 +39,22 @@ def test_reasons():
 
 
 def test_merged_fields_are_named():
-    row = rows(state(snapshot("get_ship", field_ticks={"ship.fuel": 106})))[0]
+    row = build_rows(state(snapshot("get_ship", field_ticks={"ship.fuel": 106})))[0]
     assert row.fields["ship.fuel"] is Confidence.MERGED
     assert row.confidence is Confidence.MERGED
 
 
 def test_fields_are_bounded_and_texts_have_none():
     wide = {f"key{n}": {"a": 1, "b": 2} for n in range(1000)}
-    assert len(rows(state(snapshot("x", wide)))[0].fields) == MAX_FIELDS
-    assert rows(state(snapshot("x", "No active missions.")))[0].fields == {}
+    assert len(build_rows(state(snapshot("x", wide)))[0].fields) == MAX_FIELDS
+    assert build_rows(state(snapshot("x", "No active missions.")))[0].fields == {}
 
 
 def test_nobody_logged_in_has_no_rows():
-    assert rows(state(snapshot("get_status"), username=None)) == ()
+    assert build_rows(state(snapshot("get_status"), username=None)) == ()
 
 
 def test_rows_keep_the_given_order():
     tools = ["get_trades", "get_status", "get_base"]
-    found = rows(state(*(snapshot(t, payload(t)) for t in tools)))
+    found = build_rows(state(*(snapshot(t, payload(t)) for t in tools)))
     assert [row.tool for row in found] == tools

@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate import clock, invalidation
-from memory.gamestate.confidence import Confidence, Moment, confidence
+from memory.gamestate.confidence import Confidence, Moment, judge_confidence
 from memory.gamestate.extract import read_result
 from memory.gamestate.types import Snapshot
 from tests.gamestate.builders import NOW, PACE
@@ -108,22 +108,24 @@ class Store:
     rows: dict[str, Snapshot] = field(default_factory=dict)
 
     def capture(self, tool, content, now):
-        stamped = clock.stamp(None, self.seen, now, PACE)
-        present = clock.current_tick(self.seen, now, PACE)
+        stamped = clock.choose_tick(None, self.seen, now, PACE)
+        present = clock.estimate_tick(self.seen, now, PACE)
         before = self.rows[tool].stale if tool in self.rows else None
         marks = [row.stale for row in self.rows.values() if row.stale]
-        mark = invalidation.carried(before, present) or invalidation.inherited(
+        mark = invalidation.carry_mark(before, present) or invalidation.inherit_mark(
             marks, tool, {}, present
         )
         self.rows[tool] = Snapshot(tool, {}, content, stamped, now, mark)
 
     def acted(self, action, answer, now):
-        tick = clock.current_tick(self.seen, now, PACE)
+        tick = clock.estimate_tick(self.seen, now, PACE)
         around = invalidation.Circumstances(current_tick=tick)
-        for hit in invalidation.touched(action, {}, read_result(answer), around):
+        for hit in invalidation.find_invalidations(
+            action, {}, read_result(answer), around
+        ):
             for tool, row in self.rows.items():
                 if hit.hits(tool):
-                    mark = invalidation.mark(row.stale, hit, action, tick)
+                    mark = invalidation.add_mark(row.stale, hit, action, tick)
                     self.rows[tool] = Snapshot(
                         row.tool, row.args, row.content, row.tick, row.captured_at, mark
                     )
@@ -136,10 +138,10 @@ def value_at(content, path):
 
 
 def assert_honest(world, store, now):
-    moment = Moment(clock.current_tick(store.seen, now, PACE), now, PACE)
+    moment = Moment(clock.estimate_tick(store.seen, now, PACE), now, PACE)
     for tool, row in store.rows.items():
         for path in FACTS[tool]:
-            believed = confidence(row, moment, path)
+            believed = judge_confidence(row, moment, path)
             if believed in (Confidence.INVALIDATED, Confidence.STALE):
                 continue
             shown, true = (
@@ -177,7 +179,7 @@ def test_what_is_not_called_untrue_is_true(era, phase, story):
         now = NOW + timedelta(seconds=world.seconds)
         assert_honest(world, store, now)
         if step == "poll":
-            store.seen = clock.newest(store.seen, world.tick, now)
+            store.seen = clock.keep_newest_sighting(store.seen, world.tick, now)
         elif step in READS:
             store.capture(step, copy.deepcopy(world.answer(step)), now)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from memory.gamestate.extract import read_result
-from memory.gamestate.rows import StateRow, rows
+from memory.gamestate.rows import StateRow, build_rows
 from memory.snapshots import reads, writes
 
 STATUS = {
@@ -41,4 +41,4 @@ def levels(username="Ada"):
 
 
 def read_state_rows(username: str) -> tuple[StateRow, ...]:
-    return rows(reads.account_state(username))
+    return build_rows(reads.read_account_state(username))

@@ -14,7 +14,7 @@ from django.utils import timezone
 from memory.gamestate.extract import read_result
 from memory.models import ActionUnderWay, GameSnapshot
 from memory.snapshots import writes
-from memory.snapshots.reads import crossings, due
+from memory.snapshots.reads import claim_crossings, find_due_accounts
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +31,9 @@ def capture(tool, username="Ada"):
 
 def told(ticks):
     now = timezone.now() + timedelta(seconds=ticks * 10 + 1)
-    return [(c.tool, c.confidence, c.reason, c.tick) for c in crossings(["Ada"], now)]
+    return [
+        (c.tool, c.confidence, c.reason, c.tick) for c in claim_crossings(["Ada"], now)
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +67,9 @@ def test_what_an_action_made_untrue_is_told_already():
 
 def test_what_was_captured_before_a_logout_is_told_after_the_login():
     capture("get_nearby")
-    writes.logout("Ada")
+    writes.log_out("Ada")
     assert told(9) == []
-    writes.revive("Ada")
+    writes.revive_snapshots("Ada")
     assert told(0) == [("get_nearby", "stale", "captured before logout", 100)]
     assert told(9) == []
 
@@ -76,7 +78,7 @@ def test_a_clock_that_goes_back_tells_nothing_twice():
     capture("get_nearby")
     assert len(told(9)) == 1
     assert told(-500) == told(2) == []
-    assert crossings([]) == []
+    assert claim_crossings([]) == []
 
 
 def test_actions_that_are_over_are_forgotten_where_nobody_plays():
@@ -84,10 +86,10 @@ def test_actions_that_are_over_are_forgotten_where_nobody_plays():
     writes.invalidate(
         username="Ada", tool="mine", args={}, result=answer, mutation=True
     )
-    assert due(["Ada"]) == []
+    assert find_due_accounts(["Ada"]) == []
     later = timezone.now() + timedelta(minutes=12)
-    assert due(["Ada", "Ben"], later) == ["Ada"]
-    crossings(["Ada"], later)
+    assert find_due_accounts(["Ada", "Ben"], later) == ["Ada"]
+    claim_crossings(["Ada"], later)
     assert not ActionUnderWay.objects.exists()
 
 
@@ -100,7 +102,7 @@ def test_many_crossings_are_few_statements(count):
         capture(f"get_unheard_{number}")
     later = timezone.now() + timedelta(seconds=300)
     with CaptureQueriesContext(connection) as queries:
-        assert len(crossings(["Ada"], later)) == count
+        assert len(claim_crossings(["Ada"], later)) == count
     assert len(queries) < 10
 
 
@@ -109,7 +111,7 @@ def test_a_turn_that_writes_first_is_waited_for_and_looked_at_again():
     """What looked old without the lock has been asked for anew."""
     capture("get_nearby")
     later = timezone.now() + timedelta(seconds=90)
-    assert due(["Ada"], later) == ["Ada"]
+    assert find_due_accounts(["Ada"], later) == ["Ada"]
     holds, told = threading.Event(), []
 
     def turn():
@@ -123,7 +125,7 @@ def test_a_turn_that_writes_first_is_waited_for_and_looked_at_again():
 
     def look():
         holds.wait()
-        told.extend(crossings(["Ada"], later))
+        told.extend(claim_crossings(["Ada"], later))
         connections.close_all()
 
     _run(turn, look)
@@ -155,7 +157,7 @@ def test_passes_and_turns_at_once_neither_lock_up_nor_tell_twice():
 
     def watch(order):
         try:
-            told.extend(crossings(order, later))
+            told.extend(claim_crossings(order, later))
         except Exception as error:
             failures.append(error)
         finally:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memory.management import assembly
-from memory.management.assembly import InputError, result_of
+from memory.management.assembly import InputError, assemble_json
 
 ROOT = Path(__file__).parents[2]
 STATE = {
@@ -183,7 +183,7 @@ def test_other_input_is_one_line_that_names_what_is_wrong(
     given: bytes, names: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        result_of(given)
+        assemble_json(given)
     text = str(caught.value)
     assert names in text
     assert "\n" not in text
@@ -206,9 +206,9 @@ def test_bad_input_ends_with_status_2_and_one_line() -> None:
 
 def test_lone_surrogates_and_huge_messages_give_a_result() -> None:
     given = b'{"messages": [{"role": "user", "content": "\\ud800 \xed\xa0\x80"}]}'
-    content = result_of(given)["messages"][0]["content"]
+    content = assemble_json(given)["messages"][0]["content"]
     assert set(content) == {"\ufffd", " "}
-    huge = result_of(document("word " * 10_000_000, "go"))
+    huge = assemble_json(document("word " * 10_000_000, "go"))
     assert huge["status"] == "nothing_to_fold"
     assert huge["ledger"][0]["handle"] == "ctx://self/1"
 

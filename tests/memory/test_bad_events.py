@@ -58,12 +58,12 @@ def test_any_answer_leaves_a_small_block_and_no_exception(result):
     asked = timezone.now()
     writes.capture(username="Ada", tool="get_ship", args={}, text=text,
                   result=read_result(text), asked_at=asked)  # fmt: skip
-    notifications.merge(username="Ada", result=result, asked_at=asked)
-    found = reads.account_state("Ada", fetched=True)
+    notifications.merge_notifications(username="Ada", result=result, asked_at=asked)
+    found = reads.read_account_state("Ada", fetched=True)
     assert 0 < len(render(found).text.encode()) <= 2048
     assert len(read_state_rows("Ada")) == 1
     assert GameEvent.objects.count() <= 1000
-    assert reads.tick_of("Ada") in (100, 101, 102)
+    assert reads.read_tick("Ada") in (100, 101, 102)
 
 
 NEVER = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", 253402300799]
@@ -110,4 +110,6 @@ def test_an_offset_that_was_learnt_wrong_is_forgotten():
 
 
 def merge(result):
-    return notifications.merge(username="Ada", result=result, asked_at=timezone.now())
+    return notifications.merge_notifications(
+        username="Ada", result=result, asked_at=timezone.now()
+    )

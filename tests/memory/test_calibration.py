@@ -14,29 +14,29 @@ pytestmark = pytest.mark.django_db
 
 
 def test_an_unknown_model_counts_as_estimated():
-    assert calibration.known("new") == calibration.Known(1.0, None)
+    assert calibration.read_factor("new") == calibration.TokenFactor(1.0, None)
 
 
 def test_a_model_that_counts_more_is_counted_so_after_some_calls():
     for _ in range(12):
-        used = calibration.known("wordy").factor
-        calibration.learn("wordy", estimated=round(1000 * used), reported=1500)
-    known = calibration.known("wordy")
+        used = calibration.read_factor("wordy").factor
+        calibration.learn_factor("wordy", estimated=round(1000 * used), reported=1500)
+    known = calibration.read_factor("wordy")
     assert known.factor == pytest.approx(1.5, rel=calibration.STEP)
     assert known.error is not None
     assert known.error < ERROR_BOUND
 
 
 def test_a_report_without_numbers_teaches_nothing():
-    calibration.learn("m", estimated=0, reported=10)
-    calibration.learn("m", estimated=10, reported=0)
+    calibration.learn_factor("m", estimated=0, reported=10)
+    calibration.learn_factor("m", estimated=10, reported=0)
     assert not TokenCalibration.objects.exists()
 
 
 def test_small_differences_move_no_mark():
     """A factor that wavers would move all marks, and no cache would ever be met."""
     for reported in (1010, 990, 1020, 1000) * 5:
-        calibration.learn("steady", estimated=1000, reported=reported)
+        calibration.learn_factor("steady", estimated=1000, reported=reported)
     row = TokenCalibration.objects.get()
     assert (row.used, row.samples) == (1.0, 20)
 
@@ -44,11 +44,11 @@ def test_small_differences_move_no_mark():
 def test_once_enough_is_known_few_calls_are_written_whatever_they_say():
     """To leave out those that agree would let only the odd ones teach."""
     for number in range(calibration.ENOUGH):
-        calibration.learn("m", estimated=1000 + number, reported=1000)
+        calibration.learn_factor("m", estimated=1000 + number, reported=1000)
     before = TokenCalibration.objects.get().samples
     assert before == calibration.ENOUGH
     for number in range(80):
-        calibration.learn("m", estimated=1000 + number, reported=1000)
+        calibration.learn_factor("m", estimated=1000 + number, reported=1000)
     assert TokenCalibration.objects.get().samples == before + 10
 
 
@@ -56,11 +56,11 @@ def test_two_kinds_of_text_on_one_model_settle_in_the_middle():
     """A factor that swings would move the marks of every context of the model."""
     used = set()
     for number in range(400):
-        factor = calibration.known("both").factor
+        factor = calibration.read_factor("both").factor
         used.add(factor)
         ratio = 1.2 if number % 3 else 0.9
         estimated = round((1000 + number) * factor)
-        calibration.learn(
+        calibration.learn_factor(
             "both", estimated=estimated, reported=round(ratio * (1000 + number))
         )
     assert len(used) <= 3

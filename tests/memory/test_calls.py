@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from agents.models import ToolCatalogue
 from memory.models import Memory
-from memory.models.vectors import calls_said
-from memory.search.query import candidates
+from memory.models.vectors import describe_calls
+from memory.search.query import build_candidate_query
 from memory.search.results import search_messages
 from tests.factories import make_memory, make_mysis
 
@@ -40,13 +40,15 @@ def found(query: str, **wanted: Any) -> list[str]:
 
 @given(TEXTS, st.booleans())
 def test_arguments_are_told_as_they_were_meant(text: str, ascii_only: bool) -> None:
-    said = calls_said([call("note", json.dumps({"a": text}, ensure_ascii=ascii_only))])
+    said = describe_calls(
+        [call("note", json.dumps({"a": text}, ensure_ascii=ascii_only))]
+    )
     assert said == f'[called note with {{"a": "{text}"}}]'
 
 
 @given(st.text(alphabet='\\u0dnx"{a', max_size=20))
 def test_arguments_that_are_no_json_are_told_too(text: str) -> None:
-    said = calls_said([call("note", text)])
+    said = describe_calls([call("note", text)])
     assert said.startswith("[called note with ")
     said.encode()
     assert "\x00" not in said
@@ -117,6 +119,6 @@ def test_the_migration_says_in_words_what_is_there(
 def test_a_stem_finds_no_row_by_its_owner(word: str) -> None:
     make_memory(make_mysis(), content="iron")
     row = make_memory(make_mysis(), content="Mysis, my myses, m")
-    stems = candidates(word) or "'mysis'"
+    stems = build_candidate_query(word) or "'mysis'"
     rows = Memory.objects.extra(where=["content_vector @@ %s::tsquery"], params=[stems])
     assert list(rows) == [row]

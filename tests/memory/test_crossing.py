@@ -93,7 +93,7 @@ def test_a_flight_whose_answer_was_lost_lasts_until_the_ship_is_seen(tool):
     capture("get_system", {"system": {"id": "sol"}, "pois": []})
     capture("get_status")
     assert levels()["get_status"] == levels()["get_system"] == Confidence.FRESH
-    assert in_flight.waiting("Ada") == []
+    assert in_flight.find_waiting("Ada") == []
 
 
 def test_a_lost_flight_is_over_when_its_end_is_told():
@@ -103,7 +103,7 @@ def test_a_lost_flight_is_over_when_its_end_is_told():
         {"msg_type": "ok", "data": {"action": "arrived"},
          "timestamp": (timezone.now() + timedelta(seconds=3)).isoformat()}],
         "timestamp": (timezone.now() + timedelta(seconds=3)).timestamp()}  # fmt: skip
-    notifications.merge(username="Ada", result=read_result(told))
+    notifications.merge_notifications(username="Ada", result=read_result(told))
     capture("get_status")
     assert levels() == {"get_status": Confidence.FRESH}
 
@@ -130,7 +130,7 @@ def test_after_our_clock_went_back_answers_are_stored_and_believed():
     assert asked(0) is not None
     assert levels() == {"get_status": Confidence.FRESH}
     at_tick(101)
-    assert reads.tick_of("Ada") == 101
+    assert reads.read_tick("Ada") == 101
 
 
 def test_after_our_clock_went_back_events_doubt_what_is_from_the_future():
@@ -140,7 +140,7 @@ def test_after_our_clock_went_back_events_doubt_what_is_from_the_future():
     set_back()
     told = {"current_tick": 101, "notifications": [
         {"msg_type": "pirate_combat", "data": {"player_hull": 5, "tick": 101}}]}  # fmt: skip
-    notifications.merge(username="Ada", result=read_result(told))
+    notifications.merge_notifications(username="Ada", result=read_result(told))
     assert levels()["get_ship"] is Confidence.INVALIDATED
     assert levels()["get_trades"] is not Confidence.INVALIDATED
     capture("get_ship", {"ship": {"hull": 5}})

@@ -14,9 +14,9 @@ from memory.gamestate import merge as rules
 from memory.gamestate.clock import Offset
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
-from memory.gamestate.merge import relation
+from memory.gamestate.merge import compare_event
 from memory.gamestate.render import render
-from memory.gamestate.rows import rows
+from memory.gamestate.rows import build_rows
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot
 from memory.snapshots import notifications, reads, writes
 from tests.memory.capturing import read_state_rows
@@ -48,7 +48,7 @@ def tell(*items, tick=100):
     now = int(timezone.now().timestamp())
     whole = {"count": len(items), "notifications": list(items), "remaining": 0,
              "current_tick": tick, "timestamp": now}  # fmt: skip
-    return notifications.merge(username="Ada", result=read_result(whole))
+    return notifications.merge_notifications(username="Ada", result=read_result(whole))
 
 
 def row(tool):
@@ -57,7 +57,7 @@ def row(tool):
 
 
 def shown(tool):
-    [found] = [s for s in reads.account_state("Ada").snapshots if s.tool == tool]
+    [found] = [s for s in reads.read_account_state("Ada").snapshots if s.tool == tool]
     return found.current
 
 
@@ -91,7 +91,7 @@ def test_mining_and_being_told_leaves_no_doubt():
     assert (changed.merged_tick, changed.doubted) == (101, None)
     assert row("get_cargo").confidence is Confidence.MERGED
     assert row("get_cargo").reason is None
-    block = render(reads.account_state("Ada")).text
+    block = render(reads.read_account_state("Ada")).text
     assert "- Cargo: 8/50 (from an event at tick 101)\n" in block
 
 
@@ -139,9 +139,9 @@ def test_a_death_makes_everything_stale_and_is_kept():
 
 def test_hidden_and_flagged_rows_are_left_alone():
     capture("get_cargo", CARGO)
-    writes.logout("Ada")
+    writes.log_out("Ada")
     assert tell(item(1, "mining_yield", YIELD)) == []
-    writes.revive("Ada")
+    writes.revive_snapshots("Ada")
     assert tell(item(2, "mining_yield", YIELD)) == []
     assert shown("get_cargo") == CARGO
     assert GameEvent.objects.count() == 2
@@ -157,7 +157,7 @@ def test_hidden_and_flagged_rows_are_left_alone():
 )  # fmt: skip
 def test_odd_answers_do_no_harm(answer):
     capture("get_cargo", CARGO)
-    notifications.merge(username="Ada", result=read_result(answer))
+    notifications.merge_notifications(username="Ada", result=read_result(answer))
     assert shown("get_cargo") == CARGO
 
 
@@ -175,13 +175,13 @@ def test_the_oldest_events_give_way(monkeypatch):
 def looks(monkeypatch):
     """How often an event was laid beside a snapshot."""
     counted = []
-    real = relation
+    real = compare_event
 
     def count(*args, **kwargs):
         counted.append(args)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(rules, "relation", count)
+    monkeypatch.setattr(rules, "compare_event", count)
     return counted
 
 
@@ -302,13 +302,13 @@ def test_a_tick_that_has_not_come_is_no_tick(current):
     tell(fight(1, 40, 2_147_483_000), tick=current)
     tell(fight(2, 70, 101), tick=current)
     assert shown("get_ship")["ship"]["hull"] == 70
-    assert reads.tick_of("Ada") in (101, 102)
+    assert reads.read_tick("Ada") in (101, 102)
     first, second = GameEvent.objects.order_by("pk")
     assert (first.exact, second.exact) == (False, True)
     assert first.tick in (100, 101)
     late = timezone.now() + timedelta(hours=1)
-    found = reads.account_state("Ada", now=late)
-    [ship] = rows(found)
+    found = reads.read_account_state("Ada", now=late)
+    [ship] = build_rows(found)
     assert ship.fields["ship.hull"] is Confidence.STALE
 
 
@@ -343,7 +343,9 @@ def tell_by(apart, *items):
     asked = timezone.now()
     whole = {"notifications": list(items), "current_tick": 100,
              "timestamp": (timezone.now() + apart).timestamp() // 1}  # fmt: skip
-    notifications.merge(username="Ada", result=read_result(whole), asked_at=asked)
+    notifications.merge_notifications(
+        username="Ada", result=read_result(whole), asked_at=asked
+    )
 
 
 def test_a_game_on_this_machine_has_one_clock_until_it_says_otherwise(settings):

@@ -14,7 +14,7 @@ from django.test import Client
 from agents.models import Broadcast, Mysis, ToolCatalogue
 from agents.tools import own_tool_answers
 from agents.tools.own_tool_answers import Scope
-from memory.search.results import secret_tools
+from memory.search.results import read_secret_tools
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -60,9 +60,9 @@ def everywhere(query: str, client: Client) -> list[str]:
         for where in ("messages", "reasoning", "broadcasts"):
             texts.append(client.get(f"/api/v1/search/{where}", asked).content.decode())
         for tool in (
-            own_tool_answers.messages,
-            own_tool_answers.reasoning,
-            own_tool_answers.broadcasts,
+            own_tool_answers.answer_search_messages,
+            own_tool_answers.answer_search_reasoning,
+            own_tool_answers.answer_search_broadcasts,
         ):
             given = {"query": query, "mode": mode, "mysis_id": "Ada"}
             texts.append(json.dumps(tool(given, Scope("x")).value))
@@ -95,7 +95,7 @@ def test_secrets_are_not_in_the_log(ada: Mysis, admin_client: Client) -> None:
 def test_calls_of_secret_tools_are_neither_found_nor_shown(
     secret: None, admin_client: Client
 ) -> None:
-    assert secret_tools() == {"set_pin"}
+    assert read_secret_tools() == {"set_pin"}
     for text in everywhere("4711", admin_client):
         assert "set_pin" not in text
         assert "pin 4711" not in text

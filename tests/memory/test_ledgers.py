@@ -8,7 +8,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.assembly.sent_view import COLUMNS, pack, unpack
+from memory.assembly.sent_view import COLUMNS, pack_ledger, unpack_ledger
 from memory.context.types import Disposition, LedgerLine
 
 lines = st.builds(
@@ -25,8 +25,8 @@ lines = st.builds(
 
 @given(st.lists(lines, max_size=30))
 def test_what_is_kept_is_read_again(ledger: list[LedgerLine]):
-    kept = json.loads(json.dumps(pack(ledger)))
-    found = unpack(kept, 7)
+    kept = json.loads(json.dumps(pack_ledger(ledger)))
+    found = unpack_ledger(kept, 7)
     assert [[row[c] for c in COLUMNS] for row in found] == [
         [getattr(line, c) for c in COLUMNS] for line in ledger
     ]
@@ -37,7 +37,7 @@ def test_what_is_kept_is_read_again(ledger: list[LedgerLine]):
 
 def test_a_ledger_from_before_is_read_too():
     """Migrations and upgrades lose nothing: old calls show their ledgers."""
-    found = unpack([[5, "masked", "mask", "Old.", 9, 3]], 7)
+    found = unpack_ledger([[5, "masked", "mask", "Old.", 9, 3]], 7)
     assert found == [
         {
             "id": 5,
@@ -54,4 +54,4 @@ def test_a_ledger_from_before_is_read_too():
 def test_a_long_ledger_is_small():
     told = LedgerLine(1, "kept", None, "Sent as stored.", 90, 90, None)
     plain = [[getattr(told, c) for c in COLUMNS]] * 1000
-    assert len(json.dumps(pack([told] * 1000))) * 3 < len(json.dumps(plain))
+    assert len(json.dumps(pack_ledger([told] * 1000))) * 3 < len(json.dumps(plain))

@@ -13,8 +13,8 @@ from agents.tools.own_tool_answers import (
     LONGEST_QUERY,
     LocalRefusedError,
     Scope,
-    broadcasts,
-    messages,
+    answer_search_broadcasts,
+    answer_search_messages,
 )
 from agents.tools.own_tools import FOR_PROGRAMS
 from memory.lookup import SlowSearchError
@@ -53,7 +53,9 @@ def test_every_door_tells_it(slow: None, admin_client: Client) -> None:
         assert answer.status_code == 200
         assert "The search was given up" in answer.content.decode()
     with pytest.raises(LocalRefusedError, match="'query': The search was given up"):
-        messages({"query": "iron", "mode": "exact", "mysis_id": "Ada"}, Scope("x"))
+        answer_search_messages(
+            {"query": "iron", "mode": "exact", "mysis_id": "Ada"}, Scope("x")
+        )
     with pytest.raises(CommandError, match="given up") as error:
         call_command("search", "Ada", "iron", exact=True, stdout=StringIO())
     assert error.value.returncode == 2
@@ -72,8 +74,8 @@ def test_the_admin_s_list_tells_it(
 
 def test_a_query_has_a_longest_length() -> None:
     reach, query = Scope("x"), "iron " * (LONGEST_QUERY // 5)
-    assert broadcasts({"query": query}, reach).value["count"] == 0
+    assert answer_search_broadcasts({"query": query}, reach).value["count"] == 0
     with pytest.raises(LocalRefusedError, match="longer than 1000"):
-        broadcasts({"query": query + "x"}, reach)
+        answer_search_broadcasts({"query": query + "x"}, reach)
     schema = FOR_PROGRAMS["zoea_search_broadcasts"].spec.parameters
     assert schema["properties"]["query"]["maxLength"] == LONGEST_QUERY

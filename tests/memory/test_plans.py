@@ -80,7 +80,7 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_pending",
     ),
     "a view's rows": (
-        lambda pk: load.newest(pk, after=0, limit=50),
+        lambda pk: load.read_newest_rows(pk, after=0, limit=50),
         "memory_tail",
     ),
     "a rare word": (

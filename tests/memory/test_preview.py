@@ -10,11 +10,11 @@ from agents import context_inputs
 from agents.models import Mysis
 from memory.assembly.load import TAIL_ROWS
 from memory.assembly.prepare import Subject, prepare_request
-from memory.assembly.sent_view import digest_of
+from memory.assembly.sent_view import hash_view
 from memory.context.types import Budget
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot
-from memory.snapshots.reads import READ_PER_TOOL, account_state
+from memory.snapshots.reads import READ_PER_TOOL, read_account_state
 from memory.snapshots.writes import KEPT_PER_TOOL, capture
 from tests.factories import make_memory, make_mysis
 
@@ -88,7 +88,7 @@ def test_the_same_input_gives_the_same_digest_and_another_budget_another():
         make_memory(mysis, content=f"message {number} " * 50)
     first = context_inputs.preview(mysis)
     again = context_inputs.preview(mysis)
-    assert first.digest == again.digest == digest_of(first.assembly.messages)
+    assert first.digest == again.digest == hash_view(first.assembly.messages)
     small = context_inputs.preview(mysis, budget=Budget(2_000, 500))
     assert small.digest != first.digest
     assert len(small.assembly.messages) < len(first.assembly.messages)
@@ -106,8 +106,8 @@ def test_a_tool_asked_with_ever_new_arguments_costs_no_more():
             result=answer,
         )
     assert GameSnapshot.objects.count() == KEPT_PER_TOOL
-    assert len(account_state("Ada").snapshots) == KEPT_PER_TOOL
-    newest = account_state("Ada", newest_only=True).snapshots
+    assert len(read_account_state("Ada").snapshots) == KEPT_PER_TOOL
+    newest = read_account_state("Ada", newest_only=True).snapshots
     assert len(newest) == READ_PER_TOOL
     assert {s.args["item_id"] for s in newest} >= {KEPT_PER_TOOL + 4}
     assert (

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Mysis
-from agents.tools.own_tool_answers import Scope, reasoning
-from agents.tools.own_tool_answers import recall as recall_tool
+from agents.tools.own_tool_answers import Scope, answer_search_reasoning
+from agents.tools.own_tool_answers import answer_recall as recall_tool
 from memory import handles as memory_handles
 from memory.assembly.prepare import Subject, prepare_request
 from memory.context import registry
 from memory.context.types import Budget
-from memory.handles import LARGEST_PART, RecallError, part, read_handle
+from memory.handles import LARGEST_PART, RecallError, cut_part, read_handle
 from memory.models import Memory
 from tests.factories import make_memory, make_mysis
 
@@ -22,7 +22,7 @@ from tests.factories import make_memory, make_mysis
 def test_parts_put_together_are_the_text(text: str, limit: int) -> None:
     pieces, at = [], 0
     while True:
-        found = part(text, at, limit)
+        found = cut_part(text, at, limit)
         assert len(found.text) <= limit
         assert (found.offset, found.total) == (at, len(text))
         pieces.append(found.text)
@@ -34,10 +34,10 @@ def test_parts_put_together_are_the_text(text: str, limit: int) -> None:
 
 def test_a_part_is_never_larger_than_the_limit() -> None:
     text = "x" * (LARGEST_PART + 1)
-    assert len(part(text, 0, 10**9).text) == LARGEST_PART
-    assert part(text, LARGEST_PART).text == "x"
-    assert part(text, 10**9).text == ""
-    assert part(text, -5, 0).text == "x"
+    assert len(cut_part(text, 0, 10**9).text) == LARGEST_PART
+    assert cut_part(text, LARGEST_PART).text == "x"
+    assert cut_part(text, 10**9).text == ""
+    assert cut_part(text, -5, 0).text == "x"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def _history(mysis: Mysis) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("strategy", registry.names())
+@pytest.mark.parametrize("strategy", registry.list_names())
 def test_everything_a_view_leaves_out_comes_back_letter_for_letter(
     strategy: str,
 ) -> None:
@@ -102,7 +102,7 @@ def test_everything_a_view_leaves_out_comes_back_letter_for_letter(
         named = read_handle(handle)
         assert named.owner == str(ada.pk)
         row = Memory.objects.get(pk=named.message_id)
-        text = memory_handles.message(ada.pk, named.message_id)
+        text = memory_handles.read_message(ada.pk, named.message_id)
         if row.tool_calls:
             assert text.startswith("Looking.\n")
             assert row.tool_calls[0]["function"]["arguments"] in text
@@ -118,9 +118,9 @@ def test_a_message_of_another_mysis_is_as_unknown_as_none() -> None:
     ada, bob = make_mysis(), make_mysis()
     secret = make_memory(bob, content="Bob's plan")
     with pytest.raises(RecallError) as foreign:
-        memory_handles.message(ada.pk, secret.pk)
+        memory_handles.read_message(ada.pk, secret.pk)
     with pytest.raises(RecallError) as unknown:
-        memory_handles.message(ada.pk, 10**18)
+        memory_handles.read_message(ada.pk, 10**18)
     assert str(foreign.value).replace(str(secret.pk), str(10**18)) == str(unknown.value)
 
 
@@ -135,9 +135,9 @@ def test_calls_of_secret_tools_stay_hidden() -> None:
     }
     asked = make_memory(ada, role="assistant", content="", tool_calls=[call])
     got = make_memory(ada, role="tool", tool_name="set_pin", content="4711 is set")
-    assert "4711" in memory_handles.message(ada.pk, asked.pk)
+    assert "4711" in memory_handles.read_message(ada.pk, asked.pk)
     for row in (asked, got):
-        text = memory_handles.message(ada.pk, row.pk, secret={"set_pin"})
+        text = memory_handles.read_message(ada.pk, row.pk, secret={"set_pin"})
         assert "4711" not in text
         assert "[hidden]" in text
 
@@ -148,7 +148,7 @@ def test_a_long_thought_that_a_search_cut_comes_back() -> None:
     thought = "iron " + "why " * 1000 + "so."
     make_memory(ada, role="assistant", content="Go.", reasoning=thought)
     reach = Scope("x", ada.pk)
-    (hit,) = reasoning({"query": "iron"}, reach).value["matches"]
+    (hit,) = answer_search_reasoning({"query": "iron"}, reach).value["matches"]
     handle = hit["reasoning"].rpartition("see ")[2].rstrip(")")
     assert handle.startswith("ctx://")
     assert (

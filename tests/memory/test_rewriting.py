@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from memory.models import GameSnapshot
-from memory.snapshots.rows import TYPES, rewrite
+from memory.snapshots.rows import TYPES, rewrite_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +34,7 @@ def test_only_what_is_named_is_written(field: str) -> None:
     first, other = made("get_ship"), made("get_cargo")
     for name, value in VALUES.items():
         setattr(first, name, value)
-    rewrite([first], [field])
+    rewrite_rows([first], [field])
     kept = GameSnapshot.objects.get(pk=first.pk)
     for name, value in VALUES.items():
         assert (getattr(kept, name) == value) is (name == field), name
@@ -47,7 +47,7 @@ def test_many_rows_each_get_their_own() -> None:
     rows = [made(f"get_{n}") for n in range(5)]
     for place, row in enumerate(rows):
         row.stale_tick = place or None
-    rewrite(rows, ["stale_tick", "stale_fields"])
+    rewrite_rows(rows, ["stale_tick", "stale_fields"])
     found = GameSnapshot.objects.order_by("pk").values_list("stale_tick", flat=True)
     assert list(found) == [None, 1, 2, 3, 4]
-    rewrite([], ["marks"])
+    rewrite_rows([], ["marks"])

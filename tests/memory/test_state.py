@@ -78,7 +78,7 @@ def test_texts_are_stored_as_they_are():
     snapshots_writes.capture(
         username="Ada", tool="get_poi", args={}, text=text, result=read_result(text)
     )
-    assert snapshots_reads.account_state("Ada").snapshots[0].content == text
+    assert snapshots_reads.read_account_state("Ada").snapshots[0].content == text
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_bad_input_is_stored_and_the_block_stays_small(text, what):
         snapshots_writes.capture(
             username="Ada", tool=tool, args={"n": 1}, text=text, result=result
         )
-    block = render(snapshots_reads.account_state("Ada")).text
+    block = render(snapshots_reads.read_account_state("Ada")).text
     assert 0 < len(block.encode()) <= 2048
     assert len(read_state_rows("Ada")) == 3
 
@@ -112,7 +112,7 @@ def test_a_reset_of_the_server_takes_the_old_ticks_away():
     at_tick(5_000)
     capture("get_status")
     at_tick(3)
-    assert snapshots_reads.tick_of("Ada") == 3
+    assert snapshots_reads.read_tick("Ada") == 3
     assert GameSnapshot.objects.get().game_tick is None
     assert levels() == {"get_status": Confidence.FRESH}
 
@@ -121,7 +121,7 @@ def test_a_clock_that_goes_backwards_is_no_reason_to_believe():
     at_tick(100)
     capture("get_status")
     early = timezone.now() - timedelta(hours=1)
-    found = snapshots_reads.account_state("Ada", now=early)
+    found = snapshots_reads.read_account_state("Ada", now=early)
     assert "just now" in render(found).text
     assert found.current_tick == 100
 
@@ -142,9 +142,9 @@ def test_a_tick_of_some_entry_never_moves_the_clock_far(way):
         act("captains_log_add", FOREIGN)
     else:
         snapshots_writes.note_tick(username="Ada", result=read_result(FOREIGN))
-    assert snapshots_reads.tick_of("Ada") == 100
+    assert snapshots_reads.read_tick("Ada") == 100
     at_tick(999_999)
-    assert snapshots_reads.tick_of("Ada") == 999_999
+    assert snapshots_reads.read_tick("Ada") == 999_999
 
 
 # -- actions -------------------------------------------------------------------
@@ -237,10 +237,10 @@ def test_very_many_actions_leave_few_marks():
 def test_a_logout_hides_the_rows_and_a_login_flags_them():
     capture("get_status")
     capture("get_status", {"credits": 1}, username="Ben")
-    snapshots_writes.logout("Ada")
+    snapshots_writes.log_out("Ada")
     assert read_state_rows("Ada") == ()
     assert GameSnapshot.objects.filter(username="Ada").count() == 1
-    snapshots_writes.revive("Ada")
+    snapshots_writes.revive_snapshots("Ada")
     [row] = read_state_rows("Ada")
     assert (row.confidence, row.reason) == ("stale", "captured before logout")
     assert levels("Ben") == {"get_status": Confidence.FRESH}
@@ -251,15 +251,15 @@ def test_a_logout_hides_the_rows_and_a_login_flags_them():
 def test_a_logout_may_delete(settings):
     settings.ZOEA_ON_LOGOUT = "delete"
     capture("get_status")
-    snapshots_writes.logout("Ada")
+    snapshots_writes.log_out("Ada")
     assert not GameSnapshot.objects.exists()
 
 
 def test_a_logout_may_preserve(settings):
     settings.ZOEA_ON_LOGOUT = "preserve"
     capture("get_status")
-    snapshots_writes.logout("Ada")
-    snapshots_writes.revive("Ada")
+    snapshots_writes.log_out("Ada")
+    snapshots_writes.revive_snapshots("Ada")
     assert levels() == {"get_status": Confidence.FRESH}
 
 
@@ -267,11 +267,11 @@ def test_a_registration_begins_empty():
     at_tick(900)
     capture("get_poi", {"poi": {"id": "belt", "name": "Belt"}})
     capture("get_status", {"credits": 1}, username="Ben")
-    snapshots_writes.begin("Ada")
+    snapshots_writes.begin_account("Ada")
     assert read_state_rows("Ada") == ()
-    snapshots_writes.revive("Ada")
+    snapshots_writes.revive_snapshots("Ada")
     assert read_state_rows("Ada") == ()
-    assert snapshots_reads.tick_of("Ada") is None
+    assert snapshots_reads.read_tick("Ada") is None
     assert not Lexicon.objects.filter(pk="Ada").exists()
     assert levels("Ben") == {"get_status": Confidence.FRESH}
 
@@ -284,10 +284,13 @@ def test_a_place_keeps_its_name_after_the_answer_that_told_it_is_gone():
     capture("get_poi", {"poi": {"id": "moon", "name": "Moon"}})
     capture("get_status")
     assert (
-        "- Location: Main Belt\n" in render(snapshots_reads.account_state("Ada")).text
+        "- Location: Main Belt\n"
+        in render(snapshots_reads.read_account_state("Ada")).text
     )
     capture("get_status", {"player": {"current_poi": "belt"}}, username="Ben")
-    assert "- Location: belt\n" in render(snapshots_reads.account_state("Ben")).text
+    assert (
+        "- Location: belt\n" in render(snapshots_reads.read_account_state("Ben")).text
+    )
 
 
 def test_an_operator_sets_the_limits(settings):
@@ -331,7 +334,9 @@ def test_accounts_do_not_meet_however_many_write_at_once():
                         }
                     ],
                 }
-                notifications.merge(username=name, result=read_result(told))
+                notifications.merge_notifications(
+                    username=name, result=read_result(told)
+                )
         except Exception as error:
             failures.append(error)
         finally:
@@ -346,7 +351,7 @@ def test_accounts_do_not_meet_however_many_write_at_once():
     for name in names:
         assert GameSnapshot.objects.filter(username=name).count() == 1
         assert GameEvent.objects.filter(username=name).count() == 12
-        [snapshot] = snapshots_reads.account_state(name).snapshots
+        [snapshot] = snapshots_reads.read_account_state(name).snapshots
         assert isinstance(snapshot.content, dict)
         assert snapshot.content["player"]["username"] == name
 

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from agents.context_inputs import preview
 from agents.models import Mysis
-from memory.assembly.prepare import record
+from memory.assembly.prepare import record_call
 from memory.models import (
     AccountClock,
     ActionUnderWay,
@@ -195,7 +195,7 @@ def test_it_is_what_the_next_call_would_show(
     turn = make_turn(flying)
     prepared = preview(flying)
     call = turn.calls.create(number=1, model="pilot")
-    record(call_id=call.pk, prepared=prepared)
+    record_call(call_id=call.pk, prepared=prepared)
     merged()
     event()
     for number in range(READ_PER_TOOL + 4):

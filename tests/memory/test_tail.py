@@ -9,10 +9,10 @@ import pytest
 from agents.models import ModelCall, Mysis
 from memory.assembly import history_summaries, prepare
 from memory.assembly import load as assembly_load
-from memory.assembly.load import messages_of
+from memory.assembly.load import to_messages
 from memory.assembly.prepare import Subject, prepare_request
-from memory.assembly.sent_view import span_digest
-from memory.context.registry import names
+from memory.assembly.sent_view import hash_span
+from memory.context.registry import list_names
 from memory.context.types import Budget
 from memory.models import HistorySummary, Memory
 from tests.factories import make_memory, make_mysis, make_turn
@@ -20,14 +20,14 @@ from tests.factories import make_memory, make_mysis, make_turn
 pytestmark = pytest.mark.django_db
 
 SMALL = Budget(2_000, 200)
-MOST = assembly_load.most_rows(SMALL)
+MOST = assembly_load.compute_row_limit(SMALL)
 
 
 def load(
     mysis: Mysis, strategy: str, summary: HistorySummary | None = None
-) -> assembly_load.Tail:
-    return assembly_load.load(
-        assembly_load.Wish(mysis.pk, strategy, None, SMALL, summary)
+) -> assembly_load.LoadedTail:
+    return assembly_load.load_tail(
+        assembly_load.TailRequest(mysis.pk, strategy, None, SMALL, summary)
     )
 
 
@@ -44,17 +44,17 @@ def remember(subject: Subject) -> tuple[int, ...]:
     prepared = prepare_request(subject)
     mysis = Mysis.objects.get(pk=subject.mysis_id)
     call = ModelCall.objects.create(turn=make_turn(mysis), number=1, model="m")
-    prepare.record(call_id=call.pk, prepared=prepared)
+    prepare.record_call(call_id=call.pk, prepared=prepared)
     return tuple(message.id for message in prepared.request.messages)
 
 
 def summarised(mysis: Mysis, first: int, through: int) -> HistorySummary:
     """Commit a summary, as a turn does."""
-    before = history_summaries.newest_summary(mysis.pk)
+    before = history_summaries.read_newest_summary(mysis.pk)
     generation = before.generation if before else 0
     span = history_summaries.Span(mysis.pk, first, through, generation, "")
-    digest = span_digest(messages_of(history_summaries.rows_of(span)))
-    return history_summaries.commit(
+    digest = hash_span(to_messages(history_summaries.read_span(span)))
+    return history_summaries.commit_summary(
         replace(span, digest=digest),
         text="All went well.",
         tokens=(100, 3),
@@ -82,12 +82,12 @@ def test_the_others_read_every_row_up_to_a_limit(strategy: str):
 
 
 def test_every_strategy_says_what_it_reads():
-    assert {assembly_load.reads_of(name) for name in names()} == {
+    assert {assembly_load.find_reads(name) for name in list_names()} == {
         "newest",
         "log",
         "unsummarized",
     }
-    assert assembly_load.reads_of("gone") == "newest"
+    assert assembly_load.find_reads("gone") == "newest"
 
 
 def test_the_place_where_reading_begins_stays_until_the_limit_is_reached():
@@ -179,7 +179,7 @@ def test_after_a_summary_is_taken_back_its_history_is_read_again():
     summarised(mysis, newest - 19, newest - 10)
     row = summarised(mysis, newest - 9, newest - 4)
     assert remember(subject) == tuple(range(newest - 3, newest + 1))
-    history_summaries.revert(row, turn=1)
+    history_summaries.revert_summary(row, turn=1)
     assert remember(subject) == tuple(range(newest - 9, newest + 1))
     assert [s.generation for s in mysis.summaries.filter(status="active")] == [1]
 
@@ -211,23 +211,23 @@ def heavy(mysis: Mysis, number: int, size: int = 400_000) -> None:
         make_memory(mysis, role="assistant", content=text)
 
 
-@pytest.mark.parametrize("strategy", names())
+@pytest.mark.parametrize("strategy", list_names())
 def test_bytes_are_bounded_like_rows(strategy: str):
     mysis = make_mysis()
     order = make_memory(mysis, content="Never sell titanium.")
     heavy(mysis, 12)
     loaded = load(mysis, strategy)
     read = sum(len(message.content) for message in loaded.messages)
-    assert read <= assembly_load.most_bytes(SMALL)
+    assert read <= assembly_load.compute_byte_limit(SMALL)
     assert loaded.messages[0].id == order.pk
     assert loaded.messages[-1].content.startswith("11 ")
-    assert loaded.cut == (assembly_load.reads_of(strategy) != "newest")
+    assert loaded.cut == (assembly_load.find_reads(strategy) != "newest")
 
 
 def test_one_row_over_all_bounds_is_read_and_nothing_else():
     mysis = make_mysis()
-    heavy(mysis, 1, assembly_load.most_bytes(SMALL) + 1)
-    heavy(mysis, 1, assembly_load.most_bytes(SMALL) + 1)
+    heavy(mysis, 1, assembly_load.compute_byte_limit(SMALL) + 1)
+    heavy(mysis, 1, assembly_load.compute_byte_limit(SMALL) + 1)
     assert len(load(mysis, "tiered").messages) == 1
 
 

@@ -96,9 +96,9 @@ def test_an_estimate_lifts_no_doubt_where_the_server_may_have_paused():
     capture("get_status", STATUS, ago=0)
     act("sell", {"queued": True})
     lately(25)
-    assert reads.tick_of("Ada") == 102
+    assert reads.read_tick("Ada") == 102
     assert not known(ago=0)
-    block = render(reads.account_state("Ada")).text
+    block = render(reads.read_account_state("Ada")).text
     assert "before sell at tick 102; call get_notifications, then get_status)" in block
     # It had paused indeed.
     at_tick(101)
@@ -171,7 +171,7 @@ def test_an_answer_that_its_events_overtook_is_not_believed():
     tell = {"current_tick": 101, "timestamp": timezone.now().timestamp(),
             "notifications": [{"id": "a", "msg_type": "mining_yield", "data": ORE,
                                "timestamp": timezone.now().isoformat()}]}  # fmt: skip
-    notifications.merge(
+    notifications.merge_notifications(
         username="Ada", result=read_result(tell), asked_at=timezone.now()
     )
     hold = {"cargo": [{"item_id": "ore_iron", "quantity": 2}], "used": 2}
@@ -197,11 +197,11 @@ def test_what_is_over_is_forgotten():
     for answer in ({"action": "sell"}, {"queued": True}, LOST):
         act("sell", answer)
     assert ActionUnderWay.objects.count() == 3
-    assert in_flight.clear("Ada", timezone.now()) == 0
+    assert in_flight.delete_finished("Ada", timezone.now()) == 0
     later = timezone.now() + timedelta(minutes=11)
-    assert in_flight.clear("Ada", later) == 3
+    assert in_flight.delete_finished("Ada", later) == 3
     act("travel", LOST)
-    assert in_flight.clear("Ada", later) == 0
+    assert in_flight.delete_finished("Ada", later) == 0
 
 
 # -- flights of unknown outcome ---------------------------------------------------
@@ -287,10 +287,10 @@ def test_a_flight_that_says_how_long_it_lasts_is_over_then():
 
 def test_the_block_says_which_tool_settles_it():
     fly()
-    block = render(reads.account_state("Ada")).text
+    block = render(reads.read_account_state("Ada")).text
     assert "before travel at tick 102; call get_system, then get_status)" in block
     assert "- call get_system, then get_status." in block
     capture("get_system", {"system": {"id": "sol", "name": "Sol"}})
-    block = render(reads.account_state("Ada")).text
+    block = render(reads.read_account_state("Ada")).text
     assert "call get_system" not in block
     assert "before travel at tick 102; call get_status)" in block

@@ -8,7 +8,7 @@ import json
 import httpx2
 import pytest
 
-from agents.game.accounts import credentials
+from agents.game.accounts import read_credentials
 from agents.game.client import (
     RateLimitedError,
     ReplyLostError,
@@ -120,7 +120,7 @@ async def test_text_instead_of_json(json_response: bool) -> None:
             sandbox.strike_once("text")
             login = await ada.ask("login", username="Ada", password=ada.password)
             # Secrets can be read from the text too.
-            assert len(credentials(login.blocks).session) == 32
+            assert len(read_credentials(login.blocks).session) == 32
 
 
 async def test_one_answer_as_an_event_stream() -> None:

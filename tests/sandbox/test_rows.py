@@ -18,7 +18,7 @@ import pytest
 
 from memory.gamestate.effects import ACTIONS, PREFIXES
 from memory.gamestate.reactions import FAMILIES, REACTIONS
-from memory.gamestate.values import lookup
+from memory.gamestate.values import find_value
 from sandbox.game.actions.damage import leave_wreck, new_ship
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.state import State
@@ -333,7 +333,7 @@ async def look(pilot: Pilot, tool: str, path: str, given: Given) -> Any:
     if answer.is_error:
         return answer.blocks[0]
     view = json.loads(answer.blocks[0])
-    return lookup(view, path) if path else view
+    return find_value(view, path) if path else view
 
 
 def era_of(*tools: str) -> str:
@@ -353,7 +353,7 @@ async def test_what_a_row_says_is_seen(
 
         async def seen() -> Any:
             if name in BY_THE_OTHER:
-                return lookup(sandbox.answer(scene.bob.username, query), path)
+                return find_value(sandbox.answer(scene.bob.username, query), path)
             return await look(ada, query, path, given)
 
         before = await seen()

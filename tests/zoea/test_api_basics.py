@@ -230,7 +230,7 @@ def test_a_crash_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: object, **kwargs: object) -> None:
         raise RuntimeError("secret inside")
 
-    monkeypatch.setattr("agents.api.myses.page_of", broken)
+    monkeypatch.setattr("agents.api.myses.build_page", broken)
     response = Program().get("/myses")
     assert response.status_code == 500
     assert is_problem(response)

@@ -14,7 +14,7 @@ from tests.factories import make_account, make_memory, make_mysis, make_turn
 from tests.programs import ROOT, Program
 from zoea import rate_limits
 from zoea.api import api
-from zoea.api.openapi import operations
+from zoea.api.openapi import list_operations
 from zoea.models import ApiToken
 
 pytestmark = pytest.mark.django_db
@@ -60,7 +60,7 @@ ROUTES = [
         path.removeprefix(ROOT),
         tuple(p["name"] for p in one.get("parameters", []) if p.get("in") == "query"),
     )
-    for path, method, one in operations(api.get_openapi_schema())
+    for path, method, one in list_operations(api.get_openapi_schema())
 ]
 WRITES = [(method, path) for method, path, _ in ROUTES if method != "GET"]
 everywhere = pytest.mark.parametrize(

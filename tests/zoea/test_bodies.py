@@ -18,7 +18,7 @@ from zoea import daphne, rate_limits
 from zoea.api import gate
 from zoea.auth import Role
 from zoea.daphne import BoundedRequest
-from zoea.rate_limits import Places
+from zoea.rate_limits import ConcurrencyLimit
 
 
 class Endless(io.RawIOBase):
@@ -42,7 +42,7 @@ ASSEMBLE = "/api/v1/context/assemble"
 
 def read(path: str, role: Role, stream: Any) -> bytes:
     """The body as the gate reads it."""
-    with gate.body_of(request_of(path, stream), role) as body:
+    with gate.read_body(request_of(path, stream), role) as body:
         return body
 
 
@@ -76,7 +76,9 @@ def test_a_viewer_is_told_who_may_send_more() -> None:
 
 
 def test_large_bodies_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    places = Places(1, seconds=0.01, refusal="Another one is being worked on.")
+    places = ConcurrencyLimit(
+        1, seconds=0.01, refusal="Another one is being worked on."
+    )
     monkeypatch.setattr(rate_limits, "large_bodies", places)
     large = b" " * (2**20 + 1)
     with places.taken():

@@ -36,8 +36,8 @@ def read(headers: dict[str, str] | None = None) -> Any:
 
 def use(mysis: Mysis, **spent: Any) -> None:
     call = make_turn(mysis).calls.create(number=1, model="pilot")
-    place = usage.Place(call.pk, mysis.pk, usage.today(), "", "pilot")
-    usage.record(place, usage.Spent(**spent))
+    place = usage.CallPlace(call.pk, mysis.pk, usage.today(), "", "pilot")
+    usage.record_cost(place, usage.CallCost(**spent))
 
 
 def values(text: str) -> dict[str, float]:
@@ -151,4 +151,4 @@ async def test_open_sockets_are_counted(bearer) -> None:
         async with asyncio.timeout(20):
             while await asyncio.to_thread(sockets):
                 pass
-    events.close()
+    events.close_hinter()

@@ -23,7 +23,7 @@ from tests.factories import make_mysis
 from tests.programs import ROOT, Program
 from zoea import mcp, rate_limits
 from zoea.asgi import application
-from zoea.rate_limits import Limiter, Places
+from zoea.rate_limits import ConcurrencyLimit, Limiter
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -138,7 +138,7 @@ def test_changing_passwords_hashes_two_at_a_time_as_well(hashing: Hashing) -> No
 def test_who_waits_too_long_for_a_hash_is_told_when_to_come_back(
     hashing: Hashing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places = Places(1, seconds=0.01, refusal="Too many are signing in.")
+    places = ConcurrencyLimit(1, seconds=0.01, refusal="Too many are signing in.")
     monkeypatch.setattr(rate_limits, "hashes", places)
     monkeypatch.setattr(rate_limits, "wrong_passwords", Limiter(rate=1e-3, burst=1))
     with places.taken():

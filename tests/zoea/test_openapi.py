@@ -31,7 +31,7 @@ from agents.events import Kind
 from tests.factories import make_account, make_memory, make_mysis, make_turn
 from zoea import rate_limits
 from zoea.api import api
-from zoea.api.openapi import operations
+from zoea.api.openapi import list_operations
 from zoea.auth import create_token
 
 pytestmark = pytest.mark.django_db
@@ -154,7 +154,7 @@ def test_every_operation_does_what_the_document_says(
 
 def test_every_body_has_an_example_that_fits_its_schema() -> None:
     checked: Counter[str] = Counter()
-    for path, method, operation in operations(DOCUMENT):
+    for path, method, operation in list_operations(DOCUMENT):
         bodies = [operation.get("requestBody", {})]
         bodies += [answer for _, answer in operation["responses"].items()]
         for body in bodies:
@@ -169,7 +169,7 @@ def test_every_body_has_an_example_that_fits_its_schema() -> None:
 
 def test_every_parameter_has_an_example_that_fits_its_schema() -> None:
     checked = 0
-    for path, method, operation in operations(DOCUMENT):
+    for path, method, operation in list_operations(DOCUMENT):
         for named in operation.get("parameters", []):
             parameter = resolved(named)
             assert "example" in parameter, (method, path, parameter["name"])
@@ -209,7 +209,7 @@ def resolved(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_refusal_is_documented_with_its_shape() -> None:
-    for path, method, operation in operations(DOCUMENT):
+    for path, method, operation in list_operations(DOCUMENT):
         wanted = {"401", "429"}
         if method != "get":
             wanted |= {"403", "409", "413", "422"}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.programs import ROOT
 from zoea import middleware, rate_limits
-from zoea.auth import Role, create_sign_in_link, digest_of, is_loopback, required_role
+from zoea.auth import Role, create_sign_in_link, hash_secret, is_loopback, required_role
 from zoea.models import ApiToken, SignInLink
 from zoea.rate_limits import Limiter
 
@@ -44,7 +44,7 @@ def test_a_link_signs_in_once_as_the_local_admin() -> None:
 @in_database
 def test_a_link_is_stored_as_a_hash_only() -> None:
     secret = create_sign_in_link().rstrip("/").rsplit("/", 1)[1]
-    assert SignInLink.objects.get().digest == digest_of(secret) != secret
+    assert SignInLink.objects.get().digest == hash_secret(secret) != secret
 
 
 @in_database
@@ -176,7 +176,7 @@ def test_create_token_prints_the_token_and_nothing_else() -> None:
     assert (token.name, token.role, token.digest) == (
         "ci",
         "operator",
-        digest_of(secret),
+        hash_secret(secret),
     )
     good = {"Authorization": f"Bearer {secret}"}
     assert Client().get(f"{ROOT}/myses", headers=good).status_code == 200

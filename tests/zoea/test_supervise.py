@@ -18,8 +18,14 @@ import pytest
 
 from zoea.supervise import programs
 from zoea.supervise.children import BackOff, GaveUpError, keep_running, run_until
-from zoea.supervise.programs import PortError, Program, answers, listen, remembered_port
-from zoea.supervise.run import AlreadyRunningError, claim
+from zoea.supervise.programs import (
+    PortError,
+    Program,
+    choose_port,
+    listen,
+    wait_for_answer,
+)
+from zoea.supervise.run import AlreadyRunningError, claim_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = BackOff(first=0.01, longest=0.02, attempts=3)
@@ -215,20 +221,20 @@ def test_a_log_stays_within_bounds(
 
 
 def test_one_claim_at_a_time(tmp_path: Path) -> None:
-    held = claim(tmp_path)
+    held = claim_folder(tmp_path)
     held.write("http://127.0.0.1:8000")
     with pytest.raises(AlreadyRunningError) as caught:
-        claim(tmp_path)
+        claim_folder(tmp_path)
     assert f"http://127.0.0.1:8000 (pid {os.getpid()})" in str(caught.value)
     held.release()
-    again = claim(tmp_path)
+    again = claim_folder(tmp_path)
     assert not again.unclean
     again.release()
 
 
 def test_a_claim_tells_that_the_former_holder_was_killed(tmp_path: Path) -> None:
     (tmp_path / "up.lock").write_text('{"pid": 1, "url": "http://x"}')
-    held = claim(tmp_path)
+    held = claim_folder(tmp_path)
     assert held.unclean
     held.release()
 
@@ -242,13 +248,13 @@ def test_a_taken_port_is_refused_in_one_line() -> None:
 
 def test_a_port_is_remembered_while_it_is_free(tmp_path: Path) -> None:
     record = tmp_path / "sandbox.port"
-    port = remembered_port(record)
-    assert remembered_port(record) == port
+    port = choose_port(record)
+    assert choose_port(record) == port
     with listen(port):
-        other = remembered_port(record)
+        other = choose_port(record)
     assert other != port
     record.write_text("no number")
-    assert remembered_port(record) > 0
+    assert choose_port(record) > 0
 
 
 def _server(status: str) -> Callable[..., Coroutine[Any, Any, None]]:
@@ -267,17 +273,17 @@ async def test_any_answer_will_do_where_none_is_named() -> None:
     server = await asyncio.start_server(_server("406 No"), "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        await answers("127.0.0.1", port, "/mcp", wanted=None)
+        await wait_for_answer("127.0.0.1", port, "/mcp", wanted=None)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
-                await answers("127.0.0.1", port, "/readyz")
+                await wait_for_answer("127.0.0.1", port, "/readyz")
 
 
 async def test_readiness_waits_for_the_server_to_listen() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
-        waiting = asyncio.create_task(answers("127.0.0.1", port, "/readyz"))
+        waiting = asyncio.create_task(wait_for_answer("127.0.0.1", port, "/readyz"))
         await asyncio.sleep(0)
         assert not waiting.done()
     async with await asyncio.start_server(_server("200 OK"), "127.0.0.1", port):

@@ -17,7 +17,7 @@ from agents.api import routers as fleet_routers
 from memory.api import routers as memory_routers
 from memory.lookup import Problem
 from zoea.api import openapi
-from zoea.api.gate import respond
+from zoea.api.gate import answer_problem
 from zoea.auth import Caller
 
 DESCRIPTION = """\
@@ -60,7 +60,7 @@ class Api(NinjaAPI):
         document = super().get_openapi_schema(
             path_prefix=path_prefix, path_params=path_params
         )
-        openapi.complete(document)
+        openapi.complete_document(document)
         return document
 
 
@@ -77,12 +77,12 @@ api = Api(
 
 @api.exception_handler(Problem)
 def _problem(request: HttpRequest, error: Problem) -> HttpResponse:
-    return respond(error)
+    return answer_problem(error)
 
 
 @api.exception_handler(ActionError)
 def _refused(request: HttpRequest, error: ActionError) -> HttpResponse:
-    return respond(Problem(error.status, error.code, error.detail))
+    return answer_problem(Problem(error.status, error.code, error.detail))
 
 
 @api.exception_handler(ValidationError)
@@ -93,24 +93,26 @@ def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     shown = place[2:] if place[:1] == ["body"] else place[1:]
     said = str(fault["msg"]).removeprefix("Value error, ")
     detail = f"{'.'.join(shown) or place[0]}: {said}."
-    return respond(Problem(422, "invalid", detail))
+    return answer_problem(Problem(422, "invalid", detail))
 
 
 @api.exception_handler(HttpError)
 def _http(request: HttpRequest, error: HttpError) -> HttpResponse:
     codes = {401: "unauthenticated", 403: "forbidden"}
     code = codes.get(error.status_code, "bad_request")
-    return respond(Problem(error.status_code, code, str(error)))
+    return answer_problem(Problem(error.status_code, code, str(error)))
 
 
 @api.exception_handler(Http404)
 def _missing(request: HttpRequest, error: Http404) -> HttpResponse:
-    return respond(Problem(404, "not_found", "There is nothing here."))
+    return answer_problem(Problem(404, "not_found", "There is nothing here."))
 
 
 @api.exception_handler(DataError)
 def _unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
-    return respond(Problem(422, "invalid", "A value is outside of what can be stored."))
+    return answer_problem(
+        Problem(422, "invalid", "A value is outside of what can be stored.")
+    )
 
 
 for router in (*fleet_routers, *memory_routers):

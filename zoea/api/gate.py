@@ -66,21 +66,21 @@ class ApiGateMiddleware:
         try:
             return _shape_error(self._answer(request))
         except Problem as problem:
-            return respond(problem)
+            return answer_problem(problem)
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:
         caller = admit(request)
         request.caller = caller  # type: ignore[attr-defined]
         if request.method in READS:
             return self.get_response(request)
-        with body_of(request, caller.role) as body:
+        with read_body(request, caller.role) as body:
             if caller.session:
                 check_csrf(request)
             request.json = parse_body(body) if body else None  # type: ignore[attr-defined]
             return answer_once(request, caller.by, body, self.get_response)
 
 
-def respond(problem: Problem) -> JsonResponse:
+def answer_problem(problem: Problem) -> JsonResponse:
     """A Problem as an answer."""
     return JsonResponse(
         {"detail": problem.detail, "code": problem.code},
@@ -105,7 +105,7 @@ def _shape_error(response: HttpResponseBase) -> HttpResponseBase:
 
 
 @contextmanager
-def body_of(request: HttpRequest, role: Role) -> Iterator[bytes]:
+def read_body(request: HttpRequest, role: Role) -> Iterator[bytes]:
     """Read the body, and hold a place for it while it is worked on if it is large.
 
     Raises a Problem: 413 for more than the route takes from this role, 503 where no

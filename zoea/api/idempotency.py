@@ -103,14 +103,14 @@ def _claim(wanted: Claim) -> IdempotencyRecord:
         return _finished(records.first(), wanted.digest, now)
 
 
-def past(now: datetime) -> QuerySet[IdempotencyRecord]:
+def find_expired(now: datetime) -> QuerySet[IdempotencyRecord]:
     """The records whose time is over."""
     return IdempotencyRecord.objects.filter(created_at__lt=now - LIFETIME)
 
 
 def _delete_expired(now: datetime) -> None:
     """Delete some of the records whose time is over."""
-    oldest = past(now).order_by("created_at").values_list("pk", flat=True)
+    oldest = find_expired(now).order_by("created_at").values_list("pk", flat=True)
     ids = list(oldest[:DELETED_AT_ONCE])
     IdempotencyRecord.objects.filter(pk__in=ids).delete()
 

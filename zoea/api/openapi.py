@@ -122,13 +122,13 @@ EXAMPLES: Json = {
 }
 
 
-def complete(document: Json) -> None:
+def complete_document(document: Json) -> None:
     """Add refusals, the Idempotency-Key header and examples to every operation."""
     parts = document["components"]
     parts["schemas"]["ErrorOut"] = ErrorOut.json_schema()
     parts["responses"] = {one["name"]: one["answer"] for one in REFUSALS.values()}
     parts["parameters"] = {"IdempotencyKey": IDEMPOTENCY_KEY}
-    for path, method, operation in operations(document):
+    for path, method, operation in list_operations(document):
         _add_refusals(method, path, operation)
         for parameter in operation["parameters"]:
             parameter.pop("examples", None)
@@ -143,7 +143,7 @@ def complete(document: Json) -> None:
                 content.setdefault("example", made)
 
 
-def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
+def list_operations(document: Json) -> Iterator[tuple[str, str, Json]]:
     """Path, method and description of every operation."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

@@ -18,14 +18,14 @@ from zoea.postgres.process import (
     NO_SPACE,
     PORT,
     USER,
-    Account,
     PostgresError,
-    account_for,
+    SystemAccount,
+    choose_account,
     data_directory,
     ensure_programs_reachable,
     from_os_error,
-    no_space,
-    not_started,
+    no_space_error,
+    not_started_error,
     socket_directory,
 )
 
@@ -85,7 +85,7 @@ class Cluster:
             return process.Postmaster(
                 psutil.Process(self._started.pid), self.sockets, ""
             )
-        return process.find(self.folder)
+        return process.find_server(self.folder)
 
     def ensure_running(self) -> None:
         """Make the cluster and start its server where needed; wait until it is ready.
@@ -94,7 +94,7 @@ class Cluster:
         """
         try:
             if not self._can_join():
-                account = account_for(self.folder)
+                account = choose_account(self.folder)
                 ensure_programs_reachable(self.programs, account)
                 self._ensure_made(account)
                 self._start(account)
@@ -103,7 +103,7 @@ class Cluster:
         except OSError as error:
             raise from_os_error(error, self.data) from error
         except psycopg.Error as error:
-            raise not_started(str(error), self.log, self.data) from error
+            raise not_started_error(str(error), self.log, self.data) from error
 
     def stop(self, timeout: float) -> None:
         """Stop the server, if it runs."""
@@ -129,7 +129,7 @@ class Cluster:
             )
         return True
 
-    def _ensure_made(self, account: Account) -> None:
+    def _ensure_made(self, account: SystemAccount) -> None:
         version = self.folder / "PG_VERSION"
         if version.exists():
             made_by = version.read_text().strip()
@@ -147,7 +147,7 @@ class Cluster:
             )
         self._make(account)
 
-    def _make(self, account: Account) -> None:
+    def _make(self, account: SystemAccount) -> None:
         # Made under another name and moved when whole: an interrupted start leaves
         # nothing half made.
         fresh = self.folder.with_name("postgres.new")
@@ -163,14 +163,14 @@ class Cluster:
                     break
                 shutil.rmtree(fresh)
             if said:
-                raise not_started(said, self.log, self.data)
+                raise not_started_error(said, self.log, self.data)
             if self.folder.exists():
                 self.folder.rmdir()
             fresh.rename(self.folder)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
 
-    def _initdb(self, fresh: Path, character_type: str, account: Account) -> str:
+    def _initdb(self, fresh: Path, character_type: str, account: SystemAccount) -> str:
         """Make a cluster; returns the error, empty for success."""
         done = subprocess.run(  # noqa: S603 - our own program, no shell
             [
@@ -198,12 +198,12 @@ class Cluster:
         if done.returncode == 0:
             return ""
         if NO_SPACE in done.stderr:
-            raise no_space(self.data)
+            raise no_space_error(self.data)
         lines: list[str] = done.stderr.splitlines() or [f"exit {done.returncode}"]
         marked = [line for line in lines if "error:" in line or "FATAL:" in line]
         return (marked or lines)[0].strip()
 
-    def _start(self, account: Account) -> None:
+    def _start(self, account: SystemAccount) -> None:
         if account.switch and self.folder.stat().st_uid != account.uid:
             account.own(self.folder)
         account.let_through(self.folder)
@@ -239,7 +239,7 @@ class Cluster:
                 f"still work on {self.folder}: end them first."
             )
 
-    def _ensure_sockets(self, account: Account) -> None:
+    def _ensure_sockets(self, account: SystemAccount) -> None:
         if self.sockets == self.folder:
             return
         try:
@@ -272,7 +272,7 @@ class Cluster:
 
     def _check_still_starting(self, said: str, until: float) -> None:
         if self.running() is None:
-            raise not_started(self._last_log_line(), self.log, self.data)
+            raise not_started_error(self._last_log_line(), self.log, self.data)
         if time.monotonic() > until:
             raise PostgresError(
                 f"PostgreSQL is not ready after {START_SECONDS:.0f} s "

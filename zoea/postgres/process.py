@@ -47,24 +47,24 @@ class PostgresError(Exception):
 def from_os_error(error: OSError, path: Path) -> PostgresError:
     """The error for a file or folder of the server that cannot be used."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return no_space(path)
+        return no_space_error(path)
     return PostgresError(
         f"The data folder {path} cannot be used ({error.strerror or error}): "
         "make it writable for this user, or set ZOEA_DATA to another folder."
     )
 
 
-def no_space(path: Path) -> PostgresError:
+def no_space_error(path: Path) -> PostgresError:
     return PostgresError(
         f"No disk space left for the database in {path}: free some space, or "
         "set ZOEA_DATA to a folder on another disk."
     )
 
 
-def not_started(said: str, log: Path, data: Path) -> PostgresError:
+def not_started_error(said: str, log: Path, data: Path) -> PostgresError:
     """The error for a server that ended while it started; ``said`` is its last line."""
     if NO_SPACE in said:
-        return no_space(data)
+        return no_space_error(data)
     return PostgresError(
         f"PostgreSQL did not start: {said or 'it wrote nothing'} (log: {log})."
     )
@@ -144,7 +144,7 @@ class Postmaster:
         return True
 
 
-def find(folder: Path) -> Postmaster | None:
+def find_server(folder: Path) -> Postmaster | None:
     """The server that runs on the data in ``folder``, or None.
 
     After a crash the pid file may name another program's pid: only a server started on
@@ -244,7 +244,7 @@ def _read_pid_file(folder: Path) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Account:
+class SystemAccount:
     """The user and group of the server; ``switch``: they are not those of this process."""
 
     uid: int
@@ -278,17 +278,17 @@ class Account:
             folder.chmod(stat.S_IMODE(found.st_mode) | stat.S_IXOTH)
 
 
-def account_for(folder: Path) -> Account:
+def choose_account(folder: Path) -> SystemAccount:
     """The account that the server of the data in ``folder`` runs as."""
     if os.geteuid() != 0:
-        return Account(os.geteuid(), os.getegid(), switch=False)
+        return SystemAccount(os.geteuid(), os.getegid(), switch=False)
     if folder.exists() and (found := folder.stat()).st_uid != 0:
-        return Account(found.st_uid, found.st_gid, switch=True)
+        return SystemAccount(found.st_uid, found.st_gid, switch=True)
     entry = _system_user()
-    return Account(entry.pw_uid, entry.pw_gid, switch=True)
+    return SystemAccount(entry.pw_uid, entry.pw_gid, switch=True)
 
 
-def ensure_programs_reachable(programs: Path, account: Account) -> None:
+def ensure_programs_reachable(programs: Path, account: SystemAccount) -> None:
     """Let the account run the server's programs; raises PostgresError where it cannot."""
     if not account.switch or _can_run(programs, account):
         return
@@ -305,7 +305,7 @@ def ensure_programs_reachable(programs: Path, account: Account) -> None:
         )
 
 
-def _can_run(programs: Path, account: Account) -> bool:
+def _can_run(programs: Path, account: SystemAccount) -> bool:
     try:
         subprocess.run(  # noqa: S603 - fixed words, no shell
             [programs / "postgres", "--version"],

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from zoea.postgres import EmbeddedPostgres, PostgresError
-from zoea.supervise.programs import HOST, Console, Program, answers, stop
+from zoea.supervise.programs import (
+    HOST,
+    Console,
+    Program,
+    stop_process,
+    wait_for_answer,
+)
 
 # Seconds that a program gets to end by itself: the workers and the web server first.
 PATIENCE = 3.5
@@ -98,7 +104,7 @@ class Fleet:
     async def _await_game(self, game: Program) -> None:
         try:
             async with asyncio.timeout(GAME_SECONDS):
-                await answers(HOST, self.game_port or 0, "/mcp", wanted=None)
+                await wait_for_answer(HOST, self.game_port or 0, "/mcp", wanted=None)
         except TimeoutError:
             raise _no_answer(game, GAME_SECONDS) from None
         self._game_answers.set()
@@ -106,7 +112,7 @@ class Fleet:
     async def _welcome(self) -> None:
         try:
             async with asyncio.timeout(WEB_SECONDS):
-                await answers(HOST, self.web_port, "/readyz")
+                await wait_for_answer(HOST, self.web_port, "/readyz")
         except TimeoutError:
             raise _no_answer(self.web, WEB_SECONDS) from None
         self.console.say(self.welcome)
@@ -144,7 +150,7 @@ async def keep_running(
             status = await process.wait()
         finally:
             # Also after its death: what it started may outlive it.
-            await stop(process, patience)
+            await stop_process(process, patience)
         lived = time.monotonic() - begun
         deaths = deaths + 1 if lived < back_off.quick else 1
         how = _describe_end(status, program.last_line(place))

@@ -113,7 +113,7 @@ class Layout:
         return self.program(name, str(self.root / "manage.py"), *argv)
 
 
-def sandbox(layout: Layout, port: int) -> Program:
+def sandbox_program(layout: Layout, port: int) -> Program:
     """The local game server; it continues the stored world."""
     return layout.manage(
         "sandbox",
@@ -124,13 +124,13 @@ def sandbox(layout: Layout, port: int) -> Program:
     )
 
 
-def worker(layout: Layout, number: int = 1) -> Program:
+def worker_program(layout: Layout, number: int = 1) -> Program:
     """A worker that runs turns."""
     name = "worker" if number == 1 else f"worker-{number}"
     return layout.manage(name, "procrastinate", "worker")
 
 
-def web(layout: Layout, listening: int) -> Program:
+def web_program(layout: Layout, listening: int) -> Program:
     """The web server, on the listening socket of this file descriptor.
 
     WebSockets stay open without limit: Daphne's default closes each after a day with a
@@ -149,7 +149,7 @@ def web(layout: Layout, listening: int) -> Program:
     )
 
 
-async def stop(process: asyncio.subprocess.Process, patience: float) -> None:
+async def stop_process(process: asyncio.subprocess.Process, patience: float) -> None:
     """End a child and what it started; after ``patience`` seconds, kill it."""
     _signal(process, signal.SIGTERM)
     with suppress(TimeoutError):
@@ -191,7 +191,7 @@ def listen(port: int, patience: float = 0.0) -> socket.socket:
         return listener
 
 
-def remembered_port(record: Path) -> int:
+def choose_port(record: Path) -> int:
     """The port of the last run if it is free, else another one, which is stored."""
     for port in (_read_port(record), 0):
         if port is None:
@@ -227,7 +227,9 @@ def _read_port(record: Path) -> int | None:
     return port if 0 < port < 65_536 else None
 
 
-async def answers(host: str, port: int, path: str, wanted: int | None = 200) -> None:
+async def wait_for_answer(
+    host: str, port: int, path: str, wanted: int | None = 200
+) -> None:
     """Wait until a GET of ``path`` is answered with the wanted status (None: any).
 
     There is no time limit: the caller sets one.

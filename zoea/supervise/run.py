@@ -29,12 +29,19 @@ from agents.actions.lifecycle import create_demo_fleet
 from agents.models import Mysis
 from memory.snapshots import writes
 from zoea.auth import create_sign_in_link
-from zoea.commandline import DatabaseError, close_connections, database
+from zoea.commandline import DatabaseError, close_connections, open_database
 from zoea.postgres import EmbeddedPostgres
 from zoea.postgres.process import from_os_error
 from zoea.supervise import programs
 from zoea.supervise.children import GAME_PATIENCE, Fleet
-from zoea.supervise.programs import HOST, Console, Layout, listen, remembered_port, stop
+from zoea.supervise.programs import (
+    HOST,
+    Console,
+    Layout,
+    choose_port,
+    listen,
+    stop_process,
+)
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -55,7 +62,7 @@ class Interrupted(BaseException):
 
 
 @dataclass(frozen=True)
-class Wishes:
+class UpOptions:
     """The options of the command; without ``tick`` (seconds) the setting counts."""
 
     myses: int = 6
@@ -64,7 +71,7 @@ class Wishes:
     workers: int = 1
 
 
-def run(wishes: Wishes) -> None:
+def run_everything(wishes: UpOptions) -> None:
     """Run everything until a signal ends it.
 
     Raises AlreadyRunningError, PortError and DatabaseError before any child has
@@ -84,21 +91,22 @@ def run(wishes: Wishes) -> None:
         runner = stack.enter_context(asyncio.Runner())
         with console.working("Starting the database"):
             server = stack.enter_context(
-                database(lambda: signals.remaining(STOP_SECONDS))
+                open_database(lambda: signals.remaining(STOP_SECONDS))
             )
         undo = stack.enter_context(ExitStack())
         game = game_process = None
         if game_port is not None:
-            game = programs.sandbox(layout, game_port)
+            game = programs.sandbox_program(layout, game_port)
             game_process = runner.run(game.start())
             undo.callback(_stop, runner, game_process)
         with console.working("Bringing the database up to date"):
             link = _prepare(wishes.myses, console, own_game=game is not None)
         fleet = Fleet(
             workers=[
-                programs.worker(layout, number + 1) for number in range(wishes.workers)
+                programs.worker_program(layout, number + 1)
+                for number in range(wishes.workers)
             ],
-            web=programs.web(layout, listening.fileno()),
+            web=programs.web_program(layout, listening.fileno()),
             web_port=web_port,
             welcome=f"Dashboard: {url}{link}",
             game=game,
@@ -124,18 +132,18 @@ def _prepare(myses: int, console: Console, *, own_game: bool) -> str:
         create_demo_fleet(myses=myses)
         console.say(f"Made a demo fleet of {myses}")
     path = create_sign_in_link()
-    events.close()
+    events.close_hinter()
     close_connections()
     return path
 
 
-def _layout(wishes: Wishes) -> tuple[int | None, Layout]:
+def _layout(wishes: UpOptions) -> tuple[int | None, Layout]:
     """The port of the local game (None where SPACEMOLT_MCP_URL names one), the layout."""
     data: Path = settings.ZOEA_DATA
     port = None
     url = os.environ.get("SPACEMOLT_MCP_URL", "")
     if not url:
-        port = remembered_port(data / "sandbox.port")
+        port = choose_port(data / "sandbox.port")
         url = f"http://{HOST}:{port}/mcp"
     tick = settings.ZOEA_SECONDS_PER_TICK
     if port is not None and not os.environ.get("ZOEA_SECONDS_PER_TICK"):
@@ -165,13 +173,13 @@ async def _flush(stopped: asyncio.Event, server: EmbeddedPostgres | None) -> Non
 
 
 def _stop(runner: asyncio.Runner, process: asyncio.subprocess.Process) -> None:
-    runner.run(stop(process, GAME_PATIENCE))
+    runner.run(stop_process(process, GAME_PATIENCE))
 
 
 @contextmanager
 def _claimed(data: Path) -> Iterator[Claim]:
     try:
-        held = claim(data)
+        held = claim_folder(data)
     except OSError as error:
         raise DatabaseError(str(from_os_error(error, data))) from error
     try:
@@ -199,7 +207,7 @@ class Claim:
         os.close(self._descriptor)
 
 
-def claim(data: Path) -> Claim:
+def claim_folder(data: Path) -> Claim:
     """Lock the data folder for this process; ``unclean``: the former run was killed.
 
     Raises AlreadyRunningError, and OSError where the folder cannot be written.

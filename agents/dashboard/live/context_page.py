@@ -16,13 +16,13 @@ from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
 
 from agents import events
-from agents.context_inputs import brief_of
+from agents.context_inputs import read_inputs
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, Sent, draw
+from agents.dashboard.live.fragments import Fragment, SentVersions, draw_template
 from agents.events import START, Item, Kind, Position
 from agents.models import Mysis
 from memory.models import Memory
-from memory.snapshots.reads import tick_of
+from memory.snapshots.reads import read_tick
 
 BATCH = 500
 # Beyond so many events nobody wants the exact number.
@@ -41,7 +41,7 @@ PLURALS = {SUMMARY: "summaries"}
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ContextMoment:
     """The moment at which a context is assembled.
 
     ``event`` is the last event before it, ``memory`` the newest message, ``tick`` the
@@ -55,26 +55,26 @@ class Snapshot:
     settings: str
 
 
-def as_of(mysis: Mysis) -> Snapshot:
+def note_moment(mysis: Mysis) -> ContextMoment:
     """Now; to be asked before the context is assembled, so that nothing is missed."""
     account = mysis.account
-    return Snapshot(
-        event=events.newest(),
+    return ContextMoment(
+        event=events.newest_id(),
         at=timezone.now(),
         memory=Memory.objects.filter(mysis=mysis).aggregate(n=Max("id"))["n"],
-        tick=tick_of(account.username) if account else mysis.tick,
-        settings=settings_of(mysis),
+        tick=read_tick(account.username) if account else mysis.tick,
+        settings=digest_settings(mysis),
     )
 
 
-def settings_of(mysis: Mysis) -> str:
+def digest_settings(mysis: Mysis) -> str:
     """A digest that changes with what somebody sets: name, model, prompt, orders,
     policy and the tools that the game offers.
 
     What is learnt by itself is none of it: how a model counts, what a provider's window
     really holds, which account is logged in.
     """
-    brief, policy = brief_of(mysis), mysis.policy
+    brief, policy = read_inputs(mysis), mysis.policy
     settings = sorted(mysis.model_settings.items())
     known = (
         (mysis.name, mysis.model, mysis.messaging, settings),
@@ -146,7 +146,7 @@ class ContextPage:
         self.settings = settings
         self.changed: datetime | None = None
         self.gone = False
-        self.sent = Sent()
+        self.sent = SentVersions()
 
     def snapshot(self, version: int) -> list[SafeString]:
         return self.changes(Dirty(everything=True))
@@ -165,15 +165,17 @@ class ContextPage:
         rows = Mysis.objects.select_related("policy")
         mysis = rows.filter(pk=self.mysis_id).first()
         self.gone = mysis is None
-        if mysis is not None and settings_of(mysis) != self.settings:
+        if mysis is not None and digest_settings(mysis) != self.settings:
             self.changed = timezone.now()
 
     def _draw(self) -> list[Fragment]:
         since = self.news.since or self.changed
         state = "gone" if self.gone else "outdated" if since else ""
         words = {"since": since, "changed": self.changed, "most": MOST}
-        told = draw("context/news", state=state, news=self.news, **words)
+        told = draw_template("context/news", state=state, news=self.news, **words)
         return [
-            Fragment("context-outdated", draw("context/outdated", state=state)),
+            Fragment(
+                "context-outdated", draw_template("context/outdated", state=state)
+            ),
             Fragment("context-news", told),
         ]

@@ -14,11 +14,11 @@ from django.utils.text import slugify
 
 from agents import events
 from agents.dashboard import feed
-from agents.dashboard.feed import GROUPS, groups_of, tells
+from agents.dashboard.feed import GROUPS, find_groups, is_news
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, Sent
-from agents.dashboard.shared_results import bucket, shared
+from agents.dashboard.live.fragments import Fragment, SentVersions
+from agents.dashboard.shared_results import shared, time_bucket
 from agents.events import Item, Kind, Position
 from agents.models import Event
 
@@ -37,9 +37,9 @@ class Counts:
     groups: Mapping[str, int]
 
 
-def look(now: datetime | None = None) -> Counts:
+def count_newest(now: datetime | None = None) -> Counts:
     """Counted once in ten seconds per process."""
-    return shared.get(("chips", bucket(now or timezone.now())), _count)
+    return shared.get(("chips", time_bucket(now or timezone.now())), _count)
 
 
 def _count() -> Counts:
@@ -47,29 +47,29 @@ def _count() -> Counts:
     facts = [f"data__{name}" for name in FACTS]
     found = rows.values_list("kind", *facts)[:COUNTED]
     newest = [(kind, dict(zip(FACTS, told, strict=True))) for kind, *told in found]
-    news = [(kind, data) for kind, data in newest if tells(kind, data)]
-    groups = Counter(group for one in news for group in groups_of(*one))
+    news = [(kind, data) for kind, data in newest if is_news(kind, data)]
+    groups = Counter(group for one in news for group in find_groups(*one))
     return Counts(Counter(kind for kind, _ in newest), groups)
 
 
-def place_of(kind: str) -> str:
+def make_element_id(kind: str) -> str:
     """The id of the element that counts a kind."""
     return f"kind-{slugify(kind)}"
 
 
-def of_kinds() -> list[Fragment]:
+def draw_kind_counts() -> list[Fragment]:
     """The numbers on the chips of the events page."""
-    kinds = look().kinds
+    kinds = count_newest().kinds
     found = [
-        Fragment(place_of(kind), format_html("{}", kinds.get(str(kind), 0)))
+        Fragment(make_element_id(kind), format_html("{}", kinds.get(str(kind), 0)))
         for kind in Kind
     ]
     return [*found, Fragment("kind-all", format_html("{}", sum(kinds.values())))]
 
 
-def of_groups() -> list[Fragment]:
+def draw_group_counts() -> list[Fragment]:
     """The numbers on the chips of the feed."""
-    groups = look().groups
+    groups = count_newest().groups
     return [
         Fragment(f"group-{name}", format_html("{}", groups.get(name, 0)))
         for name in GROUPS
@@ -77,14 +77,14 @@ def of_groups() -> list[Fragment]:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class EventFilter:
     """Which events are shown: of one kind, of one Mysis, or all."""
 
     kind: str = ""
     mysis: int | None = None
 
     @classmethod
-    def of(cls, kind: str, mysis: int | None) -> Chosen:
+    def of(cls, kind: str, mysis: int | None) -> EventFilter:
         """What is no kind falls back to all."""
         return cls(kind if kind in Kind.__members__.values() else "", mysis)
 
@@ -101,7 +101,7 @@ class Chosen:
         return owned and self.kind in ("", item["kind"])
 
 
-def rows(chosen: Chosen, before: int | None = None) -> list[Event]:
+def load_events(chosen: EventFilter, before: int | None = None) -> list[Event]:
     """A page of events, newest first, and one more; from ``before`` on backwards."""
     found = Event.objects.order_by("-xid", "-id")
     if chosen.kind:
@@ -124,10 +124,10 @@ class EventsPage:
     The hub only tells when there may be something to read.
     """
 
-    def __init__(self, chosen: Chosen, after: int) -> None:
+    def __init__(self, chosen: EventFilter, after: int) -> None:
         self.chosen = chosen
         self.position = events.position_of(after)
-        self.sent = Sent()
+        self.sent = SentVersions()
 
     def snapshot(self, version: int) -> list[SafeString]:
         return self._news()
@@ -137,7 +137,7 @@ class EventsPage:
         full = dirty.everything or len(dirty.feed) == dirty.feed.maxlen
         if full or any(map(self.chosen.takes, dirty.feed)):
             return self._news()
-        return self.sent.news(of_kinds())
+        return self.sent.news(draw_kind_counts())
 
     def _read(self) -> list[tuple[Position, Item]]:
         # What is not shown is stepped over once, not read at every look; taken
@@ -154,15 +154,19 @@ class EventsPage:
         return found
 
     def _news(self) -> list[SafeString]:
-        counts, found = self.sent.news(of_kinds()), self._read()
+        counts, found = self.sent.news(draw_kind_counts()), self._read()
         if not found:
             return counts
         if len(found) > PAGE:
             # So much that a page cannot be read any more: it begins anew.
-            self.position = events.position_of(events.newest())
-            whole = fragments.feed_lines(feed.told(rows(self.chosen)[:PAGE]))
-            return [*counts, fragments.swapped(Fragment("feed", whole))]
+            self.position = events.position_of(events.newest_id())
+            whole = fragments.draw_feed_lines(
+                feed.make_event_lines(load_events(self.chosen)[:PAGE])
+            )
+            return [*counts, fragments.swap_fragment(Fragment("feed", whole))]
         self.position = found[-1][0]
-        told = feed.lines_of([item for _, item in found])
-        added = fragments.appended("feed", "afterbegin", fragments.feed_lines(told))
+        told = feed.make_item_lines([item for _, item in found])
+        added = fragments.append_items(
+            "feed", "afterbegin", fragments.draw_feed_lines(told)
+        )
         return [*counts, added]

@@ -23,8 +23,8 @@ from django.utils.safestring import SafeString
 from agents.dashboard import budget_bars, feed, health
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
-from agents.dashboard.fleet import FleetRow, Rows
-from agents.dashboard.health import fix_of, providers
+from agents.dashboard.fleet import FleetRow, FleetRows
+from agents.dashboard.health import find_fix, load_provider_ids
 
 # The cells of a fleet row, and what of the row each of them shows: a cell is drawn
 # again only when one of its fields changes.
@@ -67,25 +67,25 @@ class Fragment:
         return format_html("<{0} {1}{2}>{3}</{0}>", tag, self.at, more, self.html)
 
 
-def draw(template: str, **context: Any) -> SafeString:
+def draw_template(template: str, **context: Any) -> SafeString:
     """A template of ``agents/`` as HTML, by its folder and name: ``fleet/row``."""
     context["pace"] = settings.ZOEA_SECONDS_PER_TICK
     return render_to_string(f"agents/{template}.html", context)
 
 
 @lru_cache(maxsize=CACHED_ROWS)
-def cells(row: FleetRow) -> tuple[Fragment, ...]:
+def draw_cells(row: FleetRow) -> tuple[Fragment, ...]:
     """The cells of a fleet row; equal rows are drawn once per process."""
     found = []
     for cell, fields in CELLS.items():
         shown = tuple(getattr(row, name) for name in fields)
-        html = _drawn(Asked(cell, shown, row))
+        html = _drawn(CellQuestion(cell, shown, row))
         found.append(Fragment(f"m{row.id}-{cell}", html, f"cell cell-{cell}"))
     return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CellQuestion:
     """A cell of a row; ``shown`` alone tells whether the same was drawn before."""
 
     cell: str
@@ -94,35 +94,39 @@ class Asked:
 
 
 @lru_cache(maxsize=CACHED_ROWS * len(CELLS))
-def _drawn(asked: Asked) -> SafeString:
+def _drawn(asked: CellQuestion) -> SafeString:
     # At a word of a Mysis two or three of its cells change.
-    return draw(f"fleet/cell_{asked.cell}", row=asked.row)
+    return draw_template(f"fleet/cell_{asked.cell}", row=asked.row)
 
 
-def fleet_rows(rows: Rows) -> Fragment:
+def draw_fleet_rows(rows: FleetRows) -> Fragment:
     """The whole list, for a start and whenever Myses come or go."""
-    drawn = format_html_join("\n", "{}", ((whole_row(row),) for row in rows.shown))
-    return Fragment("fleet-rows", draw("fleet/rows", drawn=drawn, rows=rows))
+    drawn = format_html_join("\n", "{}", ((draw_row(row),) for row in rows.shown))
+    return Fragment("fleet-rows", draw_template("fleet/rows", drawn=drawn, rows=rows))
 
 
 @lru_cache(maxsize=CACHED_ROWS)
-def whole_row(row: FleetRow) -> SafeString:
+def draw_row(row: FleetRow) -> SafeString:
     """A row with its cells and the box that selects it."""
     inside = format_html_join(
-        "", '<div class="{}" {}>{}</div>', ((c.css, c.at, c.html) for c in cells(row))
+        "",
+        '<div class="{}" {}>{}</div>',
+        ((c.css, c.at, c.html) for c in draw_cells(row)),
     )
-    return draw("fleet/row", row=row, inside=inside)
+    return draw_template("fleet/row", row=row, inside=inside)
 
 
-def fleet_head(found: health.Health) -> list[Fragment]:
+def draw_fleet_head(found: health.Health) -> list[Fragment]:
     """Counts, the health line, and whom a broadcast would reach."""
     limits = found.sums.limits[: budget_bars.SHOWN]
     counts = {"all": found.total, **found.counts, **found.sums.flags}
     return [
-        Fragment("fleet-totals", draw("fleet/totals", health=found)),
-        Fragment("fleet-limits", draw("fleet/limits", limits=limits, health=found)),
-        Fragment("fleet-health", draw("fleet/health", health=found)),
-        Fragment("fleet-reach", draw("fleet/reach", health=found)),
+        Fragment("fleet-totals", draw_template("fleet/totals", health=found)),
+        Fragment(
+            "fleet-limits", draw_template("fleet/limits", limits=limits, health=found)
+        ),
+        Fragment("fleet-health", draw_template("fleet/health", health=found)),
+        Fragment("fleet-reach", draw_template("fleet/reach", health=found)),
         *(
             Fragment(f"count-{name}", format_html("{}", count))
             for name, count in counts.items()
@@ -130,71 +134,77 @@ def fleet_head(found: health.Health) -> list[Fragment]:
     ]
 
 
-def feed_lines(lines: Iterable[feed.FeedLine], group: str = "") -> SafeString:
+def draw_feed_lines(lines: Iterable[feed.FeedLine], group: str = "") -> SafeString:
     """Lines of the feed, as items of its list."""
     drawn = format_html_join("", "{}", ((_feed_line(line),) for line in lines))
-    return drawn or draw("events/empty", group=feed.GROUPS.get(group, ""))
+    return drawn or draw_template("events/empty", group=feed.GROUPS.get(group, ""))
 
 
 @lru_cache(maxsize=CACHED_ROWS)
 def _feed_line(line: feed.FeedLine) -> SafeString:
-    return draw("events/lines", lines=[line])
+    return draw_template("events/lines", lines=[line])
 
 
-def newest_feed(group: str = "") -> Fragment:
+def draw_newest_feed(group: str = "") -> Fragment:
     """The feed from its newest line on; of one chip if named."""
-    return Fragment("feed", feed_lines(feed.newest(group), group))
+    return Fragment("feed", draw_feed_lines(feed.load_newest_feed(group), group))
 
 
-def mysis(found: dashboard_mysis.Head, panel: dashboard_mysis.Panel) -> list[Fragment]:
+def draw_mysis(
+    found: dashboard_mysis.Head, panel: dashboard_mysis.GamePanel
+) -> list[Fragment]:
     """The live parts of a Mysis's page, but for the conversation."""
-    fix = fix_of(found.mysis, providers())
-    trend = dashboard_mysis.credits_trend(found.mysis.pk)
-    turns = dashboard_mysis.turns(found.mysis.pk)
+    fix = find_fix(found.mysis, load_provider_ids())
+    trend = dashboard_mysis.load_credits_trend(found.mysis.pk)
+    turns = dashboard_mysis.load_turns(found.mysis.pk)
     return [
-        Fragment("mysis-head", draw("mysis/head", head=found, row=found.row)),
-        Fragment("mysis-acts", draw("mysis/acts", row=found.row)),
-        Fragment("mysis-error", draw("mysis/error", row=found.row, fix=fix)),
-        Fragment("mysis-reach", draw("mysis/reach", row=found.row)),
-        Fragment("mysis-context", draw("mysis/context", row=found.row)),
-        Fragment("mysis-state", draw("mysis/state", panel=panel)),
-        Fragment("mysis-purse", draw("mysis/purse", trend=trend)),
-        Fragment("mysis-turns", draw("mysis/turns", turns=turns, key=found.key)),
+        Fragment("mysis-head", draw_template("mysis/head", head=found, row=found.row)),
+        Fragment("mysis-acts", draw_template("mysis/acts", row=found.row)),
+        Fragment("mysis-error", draw_template("mysis/error", row=found.row, fix=fix)),
+        Fragment("mysis-reach", draw_template("mysis/reach", row=found.row)),
+        Fragment("mysis-context", draw_template("mysis/context", row=found.row)),
+        Fragment("mysis-state", draw_template("mysis/state", panel=panel)),
+        Fragment("mysis-purse", draw_template("mysis/purse", trend=trend)),
+        Fragment(
+            "mysis-turns", draw_template("mysis/turns", turns=turns, key=found.key)
+        ),
     ]
 
 
-def as_of(now: datetime) -> Fragment:
+def draw_clock(now: datetime) -> Fragment:
     """The server's clock: a page whose socket is dead falls behind it."""
-    return Fragment("as-of", draw("shared/as_of", now=now))
+    return Fragment("as-of", draw_template("shared/as_of", now=now))
 
 
-def log_lines(lines: Sequence[Line], key: str, swap: bool = False) -> SafeString:
-    return draw("conversation/lines", lines=lines, key=key, swap=swap)
+def draw_log_lines(lines: Sequence[Line], key: str, swap: bool = False) -> SafeString:
+    return draw_template("conversation/lines", lines=lines, key=key, swap=swap)
 
 
-def log(lines: Sequence[Line], key: str, *, whole: bool = False) -> Fragment:
+def draw_log(lines: Sequence[Line], key: str, *, whole: bool = False) -> Fragment:
     """A conversation from its newest page on, with a way to what is older."""
     older = lines[0].id if lines and not whole else None
-    return Fragment("log", draw("conversation/log", lines=lines, key=key, older=older))
+    return Fragment(
+        "log", draw_template("conversation/log", lines=lines, key=key, older=older)
+    )
 
 
-def swapped(fragment: Fragment) -> SafeString:
+def swap_fragment(fragment: Fragment) -> SafeString:
     """A fragment as the socket sends it."""
     return format_html(
         '<div {} hx-swap-oob="innerHTML">{}</div>', fragment.at, fragment.html
     )
 
 
-def appended(target: str, where: str, html: SafeString) -> SafeString:
+def append_items(target: str, where: str, html: SafeString) -> SafeString:
     """Items to add to a list: ``where`` is ``beforeend`` or ``afterbegin``."""
     return format_html('<ol hx-swap-oob="{}:#{}">{}</ol>', where, target, html)
 
 
-def joined(parts: Iterable[SafeString]) -> str:
+def join_swaps(parts: Iterable[SafeString]) -> str:
     return format_html_join("\n", "{}", ((part,) for part in parts))
 
 
-class Sent:
+class SentVersions:
     """Which version of each fragment the viewer has."""
 
     def __init__(self) -> None:
@@ -206,7 +216,7 @@ class Sent:
         for fragment in found:
             if self._versions.get(fragment.id) != fragment.version:
                 self._versions[fragment.id] = fragment.version
-                swaps.append(swapped(fragment))
+                swaps.append(swap_fragment(fragment))
         return swaps
 
     def note(self, found: Iterable[Fragment]) -> None:

@@ -19,15 +19,15 @@ from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
 from agents.dashboard.live import events_page, fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, Sent, draw
+from agents.dashboard.live.fragments import Fragment, SentVersions, draw_template
 from agents.dashboard.map import Chart
-from agents.dashboard.shared_results import bucket, shared
+from agents.dashboard.shared_results import shared, time_bucket
 from agents.models import Mysis
 
 # Lines since the viewer's newest above which the conversation is drawn anew.
 LOG_GAP = 200
 PENDING = 50
-PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
+HEALTH_PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +61,33 @@ class ConversationFeed:
         if self.after is None:
             return []
         of = self.of
-        fresh = conversation.after(
+        fresh = conversation.load_lines_after(
             of.mysis_id, of.name, self.after, LOG_GAP + 1, turn_id=of.turn_id
         )
         if len(fresh) > LOG_GAP:
-            newest = conversation.newest(of.mysis_id, of.name, turn_id=of.turn_id)
+            newest = conversation.load_newest_lines(
+                of.mysis_id, of.name, turn_id=of.turn_id
+            )
             self._note(newest)
             # What is older in the log belongs to other turns.
-            log = fragments.log(newest, of.key, whole=of.turn_id is not None)
-            return [fragments.swapped(log)]
+            log = fragments.draw_log(newest, of.key, whole=of.turn_id is not None)
+            return [fragments.swap_fragment(log)]
         known = self._answered() if self.open else []
         self._note(fresh)
         if not fresh:
             return known
-        added = fragments.log_lines(fresh, of.key)
-        return [*known, fragments.appended("log", "beforeend", added)]
+        added = fragments.draw_log_lines(fresh, of.key)
+        return [*known, fragments.append_items("log", "beforeend", added)]
 
     def _answered(self) -> list[SafeString]:
         """Lines that were waiting and have their answer now."""
         of = self.of
-        found = conversation.chosen(of.mysis_id, of.name, list(self.open))
+        found = conversation.load_lines(of.mysis_id, of.name, list(self.open))
         changed = [line for line in found if self.open.get(line.id) != line.version]
         self._note(changed)
         if not changed:
             return []
-        return [fragments.log_lines(changed, of.key, swap=True)]
+        return [fragments.draw_log_lines(changed, of.key, swap=True)]
 
     def _note(self, seen: Sequence[Line]) -> None:
         for line in seen:
@@ -117,7 +119,7 @@ class TimedPage:
 
     def __init__(self, parts: Callable[[datetime], Iterable[Fragment]]) -> None:
         self.parts = parts
-        self.sent = Sent()
+        self.sent = SentVersions()
 
     def snapshot(self, version: int) -> list[SafeString]:
         return self.sent.news(self.parts(timezone.now()))
@@ -126,9 +128,9 @@ class TimedPage:
         return self.snapshot(0)
 
 
-def drawn(rows: fleet.Rows) -> Fragment:
+def draw_shared_rows(rows: fleet.FleetRows) -> Fragment:
     """The list of rows; its version stands for what a page with it shows."""
-    fragment = fragments.fleet_rows(rows)
+    fragment = fragments.draw_fleet_rows(rows)
     shared.get(("drawn", fragment.version), lambda: rows)
     return fragment
 
@@ -140,36 +142,41 @@ class FleetPage:
     shows, from the page that was loaded a moment ago: neither comes twice.
     """
 
-    def __init__(self, view: fleet.View, rows: str = "", told: str = "") -> None:
+    def __init__(self, view: fleet.FleetView, rows: str = "", told: str = "") -> None:
         self.view = view
         self.has = rows, told
         self.ids: list[int] = []
         self.matching: frozenset[int] = frozenset()
-        self.sent = Sent()
+        self.sent = SentVersions()
         self.newest = self.wide = 0
 
     def snapshot(self, version: int) -> list[SafeString]:
         """Head, all rows, the feed; of the last two what the viewer has not got."""
         now = timezone.now()
         self.newest = self.wide = version
-        rows = fleet.rows_of(self.view, now)
+        rows = fleet.load_view(self.view, now)
         head = self.sent.news(
-            [*fragments.fleet_head(health.read_health(now)), *events_page.of_groups()]
+            [
+                *fragments.draw_fleet_head(health.read_health(now)),
+                *events_page.draw_group_counts(),
+            ]
         )
         shown, told = self.has
-        newest = fragments.newest_feed()
-        feed = [] if newest.version == told else [fragments.swapped(newest)]
+        newest = fragments.draw_newest_feed()
+        feed = [] if newest.version == told else [fragments.swap_fragment(newest)]
         return [*self._since(shared.known(("drawn", shown)), rows), *head, *feed]
 
-    def _since(self, shown: fleet.Rows | None, rows: fleet.Rows) -> list[SafeString]:
+    def _since(
+        self, shown: fleet.FleetRows | None, rows: fleet.FleetRows
+    ) -> list[SafeString]:
         if shown is None or not shown.lists_as(rows):
             return self._list(rows)
         self.ids = [row.id for row in rows.shown]
         self.matching = rows.matching
         for row in shown.shown:
-            self.sent.note(fragments.cells(row))
+            self.sent.note(fragments.draw_cells(row))
         return self.sent.news(
-            cell for row in rows.shown for cell in fragments.cells(row)
+            cell for row in rows.shown for cell in fragments.draw_cells(row)
         )
 
     def changes(self, dirty: Dirty) -> list[SafeString]:
@@ -195,33 +202,33 @@ class FleetPage:
         if rows.matching != self.matching or moved:
             return [*self._list(rows), *self._head(now)]
         mine = [row for row in rows.shown if row.id in self.ids]
-        found = [cell for row in mine for cell in fragments.cells(row)]
+        found = [cell for row in mine for cell in fragments.draw_cells(row)]
         return [*self.sent.news(found), *self._head(now)]
 
-    def _list(self, rows: fleet.Rows) -> list[SafeString]:
+    def _list(self, rows: fleet.FleetRows) -> list[SafeString]:
         self.ids = [row.id for row in rows.shown]
         self.matching = rows.matching
         for row in rows.shown:
-            self.sent.note(fragments.cells(row))
-        return [fragments.swapped(drawn(rows))]
+            self.sent.note(fragments.draw_cells(row))
+        return [fragments.swap_fragment(draw_shared_rows(rows))]
 
-    def _all_rows(self, now: datetime) -> fleet.Rows:
-        key = ("rows", self.view, self.newest, bucket(now))
-        return shared.get(key, lambda: fleet.rows_of(self.view, now))
+    def _all_rows(self, now: datetime) -> fleet.FleetRows:
+        key = ("rows", self.view, self.newest, time_bucket(now))
+        return shared.get(key, lambda: fleet.load_view(self.view, now))
 
     def _matching(self) -> frozenset[int]:
         key = ("matching", self.view, self.wide)
-        return shared.get(key, lambda: frozenset(fleet.matching(self.view)))
+        return shared.get(key, lambda: frozenset(fleet.find_matching_ids(self.view)))
 
     def _head(self, now: datetime) -> list[SafeString]:
         # Sums of the whole fleet change with every turn: they are a little old here, so
         # that the rows of those who did something need not wait for them.
-        known = shared.get(("sums", bucket(now)), lambda: health.sums(now))
-        key = ("health", self.wide, bucket(now))
+        known = shared.get(("sums", time_bucket(now)), lambda: health.add_up_fleet(now))
+        key = ("health", self.wide, time_bucket(now))
         head = shared.get(
-            key, lambda: fragments.fleet_head(health.read_health(now, known=known))
+            key, lambda: fragments.draw_fleet_head(health.read_health(now, known=known))
         )
-        return self.sent.news([*head, *events_page.of_groups()])
+        return self.sent.news([*head, *events_page.draw_group_counts()])
 
 
 Cells = Mapping[tuple[str, int, int], Sequence[Fragment]]
@@ -231,8 +238,8 @@ def _cells(versions: Mapping[int, int]) -> Cells:
     """The cells of Myses by number and newest event, loaded together."""
 
     def make(keys: Sequence[tuple[str, int, int]]) -> Cells:
-        rows = fleet.load([number for _, number, _ in keys], timezone.now())
-        drawn = {row.id: fragments.cells(row) for row in rows}
+        rows = fleet.load_rows([number for _, number, _ in keys], timezone.now())
+        drawn = {row.id: fragments.draw_cells(row) for row in rows}
         return {key: drawn.get(key[1], ()) for key in keys}
 
     keys = [("cells", number, version) for number, version in versions.items()]
@@ -240,10 +247,12 @@ def _cells(versions: Mapping[int, int]) -> Cells:
 
 
 def _fed(dirty: Dirty) -> list[SafeString]:
-    told = feed.of_items(dirty.feed)
+    told = feed.make_news_lines(dirty.feed)
     if not told:
         return []
-    return [fragments.appended("feed", "afterbegin", fragments.feed_lines(told))]
+    return [
+        fragments.append_items("feed", "afterbegin", fragments.draw_feed_lines(told))
+    ]
 
 
 class MysisPage:
@@ -258,7 +267,7 @@ class MysisPage:
     ) -> None:
         self.mysis_id = mysis.pk
         self.version = 0
-        self.sent = Sent()
+        self.sent = SentVersions()
         self.talk = ConversationFeed(
             ConversationKey(mysis.pk, mysis.name, mysis.page_key), after, pending
         )
@@ -274,7 +283,7 @@ class MysisPage:
             return []
         self.version = version or self.version
         now = timezone.now()
-        key = ("mysis", self.mysis_id, self.version, bucket(now))
+        key = ("mysis", self.mysis_id, self.version, time_bucket(now))
         parts = shared.get(key, lambda: self._draw(now))
         return [*self.sent.news(parts), *self.talk.news()]
 
@@ -282,43 +291,50 @@ class MysisPage:
         rows = Mysis.objects.select_related("account", "policy", "prompt")
         mysis = rows.filter(pk=self.mysis_id).first()
         if mysis is None:
-            return [Fragment("mysis-error", fragments.draw("mysis/gone"))]
-        return fragments.mysis(
-            dashboard_mysis.head(mysis, now), dashboard_mysis.panel(mysis, now)
+            return [Fragment("mysis-error", fragments.draw_template("mysis/gone"))]
+        return fragments.draw_mysis(
+            dashboard_mysis.load_head(mysis, now),
+            dashboard_mysis.load_panel(mysis, now),
         )
 
 
 # The pages that change with time are drawn at most once in ten seconds for all viewers.
 
 
-def on_map(chart: Chart) -> Fragment:
+def draw_ships(chart: Chart) -> Fragment:
     """The ships over the drawing, and the list of where they are."""
-    return Fragment("map-ships", draw("map/ships", chart=chart, fleet=map.fleet(chart)))
+    return Fragment(
+        "map-ships",
+        draw_template("map/ships", chart=chart, fleet=map.place_ships(chart)),
+    )
 
 
-def map_page() -> TimedPage:
+def make_map_page() -> TimedPage:
     """The galaxy as the ships move; nothing while there is no map."""
 
     def make() -> list[Fragment]:
-        chart = map.chart()
-        return [on_map(chart)] if chart else []
+        chart = map.load_chart()
+        return [draw_ships(chart)] if chart else []
 
-    return TimedPage(lambda now: shared.get(("ships", bucket(now)), make))
+    return TimedPage(lambda now: shared.get(("ships", time_bucket(now)), make))
 
 
-def health_parts(now: datetime) -> list[Fragment]:
+def draw_health_parts(now: datetime) -> list[Fragment]:
     """Everything on the health page that changes by itself."""
     context = {
         "health": health.read_health(now, most=health.ALL_TROUBLES),
-        "machine": system_status.look(now),
+        "machine": system_status.read_machine(now),
     }
     return [
-        Fragment(f"health-{name}", draw(f"health/{name}", **context)) for name in PARTS
+        Fragment(f"health-{name}", draw_template(f"health/{name}", **context))
+        for name in HEALTH_PARTS
     ]
 
 
-def health_page() -> TimedPage:
+def make_health_page() -> TimedPage:
     """The state of the machine as time goes on."""
     return TimedPage(
-        lambda now: shared.get(("health page", bucket(now)), lambda: health_parts(now))
+        lambda now: shared.get(
+            ("health page", time_bucket(now)), lambda: draw_health_parts(now)
+        )
     )

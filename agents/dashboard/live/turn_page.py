@@ -11,10 +11,10 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from agents.dashboard import charts
-from agents.dashboard.health import Fix, fix_of, providers
+from agents.dashboard.health import Fix, find_fix, load_provider_ids
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, Sent, draw
+from agents.dashboard.live.fragments import Fragment, SentVersions, draw_template
 from agents.dashboard.live.pages import ConversationFeed, ConversationKey
 from agents.models import ModelCall, Mysis, Turn
 from memory.models import SentContext
@@ -52,23 +52,25 @@ class CallItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CallPage:
     """Calls in their order; ``older`` says whether there are some before them."""
 
     made: Sequence[CallItem]
     older: bool = False
 
 
-def page_of(turn: Turn, before: int | None = None) -> Page:
+def load_call_page(turn: Turn, before: int | None = None) -> CallPage:
     """The newest calls of a turn, or the newest of those before one."""
     rows = ModelCall.objects.filter(turn=turn).order_by("-pk")
     if before is not None:
         rows = rows.filter(pk__lt=before)
     found = list(rows[: LISTED + 1])
-    return Page(_call_items(turn, found[LISTED - 1 :: -1]), older=len(found) > LISTED)
+    return CallPage(
+        _call_items(turn, found[LISTED - 1 :: -1]), older=len(found) > LISTED
+    )
 
 
-def calls_from(turn: Turn, first: int) -> list[CallItem]:
+def load_calls_from(turn: Turn, first: int) -> list[CallItem]:
     """The calls of a turn from one on."""
     rows = ModelCall.objects.filter(turn=turn, pk__gte=first)
     return _call_items(turn, rows.order_by("pk"))
@@ -84,17 +86,17 @@ def _call_items(turn: Turn, calls: Iterable[ModelCall]) -> list[CallItem]:
 
 def _item(turn: Turn, call: ModelCall, sent: SentContext | None) -> CallItem:
     ended = bool(call.finish_reason or call.error or call.latency_ms)
-    gauge = charts.gauge(sent.stats) if sent else None
+    gauge = charts.make_gauge(sent.stats) if sent else None
     return CallItem(call, sent, gauge, ended, open=not ended and turn.outcome is None)
 
 
-def parts_of(turn: Turn, made: Iterable[CallItem]) -> list[Fragment]:
+def draw_calls(turn: Turn, made: Iterable[CallItem]) -> list[Fragment]:
     """Each call as the inside of an item."""
     return [Fragment(one.id, _part(turn, one), "call-row") for one in made]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallQuestion:
     """An ended call; ``shown`` alone tells whether the same was drawn before."""
 
     shown: tuple[object, ...]
@@ -104,30 +106,32 @@ class Asked:
 
 def _part(turn: Turn, made: CallItem) -> SafeString:
     if not made.ended:
-        return draw("turn/call", item=made, turn=turn)
+        return draw_template("turn/call", item=made, turn=turn)
     call, sent = made.call, made.sent
     shown = (
         turn.pk, made.id, call.model, call.input_tokens, call.output_tokens,
         call.cached_tokens, call.latency_ms, call.cost, call.finish_reason, call.error,
         made.gauge, sent and sent.strategy,
     )  # fmt: skip
-    return _drawn(Asked(shown, turn, made))
+    return _drawn(CallQuestion(shown, turn, made))
 
 
 @lru_cache(maxsize=DRAWN)
-def _drawn(asked: Asked) -> SafeString:
-    return draw("turn/call", item=asked.made, turn=asked.turn)
+def _drawn(asked: CallQuestion) -> SafeString:
+    return draw_template("turn/call", item=asked.made, turn=asked.turn)
 
 
-def list_of(turn: Turn, page: Page, parts: Sequence[Fragment]) -> Fragment:
+def draw_call_list(turn: Turn, page: CallPage, parts: Sequence[Fragment]) -> Fragment:
     """Calls of a page, with a way to those before them."""
     if not parts:
-        return Fragment("turn-calls", draw("turn/no_call", turn=turn))
+        return Fragment("turn-calls", draw_template("turn/no_call", turn=turn))
     first = page.made[0].call.pk if page.older else None
-    return Fragment("turn-calls", draw("turn/calls", older=first, items=items(parts)))
+    return Fragment(
+        "turn-calls", draw_template("turn/calls", older=first, items=draw_items(parts))
+    )
 
 
-def items(parts: Iterable[Fragment]) -> SafeString:
+def draw_items(parts: Iterable[Fragment]) -> SafeString:
     """Calls as items of their list."""
     return format_html_join(
         "", '<li class="{}" {}>{}</li>', ((p.css, p.at, p.html) for p in parts)
@@ -154,19 +158,22 @@ class CallList:
             self.next = made[-1].call.pk + 1
 
 
-def find(turn_id: int) -> Turn | None:
+def find_turn(turn_id: int) -> Turn | None:
     rows = Turn.objects.select_related("mysis", "mysis__account")
     return rows.filter(pk=min(turn_id, 2**63 - 1)).first()
 
 
-def head(turn: Turn) -> list[Fragment]:
+def draw_head(turn: Turn) -> list[Fragment]:
     """How the turn fares: what changes until it is over."""
     summaries = turn.calls.filter(kind=ModelCall.Kind.SUMMARY).count()
     return [
-        Fragment("turn-outcome", draw("turn/outcome", turn=turn)),
-        Fragment("turn-pager", draw("turn/pager", around=_around(turn))),
-        Fragment("turn-figures", draw("turn/figures", turn=turn, summaries=summaries)),
-        Fragment("turn-error", draw("turn/error", turn=turn, fix=_fix(turn))),
+        Fragment("turn-outcome", draw_template("turn/outcome", turn=turn)),
+        Fragment("turn-pager", draw_template("turn/pager", around=_around(turn))),
+        Fragment(
+            "turn-figures",
+            draw_template("turn/figures", turn=turn, summaries=summaries),
+        ),
+        Fragment("turn-error", draw_template("turn/error", turn=turn, fix=_fix(turn))),
     ]
 
 
@@ -175,7 +182,7 @@ def _fix(turn: Turn) -> Fix | None:
     mysis = turn.mysis
     if not turn.error or turn.error != mysis.last_error:
         return None
-    return fix_of(mysis, providers())
+    return find_fix(mysis, load_provider_ids())
 
 
 def _around(turn: Turn) -> tuple[Turn | None, Turn | None]:
@@ -199,7 +206,7 @@ class TurnPage:
         self.listed = CallList()
         self.looked = 0.0
         self.rest = SELDOM
-        self.sent = Sent()
+        self.sent = SentVersions()
         of = ConversationKey(mysis.pk, mysis.name, mysis.page_key, turn.pk)
         self.talk = ConversationFeed(of, after, pending)
 
@@ -220,33 +227,33 @@ class TurnPage:
 
     def _draw(self, *, whole: bool) -> list[SafeString]:
         self.looked = time.monotonic()
-        turn = find(self.turn_id)
+        turn = find_turn(self.turn_id)
         if turn is None:
             self.over = True
-            return self.sent.news([Fragment("turn-error", draw("turn/gone"))])
+            return self.sent.news([Fragment("turn-error", draw_template("turn/gone"))])
         # After its last line: what it wrote is read after its outcome was.
         self.over = turn.outcome is not None
         calls = self._list(turn) if whole else self._grown(turn)
-        return [*self.sent.news(head(turn)), *calls, *self.talk.news()]
+        return [*self.sent.news(draw_head(turn)), *calls, *self.talk.news()]
 
     def _list(self, turn: Turn) -> list[SafeString]:
-        page = page_of(turn)
-        parts = parts_of(turn, page.made)
+        page = load_call_page(turn)
+        parts = draw_calls(turn, page.made)
         self.listed = CallList()
         self.listed.add(page.made, parts)
         self.sent.note(parts)
-        return self.sent.news([list_of(turn, page, parts)])
+        return self.sent.news([draw_call_list(turn, page, parts)])
 
     def _grown(self, turn: Turn) -> list[SafeString]:
         if not self.listed.ids:
             return self._list(turn)
-        found = calls_from(turn, self.listed.next)
-        parts = parts_of(turn, found)
+        found = load_calls_from(turn, self.listed.next)
+        parts = draw_calls(turn, found)
         fresh = [part for part in parts if part.id not in self.listed.ids]
         swaps = self.sent.news(part for part in parts if part.id in self.listed.ids)
         self.listed.add(found, fresh)
         if fresh:
             self.sent.note(fresh)
-            new = items(fresh)
-            swaps.append(fragments.appended("turn-calls", "beforeend", new))
+            new = draw_items(fresh)
+            swaps.append(fragments.append_items("turn-calls", "beforeend", new))
         return swaps

@@ -17,7 +17,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from agents.llm.complete import ask, unseal
+from agents.llm.complete import reasoning_blocks, request_completion
 from agents.llm.model_types import (
     ANTHROPIC_ANSWER,
     ChatMessage,
@@ -44,8 +44,8 @@ async def send(
     """Request one message; a system message among the others joins the system text."""
     said = [str(m["content"]) for m in messages if m["role"] == "system"]
     texts = [text for text in (system, *said) if text]
-    chat = marked(messages_of([m for m in messages if m["role"] != "system"]))
-    async with http.client() as client:
+    chat = mark_cache(messages_of([m for m in messages if m["role"] != "system"]))
+    async with http.open_client() as client:
         provider = AnthropicProvider(
             api_key=endpoint.key or "none",
             base_url=endpoint.base_url or OFFICIAL,
@@ -54,7 +54,9 @@ async def send(
         model = VerbatimMessagesModel(
             endpoint, provider, "\n\n".join(texts) or None, chat
         )
-        return await ask(endpoint, model, [], tools, {**DEFAULTS, **settings})
+        return await request_completion(
+            endpoint, model, [], tools, {**DEFAULTS, **settings}
+        )
 
 
 class VerbatimMessagesModel(AnthropicModel):
@@ -100,10 +102,10 @@ def _opened(block: Json) -> Iterator[Json]:
     if block.get("type") != "thinking":
         yield block
         return
-    yield from unseal(block["thinking"], block["signature"])
+    yield from reasoning_blocks(block["thinking"], block["signature"])
 
 
-def marked(messages: Sequence[Json]) -> list[Json]:
+def mark_cache(messages: Sequence[Json]) -> list[Json]:
     """The messages with their cache marks; what was given is not changed."""
     out = list(messages)
     for index, kinds in _ends(messages):

@@ -30,7 +30,7 @@ class RedirectedError(httpx2.RemoteProtocolError):
         super().__init__(f"redirects to {self.origin}")
 
 
-def client(most: int = LARGEST) -> httpx2.AsyncClient:
+def open_client(most: int = LARGEST) -> httpx2.AsyncClient:
     """A client for one call, to be closed after it.
 
     A connection per call costs little beside a model's answer, and nothing is left

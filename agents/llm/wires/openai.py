@@ -20,7 +20,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from agents.llm.complete import ask
+from agents.llm.complete import request_completion
 from agents.llm.model_types import ChatMessage, Completion, Endpoint, Tool
 from agents.llm.wires import http
 
@@ -44,9 +44,9 @@ async def send(
     chat = [dict(message) for message in messages]
     if system:
         chat.insert(0, {"role": "system", "content": system})
-    async with http.client() as client:
+    async with http.open_client() as client:
         model = VerbatimChatModel(endpoint, _provider(endpoint, client), chat)
-        return await ask(endpoint, model, [], tools, settings)
+        return await request_completion(endpoint, model, [], tools, settings)
 
 
 def _provider(

@@ -16,7 +16,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from agents.llm.complete import ask
+from agents.llm.complete import request_completion
 from agents.llm.model_types import ChatMessage, Completion, Endpoint, Tool
 from sandbox.pilot.model import pilot_model
 
@@ -30,7 +30,7 @@ async def send(
 ) -> Completion:
     """Let the pilot answer; it is given nothing but messages and tools."""
     history = history_of(messages, system)
-    return await ask(endpoint, pilot_model(), history, tools, settings)
+    return await request_completion(endpoint, pilot_model(), history, tools, settings)
 
 
 def history_of(

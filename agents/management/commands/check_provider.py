@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.llm.endpoints import resolve_in
 from agents.llm.model_types import ModelError, UnknownProviderError
-from agents.llm.provider_check import Check, address_of, check, find
+from agents.llm.provider_check import Check, address_of, check_endpoint, find_endpoint
 
 KEY_WORDS = {
     "accepted": "accepted",
@@ -55,13 +55,13 @@ class Command(BaseCommand):
         """Check, print the result, and end with its status. Never shows a key."""
         name, model = options["name"].strip(), options["model"].strip()
         try:
-            endpoint = find(name, model)
+            endpoint = find_endpoint(name, model)
         except UnknownProviderError as error:
             raise CommandError(str(error), returncode=2) from None
         except ModelError as error:
             self._report(options["json"], {"provider": name, "ok": False}, error)
             return
-        result = check(endpoint)
+        result = check_endpoint(endpoint)
         self._report(options["json"], _as_document(name, result), result.error)
 
     def _report(
@@ -89,7 +89,7 @@ def _as_document(name: str, result: Check) -> dict[str, Any]:
     try:
         known = resolve_in(name, endpoint.model)
     except UnknownProviderError:
-        known = find(endpoint.name, "")
+        known = find_endpoint(endpoint.name, "")
     return {
         "provider": name,
         "ok": result.error is None,

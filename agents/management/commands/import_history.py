@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from agents import history_import
 from agents.models import Mysis
-from memory.management.terminal import bar, owner_named, refuse
-from memory.transfer.formats import open_source
+from memory.management.terminal import make_refusal, require_owner, show_bar
+from memory.transfer.formats import open_history
 from memory.transfer.line import TransferError
 
 
@@ -40,25 +40,25 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Import, with bars on standard error; prints how many messages are new."""
-        mysis = Mysis.objects.get(pk=owner_named(options["mysis"]).pk)
+        mysis = Mysis.objects.get(pk=require_owner(options["mysis"]).pk)
         if mysis.state == Mysis.State.RUNNING:
-            raise refuse(f"{mysis.name} is running: stop it first, then import.")
+            raise make_refusal(f"{mysis.name} is running: stop it first, then import.")
         path = Path(options["file"])
         try:
             self._import(path, mysis, options["source"])
         except TransferError as error:
-            raise refuse(f"{path}: {error}") from error
+            raise make_refusal(f"{path}: {error}") from error
         except OSError as error:
-            raise refuse(f"{path}: {error.strerror or error}") from error
+            raise make_refusal(f"{path}: {error.strerror or error}") from error
 
     def _import(self, path: Path, mysis: Mysis, wanted: str) -> None:
-        found = open_source(path, name=mysis.name, wanted=wanted)
-        source = history_import.prepared(found)
-        with bar("Checking", None) as done:
-            total = history_import.check(mysis, source, done)
-        with bar(f"Importing into {mysis.name}", total) as done:
-            stored = history_import.history(mysis, source, done)
-        brought = history_import.accounts_and_states(mysis, source)
+        found = open_history(path, name=mysis.name, wanted=wanted)
+        source = history_import.with_passwords(found)
+        with show_bar("Checking", None) as done:
+            total = history_import.check_source(mysis, source, done)
+        with show_bar(f"Importing into {mysis.name}", total) as done:
+            stored = history_import.import_messages(mysis, source, done)
+        brought = history_import.import_accounts_and_states(mysis, source)
         self.stdout.write(
             f"{stored} messages imported into {mysis.name}, "
             f"{total - stored} were there already."

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.context.strategies.snapshot_window import says_error
+from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.strategy import CommonOptions, Strategy, option
-from memory.context.text import clean, safe_cut, shorten
-from memory.context.tool_calls import load_object
+from memory.context.text import clean, find_safe_cut, shorten
+from memory.context.tool_calls import parse_arguments
 from memory.context.types import NUDGE_TEXT, AssemblyRequest
 from memory.context.units import Fate, History, Item, Plan, Unit
 
@@ -176,7 +176,7 @@ def _digest_turns(units: Sequence[Unit], history: History) -> _Digest:
         if unit.role != "assistant":
             continue
         found.turns += 1
-        errors = [i for i in unit.items[1:] if not i.filled and says_error(i)]
+        errors = [i for i in unit.items[1:] if not i.filled and is_error_result(i)]
         found.error = errors[-1] if errors else None
         if errors:
             found.failed += 1
@@ -196,7 +196,7 @@ def _digest_calls(unit: Unit, history: History, found: _Digest) -> None:
             if said is not None and said.content.strip() and not said.filled:
                 found.prints.append(said)
         else:
-            found.calls.append(_format_call(call.name, load_object(call.arguments)))
+            found.calls.append(_format_call(call.name, parse_arguments(call.arguments)))
 
 
 def _count_shown(found: _Digest, limits: _Limits) -> dict[str, object]:
@@ -226,7 +226,7 @@ def _cut_text(item: Item, limits: _Limits, history: History) -> str:
     return item.content if cut is None else cut
 
 
-def box(compression: dict[str, object]) -> str:
+def format_box(compression: dict[str, object]) -> str:
     """The boxed text form of the statistics (C6, C7)."""
     rows = (
         ("Strategy:", compression["strategy"]),
@@ -275,7 +275,7 @@ def _format_value(value: Any, depth: int = _DEPTH) -> str:
 def _quote_text(text: str) -> str:
     cut = text = clean(text)
     if len(text) > _MOST_CHARS:
-        cut = text[: safe_cut(text, _MOST_CHARS)] + "..."
+        cut = text[: find_safe_cut(text, _MOST_CHARS)] + "..."
     return json.dumps(cut, ensure_ascii=False)
 
 

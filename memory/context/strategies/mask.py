@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.context.strategy import CommonOptions, Strategy, option
-from memory.context.units import Fate, History, Item, Plan, Unit, loop_start
+from memory.context.units import Fate, History, Item, Plan, Unit, find_loop_start
 
 _START = "[masked "
 _LOOP_OVER = "The tool loop that fetched it is over; a note with its handle is sent."
@@ -52,7 +52,7 @@ def mask_results(
     """
     masked = list(units)
     fates: dict[int, Fate] = {}
-    for at in range(min(loop_start(units), len(units) - 1)):
+    for at in range(min(find_loop_start(units), len(units) - 1)):
         masked[at] = mask_snapshots(masked[at], history, fates)
     why = f"Older than the {options.keep_results} newest results; a note is sent."
     for place in _find_batches(units, history, options):
@@ -67,7 +67,7 @@ def mask_result(
     at, index = place
     items = list(units[at].items)
     source = items[index].source
-    items[index] = masked_item(units[at], items[index], history)
+    items[index] = mask_item(units[at], items[index], history)
     units[at] = units[at].with_items(tuple(items))
     if source is not None:
         fates[source] = Fate("masked", "mask", why)
@@ -82,14 +82,14 @@ def mask_snapshots(unit: Unit, history: History, fates: dict[int, Fate]) -> Unit
     for place, item in enumerate(items):
         if item.role != "tool" or not _is_snapshot(unit, item, history):
             continue
-        masked = masked_item(unit, item, history)
+        masked = mask_item(unit, item, history)
         if masked is not item and item.source is not None:
             items[place], changed = masked, True
             fates[item.source] = Fate("masked", "mask", _LOOP_OVER)
     return unit.with_items(tuple(items)) if changed else unit
 
 
-def masked_item(unit: Unit, item: Item, history: History) -> Item:
+def mask_item(unit: Unit, item: Item, history: History) -> Item:
     """The item as a note, or as it is where the note would be no shorter (I14)."""
     note = _write_note(unit, item, history)
     tokens = history.count(note)
@@ -103,7 +103,7 @@ def _find_batches(
 ) -> list[Place]:
     """The results of every closed batch; the newest `keep_results` are in none."""
     wanted = max(1.0, options.batch_fraction * history.window)
-    old = results_of(units)
+    old = find_results(units)
     old = old[: max(0, len(old) - options.keep_results)]
     found: list[Place] = []
     batch: list[Place] = []
@@ -116,7 +116,7 @@ def _find_batches(
         # Snapshots go when their loop ends, so they must not move the batches.
         if _is_snapshot(unit, item, history):
             continue
-        saved = item.tokens - masked_item(unit, item, history).tokens
+        saved = item.tokens - mask_item(unit, item, history).tokens
         if not saved:
             continue
         batch.append((at, place))
@@ -127,7 +127,7 @@ def _find_batches(
     return found
 
 
-def results_of(units: Sequence[Unit]) -> list[Place]:
+def find_results(units: Sequence[Unit]) -> list[Place]:
     """The unit and item index of every result that came, in order."""
     return [
         (at, place)

@@ -11,9 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from memory.context.strategies.window import WindowOptions, backfilled, exceeds, within
+from memory.context.strategies.window import (
+    WindowOptions,
+    backfill_window,
+    exceeds_window,
+    select_window,
+)
 from memory.context.strategy import Strategy, option
-from memory.context.tool_calls import canonical, load
+from memory.context.tool_calls import canonicalize_arguments, parse_json
 from memory.context.units import Fate, History, Item, Plan, Unit, item_tokens
 
 Mode = Literal["prune", "stub"]
@@ -35,14 +40,16 @@ def snapshot_window(history: History, options: SnapshotWindowOptions) -> Plan:
     """Window first, then compaction; with `backfill` the other way round (A5)."""
     mode = cast("Mode", options.prune)
     if options.backfill:
-        units, fates = compact(history.units, history, mode)
-        return replace(backfilled(units, history, options.window), fates=fates)
-    units, fates = compact(within(history, options.window), history, mode)
-    exceeded = exceeds(history, options.window)
+        units, fates = compact_snapshots(history.units, history, mode)
+        return replace(backfill_window(units, history, options.window), fates=fates)
+    units, fates = compact_snapshots(
+        select_window(history, options.window), history, mode
+    )
+    exceeded = exceeds_window(history, options.window)
     return Plan(tuple(units), fates, window_exceeded=exceeded)
 
 
-def compact(
+def compact_snapshots(
     units: Iterable[Unit], history: History, mode: Mode
 ) -> tuple[list[Unit], dict[int, Fate]]:
     """The units with old snapshots pruned or stubbed, and what became of their rows."""
@@ -66,14 +73,14 @@ def compact(
     return kept, fates
 
 
-def says_error(item: Item) -> bool:
+def is_error_result(item: Item) -> bool:
     """Whether a result is marked as an error or reads as one of the game's (A7)."""
     text = item.content
     if item.is_error or text.startswith("Error:"):
         return True
     if '"error"' not in text and '"throttled"' not in text:
         return False
-    value = load(text)
+    value = parse_json(text)
     if not isinstance(value, dict):
         return False
     return bool(value.get("error")) or value.get("throttled") is True
@@ -93,11 +100,11 @@ def _find_superseded(
         call = calls[item.call]
         if item.filled or history.policy_of(call.name) != "snapshot":
             continue
-        key = call.name, canonical(call.arguments)
+        key = call.name, canonicalize_arguments(call.arguments)
         found = newest.get(key)
         if found is not None:
             old[item.call] = found
-        elif item.source is not None and not (item.pending or says_error(item)):
+        elif item.source is not None and not (item.pending or is_error_result(item)):
             newest[key] = item.source
     return old
 

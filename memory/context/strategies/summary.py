@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from memory.context.strategy import Strategy
 from memory.context.summaries import (
-    Shown,
+    Decision,
+    SummarizedLog,
     SummaryOptions,
-    Verdict,
-    decide,
-    show_summary,
-    tokens_now,
+    apply_summary,
+    decide_summary,
+    estimate_next_call,
 )
 from memory.context.units import History, Plan
 
 
 def summary(history: History, options: SummaryOptions) -> Plan:
     """The newest summary and what it does not cover; asks for the next when it is due."""
-    shown = show_summary(history)
+    shown = apply_summary(history)
     verdict = _decide_summary(shown, history, options)
     status = verdict.status
     if shown.head and status in (None, "disabled"):
@@ -32,13 +32,15 @@ def summary(history: History, options: SummaryOptions) -> Plan:
     )
 
 
-def _decide_summary(shown: Shown, history: History, options: SummaryOptions) -> Verdict:
+def _decide_summary(
+    shown: SummarizedLog, history: History, options: SummaryOptions
+) -> Decision:
     threshold = options.threshold_in(history.request.budget)
     if not threshold:
-        return Verdict("disabled", "A threshold of 0 makes no summaries.")
-    if tokens_now((*shown.head, *shown.units), history) < threshold:
-        return Verdict()
-    return decide(shown, history, options)
+        return Decision("disabled", "A threshold of 0 makes no summaries.")
+    if estimate_next_call((*shown.head, *shown.units), history) < threshold:
+        return Decision()
+    return decide_summary(shown, history, options)
 
 
 STRATEGY = Strategy("summary", summary, SummaryOptions, reads="unsummarized")

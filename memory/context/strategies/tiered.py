@@ -15,25 +15,32 @@ from typing import cast
 
 from memory.context.strategies.mask import (
     MaskOptions,
+    find_results,
+    mask_item,
     mask_result,
     mask_snapshots,
-    masked_item,
-    results_of,
 )
-from memory.context.strategies.snapshot_window import Mode, compact
-from memory.context.strategies.window import within
+from memory.context.strategies.snapshot_window import Mode, compact_snapshots
+from memory.context.strategies.window import select_window
 from memory.context.strategy import OptionError, Strategy, option
 from memory.context.summaries import (
-    Shown,
+    Decision,
+    SummarizedLog,
     SummaryOptions,
-    Verdict,
-    decide,
-    limit_of,
-    show_summary,
-    tokens_now,
+    apply_summary,
+    decide_summary,
+    estimate_next_call,
+    limit_summary,
 )
 from memory.context.types import Budget
-from memory.context.units import Fate, History, Plan, Unit, in_one_turn, turn_start
+from memory.context.units import (
+    Fate,
+    History,
+    Plan,
+    Unit,
+    find_turn_start,
+    may_share_turn,
+)
 
 _WHY = "The view reached its upper mark; a note with its handle is sent."
 #: Where a compaction frees little, the next waits until the view grew by this share.
@@ -75,15 +82,15 @@ class TieredOptions(SummaryOptions, MaskOptions):
 
 def tiered(history: History, options: TieredOptions) -> Plan:
     """The view between its marks; a summary is asked for where that is not enough."""
-    shown = show_summary(history)
+    shown = apply_summary(history)
     units = shown.units
     if options.window:
-        inside = {unit.start for unit in within(history, options.window)}
+        inside = {unit.start for unit in select_window(history, options.window)}
         units = tuple(unit for unit in units if unit.start in inside)
     head = sum(unit.tokens for unit in shown.head)
     tiers = Tiers(history, options, history.window - history.room + head)
     tiers.grow(units)
-    left = Shown(shown.head, tuple(tiers.units))
+    left = SummarizedLog(shown.head, tuple(tiers.units))
     verdict = _decide_summary(left, tiers, history, options)
     status = verdict.status
     if shown.head and status is None:
@@ -100,17 +107,17 @@ def tiered(history: History, options: TieredOptions) -> Plan:
 
 
 def _decide_summary(
-    left: Shown, tiers: Tiers, history: History, options: TieredOptions
-) -> Verdict:
+    left: SummarizedLog, tiers: Tiers, history: History, options: TieredOptions
+) -> Decision:
     """The last tier, a summary: with what the provider reported (A13)."""
     threshold = options.threshold_in(history.request.budget)
     if not threshold:
-        return Verdict()
+        return Decision()
     mark = min(threshold, options.hi * history.window)
-    if tokens_now((*left.head, *left.units), history) < max(1, mark):
-        return Verdict()
-    keep = options.lo * history.window - tiers.around - limit_of(options, history)
-    return decide(left, history, options, max(1, keep))
+    if estimate_next_call((*left.head, *left.units), history) < max(1, mark):
+        return Decision()
+    keep = options.lo * history.window - tiers.around - limit_summary(options, history)
+    return decide_summary(left, history, options, max(1, keep))
 
 
 @dataclass(slots=True)
@@ -151,7 +158,7 @@ class Tiers:
         before = self.units[-1] if self.units else None
         if before is None or before.role == "user" or not unit.items[0].calls:
             return True
-        return not in_one_turn(before, unit)
+        return not may_share_turn(before, unit)
 
     def _close_loop(self) -> None:
         """A25: snapshots of the loop before the newest unit become notes."""
@@ -165,9 +172,9 @@ class Tiers:
 
     def _compact(self) -> None:
         """Supersede, measure, mask; the current turn is left whole (A16)."""
-        cut = min(turn_start(self.units), len(self.units) - 1)
+        cut = min(find_turn_start(self.units), len(self.units) - 1)
         mode = cast("Mode", self.options.prune)
-        older, fates = compact(self.units[:cut], self.history, mode)
+        older, fates = compact_snapshots(self.units[:cut], self.history, mode)
         self.fates.update(fates)
         self.closed = max(0, self.closed - (cut - len(older)))
         self.units[:cut] = older
@@ -180,7 +187,7 @@ class Tiers:
 
     def _mask(self, cut: int) -> None:
         """Mask the oldest results before `cut`, if that frees a whole batch of tokens."""
-        places = results_of(self.units)
+        places = find_results(self.units)
         places = places[: max(0, len(places) - self.options.keep_results)]
         excess = self.size - self._share(self.options.lo)
         chosen, freed = [], 0
@@ -191,7 +198,7 @@ class Tiers:
                 break
             if unit.pending or item.tokens <= self.options.min_tokens:
                 continue
-            saved = item.tokens - masked_item(unit, item, self.history).tokens
+            saved = item.tokens - mask_item(unit, item, self.history).tokens
             if saved:
                 chosen.append((at, place))
                 freed += saved

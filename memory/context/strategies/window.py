@@ -20,14 +20,14 @@ class WindowOptions(CommonOptions):
 def window(history: History, options: WindowOptions) -> Plan:
     """The newest units whose rows are all among the newest N rows."""
     if options.backfill:
-        return backfilled(history.units, history, options.window)
+        return backfill_window(history.units, history, options.window)
     return Plan(
-        within(history, options.window),
-        window_exceeded=exceeds(history, options.window),
+        select_window(history, options.window),
+        window_exceeded=exceeds_window(history, options.window),
     )
 
 
-def within(history: History, size: int) -> tuple[Unit, ...]:
+def select_window(history: History, size: int) -> tuple[Unit, ...]:
     """The units that begin inside the window; always the newest one (W1, A4)."""
     counted = history.counted
     cut = counted[-size] if len(counted) > size else 0
@@ -35,12 +35,12 @@ def within(history: History, size: int) -> tuple[Unit, ...]:
     return tuple(unit for unit in units if unit.start >= cut or unit is units[-1])
 
 
-def exceeds(history: History, size: int) -> bool:
+def exceeds_window(history: History, size: int) -> bool:
     """Whether the newest unit alone is larger than the window."""
     return bool(history.units) and len(history.units[-1].rows) > size
 
 
-def backfilled(units: Sequence[Unit], history: History, size: int) -> Plan:
+def backfill_window(units: Sequence[Unit], history: History, size: int) -> Plan:
     """The newest of the given units that have at most `size` messages together."""
     left = size
     first = len(units)
@@ -49,7 +49,7 @@ def backfilled(units: Sequence[Unit], history: History, size: int) -> Plan:
         if left < 0 and first < len(units):
             break
         first = index
-    return Plan(tuple(units[first:]), window_exceeded=exceeds(history, size))
+    return Plan(tuple(units[first:]), window_exceeded=exceeds_window(history, size))
 
 
 STRATEGY = Strategy("window", window, WindowOptions, reads="newest")

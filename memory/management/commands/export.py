@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from memory.management.terminal import bar, owner_named, refuse
+from memory.management.terminal import make_refusal, require_owner, show_bar
 from memory.transfer import in_out
 
 
@@ -31,12 +31,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Write, with a bar on standard error."""
-        owner = owner_named(options["mysis"])
-        pieces = in_out.pieces(owner.pk, options["format"])
-        total = in_out.count(owner.pk)
+        owner = require_owner(options["mysis"])
+        pieces = in_out.write_pieces(owner.pk, options["format"])
+        total = in_out.count_messages(owner.pk)
         try:
             with (
-                bar(f"Exporting {owner.name}", total) as done,
+                show_bar(f"Exporting {owner.name}", total) as done,
                 self._open(options["output"]) as file,
             ):
                 for piece in pieces:
@@ -48,7 +48,7 @@ class Command(BaseCommand):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             place = options["output"] or "standard output"
-            raise refuse(f"{place}: {error.strerror or error}") from error
+            raise make_refusal(f"{place}: {error.strerror or error}") from error
 
     def _open(self, path: str | None) -> AbstractContextManager[Any]:
         self.stdout.ending = ""

@@ -12,14 +12,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from memory.lookup import SlowSearchError
-from memory.management.terminal import owner_named, refuse
+from memory.management.terminal import make_refusal, require_owner
 from memory.search.results import Hit, search_messages
 
 MOST_HITS = 100
 DEFAULT_LIMIT = 20
 
 
-def limit(text: str) -> int:
+def parse_limit(text: str) -> int:
     """A whole number from 1 to 100."""
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= MOST_HITS:
         raise argparse.ArgumentTypeError(f"give a whole number from 1 to {MOST_HITS}")
@@ -59,15 +59,15 @@ class Command(BaseCommand):
             help='Words by their English stems: "mining" finds "mined".',
         )
         parser.add_argument(
-            "--limit", type=limit, default=DEFAULT_LIMIT, help="At most 100; 20."
+            "--limit", type=parse_limit, default=DEFAULT_LIMIT, help="At most 100; 20."
         )
         parser.add_argument("--json", action="store_true", help="As a JSON list.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        owner = owner_named(options["mysis"])
+        owner = require_owner(options["mysis"])
         query = options["query"].replace("\x00", "")
         if not query.strip():
-            raise refuse("query: is empty; give a word to look for.")
+            raise make_refusal("query: is empty; give a word to look for.")
         try:
             hits = search_messages(
                 query=query,
@@ -79,7 +79,7 @@ class Command(BaseCommand):
                 stem=options["stem"],
             )
         except SlowSearchError as error:
-            raise refuse(f"query: {error.detail}") from error
+            raise make_refusal(f"query: {error.detail}") from error
         hits.reverse()
         if options["json"]:
             found = [asdict(h) | {"timestamp": h.timestamp.isoformat()} for h in hits]
@@ -93,10 +93,12 @@ class Command(BaseCommand):
 
 def _line(hit: Hit) -> str:
     at = hit.timestamp.strftime("%Y-%m-%d %H:%M:%S")
-    return f"{hit.memory_id}  {at}  {hit.role}/{hit.origin}  {plain(hit.snippet)}"
+    return (
+        f"{hit.memory_id}  {at}  {hit.role}/{hit.origin}  {to_plain_text(hit.snippet)}"
+    )
 
 
-def plain(snippet: str) -> str:
+def to_plain_text(snippet: str) -> str:
     """A snippet for a terminal: one line, without marks or control characters."""
     text = html.unescape(snippet.replace("<mark>", "").replace("</mark>", ""))
     return "".join(

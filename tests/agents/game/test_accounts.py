@@ -46,7 +46,7 @@ def test_a_free_account_of_the_wanted_name_goes_first(ada: Mysis) -> None:
     second = accounts.claim_free(other.pk, username="wanted", empire="nebula")
     assert second is not None
     assert second.username == "Empire"
-    assert accounts.owned(ada.pk) == ["Wanted"]
+    assert accounts.owned_names(ada.pk) == ["Wanted"]
 
 
 def test_an_account_without_a_password_or_passed_over_is_not_claimed(
@@ -101,32 +101,32 @@ def test_a_registration_never_overwrites_the_account_of_another(
     his.save()
     card = accounts.add_registered(ada.pk, username="x", empire="", found=found)
     assert (card.pk, card.username) == (his.pk, name)
-    assert accounts.active(ada.pk) == card
+    assert accounts.active_account(ada.pk) == card
 
 
 def test_an_account_of_another_is_refused_with_a_remedy(ada: Mysis) -> None:
     make_account(username="Hers", assigned_to=ada)
     make_account(username="His", assigned_to=make_mysis())
     with pytest.raises(AccountRefusedError, match=r"another Mysis.*username Hers"):
-        accounts.take(ada.pk, "His")
+        accounts.take_account(ada.pk, "His")
     with pytest.raises(AccountRefusedError, match=r"Nobody is known.*username Hers"):
-        accounts.take(ada.pk, "Nobody")
+        accounts.take_account(ada.pk, "Nobody")
     with pytest.raises(AccountRefusedError, match="Call register"):
-        accounts.take(make_mysis().pk, "His")
-    card, fresh = accounts.take(ada.pk, "hers")
+        accounts.take_account(make_mysis().pk, "His")
+    card, fresh = accounts.take_account(ada.pk, "hers")
     assert (card.username, fresh) == ("Hers", False)
 
 
 def test_a_free_account_is_claimed_by_name_and_can_be_given_back(ada: Mysis) -> None:
     free = make_account(username="Free")
-    card, fresh = accounts.take(ada.pk, "Free")
+    card, fresh = accounts.take_account(ada.pk, "Free")
     assert fresh
-    assert accounts.owned(ada.pk) == ["Free"]
+    assert accounts.owned_names(ada.pk) == ["Free"]
     accounts.play_as(ada.pk, card, "s" * 32)
-    accounts.release(ada.pk, free.pk)
+    accounts.release_claim(ada.pk, free.pk)
     ada.refresh_from_db()
     assert ada.account is None
-    assert accounts.owned(ada.pk) == []
+    assert accounts.owned_names(ada.pk) == []
 
 
 def test_playing_as_another_keeps_the_rows_of_the_first(ada: Mysis) -> None:
@@ -136,9 +136,11 @@ def test_playing_as_another_keeps_the_rows_of_the_first(ada: Mysis) -> None:
     accounts.play_as(ada.pk, ActiveAccount(first.pk, "First"), "a" * 32)
     _snapshot("First")
     accounts.play_as(ada.pk, ActiveAccount(second.pk, "Second"), "b" * 32)
-    assert accounts.active(ada.pk) == ActiveAccount(second.pk, "Second", "b" * 32)
-    assert reads.account_state("Second").snapshots == ()
-    assert len(reads.account_state("First").snapshots) == 1
+    assert accounts.active_account(ada.pk) == ActiveAccount(
+        second.pk, "Second", "b" * 32
+    )
+    assert reads.read_account_state("Second").snapshots == ()
+    assert len(reads.read_account_state("First").snapshots) == 1
 
 
 def test_logout_empties_the_list_and_a_login_shows_it_flagged(ada: Mysis) -> None:
@@ -146,11 +148,11 @@ def test_logout_empties_the_list_and_a_login_shows_it_flagged(ada: Mysis) -> Non
     account = make_account(username="First", assigned_to=ada)
     card = accounts.play_as(ada.pk, ActiveAccount(account.pk, "First"), "a" * 32)
     row = _snapshot("First")
-    accounts.leave(ada.pk, card)
-    assert accounts.active(ada.pk) is None
-    assert accounts.session_of(account.pk) == ""
-    assert accounts.owned(ada.pk) == ["First"]
-    assert reads.account_state("First").snapshots == ()
+    accounts.leave_account(ada.pk, card)
+    assert accounts.active_account(ada.pk) is None
+    assert accounts.stored_session(account.pk) == ""
+    assert accounts.owned_names(ada.pk) == ["First"]
+    assert reads.read_account_state("First").snapshots == ()
     accounts.play_as(ada.pk, ActiveAccount(account.pk, "First"), "b" * 32)
     row.refresh_from_db()
     assert row.stale_reason == "captured before logout"
@@ -169,7 +171,7 @@ def test_a_new_account_is_stored_sealed_and_begins_empty(ada: Mysis) -> None:
     assert card == ActiveAccount(row.pk, "Nova", "5" * 32)
     assert (ada.account, old.account, row.assigned_to) == (row, None, ada)
     assert (row.empire, row.player_id, row.password) == ("solarian", "id1", "p" * 64)
-    assert reads.account_state("Nova").snapshots == ()
+    assert reads.read_account_state("Nova").snapshots == ()
     with connection.cursor() as cursor:
         cursor.execute("SELECT row_to_json(a)::text FROM agents_account a")
         stored = cursor.fetchone()[0]
@@ -183,7 +185,9 @@ def test_a_session_sealed_under_a_lost_key_means_a_new_login(
     account = make_account(assigned_to=ada)
     accounts.play_as(ada.pk, ActiveAccount(account.pk, account.username), "a" * 32)
     settings.ZOEA_KEYS = ["another key entirely"]
-    assert accounts.active(ada.pk) == ActiveAccount(account.pk, account.username, "")
+    assert accounts.active_account(ada.pk) == ActiveAccount(
+        account.pk, account.username, ""
+    )
 
 
 @given(session=HEX, password=HEX, name=st.text("abcXYZ 0", min_size=3, max_size=24))
@@ -193,16 +197,18 @@ def test_credentials_are_read_from_json_and_from_text(
     player = {"username": name, "id": "7"}
     value = {"session_id": session, "password": password, "player": player}
     expected = Credentials(session, password, name, "7")
-    assert accounts.credentials([json.dumps(value)]) == expected
-    assert accounts.credentials(["hello", json.dumps({"result": value})]) == expected
+    assert accounts.read_credentials([json.dumps(value)]) == expected
+    assert (
+        accounts.read_credentials(["hello", json.dumps({"result": value})]) == expected
+    )
     older = {"session": {"id": session}, "token": password, "username": name}
-    found = accounts.credentials([json.dumps(older)])
+    found = accounts.read_credentials([json.dumps(older)])
     assert (found.session, found.password) == (session, password)
     text = f"Welcome back, {name}! Session ID: {session}\nPassword: {password}"
-    found = accounts.credentials([text])
+    found = accounts.read_credentials([text])
     assert (found.session, found.password) == (session, password)
 
 
 @given(st.lists(st.text()))
 def test_no_answer_breaks_the_reading_of_credentials(blocks: list[str]) -> None:
-    accounts.credentials(blocks)
+    accounts.read_credentials(blocks)

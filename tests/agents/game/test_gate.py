@@ -37,12 +37,12 @@ def pass_time(seconds: float) -> None:
 
 
 def passed(wanted: int) -> int:
-    return sum(connect_limit.take(HOST) == 0 for _ in range(wanted))
+    return sum(connect_limit.take_token(HOST) == 0 for _ in range(wanted))
 
 
 def test_a_burst_passes_and_then_one_after_the_other(twelve_a_minute: Settings) -> None:
     assert passed(10) == connect_limit.BURST
-    assert 4 < connect_limit.take(HOST) <= 5
+    assert 4 < connect_limit.take_token(HOST) <= 5
     pass_time(5.1)
     assert passed(10) == 1
     pass_time(3600)
@@ -51,13 +51,13 @@ def test_a_burst_passes_and_then_one_after_the_other(twelve_a_minute: Settings) 
 
 def test_another_game_has_a_gate_of_its_own(twelve_a_minute: Settings) -> None:
     passed(10)
-    assert connect_limit.take("other.example") == 0
+    assert connect_limit.take_token("other.example") == 0
     assert GameGate.objects.count() == 2
 
 
 def test_who_is_shut_out_waits_in_every_process(twelve_a_minute: Settings) -> None:
-    connect_limit.shut(HOST, 90)
-    assert 89 < connect_limit.take(HOST) <= 90
+    connect_limit.block_host(HOST, 90)
+    assert 89 < connect_limit.take_token(HOST) <= 90
 
 
 async def test_a_session_that_is_open_needs_no_gate(

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_ai.messages import ToolCallPart
 
-from agents.llm.complete import name_of
-from agents.llm.wires.anthropic import marked, messages_of
+from agents.llm.complete import clean_tool_name
+from agents.llm.wires.anthropic import mark_cache, messages_of
 from bench.providers.anthropic import MOST_MARKS, FakeAnthropic, check_messages
 from memory.context.assemble import assemble
 from memory.context.types import AssemblyRequest, Budget, Message, ToolCall
@@ -83,19 +83,19 @@ async def test_tools_system_and_two_stable_ends(anthropic: FakeAnthropic) -> Non
 
 
 def test_what_changes_with_every_call_is_never_marked() -> None:
-    assert marks(marked([user(text("Mine."), STATE)])) == []
+    assert marks(mark_cache([user(text("Mine."), STATE)])) == []
     asked = [user(text("Mine.")), calling("a"), user(*results("a"), STATE)]
-    assert marks(marked(asked)) == [(0, 0), (2, 0)]
+    assert marks(mark_cache(asked)) == [(0, 0), (2, 0)]
     told = [*asked[:2], user(*results("a")), calling("b"), user(*results("b"))]
     spoken = [*told, {"role": "assistant", "content": [text("Done.")]}, user(STATE)]
-    assert marks(marked(spoken)) == [(4, 0), (5, 0)]
+    assert marks(mark_cache(spoken)) == [(4, 0), (5, 0)]
 
 
 def test_an_answer_of_nothing_but_thoughts_cannot_be_marked() -> None:
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
     talk = [user(text("a")), {"role": "assistant", "content": [thought]}, user(STATE)]
-    assert marks(marked(talk)) == [(0, 0)]
-    assert marks(marked([{"role": "user", "content": "plain"}])) == []
+    assert marks(mark_cache(talk)) == [(0, 0)]
+    assert marks(mark_cache([{"role": "user", "content": "plain"}])) == []
 
 
 @given(sizes=st.lists(st.integers(1, 40), min_size=2, max_size=5))
@@ -107,7 +107,7 @@ def test_every_call_reads_what_an_earlier_one_put_there(sizes: list[int]) -> Non
         ids = [f"t{turn}_{index}" for index in range(size)]
         talk = [*talk, calling(*ids), user(*results(*ids))]
         shown = [*talk[:-1], user(*talk[-1]["content"], STATE)]
-        put = prefixes(marked(shown))
+        put = prefixes(mark_cache(shown))
         assert not known or put & known
         known |= put
 
@@ -121,7 +121,7 @@ def nameable(log: Log) -> tuple[Message, ...]:
 
 
 def _nameable(call: ToolCall) -> ToolCall:
-    return replace(call, name=name_of(ToolCallPart(call.name)))
+    return replace(call, name=clean_tool_name(ToolCallPart(call.name)))
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -138,6 +138,6 @@ def test_any_view_is_taken_by_the_strict_server(log: Log, strategy: str) -> None
         )
     )
     if view.messages:
-        sent = marked(messages_of(view.messages))
+        sent = mark_cache(messages_of(view.messages))
         # Tools and system text have a mark each.
         assert len(check_messages(sent)) <= MOST_MARKS - 2

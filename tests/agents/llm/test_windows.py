@@ -16,7 +16,13 @@ from django.db import connections
 from django.utils import timezone
 
 from agents.llm import endpoints
-from agents.llm.context_windows import LIMITED_FOR, SILENT_FOR, TOLD_FOR, UNKNOWN, learn
+from agents.llm.context_windows import (
+    LIMITED_FOR,
+    SILENT_FOR,
+    TOLD_FOR,
+    UNKNOWN,
+    store_limit,
+)
 from agents.llm.endpoints import resolve, resolve_with_window
 from agents.llm.model_types import Endpoint, ModelError
 from agents.models import Provider
@@ -148,16 +154,16 @@ async def test_a_refusal_bounds_every_other_source(
 ) -> None:
     lab.window = 200_000
     await database_sync_to_async(lab.save)()
-    await database_sync_to_async(learn)(await now(), 131_072)
+    await database_sync_to_async(store_limit)(await now(), 131_072)
     found = await now()
     assert (found.window, found.window_source) == (131_072, "refusal")
     await change(limited_at=timezone.now() - LIMITED_FOR - timedelta(seconds=1))
     assert (await now()).window == 200_000
-    await database_sync_to_async(learn)(found, 131_072)
+    await database_sync_to_async(store_limit)(found, 131_072)
     # Whoever saves the provider has had a look at it.
     await database_sync_to_async(lab.save)()
     assert (await now()).window == 200_000
-    await database_sync_to_async(learn)(found, 300_000)
+    await database_sync_to_async(store_limit)(found, 300_000)
     assert (await now()).window_source == "provider"
 
 

@@ -21,7 +21,7 @@ from tests.agents.runtime.conftest import fly, refreshed
 def full(sandbox: SandboxServer, settings: Settings, transactional_db: None) -> None:
     """A gate through which as many went as may."""
     settings.ZOEA_GAME_OPENINGS = 6
-    while connect_limit.take("127.0.0.1") == 0:
+    while connect_limit.take_token("127.0.0.1") == 0:
         pass
 
 

@@ -19,8 +19,8 @@ from agents.runtime import summary_job as store
 from agents.runtime.turn import take_turn
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.assembly import history_summaries
-from memory.assembly.sent_view import show
-from memory.context.summary_prompt import RULES, prompt_with
+from memory.assembly.sent_view import render_sent
+from memory.context.summary_prompt import SUMMARY_RULES, build_summary_prompt
 from memory.models import ContextPolicy, HistorySummary, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
@@ -91,7 +91,7 @@ async def test_a_summary_is_made_before_the_call_and_used_by_it(
     after = await fly(worn)
     assert after.last_error == ""
     asked, sent = provider.requests
-    assert asked["messages"][-1]["content"].endswith(RULES)
+    assert asked["messages"][-1]["content"].endswith(SUMMARY_RULES)
     assert asked["tools"] == sent["tools"]
     blocks = [m for m in sent["messages"] if "Goals/Intent" in str(m["content"])]
     assert len(blocks) == 1
@@ -119,7 +119,7 @@ async def test_what_was_sent_with_a_summary_renders_to_the_same_bytes(
     provider.answer(completion("Aye."))
     await fly(worn)
     sent = await in_db(SentContext.objects.get)()
-    shown = await in_db(show)(sent)
+    shown = await in_db(render_sent)(sent)
     assert shown.intact
     assert shown.messages == provider.messages
 
@@ -248,10 +248,10 @@ async def test_the_breaker_opens_after_three_failures_and_closes_again(worn: Mys
         found = []
         for turn in (1, 10, 20):
             effort = history_summaries.Effort(turn, "m")
-            history_summaries.fail(span, error="No.", effort=effort)
-            known = history_summaries.standing(worn.pk, turn=turn + 1)
+            history_summaries.record_failure(span, error="No.", effort=effort)
+            known = history_summaries.check_compaction(worn.pk, turn=turn + 1)
             found.append((known.breaker_open, known.cooling_turns))
-        later = history_summaries.standing(
+        later = history_summaries.check_compaction(
             worn.pk, turn=21 + history_summaries.BREAKER_TURNS
         )
         return [*found, (later.breaker_open, later.cooling_turns)]
@@ -264,19 +264,21 @@ async def test_a_summary_of_another_history_is_not_committed(
 ):
     """I23: the generation and the messages are checked under the row lock."""
     assert worn.next_job is not None
-    begun = await in_db(turn_rows.begin)(worn.pk, job_id=worn.next_job, trigger="start")
+    begun = await in_db(turn_rows.begin_turn)(
+        worn.pk, job_id=worn.next_job, trigger="start"
+    )
     assert begun is not None
 
     def race() -> str:
-        wanted = store.wanted(model_calls.assemble_next(begun))
+        wanted = store.build_request(model_calls.assemble_next(begun))
         worn.memories.filter(pk=wanted.span.first_id).update(content="Edited.")
         effort = history_summaries.Effort(1, "m")
         with pytest.raises(history_summaries.Outdated, match="messages"):
-            store.commit(begun, wanted, "short", effort)
-        wanted = store.wanted(model_calls.assemble_next(begun))
-        store.commit(begun, wanted, "short", effort)
+            store.commit_summary(begun, wanted, "short", effort)
+        wanted = store.build_request(model_calls.assemble_next(begun))
+        store.commit_summary(begun, wanted, "short", effort)
         with pytest.raises(history_summaries.Outdated, match="Another summary"):
-            store.commit(begun, wanted, "short", effort)
+            store.commit_summary(begun, wanted, "short", effort)
         return HistorySummary.objects.get().text
 
     assert await in_db(race)() == "short"
@@ -307,7 +309,7 @@ async def test_the_template_of_the_admin_is_what_is_asked(
     worn: Mysis, provider: FakeProvider
 ):
     def edit() -> None:
-        settings.install()
+        settings.install_summary_prompt()
         prompt = Prompt.objects.get(name=settings.SUMMARY_PROMPT_NAME)
         actions.save_prompt(prompt=prompt, text="Kurz, bitte.", by="test")
 
@@ -316,7 +318,7 @@ async def test_the_template_of_the_admin_is_what_is_asked(
     provider.answer(completion("Aye."))
     await fly(worn)
     asked = provider.requests[0]["messages"][-1]["content"]
-    assert asked == prompt_with("Kurz, bitte.", 300)
+    assert asked == build_summary_prompt("Kurz, bitte.", 300)
 
 
 async def test_a_summary_can_be_taken_back(worn: Mysis, provider: FakeProvider):
@@ -326,10 +328,10 @@ async def test_a_summary_can_be_taken_back(worn: Mysis, provider: FakeProvider):
 
     def back() -> tuple[str, Any]:
         row = HistorySummary.objects.get()
-        older = history_summaries.revert(row, turn=1)
+        older = history_summaries.revert_summary(row, turn=1)
         row.refresh_from_db()
         with pytest.raises(history_summaries.Outdated):
-            history_summaries.revert(row, turn=1)
+            history_summaries.revert_summary(row, turn=1)
         return row.status, older
 
     assert await in_db(back)() == ("reverted", None)
@@ -405,7 +407,7 @@ async def test_any_error_is_remembered_and_the_turn_goes_on(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a fault of our own")
 
-    monkeypatch.setattr(store, "check", broken)
+    monkeypatch.setattr(store, "check_text", broken)
     provider.answer(completion(GOOD))
     provider.answer(completion("Aye."))
     after = await fly(worn)

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from agents.models import Mysis
 from bench.providers.openai import FakeProvider, call, completion
-from memory.assembly.sent_view import show
+from memory.assembly.sent_view import render_sent
 from memory.models import ContextPolicy, GameEvent, GameSnapshot, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
@@ -67,7 +67,7 @@ async def test_what_became_of_an_action_is_known_without_asking(
     )()
     assert "get_notifications" not in stored
     kept = await in_db(SentContext.objects.order_by("-pk").first)()
-    assert (await in_db(show)(kept)).intact
+    assert (await in_db(render_sent)(kept)).intact
 
 
 @pytest.mark.parametrize(

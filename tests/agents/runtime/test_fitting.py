@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.context_inputs import budget_of, narrowed
+from agents.context_inputs import budget_of, narrow_budget
 from agents.llm.model_types import Endpoint, longest_answer
 from memory.context.types import Budget
 from memory.models import ContextPolicy
@@ -40,6 +40,6 @@ def test_the_longest_answer_is_what_the_request_says():
 
 
 def test_a_narrowed_budget_keeps_its_reserve():
-    assert narrowed(Budget(32_000, 4_000), 0) == Budget(32_000, 4_000)
-    assert narrowed(Budget(32_000, 4_000), 9_000) == Budget(13_000, 4_000)
-    assert narrowed(Budget(32_000, 4_000), 90_000) == Budget(32_000, 4_000)
+    assert narrow_budget(Budget(32_000, 4_000), 0) == Budget(32_000, 4_000)
+    assert narrow_budget(Budget(32_000, 4_000), 9_000) == Budget(13_000, 4_000)
+    assert narrow_budget(Budget(32_000, 4_000), 90_000) == Budget(32_000, 4_000)

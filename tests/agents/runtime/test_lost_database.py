@@ -8,9 +8,8 @@ from django.db import connection
 from agents.models import Mysis
 from memory import calibration
 from sandbox.game.testing import SandboxServer
-
-from .conftest import fly
-from .logs import assert_paired, in_db, log
+from tests.agents.runtime.conftest import fly
+from tests.agents.runtime.logs import assert_paired, in_db, log
 
 
 def cut_off(*_: object, **__: object) -> None:
@@ -22,7 +21,7 @@ def cut_off(*_: object, **__: object) -> None:
 async def test_nothing_is_done_in_the_game_that_the_log_does_not_tell(
     ada: Mysis, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(calibration, "learn", cut_off)
+    monkeypatch.setattr(calibration, "learn_factor", cut_off)
     await fly(ada, "start")
     done = [write.tool for each in sandbox.writes().values() for write in each]
     rows = await in_db(log)(ada)

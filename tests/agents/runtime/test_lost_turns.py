@@ -37,7 +37,7 @@ async def test_a_job_that_is_no_longer_the_one_does_nothing(
 
 def abandoned_turn(mysis: Mysis) -> None:
     """What a worker leaves that is killed in the middle of an action."""
-    begun = turn_rows.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
+    begun = turn_rows.begin_turn(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
     assert begun is not None
     row: dict[str, Any] = {"mysis": mysis, "turn_id": begun.turn_id}
     item = call("mine", "{}", "x")
@@ -90,7 +90,7 @@ async def test_a_worker_told_to_end_leaves_the_turn_interrupted_and_due(
 def _opened(
     begun: turn_rows.TurnHandle, wish: model_calls.CallEstimate
 ) -> model_calls.Opened:
-    return model_calls.open_call(begun, turn_rows.current(begun), wish)
+    return model_calls.open_call(begun, turn_rows.lock_for_turn(begun), wish)
 
 
 async def test_a_worker_that_was_only_slow_writes_nothing_more(
@@ -98,7 +98,9 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
 ):
     """Its turn was taken up meanwhile: no step of it may go on."""
     assert ada.next_job is not None
-    late = await in_db(turn_rows.begin)(ada.pk, job_id=ada.next_job, trigger="start")
+    late = await in_db(turn_rows.begin_turn)(
+        ada.pk, job_id=ada.next_job, trigger="start"
+    )
     assert late is not None
     view = await in_db(model_calls.assemble_next)(late)
     endpoint = await in_db(resolve)("pilot")
@@ -108,13 +110,15 @@ async def test_a_worker_that_was_only_slow_writes_nothing_more(
     assert await in_db(recovery.reschedule_lost)() == 1
     row = await refreshed(ada)
     assert row.next_job is not None
-    await in_db(turn_rows.begin)(ada.pk, job_id=row.next_job, trigger="interrupted")
+    await in_db(turn_rows.begin_turn)(
+        ada.pk, job_id=row.next_job, trigger="interrupted"
+    )
     answer = Completion("late", usage=Usage(7, 3))
     for step in (
         lambda: model_calls.assemble_next(late),
         lambda: model_calls.persist_call(late, 2, endpoint, view),
         lambda: answers.record_answer(late, prepared, answer, 1),
-        lambda: turn_rows.doing(late, "x"),
+        lambda: turn_rows.report_activity(late, "x"),
     ):
         with pytest.raises(turn_rows.TurnSuperseded):
             await in_db(step)()
@@ -130,7 +134,7 @@ async def test_turns_that_are_lost_again_and_again_end_errored(
     for _ in range(recovery.LOST_LIMIT):
         row = await refreshed(ada)
         assert row.state == "running"
-        begin = in_db(turn_rows.begin)
+        begin = in_db(turn_rows.begin_turn)
         await begin(ada.pk, job_id=row.next_job or 0, trigger="interrupted")
         await in_db(Turn.objects.filter(outcome=None).update)(job_id=None)
         await in_db(recovery.reschedule_lost)()
@@ -190,7 +194,7 @@ async def test_a_turn_that_has_just_ended_is_not_taken_for_a_void_one(
     finish, watched = runtime_finish.finish, []
 
     def end(*args: Any, **kwargs: Any) -> None:
-        watched.append(set(cancellation.watch.turns))
+        watched.append(set(cancellation.canceller.turns))
         finish(*args, **kwargs)
 
     monkeypatch.setattr("agents.runtime.turn.finish", end)

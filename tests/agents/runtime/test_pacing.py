@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Turn
-from agents.runtime.finish import FRUITLESS_LIMIT, Ending, Pace, Plan, plan, waited
+from agents.runtime.finish import (
+    FRUITLESS_LIMIT,
+    Ending,
+    NextTurn,
+    Pace,
+    plan_next_turn,
+    total_back_off,
+)
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)
 DONE = Turn.Outcome.DONE
@@ -17,11 +24,11 @@ LIMIT = Turn.Outcome.ITERATION_LIMIT
 PACE = Pace(NOW, seconds_per_tick=10, patience=3600)
 
 
-def planned(ending: Ending, nudges: int = 0, failures: int = 0) -> Plan:
-    return plan(ending, PACE, nudges=nudges, failures=failures)
+def planned(ending: Ending, nudges: int = 0, failures: int = 0) -> NextTurn:
+    return plan_next_turn(ending, PACE, nudges=nudges, failures=failures)
 
 
-def seconds(chosen: Plan) -> float:
+def seconds(chosen: NextTurn) -> float:
     assert chosen.at is not None
     return (chosen.at - NOW).total_seconds()
 
@@ -53,7 +60,7 @@ def test_three_fruitless_turns_end_in_rest(outcome: Turn.Outcome):
 
 def test_the_iteration_limit_goes_on_at_once_and_is_no_error():
     chosen = planned(Ending(LIMIT, acted=True), nudges=2)
-    assert chosen == Plan("continue")
+    assert chosen == NextTurn("continue")
 
 
 def test_the_iteration_limit_waits_for_what_is_queued():
@@ -73,19 +80,19 @@ def test_failures_back_off_for_an_hour_and_end_errored():
     assert waits[:4] == [2, 4, 8, 16]
     assert waits == sorted(waits)
     assert max(waits) == 300
-    assert 3600 <= sum(waits) == waited(failures) < 3600 + 300
+    assert 3600 <= sum(waits) == total_back_off(failures) < 3600 + 300
 
 
 def test_without_patience_the_first_failure_is_the_last():
     ending = Ending(Turn.Outcome.ERRORED, error="down")
     pace = Pace(NOW, seconds_per_tick=10, patience=0)
-    assert plan(ending, pace, nudges=0, failures=0).errored
+    assert plan_next_turn(ending, pace, nudges=0, failures=0).errored
 
 
 def test_any_number_of_failures_has_a_pause():
     ending = Ending(Turn.Outcome.ERRORED, error="down")
     pace = Pace(NOW, seconds_per_tick=10, patience=1e9)
-    assert seconds(plan(ending, pace, nudges=0, failures=5_000)) == 300
+    assert seconds(plan_next_turn(ending, pace, nudges=0, failures=5_000)) == 300
 
 
 def test_a_fatal_failure_is_not_tried_again():
@@ -103,4 +110,4 @@ def test_what_the_provider_asks_for_is_waited_for(asked: float):
 
 def test_an_interrupted_turn_goes_on_at_once_and_changes_no_count():
     chosen = planned(Ending(Turn.Outcome.INTERRUPTED), nudges=1, failures=3)
-    assert chosen == Plan("interrupted", nudges=1, failures=3)
+    assert chosen == NextTurn("interrupted", nudges=1, failures=3)

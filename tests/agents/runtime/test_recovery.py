@@ -24,7 +24,7 @@ def running(name: str) -> Mysis:
 
 def begun(mysis: Mysis) -> turn_rows.TurnHandle:
     """A turn in the hands of a worker: its job is no longer the next one."""
-    turn = turn_rows.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
+    turn = turn_rows.begin_turn(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
     assert turn is not None
     return turn
 
@@ -104,7 +104,7 @@ async def test_a_job_whose_end_was_not_written_holds_up_no_turn_for_ever(
 ):
     """The queue tries that write once, and its worker may live on."""
     mine = RunningJobs()
-    monkeypatch.setattr(recovery, "underway", mine)
+    monkeypatch.setattr(recovery, "running_jobs", mine)
     mysis = await in_db(running)("Ada")
     job_id, worker_id = await in_db(job_of_a_live_worker)(mysis)
     left = ProcrastinateJob.objects.filter(pk=job_id)
@@ -126,7 +126,7 @@ async def test_a_job_whose_end_was_not_written_holds_up_no_turn_for_ever(
 async def test_the_jobs_of_other_workers_are_their_business(
     transactional_db: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(recovery, "underway", RunningJobs({-1}))
+    monkeypatch.setattr(recovery, "running_jobs", RunningJobs({-1}))
     job_id, _ = await in_db(lambda: job_of_a_live_worker(running("Ada")))()
     for now in (0.0, GRACE_SECONDS + 1):
         await recovery.finish_forgotten(now)

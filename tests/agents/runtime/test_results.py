@@ -16,7 +16,7 @@ MINED = ToolResult("You mined 3 iron.", is_error=False, tick=70)
 
 def under_way(mysis: Mysis) -> tuple[turn_rows.TurnHandle, PendingCall]:
     """A turn in the middle of a call."""
-    begun = turn_rows.begin(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
+    begun = turn_rows.begin_turn(mysis.pk, job_id=mysis.next_job or 0, trigger="start")
     assert begun is not None
     row = Memory.objects.create(
         mysis=mysis,

@@ -25,7 +25,7 @@ async def test_the_look_waits_for_no_turns_database_work(ada: Mysis):
     async def turn() -> bool:
         async with ThreadSensitiveContext():
             begun = await run_in_db(
-                turn_rows.begin, ada.pk, job_id=ada.next_job or 0, trigger=""
+                turn_rows.begin_turn, ada.pk, job_id=ada.next_job or 0, trigger=""
             )
             assert begun is not None
             with watch.guard(begun) as guarded:

@@ -12,7 +12,7 @@ from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime.turn import take_turn
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.assembly import sent_view as kept_views
-from memory.context.ledger import shared_bytes
+from memory.context.ledger import count_shared_bytes
 from memory.models import GameSnapshot, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
@@ -45,7 +45,7 @@ async def test_what_a_call_was_sent_can_be_shown_again(
         await fly(ada)
         await asyncio.to_thread(sandbox.step)
     kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
-    shown = [await in_db(kept_views.show)(context) for context in kept]
+    shown = [await in_db(kept_views.render_sent)(context) for context in kept]
     assert len(kept) > 4
     assert all(view.intact for view in shown)
     assert shown[-1].messages[0]["role"] == "system"
@@ -61,17 +61,17 @@ async def test_calls_that_follow_each_other_share_their_beginning(
         await fly(ada)
         await asyncio.to_thread(sandbox.step)
     kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
-    views = [await in_db(kept_views.show)(context) for context in kept]
+    views = [await in_db(kept_views.render_sent)(context) for context in kept]
     compared = 0
     for (before, now), context in zip(pairwise(views), kept[1:], strict=True):
         shared = context.stats["prefix_shared_bytes"]
-        assert shared == shared_bytes(before.messages, now.messages)
+        assert shared == count_shared_bytes(before.messages, now.messages)
         if before.messages[0] != now.messages[0] or context.stats["masked"]:
             continue  # another account, or a compaction
         lasting = list(before.messages)
         while before.sources[len(lasting) - 1] is None and len(lasting) > 1:
             lasting.pop()  # nudge and state block
-        assert shared >= shared_bytes(lasting, lasting)
+        assert shared >= count_shared_bytes(lasting, lasting)
         compared += 1
     assert compared > 2
 
@@ -98,11 +98,11 @@ async def test_the_provider_gets_exactly_what_is_kept(
     kept = await in_db(lambda: list(SentContext.objects.order_by("pk")))()
     assert len(provider.requests) == len(kept) == 2
     for request, context in zip(provider.requests, kept, strict=True):
-        shown = await in_db(kept_views.show)(context)
+        shown = await in_db(kept_views.render_sent)(context)
         # Byte for byte: a cache and a comparison read the order of keys too.
         assert json.dumps(request["messages"]) == json.dumps(shown.messages)
         assert shown.intact
-    assert kept[1].stats["prefix_shared_bytes"] == shared_bytes(
+    assert kept[1].stats["prefix_shared_bytes"] == count_shared_bytes(
         provider.requests[0]["messages"], provider.requests[1]["messages"]
     )
     last = (await in_db(log)(eve))[-1]

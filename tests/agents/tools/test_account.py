@@ -124,7 +124,7 @@ async def test_register_becomes_a_login_to_a_free_account(
     answer = json.loads((await _register(box, "Ada Nova")).text)
     assert answer["player"]["username"] == "Old Hand"
     assert "Old Hand" in answer["note"]
-    assert await run_in_db(accounts.owned, mysis.pk) == ["Old Hand"]
+    assert await run_in_db(accounts.owned_names, mysis.pk) == ["Old Hand"]
     assert not (await box.call("get_ship", "{}")).is_error
 
 
@@ -194,7 +194,7 @@ async def test_an_account_whose_password_is_refused_is_said_so_and_stays_free(
         refused = await box.call("login", _json(username=name))
         assert refused.is_error
         assert f"{name}: an operator must set" in refused.text
-        assert await run_in_db(accounts.owned, mysis.pk) == []
+        assert await run_in_db(accounts.owned_names, mysis.pk) == []
 
 
 async def test_logout_empties_the_list_and_login_flags_the_old_rows(
@@ -205,7 +205,7 @@ async def test_logout_empties_the_list_and_login_flags_the_old_rows(
     assert not (await box.call("logout", "{}")).is_error
     await mysis.arefresh_from_db()
     assert (mysis.account_id, box.username) == (None, None)
-    left = await run_in_db(reads.account_state, "Ada Nova")
+    left = await run_in_db(reads.read_account_state, "Ada Nova")
     assert left.snapshots == ()
     again = await box.call("logout", "{}")
     assert "Not logged in. Use register or login." in again.text

@@ -17,8 +17,8 @@ from agents.db import run_in_db
 from agents.game import sessions
 from agents.models import Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from memory.gamestate.confidence import Confidence, Moment, confidence
-from memory.gamestate.values import lookup
+from memory.gamestate.confidence import Confidence, Moment, judge_confidence
+from memory.gamestate.values import find_value
 from memory.snapshots import reads as snapshots_reads
 from sandbox.game.testing import SandboxServer
 from tests.agents.tools.hours import Hours
@@ -107,7 +107,7 @@ async def wrong(sandbox: SandboxServer, acts: list[str]) -> tuple[int, list[str]
     truth = sandbox.truth("Ada Nova")
     if not heard(truth):
         return 0, []
-    found = await run_in_db(snapshots_reads.account_state, "Ada Nova")
+    found = await run_in_db(snapshots_reads.read_account_state, "Ada Nova")
     moment, faults, believed = Moment.of(found), list[str](), 0
     for snapshot in found.snapshots:
         if snapshot.args or isinstance(snapshot.current, str):
@@ -119,11 +119,13 @@ async def wrong(sandbox: SandboxServer, acts: list[str]) -> tuple[int, list[str]
             if path in MOVING and found.current_tick != truth["tick"]:
                 # No answer has told yet that a tick has passed.
                 continue
-            level = confidence(snapshot, moment, path)
+            level = judge_confidence(snapshot, moment, path)
             if level not in (FRESH if path in MOVING else BELIEVED):
                 continue
             believed += 1
-            shown, real = (plain(lookup(one, path)) for one in (snapshot.current, true))
+            shown, real = (
+                plain(find_value(one, path)) for one in (snapshot.current, true)
+            )
             if shown != real:
                 what = f"{snapshot.tool} {path} is {level}"
                 faults.append(f"{what}: {shown} for {real} {acts[-8:]}")
@@ -209,7 +211,7 @@ async def game(
         settings.SPACEMOLT_MCP_URL = sandbox.url
         monkeypatch.setattr(timezone, "now", hours.now)
         yield hours, sandbox
-        await sessions.close_all()
+        await sessions.close_sessions()
 
 
 async def start(game: Game, mysis: Mysis, seed: int) -> Play:

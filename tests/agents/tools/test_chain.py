@@ -91,7 +91,7 @@ async def test_the_tick_of_a_drain_stamps_the_account(
 ) -> None:
     tick = sandbox.step(3)
     assert (await box.call("get_notifications", "")).tick == tick
-    assert await run_in_db(reads.tick_of, "Ada Nova") == tick
+    assert await run_in_db(reads.read_tick, "Ada Nova") == tick
     await box.call("get_ship", "")
     assert (await GameSnapshot.objects.aget()).game_tick == tick
 

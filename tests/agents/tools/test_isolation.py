@@ -100,7 +100,7 @@ async def test_no_tool_tells_what_is_anothers(
     assert asked == set(FOR_MYSES) - {"zoea_send_message", "zoea_broadcast"}
 
 
-@pytest.mark.parametrize("strategy", registry.names())
+@pytest.mark.parametrize("strategy", registry.list_names())
 def test_no_view_shows_what_is_anothers(
     mysis: Mysis, other: Mysis, strategy: str
 ) -> None:

@@ -14,7 +14,7 @@ from agents.db import run_in_db
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.request import ToolResult
-from agents.tools.snapshot import announce
+from agents.tools.snapshot import announce_aged
 from memory.gamestate import effects, invalidation
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.render import render
@@ -45,7 +45,7 @@ async def _rows(username: str = ADA) -> dict[str, StateRow]:
 
 
 async def _block(username: str | None) -> str:
-    return render(await run_in_db(reads.account_state, username)).text
+    return render(await run_in_db(reads.read_account_state, username)).text
 
 
 async def _stale() -> list[dict[str, Any]]:
@@ -168,7 +168,7 @@ async def test_age_makes_a_fact_ageing_then_stale_and_each_is_told(
     for ticks in (2, 6):
         ago = timezone.now() - timedelta(seconds=10 * ticks + 1)
         await AccountClock.objects.aupdate(seen_at=ago)
-        await run_in_db(announce)
+        await run_in_db(announce_aged)
         told.append((await _rows())["get_nearby"].confidence)
     assert told == [Confidence.AGEING, Confidence.STALE]
     assert [line["confidence"] for line in await _stale()] == ["ageing", "stale"]

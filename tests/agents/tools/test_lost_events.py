@@ -46,7 +46,7 @@ async def _rows() -> dict[str, StateRow]:
 
 
 async def _block() -> str:
-    return render(await run_in_db(reads.account_state, "Ada Nova")).text
+    return render(await run_in_db(reads.read_account_state, "Ada Nova")).text
 
 
 async def _told() -> list[dict[str, Any]]:
@@ -167,7 +167,7 @@ def _fail(**_: Any) -> None:
 async def test_events_that_cannot_be_stored_are_lost(
     box: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifications, "merge", _fail)
+    monkeypatch.setattr(notifications, "merge_notifications", _fail)
     assert not (await box.call("get_notifications", "")).is_error
     assert (await _rows())["get_cargo"].reason == "lost events"
     assert "lost events" in {line["reason"] for line in await _told()}
@@ -206,7 +206,7 @@ async def test_whoever_is_stopped_while_events_are_stored_knows_them(
         go_on.wait(30)
         raise StoreFailedError
 
-    monkeypatch.setattr(notifications, "merge", slow)
+    monkeypatch.setattr(notifications, "merge_notifications", slow)
     call = asyncio.ensure_future(box.call("get_notifications", ""))
     assert await asyncio.to_thread(begun.wait, 30)
     call.cancel()

@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents.db import run_in_db
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.snapshot import announce
+from agents.tools.snapshot import announce_aged
 from memory.gamestate.confidence import Confidence
 from memory.models import AccountClock, GameEvent
 from memory.snapshots import reads
@@ -45,7 +45,7 @@ async def _events(kind: str) -> list[dict[str, Any]]:
 
 
 async def _shown(tool: str) -> Any:
-    found = await run_in_db(reads.account_state, "Ada Nova")
+    found = await run_in_db(reads.read_account_state, "Ada Nova")
     return next(s.current for s in found.snapshots if s.tool == tool)
 
 
@@ -132,10 +132,12 @@ async def test_a_merge_is_told(
 async def test_growing_old_is_told_once(box: Toolbox, mysis: Mysis) -> None:
     await box.call("get_nearby", "")
     before = len(await _events("snapshot.stale"))
-    assert await run_in_db(announce) == 0
+    assert await run_in_db(announce_aged) == 0
     await AccountClock.objects.aupdate(seen_at=timezone.now() - timedelta(seconds=25))
-    assert await run_in_db(announce, mysis.pk) == 1
-    told = await asyncio.gather(run_in_db(announce), run_in_db(announce, mysis.pk))
+    assert await run_in_db(announce_aged, mysis.pk) == 1
+    told = await asyncio.gather(
+        run_in_db(announce_aged), run_in_db(announce_aged, mysis.pk)
+    )
     assert list(told) == [0, 0]
     [line] = (await _events("snapshot.stale"))[before:]
     assert (line["tool"], line["fields"], line["confidence"]) == (

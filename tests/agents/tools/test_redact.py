@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from agents.tools.chain import shown_arguments
-from memory.redaction import HIDDEN, SECRET_KEYS, clean_text, clean_value
+from memory.redaction import HIDDEN, SECRET_KEYS, hide_secrets, hide_secrets_in_value
 
 HEX = st.text("0123456789abcdef", min_size=32, max_size=64)
 WORDS = st.text("abcdefg \n\"'{}:,", max_size=40)
@@ -29,8 +29,10 @@ TREE = st.recursive(
 def test_a_known_secret_never_comes_through(
     secret: str, before: str, after: str
 ) -> None:
-    assert secret not in clean_text(before + secret + after, {secret})
-    assert secret not in json.dumps(clean_value({before: [secret + after]}, {secret}))
+    assert secret not in hide_secrets(before + secret + after, {secret})
+    assert secret not in json.dumps(
+        hide_secrets_in_value({before: [secret + after]}, {secret})
+    )
     assert secret not in json.dumps(
         shown_arguments(json.dumps({"a": before + secret}), {secret})
     )
@@ -41,7 +43,7 @@ def test_a_secret_under_its_key_is_dropped_wherever_it_stands(
     secret: str, key: str, tree: Any, indent: int | None
 ) -> None:
     value = {"outer": [{key: secret, "kept": tree}], key.upper(): secret}
-    cleaned = json.loads(clean_text(json.dumps(value, indent=indent)))
+    cleaned = json.loads(hide_secrets(json.dumps(value, indent=indent)))
     assert secret not in json.dumps(cleaned)
     assert cleaned == {"outer": [{"kept": tree}]}
 
@@ -50,7 +52,7 @@ def test_a_secret_under_its_key_is_dropped_wherever_it_stands(
 def test_a_text_without_secrets_is_not_touched(tree: Any) -> None:
     for text in (json.dumps(tree), json.dumps(tree, indent=2), str(tree)):
         if not any(key in text.lower() for key in SECRET_KEYS):
-            assert clean_text(text, {"0123456789abcdef"}) == text
+            assert hide_secrets(text, {"0123456789abcdef"}) == text
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_a_text_without_secrets_is_not_touched(tree: Any) -> None:
     ],
 )
 def test_a_secret_named_in_a_text_is_hidden(text: str) -> None:
-    cleaned = clean_text(text)
+    cleaned = hide_secrets(text)
     assert "0123456789abcdef" not in cleaned
     assert HIDDEN in cleaned
 
@@ -81,12 +83,12 @@ def test_a_secret_named_in_a_text_is_hidden(text: str) -> None:
     ],
 )
 def test_what_only_speaks_of_secrets_stays(text: str) -> None:
-    assert clean_text(text) == text
+    assert hide_secrets(text) == text
 
 
 def test_the_registration_code_is_hidden_too(settings: Settings) -> None:
     settings.SPACEMOLT_REGISTRATION_CODE = "code-4711"
-    assert clean_text("the code is code-4711") == f"the code is {HIDDEN}"
+    assert hide_secrets("the code is code-4711") == f"the code is {HIDDEN}"
 
 
 def test_arguments_in_events_are_masked_and_bounded() -> None:

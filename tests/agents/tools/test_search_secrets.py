@@ -21,7 +21,10 @@ def test_hits_hold_no_password(mode: str) -> None:
     make_memory(ada, role="tool", content=text, reasoning=text)
     reach = Scope("mysis:Ada", ada.pk)
     asked = {"query": "iron", "mode": mode}
-    for search in (own_tool_answers.messages, own_tool_answers.reasoning):
+    for search in (
+        own_tool_answers.answer_search_messages,
+        own_tool_answers.answer_search_reasoning,
+    ):
         answer = search(asked, reach)
         assert answer.value["count"] == 1
         assert "correct-horse-1" not in json.dumps(answer.value)

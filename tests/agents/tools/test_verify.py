@@ -130,9 +130,9 @@ def test_from_when_on_a_read_shows_the_outcome(settings: Settings) -> None:
     settings.ZOEA_SECONDS_PER_TICK = 10
     now = timezone.now()
     one = Unknown(1, "mine", {}, now, tick=9_000)
-    assert not unknown_outcomes.shows(one, 8_999, now)
-    assert unknown_outcomes.shows(one, 9_000, now)
-    assert unknown_outcomes.shows(one, 12, now), "the counter was set back"
+    assert not unknown_outcomes.shows_outcome(one, 8_999, now)
+    assert unknown_outcomes.shows_outcome(one, 9_000, now)
+    assert unknown_outcomes.shows_outcome(one, 12, now), "the counter was set back"
     timed = replace(one, tick=None)
-    assert not unknown_outcomes.shows(timed, 9_000, now + timedelta(seconds=19))
-    assert unknown_outcomes.shows(timed, None, now + timedelta(seconds=20))
+    assert not unknown_outcomes.shows_outcome(timed, 9_000, now + timedelta(seconds=19))
+    assert unknown_outcomes.shows_outcome(timed, None, now + timedelta(seconds=20))

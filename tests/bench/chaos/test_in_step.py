@@ -25,13 +25,7 @@ from agents import actions, events
 from agents.events import Kind
 from agents.models import Mysis, Turn
 from bench.chaos.installation import LIFELINE
-from bench.processes import (
-    ROOT,
-    Server,
-    clean_environment,
-    database_url,
-    run_server,
-)
+from bench.processes import ROOT, Server, clean_environment, database_url, run_server
 from sandbox.game.testing import SandboxServer
 from zoea.auth import create_token
 
@@ -179,4 +173,4 @@ async def test_sockets_of_two_web_servers_are_in_step() -> None:
     cells = shown[0].cells()
     assert len(cells) == 3 * MYSES
     assert shown[1].cells() == cells
-    events.close()
+    events.close_hinter()

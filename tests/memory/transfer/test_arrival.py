@@ -14,13 +14,13 @@ from django.utils import timezone
 
 from agents import history_import
 from agents.broadcast_search import search_broadcasts
-from agents.deliveries import reached
+from agents.deliveries import delivery_statuses
 from agents.models import Account, Broadcast, Event, Mysis
 from memory.models import GameSnapshot, Memory
 from memory.search.results import search_messages
 from memory.snapshots import writes
 from memory.transfer import in_out
-from memory.transfer.formats import open_source
+from memory.transfer.formats import open_history
 from memory.transfer.line import TransferError
 from tests.factories import make_account, make_memory, make_mysis
 from tests.memory.transfer.nova_base import PASSWORD, make_base
@@ -52,9 +52,9 @@ def test_old_messages_are_heard_and_told_of_by_batches(
     ada.refresh_from_db()
     rows = list(ada.memories.order_by("pk"))
     assert ada.heard == rows[-1].pk
-    assert {each.state for each in reached(ada, [r.pk for r in rows]).values()} == {
-        "done"
-    }
+    assert {
+        each.state for each in delivery_statuses(ada, [r.pk for r in rows]).values()
+    } == {"done"}
     events = Event.objects.filter(kind="memory.added", mysis=ada).order_by("pk")
     assert [event.data for event in events] == [
         {"memory_id": rows[n].pk, "role": "user", "origin": "human", "imported": count}
@@ -95,10 +95,10 @@ def test_what_waits_to_be_read_is_not_counted_as_heard(tmp_path: Path) -> None:
 def test_a_mysis_that_starts_meanwhile_gets_no_more(tmp_path: Path) -> None:
     ada = make_mysis(name="Ada")
     base = make_base(tmp_path / "zoea.db", {"Ada": ORDERS})
-    source = open_source(base, name="Ada")
+    source = open_history(base, name="Ada")
     Mysis.objects.update(state="running")
     with pytest.raises(TransferError, match="Ada is running: stop it first"):
-        history_import.history(ada, source, lambda _: None)
+        history_import.import_messages(ada, source, lambda _: None)
     assert not Memory.objects.exists()
 
 
@@ -170,7 +170,7 @@ def test_accounts_and_states_of_ours_are_left_alone(tmp_path: Path) -> None:
     ours = GameSnapshot.objects.create(
         username="AdaPilot",
         tool_name="get_ship",
-        args_key=writes.storage_key({}),
+        args_key=writes.make_storage_key({}),
         content="{}",
         captured_at=timezone.now(),
     )

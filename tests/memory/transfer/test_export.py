@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memory.context.documents import parse_request
 from memory.models import Memory
 from memory.transfer import in_out
-from memory.transfer.formats import Reader
+from memory.transfer.formats import MessageReader
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -95,7 +95,7 @@ def test_any_text_survives_the_way_out_and_in(
         ada, role=role, origin=origin, content=content, reasoning=reasoning
     )
     row = Memory.objects.get(pk=row.pk)
-    line = Reader().read(json.loads(next(in_out.pieces(ada.pk, "jsonl"))))
+    line = MessageReader().read(json.loads(next(in_out.write_pieces(ada.pk, "jsonl"))))
     for field in SAME:
         assert getattr(line, field) == getattr(row, field), field
 

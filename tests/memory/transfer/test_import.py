@@ -16,8 +16,8 @@ from agents.models import Mysis
 from bench.processes import database_url
 from memory.models import Memory
 from memory.transfer import in_out
-from memory.transfer.formats import open_source
-from memory.transfer.line import TransferError, moment
+from memory.transfer.formats import open_history
+from memory.transfer.line import TransferError, parse_moment
 from tests.factories import make_memory, make_mysis
 from tests.memory.transfer.nova_base import PASSWORD, make_base
 
@@ -147,14 +147,14 @@ def test_an_import_that_was_broken_off_goes_on(
     ada = make_mysis(name="Ada")
     same = [("user", "direct", "go")] * 8
     base = make_base(tmp_path / "zoea.db", {"Ada": [*HISTORY, *same]})
-    lines = list(open_source(base, name="Ada").lines())
+    lines = list(open_history(base, name="Ada").lines())
 
     def broken() -> Any:
         yield from lines[:9]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        in_out.store(ada.pk, broken(), reception=Arrival(ada))
+        in_out.store_lines(ada.pk, broken(), reception=Arrival(ada))
     partly = rows(ada)
     # A batch ends before a call, never between it and its results.
     assert 0 < len(partly) < 9
@@ -268,9 +268,9 @@ def test_two_imports_at_once_are_refused(
     with psycopg.connect(database_url()) as other:
         other.execute(in_out.LOCK.encode(), [ada.pk])
         with pytest.raises(TransferError, match="another import"):
-            in_out.store(ada.pk, [])
+            in_out.store_lines(ada.pk, [])
         other.execute(in_out.UNLOCK.encode(), [ada.pk])
-        in_out.store(ada.pk, [])
+        in_out.store_lines(ada.pk, [])
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_two_imports_at_once_are_refused(
     ],
 )  # fmt: skip
 def test_moments(text: object, iso: str | None) -> None:
-    found = moment(text)
+    found = parse_moment(text)
     assert (found.isoformat() if found else None) == iso
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.transfer.nova import PREFIX, Call, Kept, split_calls, split_result
+from memory.transfer.nova import PREFIX, NovaCall, SplitText, split_calls, split_result
 
 NASTY = st.text(alphabet='|:{}[]" \\\n,aé1', max_size=12)
 JSON_VALUES = st.recursive(
@@ -22,7 +22,7 @@ JSON_VALUES = st.recursive(
 IDS = st.from_regex(r"[a-z_]{1,8}[0-9]{0,3}(:[a-z0-9_.]{1,6}){0,2}", fullmatch=True)
 NAMES = st.from_regex(r"[a-z][a-z_]{0,10}", fullmatch=True)
 CALLS = st.builds(
-    Call,
+    NovaCall,
     IDS,
     NAMES,
     st.dictionaries(NASTY, JSON_VALUES, max_size=4).map(json.dumps),
@@ -30,9 +30,9 @@ CALLS = st.builds(
 
 
 @given(st.lists(CALLS, max_size=5))
-def test_what_was_joined_is_split_again(calls: list[Call]) -> None:
+def test_what_was_joined_is_split_again(calls: list[NovaCall]) -> None:
     records = (f"{call.id}:{call.name}:{call.arguments}" for call in calls)
-    assert split_calls(PREFIX + "|".join(records)) == Kept(tuple(calls), "")
+    assert split_calls(PREFIX + "|".join(records)) == SplitText(tuple(calls), "")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_is_broken_costs_no_more_than_itself(
     text: str, calls: list[tuple[str, str, str]], rest: str
 ) -> None:
     kept = split_calls(PREFIX + text)
-    assert list(kept.calls) == [Call(*each) for each in calls]
+    assert list(kept.calls) == [NovaCall(*each) for each in calls]
     assert kept.rest == rest
 
 

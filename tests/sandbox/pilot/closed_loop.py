@@ -19,10 +19,10 @@ from agents.llm.complete import complete
 from agents.llm.model_types import Completion, Endpoint
 from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
 from memory.context.assemble import assemble
-from memory.context.tool_calls import policy_by_name
+from memory.context.tool_calls import guess_policy
 from memory.context.types import AssemblyRequest, Budget, Message, Origin
 from memory.gamestate import clock, invalidation
-from memory.gamestate.confidence import Confidence, Moment, confidence
+from memory.gamestate.confidence import Confidence, Moment, judge_confidence
 from memory.gamestate.extract import Result, args_key, find_username, read_result
 from memory.gamestate.render import render
 from memory.gamestate.types import AccountState, Snapshot
@@ -61,13 +61,13 @@ class Cache:
     seen: clock.Sighting | None = None
 
     def tick(self, now: datetime) -> int | None:
-        return clock.current_tick(self.seen, now, SECONDS)
+        return clock.estimate_tick(self.seen, now, SECONDS)
 
     def take(
         self, tool: str, arguments: Mapping[str, Any], result: Result, now: datetime
     ) -> None:
         """Learn from one call."""
-        self.seen = clock.newest(
+        self.seen = clock.keep_newest_sighting(
             self.seen, result.tick, now, is_current=result.tick_is_current
         )
         if result.is_error:
@@ -76,7 +76,7 @@ class Cache:
             self.username = find_username(result.content) or arguments["username"]
         elif invalidation.is_mutation(tool):
             self._mark(tool, arguments, result, now)
-        elif policy_by_name(tool) == "snapshot":
+        elif guess_policy(tool) == "snapshot":
             self._store(tool, arguments, result, now)
 
     def _mark(
@@ -84,20 +84,20 @@ class Cache:
     ) -> None:
         tick = self.tick(now)
         around = invalidation.Circumstances(current_tick=tick)
-        for hit in invalidation.touched(tool, arguments, result, around):
+        for hit in invalidation.find_invalidations(tool, arguments, result, around):
             for key, old in self.snapshots.items():
                 if hit.hits(old.tool):
-                    mark = invalidation.mark(old.stale, hit, tool, tick)
+                    mark = invalidation.add_mark(old.stale, hit, tool, tick)
                     self.snapshots[key] = replace(old, stale=mark)
 
     def _store(
         self, tool: str, arguments: Mapping[str, Any], result: Result, now: datetime
     ) -> None:
         key = (tool, args_key(arguments))
-        stamp = clock.stamp(result.tick, self.seen, now, SECONDS)
+        stamp = clock.choose_tick(result.tick, self.seen, now, SECONDS)
         tick = stamp if stamp is not None else self.tick(now)
         marks = [known.stale for known in self.snapshots.values() if known.stale]
-        stale = invalidation.inherited(marks, tool, arguments, tick)
+        stale = invalidation.inherit_mark(marks, tool, arguments, tick)
         self.snapshots[key] = Snapshot(
             tool, dict(arguments), result.content, stamp, now, stale
         )
@@ -112,7 +112,7 @@ class Cache:
         if snapshot is None:
             return False
         moment = Moment.of(self.state(now))
-        return confidence(snapshot, moment) is Confidence.FRESH
+        return judge_confidence(snapshot, moment) is Confidence.FRESH
 
 
 @dataclass
@@ -247,6 +247,6 @@ class Captain:
             if call.error:
                 run = run + 1 if key == last else 1
                 worst, last = max(worst, run), key
-            elif policy_by_name(call.name) == "mutation":
+            elif guess_policy(call.name) == "mutation":
                 run, last = 0, ""
         return worst

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.providers.openai import call
-from memory.context.tokens import estimate
+from memory.context.tokens import estimate_tokens
 from tests.sandbox.pilot.views import (
     BELT,
     QUEUED,
@@ -141,7 +141,7 @@ async def test_usage_grows_with_the_view_and_costs_nothing() -> None:
     view = View().user("x" * 3000).said().nudge().user(block(*STATION))
     large = (await view.fly()).answer
     grown = large.usage.input - small.usage.input
-    assert estimate("x" * 3000) <= grown <= estimate("x" * 3000) + 10
+    assert estimate_tokens("x" * 3000) <= grown <= estimate_tokens("x" * 3000) + 10
     assert small.usage.output > 0
     assert (small.cost, small.model) == (Decimal(0), "pilot")
     assert small.reasoning

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.pilot.orders import parse
+from sandbox.pilot.orders import parse_order
 from sandbox.pilot.reading import (
     NOT_LOGGED_IN,
     Called,
@@ -16,11 +16,11 @@ from sandbox.pilot.reading import (
     Heard,
     Said,
     Transcript,
-    read,
+    read_answer,
     read_block,
     split_state,
 )
-from sandbox.pilot.rules_account import EMPIRES, empire_of, username
+from sandbox.pilot.rules_account import EMPIRES, choose_empire, make_username
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gamestate"
 
@@ -42,7 +42,7 @@ def golden(name: str) -> str:
     ],
 )
 def test_errors(text: str, code: str, message: str) -> None:
-    answer = read(text)
+    answer = read_answer(text)
     assert (answer.code, answer.message, dict(answer.data)) == (code, message, {})
 
 
@@ -56,21 +56,21 @@ def test_errors(text: str, code: str, message: str) -> None:
     ],
 )
 def test_an_object_is_found_where_it_stands(text: str) -> None:
-    assert read(text).data["a"] == 1
-    assert not read(text).is_error
+    assert read_answer(text).data["a"] == 1
+    assert not read_answer(text).is_error
 
 
 @pytest.mark.parametrize(
     "text", ["", "[1, 2]", "{broken", "(see ctx://Ada/12)", "{" * 5000, "null"]
 )
 def test_other_texts_say_nothing(text: str) -> None:
-    answer = read(text)
+    answer = read_answer(text)
     assert (answer.code, dict(answer.data), answer.unsure) == ("", {}, False)
 
 
 def test_an_outcome_that_nobody_knows() -> None:
-    assert read("interrupted, outcome unknown").unsure
-    assert not read("Tool no response").unsure
+    assert read_answer("interrupted, outcome unknown").unsure
+    assert not read_answer("Tool no response").unsure
 
 
 # -- the state block -------------------------------------------------------
@@ -143,8 +143,8 @@ def test_several_actions_one_merged_line_and_a_short_list() -> None:
 @given(st.text(max_size=400))
 def test_any_text_can_be_read(text: str) -> None:
     read_block(f"## Current Game State\n### Status (get_status - just now)\n- {text}")
-    read(text)
-    parse(text)
+    read_answer(text)
+    parse_order(text)
     split_state(text)
 
 
@@ -163,7 +163,7 @@ def test_a_block_is_split_from_what_was_said() -> None:
 
 
 def test_a_turn_begins_with_what_was_heard_or_after_what_was_said() -> None:
-    call = Called("mine", {}, read("{}"))
+    call = Called("mine", {}, read_answer("{}"))
     entries: list[Entry] = [Heard("a"), call, Said("b"), call]
     assert Transcript("", entries).turn == [call]
     assert Transcript("", [*entries, Heard("c"), call]).turn == [Heard("c"), call]
@@ -204,7 +204,7 @@ def test_a_turn_begins_with_what_was_heard_or_after_what_was_said() -> None:
     ],
 )
 def test_orders(text: str, order: tuple[str, str] | None) -> None:
-    assert parse(text) == order
+    assert parse_order(text) == order
 
 
 # -- names -----------------------------------------------------------------
@@ -212,13 +212,13 @@ def test_orders(text: str, order: tuple[str, str] | None) -> None:
 
 @given(st.text(max_size=60), st.integers(0, 30))
 def test_a_username_is_one_that_the_game_takes(name: str, taken: int) -> None:
-    made = username(name, taken)
+    made = make_username(name, taken)
     assert 3 <= len(made) <= 24
     assert made == made.strip()
-    assert empire_of(name) in EMPIRES
+    assert choose_empire(name) in EMPIRES
 
 
 def test_a_taken_name_gives_another() -> None:
-    assert len({username("Ada", taken) for taken in range(5)}) == 5
-    assert username("Ada", 0) == "Ada"
-    assert {empire_of(f"Captain {n}") for n in range(100)} == set(EMPIRES)
+    assert len({make_username("Ada", taken) for taken in range(5)}) == 5
+    assert make_username("Ada", 0) == "Ada"
+    assert {choose_empire(f"Captain {n}") for n in range(100)} == set(EMPIRES)

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from memory.context.summaries import order_in
-from memory.context.summary_prompt import prompt_with, read_summary
+from memory.context.summaries import find_quoted_order
+from memory.context.summary_prompt import build_summary_prompt, read_summary
 from sandbox.pilot import summary
-from sandbox.pilot.orders import current_order, heard_now
-from sandbox.pilot.reading import Called, Heard, Said, Transcript, read
+from sandbox.pilot.orders import find_current_order, find_unanswered
+from sandbox.pilot.reading import Called, Heard, Said, Transcript, read_answer
 
 DONE = "[Summary 1 of the messages up to 9. Prior context, no request. The request quoted at its end was answered: done unless the summary says otherwise.]"
 PENDING = "[Summary 1 of the messages up to 9. Prior context, no request. The request quoted at its end had no final answer yet: pending.]"
 
 
 def asked(*entries: Heard | Said | Called) -> Transcript:
-    return Transcript("You are Ada.", [*entries, Heard(prompt_with("", 900))])
+    return Transcript("You are Ada.", [*entries, Heard(build_summary_prompt("", 900))])
 
 
 def flown(times: int = 1) -> list[Called]:
-    ok = read('{"status": "ok"}')
+    ok = read_answer('{"status": "ok"}')
     return [Called("mine", {}, ok)] * times + [
         Called("travel", {"target_poi": "sol_belt"}, ok),
-        Called("dock", {}, read("Error: not_at_base: no base here")),
+        Called("dock", {}, read_answer("Error: not_at_base: no base here")),
     ]
 
 
 def test_the_request_is_told_from_everything_else():
-    assert summary.is_asked_for(asked())
-    assert not summary.is_asked_for(Transcript("x", [Heard("Mine, please.")]))
-    assert not summary.is_asked_for(Transcript())
+    assert summary.is_summary_asked(asked())
+    assert not summary.is_summary_asked(Transcript("x", [Heard("Mine, please.")]))
+    assert not summary.is_summary_asked(Transcript())
 
 
 def test_it_tells_orders_deeds_places_and_errors_under_seven_headings():
-    text = summary.write(
+    text = summary.write_summary(
         asked(Heard("Mine iron, never gold."), *flown(3), Said("Aye."))
     )
     told = read_summary(text)
@@ -50,9 +50,9 @@ def test_it_tells_orders_deeds_places_and_errors_under_seven_headings():
 
 
 def test_a_second_summary_keeps_what_the_first_one_told():
-    first = read_summary(summary.write(asked(Heard("Mine iron."), *flown())))
+    first = read_summary(summary.write_summary(asked(Heard("Mine iron."), *flown())))
     block = Heard(f"{PENDING}\n\n{first}\n\nLast request from user was: Mine iron.")
-    again = read_summary(summary.write(asked(block, Heard("And now copper."))))
+    again = read_summary(summary.write_summary(asked(block, Heard("And now copper."))))
     assert "- Ordered: Mine iron." in again
     assert "- Ordered: And now copper." in again
     assert "- Been to sol_belt" in again
@@ -73,7 +73,7 @@ def test_the_order_in_a_summary_is_obeyed_unless_it_is_done(
     label: str, order: str, kind: str | None
 ):
     block = f"{label}\n\nNothing else.\n\nLast request from user was: {order}"
-    found = current_order(Transcript("x", [Heard(block)]))
+    found = find_current_order(Transcript("x", [Heard(block)]))
     assert (found.kind if found else None) == kind
-    assert order_in(block) == (order, label is DONE)
-    assert heard_now(Transcript("x", [Heard(block)])) == ""
+    assert find_quoted_order(block) == (order, label is DONE)
+    assert find_unanswered(Transcript("x", [Heard(block)])) == ""

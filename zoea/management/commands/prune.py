@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents import retention
 from agents.retention import Step
-from memory.management.terminal import bar
+from memory.management.terminal import show_bar
 from zoea.api import idempotency
 
 MOST_DAYS = 36_500
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         done = "would be removed" if dry else "removed"
         for step in list_steps(timezone.now() - kept):
             if not dry:
-                with bar(f"Removing {step.what}", step.count) as advance:
+                with show_bar(f"Removing {step.what}", step.count) as advance:
                     for removed in step.remove():
                         advance(removed)
             self.stdout.write(f"{step.what}: {step.count} {done}")
@@ -55,9 +55,9 @@ def list_steps(before: datetime) -> Iterator[Step]:
 
     Answers to repeated writes are promised for a day, and of no use after it.
     """
-    yield from retention.steps(before)
-    answers = idempotency.past(timezone.now())
-    yield Step("kept answers", answers.count(), retention.removal(answers))
+    yield from retention.plan_steps(before)
+    answers = idempotency.find_expired(timezone.now())
+    yield Step("kept answers", answers.count(), retention.remover_of(answers))
 
 
 def _days(text: str) -> timedelta:

@@ -9,10 +9,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from zoea.commandline import DatabaseError, refuse
+from zoea.commandline import DatabaseError, print_refusal
 from zoea.supervise.children import GaveUpError
 from zoea.supervise.programs import PortError
-from zoea.supervise.run import AlreadyRunningError, Interrupted, Wishes, run
+from zoea.supervise.run import (
+    AlreadyRunningError,
+    Interrupted,
+    UpOptions,
+    run_everything,
+)
 
 
 class Command(BaseCommand):
@@ -58,18 +63,18 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until Ctrl-C or SIGTERM (status 0); 2: it cannot start; 1: it gave up."""
-        wishes = Wishes(
+        wishes = UpOptions(
             myses=0 if options["no_demo"] else options["myses"],
             port=options["port"],
             tick=options["tick"],
             workers=options["workers"],
         )
         try:
-            run(wishes)
+            run_everything(wishes)
         except (AlreadyRunningError, DatabaseError, PortError) as error:
-            sys.exit(refuse(str(error)))
+            sys.exit(print_refusal(str(error)))
         except GaveUpError as error:
-            refuse(str(error))
+            print_refusal(str(error))
             sys.exit(1)
         except Interrupted:
             # Nothing had started yet.
