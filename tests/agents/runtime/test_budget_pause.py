@@ -12,10 +12,9 @@ from agents import actions
 from agents.models import Budget, BudgetSpend, Event, ModelCall, Mysis, Turn
 from bench.providers.openai import FakeProvider, completion
 from sandbox.game.testing import SandboxServer
+from tests.agents.runtime.conftest import fly, refreshed
+from tests.agents.runtime.test_summary_job import GOOD, _wear
 from tests.factories import make_memory
-
-from .conftest import fly, refreshed
-from .test_compacting import GOOD, _wear
 
 in_db = database_sync_to_async
 

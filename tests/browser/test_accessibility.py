@@ -17,7 +17,7 @@ from agents.models import Mysis, Prompt
 from memory.models import ContextPolicy
 from tests.browser import scenes
 from tests.browser.conftest import PHONE, Complaints
-from tests.browser.test_outlook import chart
+from tests.browser.test_map_and_health import chart
 from tests.factories import make_mysis
 
 AXE = Path(sys.prefix) / "axe/node_modules/axe-core/axe.min.js"

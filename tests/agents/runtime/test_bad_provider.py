@@ -14,8 +14,7 @@ from agents.models import Delivery, ModelCall, Mysis
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.models import Memory
 from sandbox.game.testing import SandboxServer
-
-from .conftest import fly, refreshed
+from tests.agents.runtime.conftest import fly, refreshed
 
 in_db = database_sync_to_async
 
