@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 
-from sandbox.game.actions.action import Action, Arguments, Intent, teach
-from sandbox.game.actions.damage import leave_battle, pull
-from sandbox.game.config import GameError, dice, must_undock, plain, unknown_system
+from sandbox.game.actions.action import Action, Intent, teach
+from sandbox.game.actions.damage import leave_battle, pull_wreck
+from sandbox.game.config import GameError, Json, dice, must_undock, plain
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
+from sandbox.game.tool import Tool, text
 from sandbox.game.world.catalogue import ITEMS
-from sandbox.game.world.missions import advance_missions
 from sandbox.game.world.models import Player
-from sandbox.game.world.places import Deposit, Poi
+from sandbox.game.world.places import Poi
 
 JUMP_TICKS = 2
 JUMP_FUEL = 2
 _REACH_PER_TICK = 1.5
+_NOTHING_HERE = ("no_resources", "Nothing to mine here")
+_HOLD_FULL = ("cargo_full", "Cargo hold is full")
 
 
 def _check_fuel(player: Player, needed: int) -> None:
@@ -26,8 +28,8 @@ def _check_fuel(player: Player, needed: int) -> None:
         )
 
 
-def _prepare_travel(state: State, player: Player, arguments: Arguments) -> Intent:
-    target = _destination(state, player, arguments["target_poi"])
+def _prepare_travel(state: State, player: Player, given: Json) -> Intent:
+    target = _find_place(state, player, given["target_poi"])
     if player.docked_at:
         raise must_undock()
     start = state.world.pois[player.poi_id]
@@ -47,7 +49,7 @@ def _prepare_travel(state: State, player: Player, arguments: Arguments) -> Inten
     )
 
 
-def _destination(state: State, player: Player, target_id: str) -> Poi:
+def _find_place(state: State, player: Player, target_id: str) -> Poi:
     target = state.world.pois.get(target_id)
     if target is None or (target.hidden and target.id not in player.revealed):
         raise GameError("invalid_poi", f"Unknown destination: {target_id}")
@@ -62,43 +64,32 @@ def _destination(state: State, player: Player, target_id: str) -> Poi:
     return target
 
 
-def _depart(state: State, player: Player, arguments: Arguments) -> None:
-    player.ship.fuel -= int(arguments["fuel"])
+def _depart(state: State, player: Player, given: Json) -> None:
+    player.ship.fuel -= int(given["fuel"])
     leave_battle(state, player)
     state.leave(player)
 
 
-def _finish_travel(state: State, player: Player, arguments: Arguments) -> list[Event]:
-    target = state.world.pois[arguments["poi_id"]]
+def _finish_travel(state: State, player: Player, given: Json) -> list[Event]:
+    target = state.world.pois[given["poi_id"]]
     start = state.world.pois[player.poi_id]
     player.stats["distance_traveled"] += round(start.position.distance(target.position))
     state.arrive(player, target.id)
-    pull(state, player)
+    pull_wreck(state, player)
     teach(state, player, "small_ships", 1)
-    told = {
-        "action": "arrived",
-        "poi": target.name,
-        "poi_id": target.id,
-        "online_players": [
-            other.username
-            for other in state.players_at(target.id)
-            if other.id != player.id
-        ],
-    }
-    return [Event(told)]
+    others = [one.username for one in state.players_at(target.id) if one is not player]
+    told = {"action": "arrived", "poi": target.name, "poi_id": target.id}
+    return [Event({**told, "online_players": others})]
 
 
-def _prepare_jump(state: State, player: Player, arguments: Arguments) -> Intent:
-    target_id = arguments["target_system"]
-    target = state.world.systems.get(target_id)
-    if target is None:
-        raise unknown_system(target_id)
+def _prepare_jump(state: State, player: Player, given: Json) -> Intent:
+    target = state.world.find_system(given["target_system"])
     here = state.world.systems[player.system_id]
     if target is here:
         raise GameError("already_in_system", f"Already in {here.name}")
     if player.docked_at:
         raise must_undock()
-    if target_id not in here.connections:
+    if target.id not in here.connections:
         raise GameError(
             "not_connected",
             f"{target.name} is not connected to {here.name}. "
@@ -106,7 +97,7 @@ def _prepare_jump(state: State, player: Player, arguments: Arguments) -> Intent:
         )
     _check_fuel(player, JUMP_FUEL)
     return Intent(
-        {"system_id": target_id, "fuel": JUMP_FUEL},
+        {"system_id": target.id, "fuel": JUMP_FUEL},
         {
             "destination": target.name,
             "ticks": JUMP_TICKS,
@@ -117,13 +108,13 @@ def _prepare_jump(state: State, player: Player, arguments: Arguments) -> Intent:
     )
 
 
-def _finish_jump(state: State, player: Player, arguments: Arguments) -> list[Event]:
+def _finish_jump(state: State, player: Player, given: Json) -> list[Event]:
     start = state.world.systems[player.system_id]
-    target = state.world.systems[arguments["system_id"]]
+    target = state.world.systems[given["system_id"]]
     arrival = target.pois[0]
     player.stats["distance_traveled"] += round(start.position.distance(target.position))
     state.arrive(player, arrival.id)
-    pull(state, player)
+    pull_wreck(state, player)
     teach(state, player, "navigation", 5)
     explored = target.id not in player.visited
     if explored:
@@ -143,58 +134,49 @@ def _finish_jump(state: State, player: Player, arguments: Arguments) -> list[Eve
     return [Event(told)]
 
 
-TRAVEL = Action("travel", _prepare_travel, _finish_travel, _depart, "space")
-JUMP = Action("jump", _prepare_jump, _finish_jump, _depart, "space")
-
-
-def _prepare_dock(state: State, player: Player, arguments: Arguments) -> Intent:
+def _prepare_dock(state: State, player: Player, given: Json) -> Intent:
     if player.docked_at:
         raise GameError("already_docked", "Already docked")
-    base = state.world.base_at(player.poi_id)
+    base = state.world.pois[player.poi_id].base
     if base is None:
         raise GameError("no_base", "No base at this location")
     return Intent({"base_id": base.id}, {"base_name": base.name, "base_id": base.id})
 
 
-def _finish_dock(state: State, player: Player, arguments: Arguments) -> list[Event]:
-    base = state.world.bases[arguments["base_id"]]
+def _finish_dock(state: State, player: Player, given: Json) -> list[Event]:
+    base = state.world.bases[given["base_id"]]
     player.docked_at = base.id
     player.target_id = None
     return [Event({"action": "dock", "base": base.name, "base_id": base.id})]
 
 
-def _prepare_undock(state: State, player: Player, arguments: Arguments) -> Intent:
+def _prepare_undock(state: State, player: Player, given: Json) -> Intent:
     if not player.docked_at:
         raise GameError("not_docked", "Not docked")
     return Intent({}, {"message": "Undocking..."})
 
 
-def _finish_undock(state: State, player: Player, arguments: Arguments) -> list[Event]:
+def _finish_undock(state: State, player: Player, given: Json) -> list[Event]:
     player.docked_at = None
     return [Event({"action": "undock"})]
 
 
-DOCK = Action("dock", _prepare_dock, _finish_dock)
-UNDOCK = Action("undock", _prepare_undock, _finish_undock)
-
-
-def _prepare_mine(state: State, player: Player, arguments: Arguments) -> Intent:
+def _prepare_mine(state: State, player: Player, given: Json) -> Intent:
     if player.docked_at:
         raise must_undock()
     power = player.ship.total("mining_power")
     if not power:
         raise GameError("no_mining_laser", "No mining laser fitted")
-    deposits = [
-        deposit
-        for deposit in state.world.pois[player.poi_id].deposits
-        if deposit.remaining
-    ]
+    places = state.world.pois[player.poi_id].deposits
+    deposits = [deposit for deposit in places if deposit.remaining]
     if not deposits:
-        raise _nothing_here()
-    deposit = _pick(state, player, deposits)
+        raise GameError(*_NOTHING_HERE)
+    # Rich deposits are met more often.
+    rng = dice(state.config.seed, state.tick, player.username, "mine")
+    deposit = rng.choices(deposits, [deposit.richness for deposit in deposits])[0]
     item = ITEMS[deposit.resource_id]
     if player.ship.cargo_free < item.size:
-        raise _hold_full()
+        raise GameError(*_HOLD_FULL)
     return Intent(
         {"resource_id": item.id},
         {
@@ -206,29 +188,23 @@ def _prepare_mine(state: State, player: Player, arguments: Arguments) -> Intent:
     )
 
 
-def _pick(state: State, player: Player, deposits: list[Deposit]) -> Deposit:
-    """Rich deposits are met more often."""
-    rng = dice(state.config.seed, state.tick, player.username, "mine")
-    return rng.choices(deposits, [deposit.richness for deposit in deposits])[0]
-
-
-def _finish_mine(state: State, player: Player, arguments: Arguments) -> list[Event]:
-    item = ITEMS[arguments["resource_id"]]
+def _finish_mine(state: State, player: Player, given: Json) -> list[Event]:
+    item = ITEMS[given["resource_id"]]
     poi = state.world.pois[player.poi_id]
     deposit = next(one for one in poi.deposits if one.resource_id == item.id)
     power = player.ship.total("mining_power")
     room = player.ship.cargo_free // item.size
     if not room:
-        raise _hold_full()
+        raise GameError(*_HOLD_FULL)
     count = min(max(1, power * deposit.richness // 100), room, deposit.remaining)
     if not count:
-        raise _nothing_here()
+        raise GameError(*_NOTHING_HERE)
     deposit.remaining -= count
     state.mined[poi.id, item.id] = deposit
     player.ship.load(item.id, count)
     player.stats["ore_mined"] += count
     teach(state, player, "mining_basic", count)
-    advance_missions(player, "mine_resource", item.id, count)
+    player.advance_missions("mine_resource", item.id, count)
     told = {
         "resource_id": item.id,
         "resource_name": item.name,
@@ -241,12 +217,24 @@ def _finish_mine(state: State, player: Player, arguments: Arguments) -> list[Eve
     return [Event(told, "mining_yield")]
 
 
-def _nothing_here() -> GameError:
-    return GameError("no_resources", "Nothing to mine here")
-
-
-def _hold_full() -> GameError:
-    return GameError("cargo_full", "Cargo hold is full")
-
-
-MINE = Action("mine", _prepare_mine, _finish_mine, needs="space")
+ACTIONS = (
+    Action(
+        Tool("travel", "navigation", "Travel to another POI in this system.",
+             (text("target_poi", "The POI's ID, from get_system"),),
+             {"target_poi": "main_belt"}, "You must be undocked.", mutation=True),
+        _prepare_travel, _finish_travel, _depart, "space"),
+    Action(
+        Tool("jump", "navigation", "Jump to an adjacent star system.",
+             (text("target_system", "The system's ID, from get_system"),),
+             {"target_system": "sol"},
+             "Takes 2 ticks and 2 fuel. You must be undocked.", mutation=True),
+        _prepare_jump, _finish_jump, _depart, "space"),
+    Action(Tool("dock", "navigation", "Dock at the base of this POI.", mutation=True),
+           _prepare_dock, _finish_dock),
+    Action(Tool("undock", "navigation", "Leave the base.", mutation=True),
+           _prepare_undock, _finish_undock),
+    Action(
+        Tool("mine", "mining", "Mine the resources of this POI.",
+             notes="Needs a mining laser, room in the hold, and a belt, cloud or field.",
+             mutation=True), _prepare_mine, _finish_mine, needs="space"),
+)  # fmt: skip

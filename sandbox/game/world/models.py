@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from sandbox.game.world.catalogue import ITEMS, MODULES, SHIP_CLASSES, ShipClass
+from sandbox.game.config import Json
+from sandbox.game.world.catalogue import (
+    ITEMS,
+    MAX_LEVEL,
+    MODULES,
+    SHIP_CLASSES,
+    TEMPLATES,
+    ShipClass,
+    xp_needed,
+)
+
+Goods = dict[str, int]
+"""Numbers of things by item."""
+
+
+def size_of(goods: Mapping[str, int]) -> int:
+    return sum(ITEMS[name].size * count for name, count in goods.items())
+
+
+def add_goods(goods: Goods, item_id: str, change: int) -> None:
+    """Add to goods, or take away; the caller has checked that they are there."""
+    goods[item_id] = goods.get(item_id, 0) + change
+    if not goods[item_id]:
+        del goods[item_id]
 
 
 @dataclass(slots=True)
@@ -50,8 +73,6 @@ class Drone:
 
 @dataclass(slots=True)
 class Note:
-    """A text that a captain has written down."""
-
     id: str
     title: str
     content: str
@@ -114,8 +135,6 @@ STATS = (
 
 @dataclass(slots=True)
 class Module:
-    """A fitted module."""
-
     id: str
     type_id: str
     ammo: int = 0
@@ -139,7 +158,7 @@ class Ship:
     hull: int
     shield: int
     fuel: int
-    cargo: dict[str, int] = field(default_factory=dict)
+    cargo: Goods = field(default_factory=dict)
     modules: list[Module] = field(default_factory=list)
     name: str = ""
     base_id: str = ""
@@ -149,28 +168,25 @@ class Ship:
         return SHIP_CLASSES[self.class_id]
 
     @property
+    def title(self) -> str:
+        """The name that its captain gave it, else that of its class."""
+        return self.name or self.build.name
+
+    @property
     def cargo_used(self) -> int:
-        return sum(ITEMS[item].size * count for item, count in self.cargo.items())
+        return size_of(self.cargo)
 
     @property
     def cargo_free(self) -> int:
         return self.build.cargo - self.cargo_used
 
+    def load(self, item_id: str, count: int) -> None:
+        """Put items into the hold; a number below 0 takes them out."""
+        add_goods(self.cargo, item_id, count)
+
     def total(self, name: str) -> int:
         """Add up one figure over all fitted modules."""
         return sum(module.value(name) for module in self.modules)
-
-    def load(self, item_id: str, count: int) -> None:
-        """Put items into the hold; the caller has checked the room."""
-        self.cargo[item_id] = self.cargo.get(item_id, 0) + count
-
-    def unload(self, item_id: str, count: int) -> None:
-        """Take items out of the hold; the caller has checked that they are there."""
-        left = self.cargo[item_id] - count
-        if left:
-            self.cargo[item_id] = left
-        else:
-            del self.cargo[item_id]
 
 
 @dataclass(slots=True)
@@ -183,8 +199,6 @@ class Skill:
 
 @dataclass(slots=True)
 class LogEntry:
-    """One entry of a captain's log."""
-
     entry: str
     created_at: str
 
@@ -199,7 +213,7 @@ class Pending:
     """
 
     tool: str
-    arguments: dict[str, Any]
+    arguments: Json
     due_tick: int
     begun: bool = False
     flag: str = ""
@@ -227,7 +241,7 @@ class Wreck:
     victim_id: str
     victim_name: str
     ship_class: str
-    cargo: dict[str, int]
+    cargo: Goods
     created_ns: int
     expire_tick: int
 
@@ -240,26 +254,10 @@ class Trade:
     offerer_id: str
     offerer_name: str
     target_id: str
-    offer_items: dict[str, int]
+    offer_items: Goods
     offer_credits: int
-    request_items: dict[str, int]
+    request_items: Goods
     request_credits: int
-
-    def view(self) -> dict[str, Any]:
-        return {
-            "trade_id": self.id,
-            "offerer_id": self.offerer_id,
-            "offerer_name": self.offerer_name,
-            "target_id": self.target_id,
-            "offer_items": _listed(self.offer_items),
-            "offer_credits": self.offer_credits,
-            "request_items": _listed(self.request_items),
-            "request_credits": self.request_credits,
-        }
-
-
-def _listed(goods: dict[str, int]) -> list[dict[str, Any]]:
-    return [{"item_id": name, "quantity": count} for name, count in goods.items()]
 
 
 @dataclass(slots=True)
@@ -288,7 +286,7 @@ class Player:
     target_id: str | None = None
     missions: list[Mission] = field(default_factory=list)
     completed: dict[str, str] = field(default_factory=dict)
-    stores: dict[str, dict[str, int]] = field(default_factory=dict)
+    stores: dict[str, Goods] = field(default_factory=dict)
     saved_credits: dict[str, int] = field(default_factory=dict)
     looks: Looks = field(default_factory=Looks)
     hangar: list[Ship] = field(default_factory=list)
@@ -317,3 +315,24 @@ class Player:
         """Pay; the caller has checked that the credits are there."""
         self.credits -= amount
         self.stats["credits_spent"] += amount
+
+    def learn(self, skill_id: str, xp: int) -> bool:
+        """Add experience; True when a level was gained."""
+        skill = self.skills.setdefault(skill_id, Skill())
+        level = skill.level
+        if level >= MAX_LEVEL:
+            return False
+        skill.xp += xp
+        while skill.level < MAX_LEVEL and skill.xp >= xp_needed(skill.level):
+            skill.xp -= xp_needed(skill.level)
+            skill.level += 1
+        if skill.level >= MAX_LEVEL:
+            skill.xp = 0
+        return skill.level > level
+
+    def advance_missions(self, goal: str, item_id: str, count: int) -> None:
+        """Count what was done towards every mission that it serves."""
+        for mission in self.missions:
+            template = TEMPLATES[mission.template_id]
+            if template.goal == goal and template.item_id in ("", item_id):
+                mission.current = min(template.required, mission.current + count)

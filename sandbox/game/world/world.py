@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import islice
 from random import Random
 
@@ -32,24 +32,18 @@ _FACILITIES = (
     "drydock",
 )  # fmt: skip
 _COMMON = (
-    ("ore_iron", 90),
-    ("ore_copper", 70),
-    ("ore_nickel", 50),
-    ("ore_silicon", 40),
-)
+    ("ore_iron", 90), ("ore_copper", 70), ("ore_nickel", 50), ("ore_silicon", 40),
+)  # fmt: skip
 _RARE = (
-    ("ore_titanium", 30),
-    ("ore_cobalt", 25),
-    ("ore_gold", 12),
-    ("ore_palladium", 10),
+    ("ore_titanium", 30), ("ore_cobalt", 25), ("ore_gold", 12), ("ore_palladium", 10),
     ("ore_plasma", 8),
-)
+)  # fmt: skip
 _GASES = (("gas_hydrogen", 80), ("gas_argon", 30))
 _ICES = (("ice_water", 85), ("ice_nitrogen", 40))
 _PLENTY = 100_000
 
 
-def furnish_capital(system: System, capital: Capital, rng: Random) -> None:
+def _furnish_capital(system: System, capital: Capital, rng: Random) -> None:
     """Give a capital its own places, with a rich belt one tick from the station."""
     _add(system, "sun", f"{system.id}_sun", f"{system.name} Star", Position(0, 0))
     for index, (poi_id, name) in enumerate(capital.planets):
@@ -68,11 +62,11 @@ def furnish_capital(system: System, capital: Capital, rng: Random) -> None:
     )
     belt = _add(system, "asteroid_belt", *capital.belt, Position(2.8, 0.5))
     belt.description = "Old, wide and far from mined out."
-    belt.deposits = [_deposit(name, richness, _PLENTY) for name, richness in _COMMON]
-    _clouds(system, rng)
+    belt.deposits = _make_deposits(_COMMON, _PLENTY)
+    _add_clouds(system, rng)
 
 
-def furnish(system: System, rng: Random) -> None:
+def _furnish(system: System, rng: Random) -> None:
     """Give an ordinary system its places; empire systems often have a station."""
     _add(system, "sun", f"{system.id}_sun", f"{system.name} Star", Position(0, 0))
     for index in range(rng.randint(0, 5)):
@@ -80,10 +74,10 @@ def furnish(system: System, rng: Random) -> None:
         place = Position(round(1 + 0.8 * index, 2), round(rng.uniform(-1, 1), 2))
         _add(system, "planet", f"{system.id}_planet_{index + 1}", name, place)
     if rng.random() < 0.6:
-        _belt(system, rng)
+        _add_belt(system, rng)
     if system.empire and rng.random() < 0.6:
         _add_town(system, rng)
-    _clouds(system, rng)
+    _add_clouds(system, rng)
 
 
 def _add(system: System, kind: str, poi_id: str, name: str, place: Position) -> Poi:
@@ -92,14 +86,17 @@ def _add(system: System, kind: str, poi_id: str, name: str, place: Position) -> 
     return poi
 
 
-def _belt(system: System, rng: Random) -> None:
+def _make_deposits(kinds: Iterable[tuple[str, int]], amount: int) -> list[Deposit]:
+    return [Deposit(name, richness, amount, amount) for name, richness in kinds]
+
+
+def _add_belt(system: System, rng: Random) -> None:
     place = Position(round(rng.uniform(2, 5), 2), round(rng.uniform(-2, 2), 2))
     name = f"{system.name} Belt"
     belt = _add(system, "asteroid_belt", f"{system.id}_belt", name, place)
-    common = rng.sample(_COMMON, 3)
+    belt.deposits = _make_deposits(rng.sample(_COMMON, 3), _PLENTY)
     rare = rng.sample(_RARE, 1 if system.empire else 2)
-    belt.deposits = [_deposit(item, richness, _PLENTY) for item, richness in common]
-    belt.deposits += [_deposit(item, richness, 3000) for item, richness in rare]
+    belt.deposits += _make_deposits(rare, 3000)
 
 
 def _add_town(system: System, rng: Random) -> None:
@@ -118,7 +115,7 @@ def _add_town(system: System, rng: Random) -> None:
     )
 
 
-def _clouds(system: System, rng: Random) -> None:
+def _add_clouds(system: System, rng: Random) -> None:
     for kind, label, stuff in (
         ("gas_cloud", "Gas Cloud", _GASES),
         ("ice_field", "Ice Field", _ICES),
@@ -127,10 +124,10 @@ def _clouds(system: System, rng: Random) -> None:
             place = Position(round(rng.uniform(3, 6), 2), round(rng.uniform(-2, 2), 2))
             name = f"{system.name} {label}"
             poi = _add(system, kind, f"{system.id}_{kind}", name, place)
-            poi.deposits = [_deposit(item, rich, _PLENTY // 2) for item, rich in stuff]
+            poi.deposits = _make_deposits(stuff, _PLENTY // 2)
 
 
-def hide(system: System, rng: Random) -> None:
+def _hide(system: System, rng: Random) -> None:
     """Put a place into some systems that only a survey finds."""
     if rng.random() < 0.5:
         return
@@ -138,12 +135,8 @@ def hide(system: System, rng: Random) -> None:
     name = f"{system.name} Drift"
     poi = _add(system, "asteroid", f"{system.id}_drift", name, place)
     poi.description = "A lone rock that no chart has."
-    poi.deposits = [_deposit(item, rich, 3000) for item, rich in _RARE[:2]]
+    poi.deposits = _make_deposits(_RARE[:2], 3000)
     poi.hidden = True
-
-
-def _deposit(resource_id: str, richness: int, amount: int) -> Deposit:
-    return Deposit(resource_id, richness, amount, amount)
 
 
 _TOWNS_EACH = 13
@@ -166,21 +159,33 @@ def make_world(seed: int, systems: int) -> World:
     rng = dice(seed, "world", systems)
     stars = _empire_systems(systems, rng)
     stars += _wilderness(systems - len(stars), [star.position for star in stars], rng)
-    _join(stars, rng)
-    _mark_strongholds(stars, rng)
+    joined = connect([star.position for star in stars], rng)
+    for star, others in zip(stars, joined, strict=True):
+        star.connections = sorted(stars[index].id for index in others)
+    wild = [star for star in stars if not star.empire]
+    count = min(_STRONGHOLDS, len(wild), max(1, len(wild) // 10))
+    for star in rng.sample(wild, count):
+        star.stronghold = True
     capitals = {capital.system_id: capital for capital in CAPITALS}
     for star in stars:
         if star.id in capitals:
-            furnish_capital(star, capitals[star.id], rng)
+            _furnish_capital(star, capitals[star.id], rng)
         else:
-            furnish(star, rng)
-        hide(star, dice(seed, "hidden", star.id))
-    return _index(stars)
+            _furnish(star, rng)
+        _hide(star, dice(seed, "hidden", star.id))
+    pois = {poi.id: poi for star in stars for poi in star.pois}
+    bases = {poi.base.id: poi.base for poi in pois.values() if poi.base}
+    return World({star.id: star for star in stars}, pois, bases)
 
 
 def _empire_systems(systems: int, rng: Random) -> list[System]:
-    stars = [_capital(capital) for capital in CAPITALS]
-    names = _town_names(rng)
+    stars = [
+        System(one.system_id, one.name, one.position, one.description, one.empire, 100)
+        for one in CAPITALS
+    ]
+    made = [f"{first} {second}" for first in _FIRST for second in _SECOND]
+    rng.shuffle(made)
+    names = iter(made)
     # A small world keeps about a third of its systems for the wilderness.
     towns = min(_TOWNS_EACH, max(1, (systems * 2 // 3 - len(stars)) // len(CAPITALS)))
     for capital in CAPITALS:
@@ -189,17 +194,6 @@ def _empire_systems(systems: int, rng: Random) -> list[System]:
             place = around(capital.position, [star.position for star in stars], rng)
             stars.append(_town(capital, name, place, rng))
     return stars
-
-
-def _capital(capital: Capital) -> System:
-    return System(
-        id=capital.system_id,
-        name=capital.name,
-        position=capital.position,
-        description=capital.description,
-        empire=capital.empire,
-        police_level=100,
-    )
 
 
 def _town(capital: Capital, name: str, place: Position, rng: Random) -> System:
@@ -213,12 +207,6 @@ def _town(capital: Capital, name: str, place: Position, rng: Random) -> System:
     )
 
 
-def _town_names(rng: Random) -> Iterator[str]:
-    names = [f"{first} {second}" for first in _FIRST for second in _SECOND]
-    rng.shuffle(names)
-    return iter(names)
-
-
 def _wilderness(count: int, taken: list[Position], rng: Random) -> list[System]:
     return [
         System(
@@ -229,22 +217,3 @@ def _wilderness(count: int, taken: list[Position], rng: Random) -> list[System]:
         )
         for index, place in enumerate(scatter(count, taken, rng), start=1)
     ]
-
-
-def _join(stars: list[System], rng: Random) -> None:
-    joined = connect([star.position for star in stars], rng)
-    for star, others in zip(stars, joined, strict=True):
-        star.connections = sorted(stars[index].id for index in others)
-
-
-def _mark_strongholds(stars: list[System], rng: Random) -> None:
-    wild = [star for star in stars if not star.empire]
-    count = min(_STRONGHOLDS, len(wild), max(1, len(wild) // 10))
-    for star in rng.sample(wild, count):
-        star.stronghold = True
-
-
-def _index(stars: list[System]) -> World:
-    pois = {poi.id: poi for star in stars for poi in star.pois}
-    bases = {poi.base.id: poi.base for poi in pois.values() if poi.base}
-    return World({star.id: star for star in stars}, pois, bases)
