@@ -66,10 +66,7 @@ class Game:
         return tool is not None and tool.mutation
 
     def must_wait(self, name: str, arguments: Json | None = None) -> bool:
-        """Would this call be refused only because the player has acted this tick?
-
-        Raises GameError for a call that waiting cannot help.
-        """
+        """Is it too early only? Raises GameError for a call that waiting cannot help."""
         tool = self._tool(name)
         if not tool.mutation:
             return False
@@ -103,7 +100,6 @@ class Game:
         return tool
 
     def _count_call(self, name: str, arguments: Json) -> Json | str:
-        """Make a call and count it for the account that made it."""
         who = self.account_of(arguments)
         try:
             result = self._call(name, arguments)

@@ -174,7 +174,6 @@ class FaultGate:
     def _refusal(
         self, hit: frozenset[str], scope: Scope, asked: Json
     ) -> Response | None:
-        """The answer that is given instead of the game's own."""
         if "lost-transport" in hit:
             self._lost.add(Headers(scope=scope).get("mcp-session-id", ""))
             return _session_gone(asked.get("id"))

@@ -64,7 +64,6 @@ def _finish_scan(state: State, player: Player, given: Json) -> list[Event]:
 
 
 def _inspect(state: State, player: Player, target_id: str) -> Json | None:
-    """Describe a player, captain or pirate at the same place."""
     seen: dict[str, tuple[str, str, int, int]] = {}
     for pirate in state.pirates_at(player.poi_id):
         seen[pirate.id] = (pirate.name, "pirate", pirate.hull, pirate.shield)

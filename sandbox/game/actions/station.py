@@ -58,7 +58,6 @@ def _prepare_buy(state: State, player: Player, given: Json) -> Intent:
 
 
 def _check_buy(player: Player, item: Item, shelf: Shelf, quantity: int) -> int:
-    """Check stock, money and room; gives how many can be had."""
     if not shelf.stock:
         raise GameError(
             "item_not_available",
@@ -139,7 +138,6 @@ def _fill(count: int, price: int) -> Json:
 
 
 def _count_trade(state: State, player: Player, worth: int) -> Json:
-    """Count a trade and learn from it."""
     if player.docked_at:
         state.markets.touch(player.docked_at)
     if not worth:

@@ -25,15 +25,18 @@ from sandbox.game.views import offers_view
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Order
 
+Offers = dict[tuple[str, str], list[Json]]
+"""By item and side."""
+
 _NAMES = fields("order_id=id order_type=side side item_id")
 _PRICES = fields("price_each quantity remaining")
 MOST_ORDERS = 20
 TAKEN_AFTER_TICKS = 5
 
 
-def offers_of(state: State, base_id: str, me: str) -> dict[tuple[str, str], list[Json]]:
-    """What captains offer, by item and side, as the market lists it."""
-    found: dict[tuple[str, str], list[Json]] = {}
+def offers_of(state: State, base_id: str, me: str) -> Offers:
+    """What captains offer, as the market lists it."""
+    found: Offers = {}
     for order in state.orders.values():
         if order.base_id == base_id:
             view: Json = {"price_each": order.price_each, "quantity": order.remaining}
@@ -70,7 +73,6 @@ def _view_orders(call: Call) -> Json:
 
 
 def _get_listings(call: Call) -> Json:
-    """The seed era's list of what a station sells."""
     listed = offers_view(call.state.markets.at(call.base))
     return {"base_id": call.base.id, "listings": listed, "count": len(listed)}
 

@@ -28,7 +28,6 @@ _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
 def _chat(call: Call) -> Json:
-    """Say something to everybody, to the system or to one captain."""
     channel, content = call.given["channel"], call.given["content"].strip()
     if channel not in CHANNELS:
         raise GameError(
@@ -112,7 +111,6 @@ def _brief(faction: Faction) -> Json:
 
 
 def _faction_info(call: Call) -> Json:
-    """One's own faction, or the one that is asked for."""
     wanted = call.given.get("faction_id") or call.player.faction_id
     faction = call.state.factions.get(wanted)
     if faction is None:
@@ -163,7 +161,6 @@ def _find_inviting(call: Call) -> Faction:
 
 
 def _enter(call: Call, rank: str) -> Json:
-    """Join the faction that the call is about, as its founder or as a guest."""
     faction, player = call.thing, call.player
     call.state.factions[faction.id] = faction
     faction.invited = [name for name in faction.invited if name != player.id]

@@ -36,7 +36,6 @@ _OPPONENT = fields("player_id=id username")
 
 
 def _get_ships(call: Call) -> Json:
-    """The classes that a shipyard builds."""
     builds = [class_view(each) for each in SHIP_CLASSES.values() if each != STARTER]
     return {"ships": builds, "count": len(builds)}
 
@@ -76,7 +75,6 @@ def _get_battle_status(call: Call) -> Json:
 
 
 def _get_queue(call: Call) -> Json:
-    """The action that is under way, if there is one."""
     pending = call.player.pending
     queue = [{"command": pending.tool, "tick": pending.due_tick}] if pending else []
     return {"queue": queue, "count": len(queue)}

@@ -110,7 +110,6 @@ GIFTS = (
 
 
 def _quote(player: Player) -> Json:
-    """What a ship is worth with what is fitted, and what its insurance costs."""
     fitted = sum(ITEMS[module.type_id].price for module in player.ship.modules)
     value = max(LEAST_VALUE, player.ship.build.price + fitted)
     return {"coverage": value, "fitted_value": value, "premium": max(1, value // 20)}

@@ -85,7 +85,6 @@ def _craft(call: Call) -> Json:
 
 
 def _find_module_type(call: Call) -> str:
-    """A module in the hold that the ship has the capacity for."""
     type_id: str = call.given["module_id"]
     ship = call.player.ship
     if type_id not in MODULES or not ship.cargo.get(type_id):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sandbox.game.actions.action import DOCKED, Call, Takes, ask, one
 from sandbox.game.actions.space import JUMP_FUEL
 from sandbox.game.config import GameError, Json, fields
-from sandbox.game.minor.orders import offers_of
+from sandbox.game.minor.orders import Offers, offers_of
 from sandbox.game.state import State
 from sandbox.game.tool import text
 from sandbox.game.views import (
@@ -30,6 +30,7 @@ from sandbox.game.world.starmap import Chart
 
 MOST_FOUND = 20
 MOST_NEARBY = 100
+_FOUND = fields("system_id=id name")
 _POI = fields("id name type")
 
 
@@ -163,52 +164,38 @@ def _view_market(call: Call) -> Json:
     if given := call.given.get("item_id"):
         item = find_item(given)
         shelves = {item.id: shelves[item.id]}
-    return {
-        "action": "view_market",
-        "base": base.name,
-        "items": [
-            _shelf_view(
-                item_id, shelf, *(offers.get((item_id, s), []) for s in ("buy", "sell"))
-            )
-            for item_id, shelf in shelves.items()
-        ],
-    }
+    items = [_shelf_view(name, shelf, offers) for name, shelf in shelves.items()]
+    return {"action": "view_market", "base": base.name, "items": items}
 
 
-def _shelf_view(
-    item_id: str, shelf: Shelf, buyers: list[Json], sellers: list[Json]
-) -> Json:
+def _shelf_view(item_id: str, shelf: Shelf, offers: Offers) -> Json:
     """One item: what the station and captains ask and pay; the best is the station's."""
-    buying, selling = bool(shelf.wanted), bool(shelf.stock)
+    paid = shelf.paid if shelf.wanted else 0
+    asked = shelf.asked if shelf.stock else 0
+    buyers, sellers = (offers.get((item_id, side), []) for side in ("buy", "sell"))
     view: Json = {
         "item_id": item_id,
         "item_name": ITEMS[item_id].name,
-        "buy_orders": [
-            *([_order(shelf.paid, shelf.wanted)] if buying else []),
-            *buyers,
-        ],
-        "sell_orders": [
-            *([_order(shelf.asked, shelf.stock)] if selling else []),
-            *sellers,
-        ],
-        "best_buy": shelf.paid if buying else 0,
-        "best_sell": shelf.asked if selling else 0,
-        "buy_price": shelf.paid if buying else 0,
-        "sell_price": shelf.asked if selling else 0,
+        "buy_orders": [*_own_order(paid, shelf.wanted), *buyers],
+        "sell_orders": [*_own_order(asked, shelf.stock), *sellers],
+        "best_buy": paid,
+        "best_sell": asked,
+        "buy_price": paid,
+        "sell_price": asked,
         "buy_quantity": shelf.wanted,
         "sell_quantity": shelf.stock,
     }
-    if buying and selling:
-        view["spread"] = shelf.asked - shelf.paid
+    if shelf.wanted and shelf.stock:
+        view["spread"] = asked - paid
     return view
 
 
-def _order(price: int, quantity: int) -> Json:
-    return {"price_each": price, "quantity": quantity, "source": "station"}
+def _own_order(price: int, quantity: int) -> list[Json]:
+    order = {"price_each": price, "quantity": quantity, "source": "station"}
+    return [order] if quantity else []
 
 
 def _get_map(call: Call) -> Json | str:
-    """The whole galaxy as text that is already rendered, or one system of it."""
     state = call.state
     crowd = state.crowd()
     only = call.given.get("system_id")
@@ -235,8 +222,7 @@ def _search_systems(call: Call) -> Json:
         "query": query,
         "systems": [
             {
-                "system_id": star.id,
-                "name": star.name,
+                **_FOUND(star),
                 "position": star.position.view(),
                 "connections": list(star.connections),
             }

@@ -12,8 +12,7 @@ from sandbox.game.config import GameError
 class Item:
     """A thing that fits into a hold; `price` is what a station asks for one.
 
-    `stock` is what a station usually keeps: none of it means that no station
-    offers the item, though it is still bought.
+    `stock` is what a station usually keeps; an item with none is bought, not offered.
     """
 
     id: str

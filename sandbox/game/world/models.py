@@ -44,10 +44,7 @@ class Looks:
 
 @dataclass(slots=True)
 class Order:
-    """A standing offer at one base; `side` is sell or buy.
-
-    What it needs was given when it was made: the goods, or the credits.
-    """
+    """A standing offer at one base, to "sell" or "buy"; what it needs is given."""
 
     id: str
     player_id: str
@@ -81,10 +78,7 @@ class Note:
 
 @dataclass(slots=True)
 class Job:
-    """Something that happens to a captain at `due_tick`: a kind of happening.
-
-    `subject` is what it is about, such as a recipe or an order.
-    """
+    """A happening at `due_tick`; `subject` is a recipe, an order or the like."""
 
     id: str
     kind: str
@@ -146,10 +140,7 @@ class Module:
 
 @dataclass(slots=True)
 class Ship:
-    """A ship with its present state; the limits are those of its class.
-
-    `base_id` is where it is kept while its captain flies another one.
-    """
+    """A ship; `base_id` is where it is kept while its captain flies another one."""
 
     id: str
     owner_id: str
@@ -207,7 +198,6 @@ class LogEntry:
 class Pending:
     """An accepted action whose outcome comes at `due_tick`.
 
-    `arguments` are plain JSON values, so that a saved game can go on with it.
     `begun` is set at the first tick after the acceptance. `flag` is added to the
     result: what the game did by itself to make the action possible.
     """

@@ -121,7 +121,6 @@ class Chart:
 
 
 def _changing(online: int, visited_at: str) -> str:
-    """The three lines of a system that differ from call to call."""
     visited = "true" if visited_at else "false"
     return (
         f'      "online": {online},\n      "visited": {visited},\n'
@@ -148,6 +147,5 @@ def _halves(star: System) -> tuple[str, str]:
 
 
 def _indent(view: Json) -> str:
-    """Render an object's members as they stand four spaces deep."""
     lines = json.dumps(view, indent=2, ensure_ascii=False).splitlines()[1:-1]
     return "\n".join(f"    {line}" for line in lines)

@@ -67,7 +67,6 @@ def _furnish_capital(system: System, capital: Capital, rng: Random) -> None:
 
 
 def _furnish(system: System, rng: Random) -> None:
-    """Give an ordinary system its places; empire systems often have a station."""
     _add(system, "sun", f"{system.id}_sun", f"{system.name} Star", Position(0, 0))
     for index in range(rng.randint(0, 5)):
         name = f"{system.name} {_NUMERALS[index]}"
@@ -128,7 +127,6 @@ def _add_clouds(system: System, rng: Random) -> None:
 
 
 def _hide(system: System, rng: Random) -> None:
-    """Put a place into some systems that only a survey finds."""
     if rng.random() < 0.5:
         return
     place = Position(round(rng.uniform(2, 4), 2), round(rng.uniform(-2, 2), 2))
