@@ -6,17 +6,11 @@ import hashlib
 import hmac
 import unicodedata
 
+from sandbox.game import views
 from sandbox.game.actions.damage import new_ship
 from sandbox.game.config import GameError, Json, plain, release, rfc3339
 from sandbox.game.sessions import Session
 from sandbox.game.state import State
-from sandbox.game.views import (
-    full_player_view,
-    log_view,
-    poi_view,
-    ship_view,
-    system_view,
-)
 from sandbox.game.world.catalogue import STARTER
 from sandbox.game.world.models import Player
 from sandbox.game.world.places import BY_EMPIRE, Capital
@@ -115,7 +109,7 @@ def login(state: State, arguments: Json) -> Json:
         "session_id": session.id,
         "username": player.username,
         **_situation(state, player),
-        "captains_log": log_view(player.log[: 1 if modern else None]),
+        "captains_log": views.log_view(player.log[: 1 if modern else None]),
         "pending_trades": [],
         "unread_chat": {"system": 0, "local": 0, "faction": 0, "private": 0},
         "release_info": release(state.config.era),
@@ -131,10 +125,10 @@ def _open(state: State, player: Player) -> Session:
 def _situation(state: State, player: Player) -> Json:
     system = state.world.systems[player.system_id]
     return {
-        "player": full_player_view(player, state.faction_of(player)),
-        "ship": ship_view(player.ship),
-        "system": system_view(system, player.revealed),
-        "poi": poi_view(state.world.pois[player.poi_id]),
+        "player": views.full_player_view(player, state.faction_of(player)),
+        "ship": views.ship_view(player.ship),
+        "system": views.system_view(system, player.revealed),
+        "poi": views.poi_view(state.world.pois[player.poi_id]),
     }
 
 

@@ -32,8 +32,7 @@ from sandbox.game.tool import Tool
 async def run_clock(seconds: float, on_tick: Callable[[], None]) -> None:
     """Call `on_tick` every so many seconds, until cancelled.
 
-    The beat does not drift; ticks missed while the machine was busy or asleep are
-    left out instead of being made up for in a burst.
+    The beat does not drift; missed ticks are left out, not made up for in a burst.
     """
     loop = asyncio.get_running_loop()
     due = loop.time() + seconds
@@ -335,10 +334,7 @@ class Host:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Listen on a port of a local address, 0 for any free one.
-
-    Raises OSError when it is taken or not allowed.
-    """
+    """Listen on a port of a local address, 0 for any free one. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sends at once (TCP_NODELAY) on what it accepts.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -8,10 +8,7 @@ from typing import Any
 
 from sandbox.game.config import GameError, Json
 
-SESSION_ID = {
-    "type": "string",
-    "description": "Your session ID from login/register",
-}
+SESSION_ID = {"type": "string", "description": "Your session ID from login/register"}
 _TYPES: dict[str, tuple[type, str]] = {
     "string": (str, "a string"),
     "integer": (int, "a whole number"),

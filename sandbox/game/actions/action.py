@@ -12,13 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sandbox.game.config import (
-    GameError,
-    Json,
-    must_undock,
-    not_docked_here,
-    rfc3339,
-)
+from sandbox.game.config import GameError, Json, must_undock, not_docked_here, rfc3339
 from sandbox.game.sessions import Event, Mailbox
 from sandbox.game.state import State
 from sandbox.game.tool import ITEM, QUANTITY, Parameter, Tool, text
@@ -26,7 +20,6 @@ from sandbox.game.world.catalogue import ITEMS, Item, find_item
 from sandbox.game.world.models import Goods, Job, Player, add_goods, size_of
 from sandbox.game.world.places import Base
 
-DOCK, SPACE = "dock", "space"
 DOCKED = "You must be docked."
 
 
@@ -67,6 +60,11 @@ class Call:
     def tell_others(self, kind: str, data: Json) -> None:
         """Tell everybody else who is at the captain's place."""
         self.state.tell_here(self.player.poi_id, Event(data, kind), but=self.player.id)
+
+    def goods(self) -> Goods:
+        """The goods that `item_id` and `quantity` name."""
+        item, quantity = named_item({"quantity": 1, **self.given})
+        return {item.id: quantity}
 
     def hold(self) -> Goods:
         return self.player.ship.cargo
@@ -190,14 +188,6 @@ GOODS = Takes((ITEM, QUANTITY), {"item_id": "ore_iron", "quantity": 10})
 Place = Callable[[Call], Goods] | None
 """Goods that can be moved from or to; None is out of the game."""
 
-HOLD, STORE, AWAY = Call.hold, Call.store, None
-
-
-def named_goods(call: Call) -> Goods:
-    """The goods that `item_id` and `quantity` name."""
-    item, quantity = named_item({"quantity": 1, **call.given})
-    return {item.id: quantity}
-
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -205,7 +195,7 @@ class Move:
 
     source: Place
     target: Place
-    goods: Callable[[Call], Goods] = named_goods
+    goods: Callable[[Call], Goods] = Call.goods
     lacks: str = "insufficient_items"
 
     def check(self, call: Call) -> None:
@@ -217,7 +207,7 @@ class Move:
                 raise GameError(
                     self.lacks, f"Need {count} {ITEMS[name].name}. There are {have}."
                 )
-        if self.target is HOLD:
+        if self.target is Call.hold:
             check_room(call.player, goods)
 
     def carry_out(self, call: Call, goods: Goods) -> None:
@@ -258,9 +248,9 @@ class Row:
 
     def _check(self, state: State, player: Player, given: Json) -> Call:
         call = Call(state, player, given)
-        if self.where == SPACE and player.docked_at:
+        if self.where == "space" and player.docked_at:
             raise must_undock()
-        if self.where == DOCK and self.service not in ("", *call.base.services):
+        if self.where == "dock" and self.service not in ("", *call.base.services):
             service = self.service
             raise GameError(f"no_{service}_service", f"This base has no {service}.")
         if self.names is not None:
@@ -291,7 +281,7 @@ class Row:
             move.carry_out(call, goods)
         if self.teaches:
             teach(state, player, self.teaches[0], self.teaches[1](call))
-        if any(HOLD in (move.source, move.target) for move in self.moves):
+        if any(Call.hold in (move.source, move.target) for move in self.moves):
             result["cargo_used"] = player.ship.cargo_used
         return [Event({**given, "action": self.tool.name, **result}, *self.told)]
 
@@ -308,7 +298,7 @@ def act(
 ) -> Action:
     """A minor action; where a base is needed, the tool's notes say so."""
     if notes is None:
-        notes = DOCKED if row.get("where") == DOCK else ""
+        notes = DOCKED if row.get("where") == "dock" else ""
     words = (name, category, description, *takes, notes)
     tool = Tool(*words, mutation=True, destructive=destructive)
     made = Row(tool, **row)

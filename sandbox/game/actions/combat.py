@@ -6,15 +6,8 @@ of the two is gone or the ship leaves the place.
 
 from __future__ import annotations
 
+from sandbox.game.actions import damage
 from sandbox.game.actions.action import Action, Intent, teach
-from sandbox.game.actions.damage import (
-    DAMAGE_TYPE,
-    begin_battle,
-    die,
-    leave_wreck,
-    shoot,
-    shot_event,
-)
 from sandbox.game.config import GameError, Json, must_undock
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
@@ -87,17 +80,15 @@ def _prepare_attack(state: State, player: Player, given: Json) -> Intent:
         raise GameError("invalid_weapon", f"No weapon at index {weapon}. Use 0.")
     target = _find_target(state, player, target_id)
     name = target.name if isinstance(target, Pirate) else target.username
-    return Intent(
-        {"target_id": target_id},
-        {
-            "target_id": target_id,
-            "target_name": name,
-            "weapon_idx": 0,
-            "weapon_name": _GUN,
-            "damage_type": DAMAGE_TYPE,
-            "message": f"Attacking {name}",
-        },
-    )
+    preview = {
+        "target_id": target_id,
+        "target_name": name,
+        "weapon_idx": 0,
+        "weapon_name": _GUN,
+        "damage_type": damage.DAMAGE_TYPE,
+        "message": f"Attacking {name}",
+    }
+    return Intent({"target_id": target_id}, preview)
 
 
 def _find_target(state: State, player: Player, target_id: str) -> Pirate | Player:
@@ -115,21 +106,21 @@ def _finish_attack(state: State, player: Player, given: Json) -> list[Event]:
     target = _find_target(state, player, given["target_id"])
     if isinstance(target, Pirate):
         return _shoot_pirate(state, player, target)
-    begin_battle(state, player, target)
-    hit = shoot(target.ship, _DAMAGE)
+    damage.begin_battle(state, player, target)
+    hit = damage.shoot(target.ship, _DAMAGE)
     me, other = (player.id, player.username), (target.id, target.username)
-    shot = shot_event(state, me, other, hit)
+    shot = damage.shot_event(state, me, other, hit)
     state.tell(shot, target)
     if hit.destroyed:
         player.stats["ships_destroyed"] += 1
-        die(state, target, player.id, player.username, "player")
+        damage.die(state, target, player.id, player.username, "player")
     return [shot]
 
 
 def _shoot_pirate(state: State, player: Player, pirate: Pirate) -> list[Event]:
-    hit = shoot(pirate, _DAMAGE)
+    hit = damage.shoot(pirate, _DAMAGE)
     me = (player.id, player.username)
-    shot = shot_event(state, me, (pirate.id, pirate.name), hit)
+    shot = damage.shot_event(state, me, (pirate.id, pirate.name), hit)
     if not hit.destroyed:
         player.target_id, pirate.victim = pirate.id, player.id
         pirate.strike_tick = state.tick
@@ -145,12 +136,10 @@ def _destroy_pirate(state: State, player: Player, pirate: Pirate) -> Event:
     player.stats["pirates_destroyed"] += 1
     teach(state, player, "weapons_basic", _KILL_XP)
     player.advance_missions("kill_pirate", "", 1)
-    wreck = leave_wreck(
-        state,
-        poi_id=pirate.poi_id,
-        victim=(pirate.id, pirate.name),
-        ship_class="pirate",
-        cargo={"refined_steel": 1 + pirate.max_hull // 50},
+    steel, who = 1 + pirate.max_hull // 50, (pirate.id, pirate.name)
+    cargo, where = {"refined_steel": steel}, pirate.poi_id
+    wreck = damage.leave_wreck(
+        state, poi_id=where, victim=who, ship_class="pirate", cargo=cargo
     )
     modern = state.config.era == "C"
     told = {

@@ -96,12 +96,7 @@ def _tell_battle(state: State, one: Player, other: Player, kind: str) -> None:
 
 
 def leave_wreck(
-    state: State,
-    *,
-    poi_id: str,
-    victim: Who,
-    ship_class: str,
-    cargo: Mapping[str, int],
+    state: State, *, poi_id: str, victim: Who, ship_class: str, cargo: Mapping[str, int]
 ) -> Wreck:
     """Leave a wreck; no ship class means thrown away cargo."""
     wreck = Wreck(
@@ -159,13 +154,8 @@ def die(
     """Bring the captain home in a new ship without cargo, and tell him."""
     cost = min(player.credits, CLONE_COST)
     lost = player.ship.class_id
-    wreck = leave_wreck(
-        state,
-        poi_id=player.poi_id,
-        victim=(player.id, player.username),
-        ship_class=lost,
-        cargo=player.ship.cargo,
-    )
+    me, where, cargo = (player.id, player.username), player.poi_id, player.ship.cargo
+    wreck = leave_wreck(state, poi_id=where, victim=me, ship_class=lost, cargo=cargo)
     state.leave(player)
     player.spend(cost)
     player.stats["ships_lost"] += 1

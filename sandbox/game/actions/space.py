@@ -28,6 +28,10 @@ def _check_fuel(player: Player, needed: int) -> None:
         )
 
 
+def _preview_flight(state: State, ticks: int, fuel: int) -> Json:
+    return {"ticks": ticks, "fuel_cost": fuel, "arrival_tick": state.tick + ticks}
+
+
 def _prepare_travel(state: State, player: Player, given: Json) -> Intent:
     target = _find_place(state, player, given["target_poi"])
     if player.docked_at:
@@ -36,17 +40,9 @@ def _prepare_travel(state: State, player: Player, given: Json) -> Intent:
     reach = _REACH_PER_TICK * player.ship.build.speed
     ticks = max(1, math.ceil(start.position.distance(target.position) / reach))
     _check_fuel(player, ticks)
-    return Intent(
-        {"poi_id": target.id, "fuel": ticks},
-        {
-            "destination": target.name,
-            "destination_id": target.id,
-            "ticks": ticks,
-            "fuel_cost": ticks,
-            "arrival_tick": state.tick + ticks,
-        },
-        ticks,
-    )
+    preview = {"destination": target.name, "destination_id": target.id}
+    preview |= _preview_flight(state, ticks, ticks)
+    return Intent({"poi_id": target.id, "fuel": ticks}, preview, ticks)
 
 
 def _find_place(state: State, player: Player, target_id: str) -> Poi:
@@ -96,16 +92,9 @@ def _prepare_jump(state: State, player: Player, given: Json) -> Intent:
             "Use 'find_route' to plan the way.",
         )
     _check_fuel(player, JUMP_FUEL)
-    return Intent(
-        {"system_id": target.id, "fuel": JUMP_FUEL},
-        {
-            "destination": target.name,
-            "ticks": JUMP_TICKS,
-            "fuel_cost": JUMP_FUEL,
-            "arrival_tick": state.tick + JUMP_TICKS,
-        },
-        JUMP_TICKS,
-    )
+    flight = _preview_flight(state, JUMP_TICKS, JUMP_FUEL)
+    preview = {"destination": target.name, **flight}
+    return Intent({"system_id": target.id, "fuel": JUMP_FUEL}, preview, JUMP_TICKS)
 
 
 def _finish_jump(state: State, player: Player, given: Json) -> list[Event]:
@@ -177,15 +166,13 @@ def _prepare_mine(state: State, player: Player, given: Json) -> Intent:
     item = ITEMS[deposit.resource_id]
     if player.ship.cargo_free < item.size:
         raise GameError(*_HOLD_FULL)
-    return Intent(
-        {"resource_id": item.id},
-        {
-            "resource_id": item.id,
-            "resource_name": item.name,
-            "mining_power": power,
-            "message": f"Mining {item.name} with power {power}",
-        },
-    )
+    preview = {
+        "resource_id": item.id,
+        "resource_name": item.name,
+        "mining_power": power,
+        "message": f"Mining {item.name} with power {power}",
+    }
+    return Intent({"resource_id": item.id}, preview)
 
 
 def _finish_mine(state: State, player: Player, given: Json) -> list[Event]:

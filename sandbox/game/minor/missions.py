@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import DOCK, DOCKED, Call, act, ask, one, teach
+from sandbox.game.actions.action import DOCKED, Call, act, ask, one, teach
 from sandbox.game.config import GameError, Json, fields, not_docked_here, rfc3339
 from sandbox.game.world.catalogue import ITEMS, TEMPLATES, Template
 from sandbox.game.world.models import Mission
@@ -147,12 +147,12 @@ ROUND = (
     ask("get_active_missions", "missions", "See the missions you have accepted.",
         _get_active_missions),
     act("accept_mission", "missions", "Accept a mission of this station.", _AN_OFFER,
-        notes="At most five at a time.", where=DOCK, names=_find_offer,
+        notes="At most five at a time.", where="dock", names=_find_offer,
         unless=((lambda call: len(call.player.missions) >= MOST_ACTIVE,
                  "too_many_missions", f"At most {MOST_ACTIVE} at a time."),),
         changes=_accept),
     act("complete_mission", "missions", "Hand in a mission where you accepted it.",
-        _MISSION, where=DOCK, names=_find_own_here,
+        _MISSION, where="dock", names=_find_own_here,
         unless=((lambda call: call.thing.current
                  < TEMPLATES[call.thing.template_id].required, "mission_incomplete",
                  "There is more to do. See 'get_active_missions'."),),
@@ -164,7 +164,7 @@ ROUND = (
 )  # fmt: skip
 DECISIONS = (
     act("decline_mission", "missions",
-        "Turn a mission down, so that it is not offered again.", _AN_OFFER, where=DOCK,
+        "Turn a mission down, so that it is not offered again.", _AN_OFFER, where="dock",
         names=_find_offer,
         changes=lambda call: call.player.declined.append(call.thing.id)),
     ask("completed_missions", "missions", "See the missions you have completed.",

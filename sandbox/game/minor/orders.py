@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from sandbox.game.actions.action import (
-    AWAY,
-    DOCK,
     DOCKED,
     GOODS,
-    HOLD,
-    STORE,
     Call,
     Move,
     Takes,
     act,
     ask,
-    named_goods,
     named_item,
     positive,
 )
@@ -92,7 +87,7 @@ def _estimate_purchase(call: Call) -> Json:
 
 
 def _worth(call: Call) -> int:
-    (quantity,) = named_goods(call).values()
+    (quantity,) = call.goods().values()
     return positive(call.given, "price_each") * quantity
 
 
@@ -107,7 +102,7 @@ def _has_too_many(call: Call) -> bool:
 
 def _open(call: Call, side: str) -> Json:
     """Put an order up; at a fair price somebody takes it after some ticks."""
-    ((item_id, quantity),) = named_goods(call).items()
+    ((item_id, quantity),) = call.goods().items()
     order = Order(
         id=call.token(),
         player_id=call.player.id,
@@ -173,20 +168,20 @@ ORDERS = (
         _estimate_purchase,
         Takes(GOODS.parameters, {"item_id": "fuel_cell", "quantity": 5}), notes=DOCKED),
     act("create_sell_order", "trading", "Offer items of your hold for sale.", _OFFER,
-        notes="What is earned goes to your storage. A listing fee is due.", where=DOCK,
-        service="market", unless=_ROOM, costs=_fee, moves=(Move(HOLD, AWAY),),
+        notes="What is earned goes to your storage. A listing fee is due.", where="dock",
+        service="market", unless=_ROOM, costs=_fee, moves=(Move(Call.hold, None),),
         changes=lambda call: _open(call, "sell")),
     act("create_buy_order", "trading", "Offer to buy items.", _OFFER,
-        notes="Credits are escrowed. What is bought goes to your storage.", where=DOCK,
+        notes="Credits are escrowed. What is bought goes to your storage.", where="dock",
         service="market", unless=_ROOM, costs=lambda call: _worth(call) + _fee(call),
         changes=lambda call: _open(call, "buy")),
     act("modify_order", "trading", "Change the price of an order.",
         Takes((_ORDER, _amount("new_price")), {"order_id": "order_id", "new_price": 7}),
-        where=DOCK, names=_find_own, costs=_price_rise,
+        where="dock", names=_find_own, costs=_price_rise,
         changes=lambda call: setattr(call.thing, "price_each", call.given["new_price"])),
     act("cancel_order", "trading", "Take an order back.",
-        Takes((_ORDER,), {"order_id": "order_id"}), where=DOCK, names=_find_own,
+        Takes((_ORDER,), {"order_id": "order_id"}), where="dock", names=_find_own,
         earns=lambda call: 0 if call.thing.side == "sell"
         else call.thing.remaining * call.thing.price_each,
-        moves=(Move(AWAY, STORE, _list_returned),), changes=_cancel),
+        moves=(Move(None, Call.store, _list_returned),), changes=_cancel),
 )  # fmt: skip

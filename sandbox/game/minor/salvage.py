@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import (
-    AWAY,
-    DOCK,
-    GOODS,
-    HOLD,
-    SPACE,
-    Call,
-    Move,
-    Takes,
-    act,
-    ask,
-    named_goods,
-    one,
-)
+from sandbox.game.actions.action import GOODS, Call, Move, Takes, act, ask, one
 from sandbox.game.actions.damage import LASTS_TICKS, die, leave_wreck
 from sandbox.game.config import GameError, Json, fields, rfc3339
 from sandbox.game.views import brief_goods_view
@@ -71,7 +58,7 @@ def _find_lost_ship(call: Call) -> Wreck:
 
 
 def _list_loot(call: Call) -> Goods:
-    ((item_id, quantity),) = named_goods(call).items()
+    ((item_id, quantity),) = call.goods().items()
     count = min(quantity, call.thing.cargo.get(item_id, 0))
     if not count:
         raise GameError("invalid_item", "There is none of it in this wreck.")
@@ -87,7 +74,7 @@ def _empty(call: Call) -> Json:
 
 def _throw(call: Call) -> None:
     me, where = (call.player.id, call.player.username), call.player.poi_id
-    goods = named_goods(call)
+    goods = call.goods()
     leave_wreck(call.state, poi_id=where, victim=me, ship_class="", cargo=goods)
 
 
@@ -107,10 +94,10 @@ SALVAGE = (
     act("loot_wreck", "salvage", "Take items from a wreck.",
         Takes((*_WRECK.parameters, *GOODS.parameters),
               {**_WRECK.example, **GOODS.example}),
-        where=SPACE, names=_find_wreck,
-        moves=(Move(lambda call: call.thing.cargo, HOLD, _list_loot),), changes=_empty),
+        where="space", names=_find_wreck,
+        moves=(Move(lambda call: call.thing.cargo, Call.hold, _list_loot),), changes=_empty),
     act("jettison", "salvage", "Throw items out into space.", GOODS, destructive=True,
-        where=SPACE, moves=(Move(HOLD, AWAY),), changes=_throw),
+        where="space", moves=(Move(Call.hold, None),), changes=_throw),
     act("self_destruct", "combat",
         "Destroy your own ship and wake up at your home base.", destructive=True,
         unless=((lambda call: call.player.docked_at is not None, "docked",
@@ -172,22 +159,22 @@ def _get_drones(call: Call) -> Json:
 
 OUTINGS = (
     act("survey_system", "navigation",
-        "Look for places of this system that no chart has.", where=SPACE,
+        "Look for places of this system that no chart has.", where="space",
         changes=_survey, teaches=("exploration", lambda call: 10)),
     ask("get_drones", "drones", "List your drones.", _get_drones),
     act("deploy_drone", "drones", "Leave a mining drone of your hold at this place.",
-        notes="It digs by itself. You must be undocked.", where=SPACE, names=_find_deposit,
+        notes="It digs by itself. You must be undocked.", where="space", names=_find_deposit,
         unless=((lambda call: len(call.player.drones) >= MOST_DRONES, "no_bandwidth",
                  f"At most {MOST_DRONES} drones at a time."),),
-        moves=(Move(HOLD, AWAY, lambda call: {_DRONE: 1}),), changes=_deploy),
+        moves=(Move(Call.hold, None, lambda call: {_DRONE: 1}),), changes=_deploy),
     act("recall_drone", "drones", "Take a drone back with what it has dug.",
-        one("drone_id", "The drone's ID, from get_drones"), where=SPACE, names=_find_drone,
-        moves=(Move(AWAY, HOLD, _drone_and_load),),
+        one("drone_id", "The drone's ID, from get_drones"), where="space", names=_find_drone,
+        moves=(Move(None, Call.hold, _drone_and_load),),
         changes=lambda call: call.player.drones.remove(call.thing)),
     act("salvage_wreck", "salvage", "Cut a ship's wreck up for its steel.", _WRECK,
-        where=SPACE, names=_find_lost_ship, moves=(Move(AWAY, HOLD, lambda call: STEEL),),
+        where="space", names=_find_lost_ship, moves=(Move(None, Call.hold, lambda call: STEEL),),
         changes=_remove, teaches=("crafting_basic", lambda call: 3)),
-    act("tow_wreck", "salvage", "Take a ship's wreck in tow.", _WRECK, where=SPACE,
+    act("tow_wreck", "salvage", "Take a ship's wreck in tow.", _WRECK, where="space",
         names=_find_lost_ship,
         unless=((lambda call: bool(call.player.towing), "already_towing",
                  "You have a wreck in tow already."),),
@@ -197,7 +184,7 @@ OUTINGS = (
                  "You have nothing in tow."),),
         changes=lambda call: setattr(call.player, "towing", "")),
     act("sell_wreck", "salvage", "Sell the wreck in tow to the scrappers of a base.",
-        where=DOCK, names=lambda call: call.state.wrecks.get(call.player.towing),
+        where="dock", names=lambda call: call.state.wrecks.get(call.player.towing),
         unless=((lambda call: call.thing is None, "invalid_wreck",
                  "You have nothing in tow."),), earns=lambda call: VALUE,
         changes=_remove),

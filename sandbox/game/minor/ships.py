@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import (
-    AWAY,
-    DOCK,
-    HOLD,
-    Call,
-    Move,
-    Takes,
-    act,
-    ask,
-    named_goods,
-    one,
-)
+from sandbox.game.actions.action import Call, Move, Takes, act, ask, one
 from sandbox.game.actions.damage import new_ship, opponents
 from sandbox.game.actions.station import CELL_FUEL
 from sandbox.game.config import GameError, Json, fields
 from sandbox.game.tool import ITEM, MOST_QUANTITY, Parameter
 from sandbox.game.views import class_view
-from sandbox.game.world.catalogue import (
-    AMMUNITION,
-    MODULES,
-    SHIP_CLASSES,
-    STARTER,
-    ShipClass,
-)
+from sandbox.game.world import catalogue
 from sandbox.game.world.models import Goods, Module, Ship
 
 MOST_SHIPS = 5
@@ -36,7 +19,11 @@ _OPPONENT = fields("player_id=id username")
 
 
 def _get_ships(call: Call) -> Json:
-    builds = [class_view(each) for each in SHIP_CLASSES.values() if each != STARTER]
+    builds = [
+        class_view(each)
+        for each in catalogue.SHIP_CLASSES.values()
+        if each != catalogue.STARTER
+    ]
     return {"ships": builds, "count": len(builds)}
 
 
@@ -80,9 +67,9 @@ def _get_queue(call: Call) -> Json:
     return {"queue": queue, "count": len(queue)}
 
 
-def _find_class(call: Call) -> ShipClass:
-    build = SHIP_CLASSES.get(call.given["ship_class"])
-    if build is None or build is STARTER:
+def _find_class(call: Call) -> catalogue.ShipClass:
+    build = catalogue.SHIP_CLASSES.get(call.given["ship_class"])
+    if build is None or build is catalogue.STARTER:
         raise GameError("invalid_ship_class", "Unknown ship class. Use 'get_ships'.")
     if len(call.player.hangar) >= MOST_SHIPS:
         raise GameError("hangar_full", f"At most {MOST_SHIPS} ships can be kept.")
@@ -113,7 +100,7 @@ def _switch(call: Call) -> Json:
 
 
 def _use(call: Call) -> None:
-    ship, ((item_id, quantity),) = call.player.ship, named_goods(call).items()
+    ship, ((item_id, quantity),) = call.player.ship, call.goods().items()
     if item_id == "repair_kit":
         ship.hull = min(ship.build.hull, ship.hull + KIT_HULL * quantity)
     else:
@@ -124,7 +111,7 @@ def _find_weapon(call: Call) -> Module:
     wanted = call.given["weapon_instance_id"]
     for module in call.player.ship.modules:
         if module.id == wanted:
-            if module.type_id not in AMMUNITION:
+            if module.type_id not in catalogue.AMMUNITION:
                 raise GameError("not_weapon", "This module takes no ammunition.")
             return module
     raise GameError("invalid_weapon", "No such weapon is fitted. Use 'get_ship'.")
@@ -132,14 +119,14 @@ def _find_weapon(call: Call) -> Module:
 
 def _list_rounds(call: Call) -> Goods:
     """As many as the magazine lacks and the hold has, one at least."""
-    name = AMMUNITION[call.thing.type_id]
+    name = catalogue.AMMUNITION[call.thing.type_id]
     missing = call.thing.value("magazine_size") - call.thing.ammo
     return {name: max(1, min(missing, call.player.ship.cargo.get(name, 0)))}
 
 
 def _reload(call: Call) -> Json:
     call.thing.ammo += sum(_list_rounds(call).values())
-    name = MODULES[call.thing.type_id]["name"]
+    name = catalogue.MODULES[call.thing.type_id]["name"]
     return {"weapon_name": name, "current_ammo": call.thing.ammo}
 
 
@@ -172,21 +159,21 @@ _SOME = Parameter(
 SHIPS = (
     ask("get_ships", "ship", "List the ship classes that shipyards build.", _get_ships),
     ask("list_ships", "ship", "List the ships you own.", _list_ships),
-    act("buy_ship", "ship", "Buy a ship; it is kept at this base.", _CLASS, where=DOCK,
+    act("buy_ship", "ship", "Buy a ship; it is kept at this base.", _CLASS, where="dock",
         service="shipyard", names=_find_class, costs=lambda call: call.thing.price,
         changes=_keep_new),
     act("commission_ship", "ship",
         "Have a ship built; it is kept at this base when it is done.", _CLASS,
-        where=DOCK, service="shipyard", names=_find_class,
+        where="dock", service="shipyard", names=_find_class,
         costs=lambda call: call.thing.price,
         changes=lambda call: call.schedule(YARD_TICKS, "ship_commission_complete",
                                            call.thing.id)),
     act("sell_ship", "ship", "Sell a ship that is kept at this base.", _SHIP,
-        destructive=True, where=DOCK, names=_find_kept,
+        destructive=True, where="dock", names=_find_kept,
         earns=lambda call: call.thing.build.price // 2,
         changes=lambda call: call.player.hangar.remove(call.thing)),
     act("switch_ship", "ship", "Change to another of your ships at this base.", _SHIP,
-        where=DOCK, names=_find_kept, changes=_switch),
+        where="dock", names=_find_kept, changes=_switch),
     act("name_ship", "ship", "Give your ship a name.",
         one("name", "1 to 40 characters", "Second Wind"),
         unless=((lambda call: not 1 <= len(call.given["name"].strip()) <= LONGEST_NAME,
@@ -194,15 +181,15 @@ SHIPS = (
         changes=_rename),
     act("use_item", "ship", "Use repair kits or fuel cells of your hold.",
         Takes((ITEM, _SOME), {"item_id": "repair_kit", "quantity": 1}),
-        unless=((lambda call: not {"repair_kit", "fuel_cell"}.intersection(named_goods(call)),
-                 "invalid_item", "This cannot be used."),), moves=(Move(HOLD, AWAY),),
+        unless=((lambda call: not {"repair_kit", "fuel_cell"}.intersection(call.goods()),
+                 "invalid_item", "This cannot be used."),), moves=(Move(Call.hold, None),),
         changes=_use),
     act("reload", "combat", "Load a weapon from your hold.",
         one("weapon_instance_id", "The weapon's module ID, from get_ship", "module_id"),
         names=_find_weapon,
         unless=((lambda call: call.thing.ammo >= call.thing.value("magazine_size"),
                  "magazine_full", "The magazine is full."),),
-        moves=(Move(HOLD, AWAY, _list_rounds, lacks="no_ammo"),), changes=_reload),
+        moves=(Move(Call.hold, None, _list_rounds, lacks="no_ammo"),), changes=_reload),
     act("cloak", "combat", "Hide your ship, or show it again.",
         Takes((Parameter("enable", "boolean", "True to hide", required=False),),
               {"enable": True}), changes=_cloak),

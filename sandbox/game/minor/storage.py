@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import (
-    DOCK,
-    DOCKED,
-    GOODS,
-    HOLD,
-    STORE,
-    Call,
-    Move,
-    Takes,
-    act,
-    ask,
-    base_of,
-    one,
-)
+from sandbox.game.actions.action import DOCKED, GOODS, Call, Move, Takes, act, ask, one
 from sandbox.game.config import GameError, Json, fields
 from sandbox.game.tool import MOST_QUANTITY, Parameter, text
 from sandbox.game.views import brief_goods_view, goods_view
@@ -26,13 +13,9 @@ LEAST_VALUE = 200
 _KEPT_SHIP = fields("ship_id=id class_id class_name=build.name")
 _OFFER = fields("trade_id=id offerer_id offerer_name target_id")
 _AMOUNT = Takes(
-    (
-        Parameter(
-            "amount", "integer", "How many credits", own_error=True, most=MOST_QUANTITY
-        ),
-    ),
-    {"amount": 100},
-)
+    (Parameter("amount", "integer", "How many credits", own_error=True,
+               most=MOST_QUANTITY),), {"amount": 100},
+)  # fmt: skip
 
 
 def _view_storage(call: Call) -> Json:
@@ -66,25 +49,24 @@ def _book(call: Call, sign: int) -> Json:
 
 
 _POSITIVE = (
-    lambda call: int(call.given.get("amount", 0)) < 1,
-    "invalid_quantity",
+    lambda call: int(call.given.get("amount", 0)) < 1, "invalid_quantity",
     "Amount must be at least 1.",
-)
+)  # fmt: skip
 
 STORAGE = (
     ask("view_storage", "storage", "See your storage at this base.", _view_storage,
         notes=DOCKED),
     act("deposit_items", "storage", "Put items from your hold into storage.", GOODS,
-        where=DOCK, moves=(Move(HOLD, STORE),)),
+        where="dock", moves=(Move(Call.hold, Call.store),)),
     act("withdraw_items", "storage", "Take items from storage into your hold.", GOODS,
-        where=DOCK, moves=(Move(STORE, HOLD),)),
-    act("deposit_credits", "storage", "Put credits into storage.", _AMOUNT, where=DOCK,
+        where="dock", moves=(Move(Call.store, Call.hold),)),
+    act("deposit_credits", "storage", "Put credits into storage.", _AMOUNT, where="dock",
         unless=(_POSITIVE,
                 (lambda call: call.given["amount"] > call.player.credits,
                  "insufficient_credits", "You have not so many credits.")),
         changes=lambda call: _book(call, -1)),
     act("withdraw_credits", "storage", "Take credits from storage.", _AMOUNT,
-        where=DOCK,
+        where="dock",
         unless=(_POSITIVE,
                 (lambda call: call.given["amount"] > _saved(call),
                  "insufficient_credits", "There are not so many credits in storage.")),
@@ -103,9 +85,9 @@ def _find_recipient(call: Call) -> Player:
 GIFTS = (
     act("send_gift", "storage", "Send items to another captain's storage at this base.",
         Takes((text("recipient", "The captain's name"), *GOODS.parameters),
-              {"recipient": "Ada", "item_id": "ore_iron", "quantity": 5}), where=DOCK,
+              {"recipient": "Ada", "item_id": "ore_iron", "quantity": 5}), where="dock",
         names=_find_recipient, moves=(Move(
-            HOLD, lambda call: call.thing.stores.setdefault(call.base.id, {})),)),
+            Call.hold, lambda call: call.thing.stores.setdefault(call.base.id, {})),)),
 )  # fmt: skip
 
 
@@ -116,7 +98,7 @@ def _quote(player: Player) -> Json:
 
 
 def _get_insurance_quote(call: Call) -> Json:
-    base_of(call.state, call.player)
+    _ = call.base  # refuses where there is none
     name, refused = call.player.ship.build.name, bool(call.player.coverage)
     return {
         "message": f"Insurance quote for your {name}",
@@ -138,11 +120,11 @@ def _claim(call: Call) -> Json:
 INSURANCE = (
     ask("get_insurance_quote", "ship", "See what insurance costs.",
         _get_insurance_quote, notes=DOCKED),
-    act("buy_insurance", "ship", "Insure your ship.", where=DOCK, service="insurance",
+    act("buy_insurance", "ship", "Insure your ship.", where="dock", service="insurance",
         unless=((lambda call: call.player.coverage > 0, "already_insured",
                  "Your ship is insured already."),),
         costs=lambda call: _quote(call.player)["premium"], changes=_insure),
-    act("claim_insurance", "ship", "Collect what is due for a lost ship.", where=DOCK,
+    act("claim_insurance", "ship", "Collect what is due for a lost ship.", where="dock",
         service="insurance",
         unless=((lambda call: not call.player.claim, "no_claim",
                  "There is nothing to claim."),), earns=lambda call: call.player.claim,
@@ -268,9 +250,9 @@ TRADES = (
                Parameter("request_items", "items", "What you want", required=False),
                _credits("request_credits", "Credits you want")),
               {"target_id": "player_id", "offer_items": [GOODS.example],
-               "request_credits": 50}), where=DOCK, names=_find_partner, changes=_offer),
+               "request_credits": 50}), where="dock", names=_find_partner, changes=_offer),
     act("trade_accept", "trading", "Accept a trade offer.", _TRADE, notes="",
-        where=DOCK, names=_find_acceptable,
+        where="dock", names=_find_acceptable,
         unless=((lambda call: _offerer(call).credits < call.thing.offer_credits,
                  "insufficient_credits", "The other captain has not enough credits."),
                 (lambda call: size_of(call.thing.request_items)
@@ -278,8 +260,8 @@ TRADES = (
                  "The other captain has no room.")),
         costs=lambda call: call.thing.request_credits,
         earns=lambda call: call.thing.offer_credits,
-        moves=(Move(HOLD, _their_hold, lambda call: call.thing.request_items),
-               Move(_their_hold, HOLD, lambda call: call.thing.offer_items)),
+        moves=(Move(Call.hold, _their_hold, lambda call: call.thing.request_items),
+               Move(_their_hold, Call.hold, lambda call: call.thing.offer_items)),
         changes=_accept, told=("trade_complete", "trade")),
     act("trade_decline", "trading", "Decline a trade offer.", _TRADE,
         names=lambda call: _find_open(call, "target_id"),

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox.game.actions.action import (
-    AWAY,
-    DOCK,
-    HOLD,
-    STORE,
-    Call,
-    Move,
-    Takes,
-    act,
-    ask,
-    one,
-)
+from sandbox.game.actions.action import Call, Move, Takes, act, ask, one
 from sandbox.game.config import GameError, Json
 from sandbox.game.tool import Parameter, text
 from sandbox.game.world.catalogue import MODULES
@@ -115,21 +104,21 @@ WORKSHOP = (
     act("craft", "crafting", "Make things at a base with a workshop.",
         Takes((text("recipe_id", "The recipe's ID, from get_recipes"),
                Parameter("count", "integer", "How often, 1 to 10", required=False)),
-              {"recipe_id": "basic_iron_smelting", "count": 1}), where=DOCK,
+              {"recipe_id": "basic_iron_smelting", "count": 1}), where="dock",
         service="crafting", names=_find_recipe,
-        moves=(Move(HOLD, AWAY, lambda call: _times(call, call.thing.inputs),
+        moves=(Move(Call.hold, None, lambda call: _times(call, call.thing.inputs),
                     lacks="missing_materials"),
-               Move(AWAY, HOLD, lambda call: _times(call, call.thing.outputs))), changes=_craft,
+               Move(None, Call.hold, lambda call: _times(call, call.thing.outputs))), changes=_craft,
         teaches=("crafting_basic", lambda call: _XP * call.count)),
     act("install_mod", "ship", "Fit a module from your hold.",
-        one("module_id", "The module's item ID", "mining_laser_1"), where=DOCK,
-        names=_find_module_type, moves=(Move(HOLD, AWAY, lambda call: {call.thing: 1}),),
+        one("module_id", "The module's item ID", "mining_laser_1"), where="dock",
+        names=_find_module_type, moves=(Move(Call.hold, None, lambda call: {call.thing: 1}),),
         changes=_install),
     act("uninstall_mod", "ship", "Take a fitted module into your hold.",
-        one("module_id", "The fitted module's ID, from get_ship"), where=DOCK,
-        names=_find_module, moves=(Move(AWAY, HOLD, lambda call: {call.thing.type_id: 1}),),
+        one("module_id", "The fitted module's ID, from get_ship"), where="dock",
+        names=_find_module, moves=(Move(None, Call.hold, lambda call: {call.thing.type_id: 1}),),
         changes=lambda call: call.player.ship.modules.remove(call.thing)),
-    act("set_home_base", "ship", "Wake up at this base after a death.", where=DOCK,
+    act("set_home_base", "ship", "Wake up at this base after a death.", where="dock",
         service="cloning",
         changes=lambda call: setattr(call.player, "home_base", call.base.id)),
 )  # fmt: skip
@@ -170,8 +159,8 @@ FACILITIES = (
                text("recipe_id", "What to produce", required=False),
                Parameter("count", "integer", "How often, 1 to 10", required=False)),
               {"action": "produce", "recipe_id": "basic_iron_smelting", "count": 1}),
-        where=DOCK, names=_choose_work, costs=lambda call: 0 if call.thing else FACILITY_PRICE,
-        moves=(Move(STORE, AWAY,
+        where="dock", names=_choose_work, costs=lambda call: 0 if call.thing else FACILITY_PRICE,
+        moves=(Move(Call.store, None,
                     lambda call: _times(call, call.thing.inputs) if call.thing else {},
                     lacks="missing_materials"),), changes=_begin_work),
 )  # fmt: skip

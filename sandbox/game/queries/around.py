@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
+from sandbox.game import views
 from sandbox.game.actions.action import DOCKED, Call, Takes, ask, one
 from sandbox.game.actions.space import JUMP_FUEL
 from sandbox.game.config import GameError, Json, fields
 from sandbox.game.minor.orders import Offers, offers_of
 from sandbox.game.state import State
 from sandbox.game.tool import text
-from sandbox.game.views import (
-    base_view,
-    condition_view,
-    deposit_view,
-    npc_nearby,
-    offers_view,
-    pirate_nearby,
-    player_nearby,
-    poi_view,
-    security,
-    system_view,
-)
 from sandbox.game.world.catalogue import ITEMS, find_item
 from sandbox.game.world.markets import Shelf
 from sandbox.game.world.places import Poi, System, World
@@ -42,9 +31,11 @@ def _get_system(call: Call) -> Json:
     if call.state.config.era == "C":
         return _modern_system(call, system)
     return {
-        "system": system_view(system, revealed),
-        "pois": [poi_view(poi, resources=False) for poi in system.known(revealed)],
-        "security_status": security(system.police_level),
+        "system": views.system_view(system, revealed),
+        "pois": [
+            views.poi_view(poi, resources=False) for poi in system.known(revealed)
+        ],
+        "security_status": views.security(system.police_level),
     }
 
 
@@ -53,7 +44,7 @@ def _modern_system(call: Call, system: System) -> Json:
     state, known = call.state, system.known(call.player.revealed)
     pois = {poi.id: _poi_view(state, poi) for poi in known}
     empire = {"empire": system.empire} if system.empire else {}
-    words = security(system.police_level)
+    words = views.security(system.police_level)
     return {
         "action": "get_system",
         "system": {
@@ -97,11 +88,11 @@ def _get_poi(call: Call) -> Json:
     poi = call.state.world.pois[call.player.poi_id]
     base = None
     if poi.base:
-        base = base_view(poi.base, call.state.bases.get(poi.base.id))
-        base["market"] = offers_view(call.state.markets.at(poi.base))
-    view: Json = {"poi": poi_view(poi), "base": base}
+        base = views.base_view(poi.base, call.state.bases.get(poi.base.id))
+        base["market"] = views.offers_view(call.state.markets.at(poi.base))
+    view: Json = {"poi": views.poi_view(poi), "base": base}
     if poi.deposits:
-        view["resources"] = [deposit_view(deposit) for deposit in poi.deposits]
+        view["resources"] = [views.deposit_view(deposit) for deposit in poi.deposits]
     return view
 
 
@@ -130,7 +121,10 @@ def _transit_view(call: Call, action: str) -> Json:
 def _get_base(call: Call) -> Json:
     base = call.base
     now = call.state.bases.get(base.id)
-    return {"base": base_view(base, now), "condition": condition_view(base, now)}
+    return {
+        "base": views.base_view(base, now),
+        "condition": views.condition_view(base, now),
+    }
 
 
 def _get_nearby(call: Call) -> Json:
@@ -140,13 +134,13 @@ def _get_nearby(call: Call) -> Json:
     here = [one for one in state.players_at(poi_id) if one.id != call.player.id]
     seen = [one for one in here if not one.looks.cloaked]
     nearby = [
-        player_nearby(one, state.faction_of(one))
+        views.player_nearby(one, state.faction_of(one))
         for one in seen
         if not one.looks.anonymous
     ]
-    nearby += [npc_nearby(npc) for npc in call.state.npcs_at(poi_id)]
+    nearby += [views.npc_nearby(npc) for npc in call.state.npcs_at(poi_id)]
     nearby = nearby[:MOST_NEARBY]
-    pirates = [pirate_nearby(pirate) for pirate in call.state.pirates_at(poi_id)]
+    pirates = [views.pirate_nearby(pirate) for pirate in call.state.pirates_at(poi_id)]
     return {
         "nearby": nearby,
         # Who is anonymous counts, without a name.

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
+from sandbox.game import views
 from sandbox.game.actions.action import Call, Takes, ask
 from sandbox.game.config import GameError, Json, fields, plain
 from sandbox.game.tool import Parameter, text
-from sandbox.game.views import (
-    class_view,
-    goods_view,
-    log_view,
-    module_view,
-    player_view,
-    ship_view,
-)
-from sandbox.game.world.catalogue import (
-    MAX_LEVEL,
-    SKILLS,
-    XP_PER_LEVEL,
-    SkillKind,
-    xp_needed,
-)
+from sandbox.game.world import catalogue
 from sandbox.game.world.models import LogEntry
 
 MOST_ENTRIES = 20
@@ -30,18 +17,18 @@ _UNLISTED = {"required": False, "listed": False}
 
 def _get_status(call: Call) -> Json:
     return {
-        "player": player_view(call.player, call.state.faction_of(call.player)),
-        "ship": ship_view(call.player.ship),
-        "modules": [module_view(module) for module in call.player.ship.modules],
+        "player": views.player_view(call.player, call.state.faction_of(call.player)),
+        "ship": views.ship_view(call.player.ship),
+        "modules": [views.module_view(module) for module in call.player.ship.modules],
     }
 
 
 def _get_ship(call: Call) -> Json:
     ship = call.player.ship
     return {
-        "ship": ship_view(ship),
-        "class": class_view(ship.build),
-        "modules": [module_view(module) for module in ship.modules],
+        "ship": views.ship_view(ship),
+        "class": views.class_view(ship.build),
+        "modules": [views.module_view(module) for module in ship.modules],
         "cargo_used": ship.cargo_used,
         "cargo_max": ship.build.cargo,
     }
@@ -50,38 +37,38 @@ def _get_ship(call: Call) -> Json:
 def _get_cargo(call: Call) -> Json:
     ship = call.player.ship
     return {
-        "cargo": goods_view(ship.cargo),
+        "cargo": views.goods_view(ship.cargo),
         "used": ship.cargo_used,
         "capacity": ship.build.cargo,
         "available": ship.cargo_free,
     }
 
 
-def _define(kind: SkillKind) -> Json:
+def _define(kind: catalogue.SkillKind) -> Json:
     required = {"required_skills": dict([kind.requires])} if kind.requires else {}
     return {
         **_SKILL(kind),
-        "max_level": MAX_LEVEL,
+        "max_level": catalogue.MAX_LEVEL,
         **required,
         "bonus_per_level": {kind.bonus: 2},
         "training_source": kind.source,
-        "xp_per_level": list(XP_PER_LEVEL),
+        "xp_per_level": list(catalogue.XP_PER_LEVEL),
     }
 
 
-_DEFINITIONS = {name: _define(kind) for name, kind in sorted(SKILLS.items())}
+_DEFINITIONS = {name: _define(kind) for name, kind in sorted(catalogue.SKILLS.items())}
 
 
 def _get_skills(call: Call) -> Json:
     own = [
         {
             "skill_id": name,
-            "name": SKILLS[name].name,
-            "category": SKILLS[name].category,
+            "name": catalogue.SKILLS[name].name,
+            "category": catalogue.SKILLS[name].category,
             "level": skill.level,
-            "max_level": MAX_LEVEL,
+            "max_level": catalogue.MAX_LEVEL,
             "current_xp": skill.xp,
-            "next_level_xp": xp_needed(skill.level),
+            "next_level_xp": catalogue.xp_needed(skill.level),
         }
         for name, skill in call.player.skills.items()
     ]
@@ -128,7 +115,7 @@ def _list_log(call: Call) -> Json:
     log = call.player.log
     totals = {"total_count": len(log), "max_entries": MOST_ENTRIES}
     if call.state.config.era != "C":
-        return {"entries": log_view(log), **totals}
+        return {"entries": views.log_view(log), **totals}
     index = call.given.get("index", 0)
     return {
         "entry": _get_entry(log, index) if log or index else None,
@@ -140,7 +127,7 @@ def _list_log(call: Call) -> Json:
 
 
 def _get_entry(log: list[LogEntry], index: int) -> Json:
-    entries = log_view(log)
+    entries = views.log_view(log)
     if not 0 <= index < len(entries):
         raise GameError(
             "invalid_index",

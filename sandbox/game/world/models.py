@@ -6,22 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sandbox.game.config import Json
-from sandbox.game.world.catalogue import (
-    ITEMS,
-    MAX_LEVEL,
-    MODULES,
-    SHIP_CLASSES,
-    TEMPLATES,
-    ShipClass,
-    xp_needed,
-)
+from sandbox.game.world import catalogue
 
 Goods = dict[str, int]
 """Numbers of things by item."""
 
 
 def size_of(goods: Mapping[str, int]) -> int:
-    return sum(ITEMS[name].size * count for name, count in goods.items())
+    return sum(catalogue.ITEMS[name].size * count for name, count in goods.items())
 
 
 def add_goods(goods: Goods, item_id: str, change: int) -> None:
@@ -135,7 +127,7 @@ class Module:
 
     def value(self, name: str) -> int:
         """Read one figure of its type, 0 where the type has none."""
-        return int(MODULES[self.type_id].get(name, 0))
+        return int(catalogue.MODULES[self.type_id].get(name, 0))
 
 
 @dataclass(slots=True)
@@ -155,8 +147,8 @@ class Ship:
     base_id: str = ""
 
     @property
-    def build(self) -> ShipClass:
-        return SHIP_CLASSES[self.class_id]
+    def build(self) -> catalogue.ShipClass:
+        return catalogue.SHIP_CLASSES[self.class_id]
 
     @property
     def title(self) -> str:
@@ -310,19 +302,21 @@ class Player:
         """Add experience; True when a level was gained."""
         skill = self.skills.setdefault(skill_id, Skill())
         level = skill.level
-        if level >= MAX_LEVEL:
+        if level >= catalogue.MAX_LEVEL:
             return False
         skill.xp += xp
-        while skill.level < MAX_LEVEL and skill.xp >= xp_needed(skill.level):
-            skill.xp -= xp_needed(skill.level)
+        while skill.level < catalogue.MAX_LEVEL and skill.xp >= catalogue.xp_needed(
+            skill.level
+        ):
+            skill.xp -= catalogue.xp_needed(skill.level)
             skill.level += 1
-        if skill.level >= MAX_LEVEL:
+        if skill.level >= catalogue.MAX_LEVEL:
             skill.xp = 0
         return skill.level > level
 
     def advance_missions(self, goal: str, item_id: str, count: int) -> None:
         """Count what was done towards every mission that it serves."""
         for mission in self.missions:
-            template = TEMPLATES[mission.template_id]
+            template = catalogue.TEMPLATES[mission.template_id]
             if template.goal == goal and template.item_id in ("", item_id):
                 mission.current = min(template.required, mission.current + count)
