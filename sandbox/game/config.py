@@ -28,7 +28,6 @@ class Config:
     tick_seconds: float = 10.0
     exclusive: bool = True
     session_idle_seconds: float = 30 * 60.0
-    first_tick: int = 1
     max_players: int = 5000
     raid_chance: float = 0.01
 
@@ -40,8 +39,6 @@ class Config:
             )
         if self.era not in ("A", "C"):
             raise ValueError(f"era must be A or C, not {self.era}")
-        if self.first_tick < 1:
-            raise ValueError(f"first_tick must be at least 1, not {self.first_tick}")
 
 
 VERSIONS = {"A": ("0.56.0", "2026-02-10"), "C": ("0.92.0", "2026-02-17")}

@@ -57,7 +57,7 @@ def make_control(host: Host) -> Starlette:
         return truth.snapshot(game, given.pop("username"), given.pop("tool"), given)
 
     async def calls(given: Json) -> Json:
-        return tallies.view()
+        return {name: tally.view() for name, tally in tallies.items()}
 
     async def reset(given: Json) -> Json:
         tallies.clear()

@@ -56,7 +56,7 @@ def advance(state: State, player: Player, pending: Pending) -> list[Event]:
     if state.tick < pending.due_tick:
         return []
     player.pending = None
-    tally = state.tallies.of(player.username)
+    tally = state.tallies[player.username]
     try:
         events = action.finish(state, player, pending.arguments)
     except GameError as error:
@@ -147,11 +147,6 @@ def _dock(state: State, own: Json) -> Json:
     return {"action": "dock", **story, "station_condition": condition}
 
 
-def _mine(state: State, own: Json) -> Json:
-    left = 100 * own["remaining"] / own["max_remaining"]
-    return {**own, "depletion_percent": left, "kind": "yield"}
-
-
 def _attack(state: State, own: Json) -> Json:
     target = own["target_id"]
     other = state.players.get(target)
@@ -168,7 +163,11 @@ _RESULTS: dict[str, Callable[[State, Json], Json]] = {
     "travel": _travel,
     "jump": lambda state, own: {k: v for k, v in own.items() if k != "poi_id"},
     "dock": _dock,
-    "mine": _mine,
+    "mine": lambda state, own: {
+        **own,
+        "depletion_percent": 100 * own["remaining"] / own["max_remaining"],
+        "kind": "yield",
+    },
     "attack": _attack,
 }
 """How the result of an action differs from its own event."""

@@ -104,10 +104,10 @@ class Game:
         try:
             result = self._call(name, arguments)
         except GameError as error:
-            self.state.tallies.of(who).refused[error.code] += 1
+            self.state.tallies[who].refused[error.code] += 1
             raise
         # A registration has its name only now.
-        tally = self.state.tallies.of(who or self.account_of(arguments))
+        tally = self.state.tallies[who or self.account_of(arguments)]
         tally.seen_at(self.tick)
         if not self.tools[name].read_only:
             given = {k: v for k, v in arguments.items() if k not in SECRET}

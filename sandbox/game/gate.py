@@ -155,7 +155,7 @@ class FaultGate:
         params = asked.get("params") or {}
         who = self._turns.game.account_of(params.get("arguments") or {})
         hit = self._faults.strike(who, str(params.get("name")))
-        self._turns.game.state.tallies.of(who).faults.update(hit)
+        self._turns.game.state.tallies[who].faults.update(hit)
         refusal = self._refusal(hit, scope, asked)
         if refusal is not None:
             await refusal(scope, request.replay, send)

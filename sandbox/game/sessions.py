@@ -205,23 +205,3 @@ class Tally:
 
 
 _COUNTS = ("queries", "accepted", "executed", "failed", "refused", "faults")
-
-
-class Tallies:
-    """The counts of all accounts by name; "" is who is not logged in."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, Tally] = {}
-
-    def of(self, username: str) -> Tally:
-        return self._by_name.setdefault(username, Tally())
-
-    def view(self) -> Json:
-        return {name: tally.view() for name, tally in self._by_name.items()}
-
-    def writes(self) -> dict[str, list[Write]]:
-        return {name: list(tally.writes) for name, tally in self._by_name.items()}
-
-    def clear(self) -> None:
-        """Begin to count anew."""
-        self._by_name.clear()

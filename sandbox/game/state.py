@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sandbox.game.config import Config, Json, rfc3339
-from sandbox.game.sessions import Event, Notification, Sessions, Tallies
+from sandbox.game.sessions import Event, Notification, Sessions, Tally
 from sandbox.game.world import models
 from sandbox.game.world.markets import Markets
 from sandbox.game.world.models import Player
@@ -33,7 +33,7 @@ class State:
     def __init__(self, config: Config, sources: Sources) -> None:
         self.config = config
         self.sources = sources
-        self.tick = config.first_tick
+        self.tick = 1
         self.world = make_world(config.seed, config.systems)
         self.chart = Chart(self.world)
         self.players: dict[str, Player] = {}
@@ -53,7 +53,8 @@ class State:
         self.threads: dict[str, models.Thread] = {}
         self.bases: dict[str, models.BaseState] = {}
         self.mined: dict[tuple[str, str], Deposit] = {}
-        self.tallies = Tallies()
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
+        """By the name of the account; "" is who is not logged in."""
         self._here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._npcs_here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for npc in self.npcs.values():

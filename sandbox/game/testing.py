@@ -126,11 +126,12 @@ class SandboxServer:
 
     def writes(self) -> dict[str, list[Write]]:
         """What was taken in of each account that changes something, in order."""
-        return self.run(self.game.state.tallies.writes)
+        tallies = self.game.state.tallies
+        return self.run(lambda: {k: list(one.writes) for k, one in tallies.items()})
 
     def calls(self, username: str) -> dict[str, Any]:
         """What an account has asked so far, as on the truth port."""
-        return self.run(lambda: self.game.state.tallies.of(username).view())
+        return self.run(lambda: self.game.state.tallies[username].view())
 
     def set_faults(self, plan: str) -> None:
         """Let other things go wrong from now on; "" for none."""

@@ -65,7 +65,7 @@ def account(game: Game, username: str) -> Json:
             [one.view() for one in session.mailbox.waiting]
             for session in game.state.sessions.of(player.id)
         ],
-        "calls": game.state.tallies.of(player.username).view(),
+        "calls": game.state.tallies[player.username].view(),
     }
 
 
