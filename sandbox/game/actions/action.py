@@ -231,7 +231,8 @@ class Row:
     the thing that the arguments name, and raises GameError where it is not there.
     `costs` and `earns` are credits. `changes` does what is left, after the payment and
     before the goods move; it gives what the result tells beside the arguments.
-    `teaches` a skill so many points. `told` is the type and category of the result.
+    `previews` is what the acceptance tells. `teaches` a skill so many points. `told`
+    is the type and category of the result.
     """
 
     tool: Tool
@@ -243,6 +244,7 @@ class Row:
     earns: Amount = lambda call: 0
     moves: tuple[Move, ...] = ()
     changes: Callable[[Call], Json | None] = lambda call: None
+    previews: Callable[[Call], Json] | None = None
     teaches: tuple[str, Amount] | None = None
     told: tuple[str, str] = ("ok", "system")
 
@@ -264,7 +266,9 @@ class Row:
         return call
 
     def prepare(self, state: State, player: Player, given: Json) -> Intent:
-        self._check(state, player, given)
+        call = self._check(state, player, given)
+        if self.previews:
+            return Intent(given, self.previews(call))
         if "item_id" in given:
             given = {**given, "item_id": find_item(given["item_id"]).id}
         message = f"{self.tool.name} is under way."

@@ -115,15 +115,6 @@ def leave_wreck(
     return wreck
 
 
-def pull_wreck(state: State, player: Player) -> None:
-    """Bring a wreck that a ship has in tow to where the ship is."""
-    wreck = state.wrecks.get(player.towing)
-    if wreck is None:
-        player.towing = ""
-        return
-    wreck.poi_id, wreck.system_id = player.poi_id, player.system_id
-
-
 def clear_wrecks(state: State) -> None:
     """Take away what has floated long enough (once per tick)."""
     gone = [one.id for one in state.wrecks.values() if one.expire_tick <= state.tick]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from sandbox.game.actions.action import Action, Intent, teach
-from sandbox.game.actions.damage import leave_battle, pull_wreck
+from sandbox.game.actions.action import Action, Call, Intent, act, teach
+from sandbox.game.actions.damage import leave_battle
 from sandbox.game.config import GameError, Json, dice, must_undock, plain
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.tool import Tool, text
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Player
-from sandbox.game.world.places import Poi
+from sandbox.game.world.places import Base, Poi
 
 JUMP_TICKS = 2
 JUMP_FUEL = 2
@@ -66,12 +66,20 @@ def _depart(state: State, player: Player, given: Json) -> None:
     state.leave(player)
 
 
+def _arrive(state: State, player: Player, distance: float, place: Poi) -> None:
+    player.stats["distance_traveled"] += round(distance)
+    state.arrive(player, place.id)
+    wreck = state.wrecks.get(player.towing)
+    if wreck is None:
+        player.towing = ""
+    else:
+        wreck.poi_id, wreck.system_id = player.poi_id, player.system_id
+
+
 def _finish_travel(state: State, player: Player, given: Json) -> list[Event]:
     target = state.world.pois[given["poi_id"]]
     start = state.world.pois[player.poi_id]
-    player.stats["distance_traveled"] += round(start.position.distance(target.position))
-    state.arrive(player, target.id)
-    pull_wreck(state, player)
+    _arrive(state, player, start.position.distance(target.position), target)
     teach(state, player, "small_ships", 1)
     others = [one.username for one in state.players_at(target.id) if one is not player]
     told = {"action": "arrived", "poi": target.name, "poi_id": target.id}
@@ -101,9 +109,7 @@ def _finish_jump(state: State, player: Player, given: Json) -> list[Event]:
     start = state.world.systems[player.system_id]
     target = state.world.systems[given["system_id"]]
     arrival = target.pois[0]
-    player.stats["distance_traveled"] += round(start.position.distance(target.position))
-    state.arrive(player, arrival.id)
-    pull_wreck(state, player)
+    _arrive(state, player, start.position.distance(target.position), arrival)
     teach(state, player, "navigation", 5)
     explored = target.id not in player.visited
     if explored:
@@ -123,31 +129,18 @@ def _finish_jump(state: State, player: Player, given: Json) -> list[Event]:
     return [Event(told)]
 
 
-def _prepare_dock(state: State, player: Player, given: Json) -> Intent:
-    if player.docked_at:
+def _find_base(call: Call) -> Base:
+    if call.player.docked_at:
         raise GameError("already_docked", "Already docked")
-    base = state.world.pois[player.poi_id].base
+    base = call.state.world.pois[call.player.poi_id].base
     if base is None:
         raise GameError("no_base", "No base at this location")
-    return Intent({"base_id": base.id}, {"base_name": base.name, "base_id": base.id})
+    return base
 
 
-def _finish_dock(state: State, player: Player, given: Json) -> list[Event]:
-    base = state.world.bases[given["base_id"]]
-    player.docked_at = base.id
-    player.target_id = None
-    return [Event({"action": "dock", "base": base.name, "base_id": base.id})]
-
-
-def _prepare_undock(state: State, player: Player, given: Json) -> Intent:
-    if not player.docked_at:
-        raise GameError("not_docked", "Not docked")
-    return Intent({}, {"message": "Undocking..."})
-
-
-def _finish_undock(state: State, player: Player, given: Json) -> list[Event]:
-    player.docked_at = None
-    return [Event({"action": "undock"})]
+def _dock(call: Call) -> Json:
+    call.player.docked_at, call.player.target_id = call.thing.id, None
+    return {"base": call.thing.name, "base_id": call.thing.id}
 
 
 def _prepare_mine(state: State, player: Player, given: Json) -> Intent:
@@ -216,10 +209,13 @@ ACTIONS = (
              {"target_system": "sol"},
              "Takes 2 ticks and 2 fuel. You must be undocked.", mutation=True),
         _prepare_jump, _finish_jump, _depart, "space"),
-    Action(Tool("dock", "navigation", "Dock at the base of this POI.", mutation=True),
-           _prepare_dock, _finish_dock),
-    Action(Tool("undock", "navigation", "Leave the base.", mutation=True),
-           _prepare_undock, _finish_undock),
+    act("dock", "navigation", "Dock at the base of this POI.", names=_find_base,
+        previews=lambda call: {"base_name": call.thing.name, "base_id": call.thing.id},
+        changes=_dock),
+    act("undock", "navigation", "Leave the base.",
+        unless=((lambda call: not call.player.docked_at, "not_docked", "Not docked"),),
+        previews=lambda call: {"message": "Undocking..."},
+        changes=lambda call: setattr(call.player, "docked_at", None)),
     Action(
         Tool("mine", "mining", "Mine the resources of this POI.",
              notes="Needs a mining laser, room in the hold, and a belt, cloud or field.",
