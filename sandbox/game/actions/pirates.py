@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox.game.actions.damage import DAMAGE_TYPE, die, shoot
-from sandbox.game.config import Json, dice, hex_id
+from sandbox.game.config import dice, fields, hex_id
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.world.models import Player
@@ -14,6 +14,7 @@ LAWLESS = 20
 """Below this police level pirates attack; elsewhere they only shoot back."""
 
 _RAIDER_STAYS = 10
+_NAME = fields("pirate_id=id pirate_name=name tier")
 _RAIDERS = ("Jackdaw", "Split Fang", "Cold Mercy", "Ragged Anne")
 
 
@@ -67,20 +68,15 @@ def _warn(state: State, pirate: Pirate, player: Player) -> None:
     pirate.victim = player.id
     pirate.strike_tick = state.tick + WARNING_TICKS
     player.target_id = player.target_id or pirate.id
-    data = _name(pirate) | {
-        "attack_in_ticks": WARNING_TICKS,
-        "message": f"{pirate.name} locks weapons on you. Leave or fight.",
-    }
+    data = (
+        _NAME(pirate)
+        | {"is_boss": pirate.tier == "boss"}
+        | {
+            "attack_in_ticks": WARNING_TICKS,
+            "message": f"{pirate.name} locks weapons on you. Leave or fight.",
+        }
+    )
     state.tell(Event(data, "pirate_warning", "combat"), player)
-
-
-def _name(pirate: Pirate) -> Json:
-    return {
-        "pirate_id": pirate.id,
-        "pirate_name": pirate.name,
-        "tier": pirate.tier,
-        "is_boss": pirate.tier == "boss",
-    }
 
 
 def _shoot(state: State, pirate: Pirate, player: Player) -> None:
@@ -138,6 +134,10 @@ def ambush(state: State, player: Player, tier: str = "small") -> Pirate:
         leaves_tick=state.tick + _RAIDER_STAYS,
     )
     state.pirates[pirate.id] = pirate
-    data = _name(pirate) | {"message": f"{pirate.name} drops out of the dark."}
+    data = (
+        _NAME(pirate)
+        | {"is_boss": pirate.tier == "boss"}
+        | {"message": f"{pirate.name} drops out of the dark."}
+    )
     state.tell_here(player.poi_id, Event(data, "pirate_spawn", "combat"))
     return pirate

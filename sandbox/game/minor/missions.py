@@ -11,6 +11,7 @@ MOST_ACTIVE = 5
 LASTS_TICKS = 600
 _OFFER = fields("mission_id=id template_id=id title description type")
 _ACTIVE = fields("template_id=id title type description")
+_TAKEN = fields("template_id=id title type")
 
 
 def _list_offers(call: Call) -> list[Template]:
@@ -117,9 +118,7 @@ def _accept(call: Call) -> Json:
     return {
         "message": f"Mission accepted: {template.title}",
         "mission_id": mission.id,
-        "template_id": template.id,
-        "title": template.title,
-        "type": template.type,
+        **_TAKEN(template),
         "expires_at": rfc3339(state.sources.now_ns() + lasts),
     }
 

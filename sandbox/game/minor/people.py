@@ -101,11 +101,6 @@ CHAT = (
 # --- Factions
 
 
-def _faction_list(call: Call) -> Json:
-    listed = [_brief(each) for each in call.state.factions.values()]
-    return {"factions": listed, "total_count": len(listed)}
-
-
 def _brief(faction: Faction) -> Json:
     return {**_FACTION(faction), "member_count": len(faction.members)}
 
@@ -218,7 +213,9 @@ _UNBOUND = (
 )  # fmt: skip
 
 FACTIONS = (
-    ask("faction_list", "faction", "List the factions.", _faction_list),
+    ask("faction_list", "faction", "List the factions.", lambda call: {
+        "factions": [_brief(each) for each in call.state.factions.values()],
+        "total_count": len(call.state.factions)}),
     ask("faction_info", "faction", "See a faction, your own by default.", _faction_info,
         Takes((text("faction_id", "The faction's ID", required=False),))),
     ask("faction_get_invites", "faction", "List the factions that invite you.",
@@ -292,12 +289,6 @@ def _find_thread(call: Call) -> Thread:
     return thread
 
 
-def _forum_list(call: Call) -> Json:
-    """The newest threads first."""
-    listed = [_heading(each) for each in reversed(call.state.threads.values())]
-    return {"threads": listed, "total_count": len(listed)}
-
-
 def _heading(thread: Thread) -> Json:
     return {**_THREAD_LINE(thread), "reply_count": len(thread.posts) - 1}
 
@@ -332,7 +323,10 @@ TEXTS = (
         Takes((*_NOTE.parameters, _CONTENT),
               {"note_id": "note_id", "content": "Iron is dear now."}), writes=True),
     ask("forum_list", "forum", "List the threads of the forum, newest first.",
-        _forum_list),
+        lambda call: {
+            "threads": [_heading(each) for each in
+                        reversed(call.state.threads.values())],
+            "total_count": len(call.state.threads)}),
     ask("forum_get_thread", "forum", "Read a thread.", _forum_get_thread, _THREAD),
     ask("forum_create_thread", "forum", "Start a thread.", _forum_create_thread,
         _A_TEXT, writes=True),
