@@ -6,16 +6,15 @@ import sys
 from argparse import ArgumentParser
 from functools import partial
 
-from sandbox.game.run import HELP, CannotStart, add_arguments, options_of, run
+from sandbox.game.run import HELP, CannotStart, add_arguments, run
 
 
 def main() -> None:
     """Run until SIGTERM or SIGINT; exit status 2 if it cannot start."""
     parser = ArgumentParser("python -m sandbox.game", description=HELP)
     add_arguments(parser)
-    options = options_of(vars(parser.parse_args()))
     try:
-        run(options, partial(print, flush=True))
+        run(vars(parser.parse_args()), partial(print, flush=True))
     except CannotStart as error:
         sys.stderr.write(f"{parser.prog}: error: {error}\n")
         sys.exit(2)

@@ -5,24 +5,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 import unicodedata
-from typing import Any
 
+from sandbox.game import views
 from sandbox.game.actions.damage import new_ship
-from sandbox.game.config import GameError, auth_failed, plain, release, rfc3339
+from sandbox.game.config import GameError, Json, plain, release, rfc3339
 from sandbox.game.sessions import Session
 from sandbox.game.state import State
-from sandbox.game.views import (
-    full_player_view,
-    log_view,
-    poi_view,
-    ship_view,
-    system_view,
-)
 from sandbox.game.world.catalogue import STARTER
 from sandbox.game.world.models import Player
-from sandbox.game.world.places import BY_EMPIRE
+from sandbox.game.world.places import BY_EMPIRE, Capital
 
-Json = dict[str, Any]
 _EMPIRES = (
     "Invalid empire. Choose one of:\n"
     "  - solarian: Masters of energy and trade. Mining and trading bonuses.\n"
@@ -36,11 +28,7 @@ _EMPIRES = (
 
 
 def register(state: State, arguments: Json) -> Json:
-    """Make an account and log it in.
-
-    Raises GameError `invalid_username`, `username_taken`, `invalid_empire` or
-    `server_full`. A registration code is accepted and not looked at.
-    """
+    """Make an account and log it in; a registration code is not looked at."""
     username = arguments.get("username", "").strip()
     _check_username(state, username)
     capital = BY_EMPIRE.get(arguments.get("empire", ""))
@@ -49,7 +37,7 @@ def register(state: State, arguments: Json) -> Json:
     if len(state.players) >= state.config.max_players:
         raise GameError("server_full", "This server takes no more players.")
     password = state.sources.token(32)
-    player = _new_player(state, username, capital.empire, password)
+    player = _make_player(state, username, capital, password)
     state.add_player(player)
     session = _open(state, player)
     return {
@@ -64,7 +52,7 @@ def register(state: State, arguments: Json) -> Json:
 def _check_username(state: State, username: str) -> None:
     if not 3 <= len(username) <= 24:
         raise GameError("invalid_username", "Username must be 3-24 characters")
-    if not all(_allowed(sign) for sign in username):
+    if not all(map(_is_allowed, username)):
         raise GameError(
             "invalid_username",
             "Username may contain letters, digits, spaces, _ - ' . ! and emoji only",
@@ -73,7 +61,7 @@ def _check_username(state: State, username: str) -> None:
         raise GameError("username_taken", "Username already taken")
 
 
-def _allowed(sign: str) -> bool:
+def _is_allowed(sign: str) -> bool:
     if sign.isascii():
         return sign.isalnum() or sign in " _-'.!"
     # Letters and their marks, decimal digits, and emoji with what joins them.
@@ -81,16 +69,16 @@ def _allowed(sign: str) -> bool:
     return kind[0] in "LM" or kind in ("Nd", "So", "Sk") or sign == "\u200d"
 
 
-def _new_player(state: State, username: str, empire: str, password: str) -> Player:
-    capital = BY_EMPIRE[empire]
-    now = rfc3339(state.sources.now_ns())
+def _make_player(
+    state: State, username: str, capital: Capital, password: str
+) -> Player:
     player_id = state.sources.token(16)
     return Player(
         id=player_id,
         username=username,
-        empire=empire,
+        empire=capital.empire,
         password_hash=_hash(password),
-        created_at=now,
+        created_at=rfc3339(state.sources.now_ns()),
         home_base=capital.base[0],
         system_id=capital.system_id,
         poi_id=capital.station[0],
@@ -106,15 +94,14 @@ def _hash(password: str) -> str:
 
 
 def login(state: State, arguments: Json) -> Json:
-    """Log an account in; an exclusive game ends its other sessions.
-
-    Raises GameError `auth_failed`.
-    """
     player_id = state.usernames.get(arguments.get("username", "").strip().casefold())
     player = state.players.get(player_id or "")
     given = _hash(arguments.get("password", ""))
     if player is None or not hmac.compare_digest(given, player.password_hash):
-        raise auth_failed()
+        raise GameError(
+            "auth_failed",
+            "Invalid username or password. Passwords are random hex strings.",
+        )
     session = _open(state, player)
     modern = state.config.era == "C"  # since v0.63.1 only the newest entry
     return {
@@ -122,7 +109,7 @@ def login(state: State, arguments: Json) -> Json:
         "session_id": session.id,
         "username": player.username,
         **_situation(state, player),
-        "captains_log": log_view(player.log[: 1 if modern else None]),
+        "captains_log": views.log_view(player.log[: 1 if modern else None]),
         "pending_trades": [],
         "unread_chat": {"system": 0, "local": 0, "faction": 0, "private": 0},
         "release_info": release(state.config.era),
@@ -138,10 +125,10 @@ def _open(state: State, player: Player) -> Session:
 def _situation(state: State, player: Player) -> Json:
     system = state.world.systems[player.system_id]
     return {
-        "player": full_player_view(player, state.faction_of(player)),
-        "ship": ship_view(player.ship),
-        "system": system_view(system, player.revealed),
-        "poi": poi_view(state.world.pois[player.poi_id]),
+        "player": views.full_player_view(player, state.faction_of(player)),
+        "ship": views.ship_view(player.ship),
+        "system": views.system_view(system, player.revealed),
+        "poi": views.poi_view(state.world.pois[player.poi_id]),
     }
 
 

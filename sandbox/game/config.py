@@ -1,12 +1,15 @@
-"""How a game is set up: options and versions, chance, the writing of time, errors."""
+"""What every part uses: options, versions, chance, times, views and errors."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
+Json = dict[str, Any]
 FEWEST_SYSTEMS = 10
 MOST_SYSTEMS = 2000
 
@@ -15,10 +18,8 @@ MOST_SYSTEMS = 2000
 class Config:
     """The settings of one game; the world follows from `seed` and `systems`.
 
-    `exclusive`: a login ends the older sessions of the same account.
-    `session_idle_seconds`: a game session unused for so long is gone.
-    `raid_chance`: how likely a raider finds a ship in lawless space, per tick.
-    `tick_seconds` only tells players how long to wait; the clock is elsewhere.
+    `exclusive`: a login ends the account's older sessions. `raid_chance`: of a ship in
+    lawless space, per tick. `tick_seconds` only tells players how long to wait.
     """
 
     seed: int = 1
@@ -27,7 +28,6 @@ class Config:
     tick_seconds: float = 10.0
     exclusive: bool = True
     session_idle_seconds: float = 30 * 60.0
-    first_tick: int = 1
     max_players: int = 5000
     raid_chance: float = 0.01
 
@@ -39,8 +39,6 @@ class Config:
             )
         if self.era not in ("A", "C"):
             raise ValueError(f"era must be A or C, not {self.era}")
-        if self.first_tick < 1:
-            raise ValueError(f"first_tick must be at least 1, not {self.first_tick}")
 
 
 VERSIONS = {"A": ("0.56.0", "2026-02-10"), "C": ("0.92.0", "2026-02-17")}
@@ -51,7 +49,7 @@ _HOW = {
 }
 
 
-def release(era: str) -> dict[str, Any]:
+def release(era: str) -> Json:
     """The answer of get_version in an era."""
     version, date = VERSIONS[era]
     return {
@@ -92,6 +90,17 @@ def plain(now_ns: int) -> str:
     return datetime.fromtimestamp(now_ns // _NS, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def fields(words: str) -> Callable[[object], Json]:
+    """Make a view of an object: each word is an attribute to show.
+
+    `name=path` shows the attribute at a dotted path under another name.
+    """
+    pairs = [word.partition("=") for word in words.split()]
+    names = [name for name, _, _ in pairs]
+    read = attrgetter(*(path or name for name, _, path in pairs))
+    return lambda thing: dict(zip(names, read(thing), strict=True))
+
+
 class GameError(Exception):
     """A refused call: a short code and a sentence for the player."""
 
@@ -109,28 +118,6 @@ class GameError(Exception):
         return f"Error: {self.code}: {self.message}"
 
 
-def session_required() -> GameError:
-    return GameError(
-        "session_required",
-        "You must provide a session_id. "
-        "Get one by calling login() or register() first.",
-    )
-
-
-def session_invalid() -> GameError:
-    return GameError(
-        "session_invalid",
-        "Session not found or expired. Call login() again to get a new session_id.",
-    )
-
-
-def auth_failed() -> GameError:
-    return GameError(
-        "auth_failed",
-        "Invalid username or password. Passwords are random hex strings.",
-    )
-
-
 def unknown_command(name: str) -> GameError:
     return GameError(
         "unknown_command",
@@ -139,7 +126,6 @@ def unknown_command(name: str) -> GameError:
 
 
 def not_docked_here() -> GameError:
-    """For everything that needs a station's services."""
     return GameError(
         "not_docked",
         "You must be docked at a base to perform this action. Use 'dock' at a POI "
@@ -149,18 +135,3 @@ def not_docked_here() -> GameError:
 
 def must_undock() -> GameError:
     return GameError("docked", "You are docked. Use 'undock' first.")
-
-
-def unknown_item(given: str) -> GameError:
-    return GameError(
-        "invalid_item",
-        f"Unknown item '{given}'. "
-        "Use exact item ID (e.g. 'iron_ore') or full name (e.g. 'Iron Ore').",
-    )
-
-
-def unknown_system(given: str) -> GameError:
-    return GameError(
-        "invalid_system",
-        f"Unknown system: {given}. Use 'search_systems' to find its ID.",
-    )

@@ -19,35 +19,19 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sandbox.game import truth
-from sandbox.game.faults import Faults, Order, parse
-from sandbox.game.game import Game
-from sandbox.game.gate import Turns
+from sandbox.game.config import Json
+from sandbox.game.faults import Order, parse
+from sandbox.game.host import Host
 
 MOST_TICKS = 100_000
-Json = dict[str, Any]
-
-
-class Steered(Protocol):
-    """What the levers move."""
-
-    game: Game
-    turns: Turns
-    faults: Faults
-    paused: bool
-
-    def step(self) -> int:
-        """Let one tick pass and give its number."""
-        ...
 
 
 def is_loopback(host: str) -> bool:
@@ -58,138 +42,121 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class LoopbackOnly:
-    """Refuses whoever is not on this machine, and every page in a browser."""
+def make_control(host: Host) -> Starlette:
+    """Build the application of the truth port."""
+    game, levers = host.game, _Levers(host)
+    tallies = game.state.tallies
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    async def accounts(given: Json) -> Json:
+        return truth.accounts(game)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _is_trusted(Request(scope)):
-            refusal = JSONResponse({"error": "loopback only"}, status_code=403)
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+    async def account(given: Json) -> Json:
+        return truth.account(game, given["username"])
+
+    async def snapshot(given: Json) -> Any:
+        return truth.snapshot(game, given.pop("username"), given.pop("tool"), given)
+
+    async def calls(given: Json) -> Json:
+        return {name: tally.view() for name, tally in tallies.items()}
+
+    async def reset(given: Json) -> Json:
+        tallies.clear()
+        return {}
+
+    async def happen(given: Json) -> Json:
+        name, kind = str(given.pop("username", "")), str(given.pop("kind", ""))
+        truth.happen(game, name, kind, given)
+        return {}
+
+    routes = [
+        _route("/truth", accounts),
+        _route("/truth/{username}", account),
+        _route("/truth/{username}/{tool}", snapshot),
+        _route("/calls", calls),
+        _route("/calls/reset", reset, "POST"),
+        _route("/step", levers.step, "POST"),
+        _route("/clock", levers.clock, "POST"),
+        _route("/held", levers.held, "POST"),
+        _route("/happen", happen, "POST", 201),
+        _route("/faults", levers.faults),
+        _route("/faults", levers.set_faults, "POST"),
+        _route("/faults/once", levers.strike_once, "POST", 201),
+    ]
+    return Starlette(routes=routes)
+
+
+def _route(
+    path: str,
+    lever: Callable[[Json], Awaitable[Any]],
+    method: str = "GET",
+    status: int = 200,
+) -> Route:
+    """Call a lever with what the path, the query and the body say."""
+
+    async def answer(request: Request) -> Response:
+        if not _is_trusted(request):
+            return JSONResponse({"error": "loopback only"}, 403)
+        query = {
+            k: int(v) if v.isdigit() else v for k, v in request.query_params.items()
+        }
+        try:
+            body = await request.json() if await request.body() else {}
+            if not isinstance(body, dict):
+                raise ValueError("a JSON object is needed")
+            result = await lever({**query, **body, **request.path_params})
+        except truth.UnknownError as error:
+            return JSONResponse({"error": str(error)}, 404)
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        return JSONResponse(result, status)
+
+    return Route(path, answer, methods=[method])
 
 
 def _is_trusted(request: Request) -> bool:
-    client = request.client
-    named = request.url.hostname or ""
-    foreign = "origin" in request.headers
-    return (
-        bool(client and is_loopback(client.host)) and is_loopback(named) and not foreign
-    )
-
-
-def make_control(host: Steered) -> Starlette:
-    """Build the application of the truth port."""
-    levers = _Levers(host)
-    routes = [
-        Route("/truth", levers.accounts),
-        Route("/truth/{username}", levers.account),
-        Route("/truth/{username}/{tool}", levers.snapshot),
-        Route("/calls", levers.calls),
-        Route("/calls/reset", levers.reset, methods=["POST"]),
-        Route("/step", levers.step, methods=["POST"]),
-        Route("/clock", levers.clock, methods=["POST"]),
-        Route("/held", levers.held, methods=["POST"]),
-        Route("/happen", levers.happen, methods=["POST"]),
-        Route("/faults", levers.faults),
-        Route("/faults", levers.set_faults, methods=["POST"]),
-        Route("/faults/once", levers.strike_once, methods=["POST"]),
-    ]
-    handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
-        truth.UnknownError: _not_found,
-        ValueError: _bad_request,
-    }
-    guard = [Middleware(LoopbackOnly)]
-    return Starlette(routes=routes, middleware=guard, exception_handlers=handlers)
-
-
-async def _not_found(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=404)
-
-
-async def _bad_request(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=400)
+    """Is it from this machine, and not from a page in a browser?"""
+    names = (request.client.host if request.client else "", request.url.hostname or "")
+    return all(map(is_loopback, names)) and "origin" not in request.headers
 
 
 class _Levers:
-    def __init__(self, host: Steered) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
 
-    async def accounts(self, request: Request) -> Response:
-        return JSONResponse(truth.accounts(self._host.game))
-
-    async def account(self, request: Request) -> Response:
-        name = request.path_params["username"]
-        return JSONResponse(truth.account(self._host.game, name))
-
-    async def snapshot(self, request: Request) -> Response:
-        name, tool = request.path_params["username"], request.path_params["tool"]
-        given = {
-            k: int(v) if v.isdigit() else v for k, v in request.query_params.items()
-        }
-        return JSONResponse(truth.snapshot(self._host.game, name, tool, given))
-
-    async def calls(self, request: Request) -> Response:
-        return JSONResponse(self._host.game.state.tallies.view())
-
-    async def reset(self, request: Request) -> Response:
-        self._host.game.state.tallies.clear()
-        return JSONResponse({})
-
-    async def step(self, request: Request) -> Response:
-        ticks = (await _body(request)).get("ticks", 1)
+    async def step(self, given: Json) -> Json:
+        ticks = given.get("ticks", 1)
         if not isinstance(ticks, int) or not 1 <= ticks <= MOST_TICKS:
             raise ValueError(f"ticks must be from 1 to {MOST_TICKS}")
         for _ in range(ticks):
             tick = self._host.step()
             # Whoever waited for this tick acts before the next one.
             await asyncio.sleep(0)
-        return JSONResponse({"tick": tick})
+        return {"tick": tick}
 
-    async def clock(self, request: Request) -> Response:
-        self._host.paused = not (await _body(request)).get("running", True)
-        return JSONResponse({"running": not self._host.paused})
+    async def clock(self, given: Json) -> Json:
+        self._host.paused = not given.get("running", True)
+        return {"running": not self._host.paused}
 
-    async def held(self, request: Request) -> Response:
-        count = (await _body(request)).get("count", 1)
+    async def held(self, given: Json) -> Json:
+        count = given.get("count", 1)
         if not isinstance(count, int):
             raise ValueError("count must be a whole number")
         await self._host.turns.until_held(count)
-        return JSONResponse({"held": self._host.turns.held})
+        return {"held": self._host.turns.held}
 
-    async def happen(self, request: Request) -> Response:
-        body = await _body(request)
-        name, kind = str(body.pop("username", "")), str(body.pop("kind", ""))
-        truth.happen(self._host.game, name, kind, body)
-        return JSONResponse({}, status_code=201)
-
-    async def faults(self, request: Request) -> Response:
+    async def faults(self, given: Json) -> Json:
         faults = self._host.faults
-        return JSONResponse(
-            {
-                "rates": dict(faults.plan.rates),
-                "gone": sorted(faults.plan.gone),
-                "struck": dict(faults.struck),
-            }
-        )
+        return {
+            "rates": dict(faults.plan.rates),
+            "gone": sorted(faults.plan.gone),
+            "struck": dict(faults.struck),
+        }
 
-    async def set_faults(self, request: Request) -> Response:
-        self._host.faults.plan = parse(str((await _body(request)).get("plan", "")))
-        return await self.faults(request)
+    async def set_faults(self, given: Json) -> Json:
+        self._host.faults.plan = parse(str(given.get("plan", "")))
+        return await self.faults(given)
 
-    async def strike_once(self, request: Request) -> Response:
-        body = await _body(request)
-        kind = str(body.get("kind", ""))
-        order = Order(kind, str(body.get("tool", "")), str(body.get("username", "")))
-        self._host.faults.order(order)
-        return JSONResponse({}, status_code=201)
-
-
-async def _body(request: Request) -> Json:
-    found = await request.json() if await request.body() else {}
-    if not isinstance(found, dict):
-        raise ValueError("a JSON object is needed")
-    return found
+    async def strike_once(self, given: Json) -> Json:
+        words = (str(given.get(name, "")) for name in ("kind", "tool", "username"))
+        self._host.faults.order(Order(*words))
+        return {}

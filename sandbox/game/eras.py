@@ -13,17 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from sandbox.game.actions.action import Action, Intent
-from sandbox.game.config import GameError
+from sandbox.game.actions.action import Action
+from sandbox.game.config import GameError, Json
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.table import ACTIONS
 from sandbox.game.views import condition_view
 from sandbox.game.world.models import Pending, Player
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +34,35 @@ class Outcome:
 def refuse_in_flight(player: Player, action: Action) -> None:
     """Raises GameError where the ship is between two places."""
     pending = player.pending
-    if pending is None or not player.in_transit:
-        return
-    under_way = {"travel": "already_traveling", "jump": "already_jumping"}
-    moving = action.name in under_way
-    raise GameError(
-        under_way[pending.tool] if moving else "in_transit",
-        f"Your ship is under way and arrives at tick {pending.due_tick}.",
-    )
-
-
-def accept(
-    state: State, player: Player, action: Action, arguments: Json, flag: str = ""
-) -> Intent:
-    """Let an action begin whose turn it is; what it will need and take.
-
-    Raises GameError where it is impossible.
-    """
-    intent = action.prepare(state, player, arguments)
-    player.pending = Pending(
-        action.name, intent.arguments, state.tick + intent.ticks, flag=flag
-    )
-    return intent
+    if pending is not None and player.in_transit:
+        under_way = {"travel": "already_traveling", "jump": "already_jumping"}
+        moving = action.tool.name in under_way
+        raise GameError(
+            under_way[pending.tool] if moving else "in_transit",
+            f"Your ship is under way and arrives at tick {pending.due_tick}.",
+        )
 
 
 def advance(state: State, player: Player, pending: Pending) -> list[Event]:
     """Take a player's action one tick further; its events when it ends.
 
-    Raises GameError, repeating its code in the message, where the action has become
-    impossible since it was accepted; it ends by that.
+    Raises GameError where it has become impossible since it was accepted.
     """
     action = ACTIONS[pending.tool]
     if not pending.begun:
-        action.begin(state, player, pending.arguments)
+        if action.begin:
+            action.begin(state, player, pending.arguments)
         pending.begun = True
     if state.tick < pending.due_tick:
         return []
     player.pending = None
-    tally = state.tallies.of(player.username)
+    tally = state.tallies[player.username]
     try:
         events = action.finish(state, player, pending.arguments)
     except GameError as error:
-        tally.failed[action.name] += 1
+        tally.failed[action.tool.name] += 1
         raise GameError(error.code, f"{error.code}: {error.message}") from None
-    tally.executed[action.name] += 1
+    tally.executed[action.tool.name] += 1
     return events
 
 
@@ -99,20 +81,16 @@ class Queued:
     def submit(
         self, state: State, player: Player, action: Action, arguments: Json
     ) -> Json:
-        """Take an action in and give the answer to its caller.
-
-        Raises GameError when it is impossible; that costs the player no tick.
-        """
+        """Take an action in; GameError, which costs no tick, where it is impossible."""
         refuse_in_flight(player, action)
-        intent = accept(state, player, action, arguments)
+        intent = action.prepare(state, player, arguments)
+        due = state.tick + intent.ticks
+        player.pending = Pending(action.tool.name, intent.arguments, due)
         player.acted_tick = state.tick
         return {"queued": True, **intent.preview}
 
     def resolve(self, state: State) -> None:
-        """Take everybody's action one tick further, and tell of those that end.
-
-        One that has become impossible since it was accepted ends by that.
-        """
+        """Take everybody's action one tick further, and tell of those that end."""
         for player in list(state.players.values()):
             pending = player.pending
             if pending is None:
@@ -133,14 +111,14 @@ class Queued:
         self, state: State, player: Player, pending: Pending, events: list[Event]
     ) -> None:
         for event in events:
-            state.tell_event(player, event)
+            state.tell(event, player)
 
     def _fail(
         self, state: State, player: Player, pending: Pending, why: GameError
     ) -> None:
         told = {"command": pending.tool, "tick": state.tick}
         told |= {"code": why.code, "message": why.message}
-        state.tell(player, state.notification("action_error", told))
+        state.tell(Event(told, "action_error"), player)
 
 
 MOST_NAMES = 20
@@ -152,14 +130,7 @@ _STORY = (
 )
 
 
-def report(state: State, player: Player, name: str, events: list[Event]) -> Json:
-    """Give the result of an action from its events, the first of which is its own."""
-    own = dict(events[0].data)
-    form = _FORMS.get(name)
-    return form(state, player, own) if form else own
-
-
-def _travel(state: State, player: Player, own: Json) -> Json:
+def _travel(state: State, own: Json) -> Json:
     names = own.pop("online_players")
     return {
         **own,
@@ -169,27 +140,14 @@ def _travel(state: State, player: Player, own: Json) -> Json:
     }
 
 
-def _jump(state: State, player: Player, own: Json) -> Json:
-    del own["poi_id"]
-    return own
-
-
-def _dock(state: State, player: Player, own: Json) -> Json:
+def _dock(state: State, own: Json) -> Json:
     base = state.world.bases[own["base_id"]]
-    return {
-        "action": "dock",
-        "base": base.name,
-        "story": _STORY,
-        "station_condition": condition_view(base, state.bases.get(base.id)),
-    }
+    condition = condition_view(base, state.bases.get(base.id))
+    story = {"base": base.name, "story": _STORY}
+    return {"action": "dock", **story, "station_condition": condition}
 
 
-def _mine(state: State, player: Player, own: Json) -> Json:
-    left = 100 * own["remaining"] / own["max_remaining"]
-    return {**own, "depletion_percent": left, "kind": "yield"}
-
-
-def _attack(state: State, player: Player, own: Json) -> Json:
+def _attack(state: State, own: Json) -> Json:
     target = own["target_id"]
     other = state.players.get(target)
     return {
@@ -201,13 +159,18 @@ def _attack(state: State, player: Player, own: Json) -> Json:
     }
 
 
-_FORMS: dict[str, Callable[[State, Player, Json], Json]] = {
+_RESULTS: dict[str, Callable[[State, Json], Json]] = {
     "travel": _travel,
-    "jump": _jump,
+    "jump": lambda state, own: {k: v for k, v in own.items() if k != "poi_id"},
     "dock": _dock,
-    "mine": _mine,
+    "mine": lambda state, own: {
+        **own,
+        "depletion_percent": 100 * own["remaining"] / own["max_remaining"],
+        "kind": "yield",
+    },
     "attack": _attack,
 }
+"""How the result of an action differs from its own event."""
 
 
 class Blocking(Queued):
@@ -227,12 +190,14 @@ class Blocking(Queued):
         refuse_in_flight(player, action)
         if player.pending is not None:
             raise GameError("action_pending", "Another action is already in progress")
-        flag = _make_ready(state, player, action)
-        intent = accept(state, player, action, arguments, flag)
+        flag = _move_for(state, player, action)
+        intent = action.prepare(state, player, arguments)
+        name, due = action.tool.name, state.tick + intent.ticks
+        player.pending = Pending(name, intent.arguments, due, flag=flag)
         self._outcomes.pop(player.id, None)
         return {
             "pending": True,
-            "command": action.name,
+            "command": name,
             "ticks": intent.ticks,
             "message": "The action is carried out at its tick.",
         }
@@ -246,37 +211,39 @@ class Blocking(Queued):
     def _succeed(
         self, state: State, player: Player, pending: Pending, events: list[Event]
     ) -> None:
-        result = report(state, player, pending.tool, events)
+        result = dict(events[0].data)
+        if pending.tool in _RESULTS:
+            result = _RESULTS[pending.tool](state, result)
         if pending.flag:
             result[pending.flag] = True
         # The captain learns his own outcome by action_result, once.
         others = [event for event in events if event.msg_type != "ok"]
         super()._succeed(state, player, pending, others)
         told = {"command": pending.tool, "tick": state.tick, "result": result}
-        state.tell(player, state.notification("action_result", told))
+        state.tell(Event(told, "action_result"), player)
         self._outcomes[player.id] = Outcome(result)
 
     def outcome(self, player_id: str) -> Outcome | None:
         return self._outcomes.pop(player_id, None)
 
 
-def _make_ready(state: State, player: Player, action: Action) -> str:
+def _move_for(state: State, player: Player, action: Action) -> str:
     """Dock or undock where the action needs it; gives the flag for its result."""
     if action.needs == "space" and player.docked_at:
         player.docked_at = None
-        return _told(state, player, action, "undock")
+        return _tell_move(state, player, action, "undock")
     if action.needs == "dock" and not player.docked_at and not player.in_transit:
-        base = state.world.base_at(player.poi_id)
-        cells = action.name == "refuel" and player.ship.cargo.get("fuel_cell")
+        base = state.world.pois[player.poi_id].base
+        cells = action.tool.name == "refuel" and player.ship.cargo.get("fuel_cell")
         if base is not None and not cells:
             player.docked_at = base.id
-            return _told(state, player, action, "dock")
+            return _tell_move(state, player, action, "dock")
     return ""
 
 
-def _told(state: State, player: Player, action: Action, move: str) -> str:
-    message = f"Automatically {move}ed (required for {action.name})"
-    state.tell_event(player, Event({"message": message, "type": f"auto_{move}"}))
+def _tell_move(state: State, player: Player, action: Action, move: str) -> str:
+    message = f"Automatically {move}ed (required for {action.tool.name})"
+    state.tell(Event({"message": message, "type": f"auto_{move}"}), player)
     return f"auto_{move}ed"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from starlette.types import Message, Send
 
-from sandbox.game.config import dice
+from sandbox.game.config import Json, dice
 
 STOPPING = ("lost-transport", "lost-session", "429", "rate-limit", "502", "lost-answer")
 """Kinds that keep an answer back; the first that strikes is the only one."""
@@ -40,10 +40,9 @@ class Plan:
 
 
 def parse(text: str) -> Plan:
-    """Read `lost-session=0.01,502=0.02,vanish=get_ship+scan`.
+    """Read `lost-session=0.01,502=0.02,vanish=get_ship+scan`. Raises ValueError.
 
-    `vanish` takes a rate or the names of tools, joined by `+`. Raises ValueError with
-    one line that says what is wrong.
+    `vanish` takes a rate or the names of tools, joined by `+`.
     """
     rates: dict[str, float] = {}
     gone: frozenset[str] = frozenset()
@@ -70,10 +69,7 @@ def _rate(kind: str, value: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A fault that strikes once, at the next call that fits.
-
-    An empty `tool` or `username` fits every one.
-    """
+    """A fault that strikes the next call that fits; an empty field fits every one."""
 
     kind: str
     tool: str = ""
@@ -108,29 +104,23 @@ class Faults:
     def strike(self, username: str, tool: str) -> frozenset[str]:
         """Decide what goes wrong with the next call of an account."""
         self._calls[username] += 1
-        hit = self._ordered(username, tool) or self._by_chance(username)
+        ordered = [order for order in self._orders if order.fits(username, tool)][:1]
+        if ordered:
+            self._orders.remove(ordered[0])
+        kinds = [order.kind for order in ordered] or [
+            kind for kind in (*STOPPING, *SHAPING) if self._hits(kind, username)
+        ]
+        stopping = [kind for kind in kinds if kind in STOPPING]
+        hit = frozenset(stopping[:1] or kinds)
         self.struck.update(hit)
         return hit
 
-    def _ordered(self, username: str, tool: str) -> frozenset[str]:
-        for order in self._orders:
-            if order.fits(username, tool):
-                self._orders.remove(order)
-                return frozenset({order.kind})
-        return frozenset()
-
-    def _by_chance(self, username: str) -> frozenset[str]:
-        number = self._calls[username]
-        for kind in STOPPING:
-            if self._hits(kind, username, number):
-                return frozenset({kind})
-        return frozenset(k for k in SHAPING if self._hits(k, username, number))
-
-    def _hits(self, kind: str, username: str, number: int) -> bool:
-        rate = self.plan.rates.get(kind, 0.0)
-        if not rate:
-            return False
-        return dice(self._seed, "fault", kind, username, number).random() < rate
+    def _hits(self, kind: str, username: str) -> bool:
+        rate, number = self.plan.rates.get(kind, 0.0), self._calls[username]
+        # No die is made for what cannot happen.
+        return rate > 0 and (
+            dice(self._seed, "fault", kind, username, number).random() < rate
+        )
 
     def hidden(self, tool: str, tick: int) -> bool:
         """Has this tool vanished? By chance it does so for a while."""
@@ -144,10 +134,7 @@ class Faults:
 
 
 def as_text(value: Any) -> str:
-    """Render a JSON answer the way a person would like to read it.
-
-    Scalars are lines, lists of objects are tables with tabs, long numbers have commas.
-    """
+    """Render a JSON answer for a person: lines, and tables with tabs for lists."""
     if value == [] or (isinstance(value, Mapping) and value.get("count") == 0):
         return "No notifications."
     return "\n".join(_lines(value, ""))
@@ -196,9 +183,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(_cell(one) for one in value)
     return str(value).replace("\t", " ").replace("\n", " ")
-
-
-Json = dict[str, Any]
 
 
 class Reshaped:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from sandbox.game import accounts
 from sandbox.game.actions.action import Call
@@ -12,6 +11,7 @@ from sandbox.game.actions.pirates import prowl
 from sandbox.game.config import (
     Config,
     GameError,
+    Json,
     dice,
     release,
     rfc3339,
@@ -19,14 +19,11 @@ from sandbox.game.config import (
 )
 from sandbox.game.eras import ERAS, Outcome
 from sandbox.game.happenings import let_happen
-from sandbox.game.sessions import Session, Write
+from sandbox.game.sessions import Write
 from sandbox.game.state import Sources, State
 from sandbox.game.table import ACTIONS, QUERIES, tools_of
 from sandbox.game.tool import Tool, check
-from sandbox.game.world.missions import expire_missions
 from sandbox.game.world.npcs import wander
-
-Json = dict[str, Any]
 
 _REGROWTH = 500
 SECRET = frozenset({"session_id", "password", "registration_code"})
@@ -49,27 +46,16 @@ class Game:
 
     @property
     def tick(self) -> int:
-        """The number of the present tick."""
         return self.state.tick
 
     def call(self, name: str, arguments: Json | None = None) -> Json:
-        """Call a tool and give its result.
-
-        Raises GameError for whatever the game refuses, `rate_limited` among it when
-        the player has already acted in this tick.
-        """
-        result = self._counted(name, arguments or {})
-        if isinstance(result, str):
-            parsed: Json = json.loads(result)
-            return parsed
+        """Call a tool and give its result; raises GameError for what is refused."""
+        result: Json = json.loads(self.answer(name, arguments))
         return result
 
     def answer(self, name: str, arguments: Json | None = None) -> str:
-        """Call a tool and give the text of its result: JSON indented by 2.
-
-        Raises GameError as `call` does.
-        """
-        result = self._counted(name, arguments or {})
+        """As `call`, but give the text of the result: JSON indented by 2."""
+        result = self._count_call(name, arguments or {})
         if isinstance(result, str):
             return result
         return json.dumps(result, indent=2, ensure_ascii=False)
@@ -80,23 +66,17 @@ class Game:
         return tool is not None and tool.mutation
 
     def must_wait(self, name: str, arguments: Json | None = None) -> bool:
-        """Would this call be refused only because the player has acted this tick?
-
-        Raises GameError for a call that waiting cannot help.
-        """
+        """Is it too early only? Raises GameError for a call that waiting cannot help."""
         tool = self._tool(name)
         if not tool.mutation:
             return False
         given = arguments or {}
-        player = self.state.players[self._session(given).player_id]
+        player = self.state.players[self.player_of(given.get("session_id"))]
         check(tool.parameters, tool.example, given)
         return self.resolution.must_wait(self.state, player)
 
-    def player_of(self, session_id: str) -> str:
-        """Give the id of the player behind a session.
-
-        Raises GameError `session_required` or `session_invalid`.
-        """
+    def player_of(self, session_id: object) -> str:
+        """The id of the player behind a session; raises GameError."""
         return self.state.sessions.use(session_id).player_id
 
     def end_sessions(self, username: str) -> None:
@@ -106,10 +86,7 @@ class Game:
             self.state.sessions.close(session.id)
 
     def outcome(self, player_id: str) -> Outcome | None:
-        """Take what came of an action whose caller waits for it (era C).
-
-        None means that its tick has not come.
-        """
+        """Take what came of a waiting caller's action, None before its tick (era C)."""
         found = self.resolution.outcome(player_id)
         if found is None and self.state.players[player_id].pending is None:
             lost = "Your ship was destroyed before the action was carried out."
@@ -122,16 +99,15 @@ class Game:
             raise unknown_command(name)
         return tool
 
-    def _counted(self, name: str, arguments: Json) -> Json | str:
-        """Make a call and count it for the account that made it."""
+    def _count_call(self, name: str, arguments: Json) -> Json | str:
         who = self.account_of(arguments)
         try:
             result = self._call(name, arguments)
         except GameError as error:
-            self.state.tallies.of(who).refused[error.code] += 1
+            self.state.tallies[who].refused[error.code] += 1
             raise
         # A registration has its name only now.
-        tally = self.state.tallies.of(who or self.account_of(arguments))
+        tally = self.state.tallies[who or self.account_of(arguments)]
         tally.seen_at(self.tick)
         if not self.tools[name].read_only:
             given = {k: v for k, v in arguments.items() if k not in SECRET}
@@ -148,23 +124,22 @@ class Game:
         player_id = self.state.usernames.get(name)
         return self.state.players[player_id].username if player_id else ""
 
-    def _session(self, arguments: Json) -> Session:
-        return self.state.sessions.use(arguments.get("session_id"))
-
     def _call(self, name: str, arguments: Json) -> Json | str:
         tool = self._tool(name)
         if tool.open:
             return self._open_call(tool, arguments)
-        session = self._session(arguments)
+        session = self.state.sessions.use(arguments.get("session_id"))
         player = self.state.players[session.player_id]
         checked = check(tool.parameters, tool.example, arguments)
         player.last_active_at = rfc3339(self.state.sources.now_ns())
         if name == "logout":
             return accounts.logout(self.state, player, session)
         if name in QUERIES:
-            return QUERIES[name](Call(self.state, player, session, checked))
+            return QUERIES[name](Call(self.state, player, checked, session.mailbox))
         if self.resolution.must_wait(self.state, player):
-            raise self._rate_limited()
+            wait = self.config.tick_seconds
+            words = f"One action per tick. Try again in {wait:g} seconds."
+            raise GameError("rate_limited", words, wait_seconds=wait)
         return self.resolution.submit(self.state, player, ACTIONS[name], checked)
 
     def _open_call(self, tool: Tool, arguments: Json) -> Json:
@@ -177,14 +152,6 @@ class Game:
             return release(self.config.era)
         return {"commands": [one.command() for one in self.tools.values()]}
 
-    def _rate_limited(self) -> GameError:
-        wait = self.config.tick_seconds
-        return GameError(
-            "rate_limited",
-            f"One action per tick. Try again in {wait:g} seconds.",
-            wait_seconds=wait,
-        )
-
     def step(self) -> int:
         """Let one tick pass and give its number."""
         state = self.state
@@ -192,7 +159,8 @@ class Game:
         # Before the shots, so that what they tell of a shield holds when the tick ends.
         for player in state.players.values():
             if player.missions:
-                expire_missions(player, state.tick)
+                left = [one for one in player.missions if one.expire_tick > state.tick]
+                player.missions = left
             build = player.ship.build
             player.ship.shield = min(
                 build.shield, player.ship.shield + build.shield_recharge
@@ -201,23 +169,14 @@ class Game:
         prowl(state)
         let_happen(state)
         clear_wrecks(state)
-        self._move_npcs()
-        self._regrow()
+        rng = dice(self.config.seed, state.tick, "npcs")
+        for npc in state.npcs.values():
+            if target := wander(npc, state.world, rng):
+                state.move_npc(npc, target)
+        for deposit in state.mined.values():
+            # The emptier the faster: a whole fleet finds its level.
+            missing = deposit.max_remaining - deposit.remaining
+            deposit.remaining += missing // _REGROWTH
         state.markets.drift(state.tick)
         state.sessions.close_idle()
         return state.tick
-
-    def _move_npcs(self) -> None:
-        rng = dice(self.config.seed, self.tick, "npcs")
-        for npc in self.state.npcs.values():
-            if target := wander(npc, self.state.world, rng):
-                self.state.move_npc(npc, target)
-
-    def _regrow(self) -> None:
-        """Let deposits grow the faster the emptier they are.
-
-        One ship leaves a lasting trace, and a whole fleet finds its level.
-        """
-        for deposit in self.state.mined.values():
-            missing = deposit.max_remaining - deposit.remaining
-            deposit.remaining += missing // _REGROWTH

@@ -10,18 +10,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import mcp_types as types
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sandbox.game.config import GameError
+from sandbox.game.config import GameError, Json
 from sandbox.game.faults import Faults, Reshaped
 from sandbox.game.game import Game
 
 MOST_HELD_EACH = 10
+MOST_READ_BYTES = 1_000_000
+RETRY_SECONDS = 1
 
 
 class Turns:
@@ -35,14 +38,13 @@ class Turns:
         self._bell = asyncio.Event()
         self._changed = asyncio.Event()
         self._closed = False
-        self._late = 0
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._held: defaultdict[str, int] = defaultdict(int)
 
     @property
     def held(self) -> int:
         """How many requests are waiting for a tick now."""
-        return sum(self._held.values()) + self._late
+        return sum(self._held.values())
 
     def ring(self) -> None:
         """Let the waiting requests look whether it is their turn."""
@@ -62,17 +64,11 @@ class Turns:
     async def until_next_tick(self) -> None:
         """Wait for the next tick, or for the end of the server."""
         bell = self._bell
-        if self._closed:
-            return
-        self._late += 1
-        self._note()
-        try:
-            await bell.wait()
-        finally:
-            self._late -= 1
-            self._note()
+        if not self._closed:
+            with self._hold(""):
+                await bell.wait()
 
-    async def answer(self, name: str, arguments: dict[str, Any]) -> str:
+    async def answer(self, name: str, arguments: Json) -> str:
         """Answer a call as the game does, but later where it came too early.
 
         Raises GameError; `rate_limited` only beyond the requests held per player.
@@ -82,58 +78,51 @@ class Turns:
         early = self.game.must_wait(name, arguments)
         player_id = self.game.player_of(arguments["session_id"])
         if self.game.resolution.blocks:
-            return await self._carried_out(player_id, name, arguments)
-        if not early and player_id not in self._held:
-            return self.game.answer(name, arguments)
-        if self._held[player_id] >= MOST_HELD_EACH:
-            # Asked directly, the game says how long to wait.
-            return self.game.answer(name, arguments)
-        return await self._wait(player_id, name, arguments)
+            return await self._carry_out(player_id, name, arguments)
+        held = self._held.get(player_id, 0)
+        if (held or early) and held < MOST_HELD_EACH:
+            return await self._wait(player_id, name, arguments)
+        # Too many: asked directly, the game says how long to wait.
+        return self.game.answer(name, arguments)
 
-    async def _carried_out(
-        self, player_id: str, name: str, arguments: dict[str, Any]
-    ) -> str:
+    async def _carry_out(self, player_id: str, name: str, arguments: Json) -> str:
         """Hand an action in and wait for what comes of it (era C)."""
         self.game.answer(name, arguments)
-        self._held[player_id] += 1
-        self._note()
-        try:
+        with self._hold(player_id):
             while (outcome := self.game.outcome(player_id)) is None:
-                if self._closed:
-                    raise GameError("server_closing", "The game is shutting down.")
-                await self._bell.wait()
-        finally:
-            self._held[player_id] -= 1
-            if not self._held[player_id]:
-                del self._held[player_id]
-            self._note()
+                await self._next_bell()
         if outcome.error is not None:
             raise outcome.error
         return json.dumps(outcome.result, indent=2, ensure_ascii=False)
 
-    async def _wait(self, player_id: str, name: str, arguments: dict[str, Any]) -> str:
+    async def _wait(self, player_id: str, name: str, arguments: Json) -> str:
+        with self._hold(player_id):
+            async with self._locks[player_id]:
+                while self.game.must_wait(name, arguments):
+                    await self._next_bell()
+                return self.game.answer(name, arguments)
+
+    async def _next_bell(self) -> None:
+        if self._closed:
+            raise GameError("server_closing", "The game is shutting down.")
+        await self._bell.wait()
+
+    @contextmanager
+    def _hold(self, player_id: str) -> Iterator[None]:
         self._held[player_id] += 1
         self._note()
         try:
-            async with self._locks[player_id]:
-                while self.game.must_wait(name, arguments):
-                    if self._closed:
-                        raise GameError("server_closing", "The game is shutting down.")
-                    await self._bell.wait()
-                return self.game.answer(name, arguments)
+            yield
         finally:
             self._held[player_id] -= 1
             if not self._held[player_id]:
-                del self._held[player_id], self._locks[player_id]
+                del self._held[player_id]
+                self._locks.pop(player_id, None)
             self._note()
 
     def _note(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-RETRY_SECONDS = 1
-Json = dict[str, Any]
 
 
 class FaultGate:
@@ -166,7 +155,7 @@ class FaultGate:
         params = asked.get("params") or {}
         who = self._turns.game.account_of(params.get("arguments") or {})
         hit = self._faults.strike(who, str(params.get("name")))
-        self._turns.game.state.tallies.of(who).faults.update(hit)
+        self._turns.game.state.tallies[who].faults.update(hit)
         refusal = self._refusal(hit, scope, asked)
         if refusal is not None:
             await refusal(scope, request.replay, send)
@@ -185,7 +174,6 @@ class FaultGate:
     def _refusal(
         self, hit: frozenset[str], scope: Scope, asked: Json
     ) -> Response | None:
-        """The answer that is given instead of the game's own."""
         if "lost-transport" in hit:
             self._lost.add(Headers(scope=scope).get("mcp-session-id", ""))
             return _session_gone(asked.get("id"))
@@ -222,17 +210,13 @@ class _Request:
         return self._read.pop(0) if self._read else await self._receive()
 
 
-MOST_READ_BYTES = 1_000_000
-
-
 async def _nowhere(message: Message) -> None:
     """Drop an answer: it was lost on its way."""
 
 
 def _session_gone(request_id: object) -> Response:
     error = {"code": types.INVALID_REQUEST, "message": "Session not initialized"}
-    body = {"jsonrpc": "2.0", "id": request_id, "error": error}
-    return JSONResponse(body, status_code=404)
+    return JSONResponse({"jsonrpc": "2.0", "id": request_id, "error": error}, 404)
 
 
 def _too_many() -> Response:
@@ -241,8 +225,7 @@ def _too_many() -> Response:
         "message": f"Too many requests. Try again in {RETRY_SECONDS} seconds",
         "retry_after": RETRY_SECONDS,
     }
-    headers = {"Retry-After": str(RETRY_SECONDS)}
-    return JSONResponse(body, status_code=429, headers=headers)
+    return JSONResponse(body, 429, {"Retry-After": str(RETRY_SECONDS)})
 
 
 def _bad_gateway() -> Response:
@@ -251,8 +234,7 @@ def _bad_gateway() -> Response:
 
 
 def _rate_limited(request_id: object) -> Response:
-    text = (
-        f"Error: rate_limited: Too many requests. Try again in {RETRY_SECONDS} seconds."
-    )
-    result = {"content": [{"type": "text", "text": text}], "isError": True}
+    words = f"Too many requests. Try again in {RETRY_SECONDS} seconds."
+    content = {"type": "text", "text": f"Error: rate_limited: {words}"}
+    result = {"content": [content], "isError": True}
     return JSONResponse({"jsonrpc": "2.0", "id": request_id, "result": result})

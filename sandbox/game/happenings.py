@@ -7,22 +7,21 @@ too, as it was, and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sandbox.game.actions.damage import DAMAGE_TYPE, clear_queue, die, new_ship, shoot
 from sandbox.game.actions.pirates import ambush
+from sandbox.game.config import Json
 from sandbox.game.minor.orders import is_fair
 from sandbox.game.minor.workshop import RECIPES
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
-from sandbox.game.world.catalogue import SHIP_CLASSES
-from sandbox.game.world.models import BaseState, Job, Player
+from sandbox.game.world.catalogue import SHIP_CLASSES, SKILLS, xp_needed
+from sandbox.game.world.models import BaseState, Job, Player, add_goods
 from sandbox.game.world.npcs import TIERS
-from sandbox.game.world.skills import KINDS, learn, needed
 
-Json = dict[str, Any]
 REPAIR_TICKS = 20
 MOST_MINED = 10
 _RAID_DAMAGE = 40
@@ -43,7 +42,7 @@ class Case:
     count: int = 1
     base_id: str = ""
 
-    def pick(self, things: dict[str, Any], what: str) -> Any:
+    def pick(self, things: Mapping[str, Any], what: str) -> Any:
         """The thing that is meant. Raises NothingToHappenError."""
         found = things.get(self.subject or next(iter(things), ""))
         if found is None:
@@ -69,7 +68,7 @@ def _order_taken(case: Case) -> Json:
         owner.stats["credits_earned"] += worth
     else:
         store = owner.stores.setdefault(order.base_id, {})
-        store[order.item_id] = store.get(order.item_id, 0) + count
+        add_goods(store, order.item_id, count)
     order.remaining -= count
     if not order.remaining:
         del case.state.orders[order.id]
@@ -83,7 +82,7 @@ def _goods_made(case: Case) -> Json:
     recipe = case.pick(RECIPES, "recipe")
     store = case.player.stores.setdefault(case.base, {})
     for name, each in recipe.outputs.items():
-        store[name] = store.get(name, 0) + each * case.count
+        add_goods(store, name, each * case.count)
     case.player.stats["items_crafted"] += case.count
     job = {"base_id": case.base, "recipe_id": recipe.id, "quantity": case.count}
     return {"jobs": [{**job, "status": "complete"}]}
@@ -131,7 +130,7 @@ def _police_shot(case: Case) -> None:
     told = {"tick": state.tick, "drone_id": "police", "target_id": player.id}
     told |= {"damage": _DRONE_DAMAGE, "damage_type": DAMAGE_TYPE}
     told["destroyed"] = hit.destroyed
-    state.tell_event(player, Event(told, "police_combat", "combat"))
+    state.tell(Event(told, "police_combat", "combat"), player)
     if hit.destroyed:
         die(state, player, "police", "Police Drone", "police")
 
@@ -143,9 +142,9 @@ def _queue_lost(case: Case) -> None:
 
 
 def _level_gained(case: Case) -> Json:
-    skill_id = case.pick(KINDS, "skill").id
+    skill_id = case.pick(SKILLS, "skill").id
     player, skill = case.player, case.player.skills.get(skill_id)
-    learn(player, skill_id, needed(skill.level if skill else 0))
+    player.learn(skill_id, xp_needed(skill.level if skill else 0))
     return {"skill_id": skill_id, "new_level": player.skills[skill_id].level}
 
 
@@ -183,7 +182,7 @@ def happen(case: Case, kind: str, data: Json | None = None) -> None:
     if kind not in HAPPENINGS:
         if data is None:
             raise NothingToHappenError(f"{kind} changes nothing: give its data")
-        state.tell_event(player, Event(data, kind))
+        state.tell(Event(data, kind), player)
         return
     change, category, whom = HAPPENINGS[kind]
     told = change(case)
@@ -193,7 +192,7 @@ def happen(case: Case, kind: str, data: Json | None = None) -> None:
     if whom == HERE:
         state.tell_here(state.world.bases[told["base_id"]].poi_id, event)
     else:
-        state.tell_event(player, event)
+        state.tell(event, player)
 
 
 def let_happen(state: State) -> None:

@@ -22,7 +22,6 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sandbox.game.config import VERSIONS, GameError, unknown_command
-from sandbox.game.control import make_control
 from sandbox.game.faults import Faults, Plan
 from sandbox.game.game import Game
 from sandbox.game.gate import FaultGate, Turns
@@ -33,8 +32,7 @@ from sandbox.game.tool import Tool
 async def run_clock(seconds: float, on_tick: Callable[[], None]) -> None:
     """Call `on_tick` every so many seconds, until cancelled.
 
-    The beat does not drift; ticks missed while the machine was busy or asleep are
-    left out instead of being made up for in a burst.
+    The beat does not drift; missed ticks are left out, not made up for in a burst.
     """
     loop = asyncio.get_running_loop()
     due = loop.time() + seconds
@@ -71,11 +69,7 @@ def make_app(
     host: str,
     json_response: bool,
 ) -> Starlette:
-    """Build the web application that answers for a game.
-
-    `faults`: what goes wrong on purpose. `json_response`: answer with plain JSON, else
-    with an event stream.
-    """
+    """Build the web application that answers for a game."""
 
     def tools() -> list[Tool]:
         every = turns.game.tools.values()
@@ -175,8 +169,7 @@ class HostOptions:
     """How a game is served.
 
     `tick_seconds`: None means that ticks pass only by `Host.step`. `json_response`:
-    plain JSON answers, else event streams. `state_file`: where the world is kept.
-    `faults`: what goes wrong on purpose.
+    plain JSON answers, else event streams. `faults`: what goes wrong on purpose.
     """
 
     tick_seconds: float | None = None
@@ -188,13 +181,21 @@ class HostOptions:
 class _Uvicorn(uvicorn.Server):
     """Leaves the signals alone, says when it is ready, and ends without complaint."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, app: Starlette, ready: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            lifespan="on",
+            ws="none",
+            timeout_graceful_shutdown=1,
+        )
         super().__init__(config)
         self._ready = ready
         self._ending = asyncio.Event()
 
     def end(self) -> None:
-        """Stop serving, at once."""
         self.should_exit = True
         self._ending.set()
 
@@ -268,22 +269,52 @@ class Host:
         self,
         listener: socket.socket,
         ready: Callable[[], None],
-        truth: socket.socket | None = None,
+        control: tuple[socket.socket, Starlette] | None = None,
     ) -> None:
         """Serve on a bound socket until `stop`, then save.
 
-        `ready` is called once, when connections are accepted. `truth` is a bound socket
-        for the truth port. An error in the clock ends the serving and is raised.
+        `ready` is called once, when connections are accepted. `control` is served
+        beside the game. An error in the clock ends the serving and is raised.
         """
-        begun = _Countdown(1 if truth is None else 2, ready)
-        self._servers = [_Uvicorn(self._web_config(listener), begun.one)]
-        listeners = [listener]
-        if truth is not None:
-            control = _Uvicorn(_config(make_control(self)), begun.one)
-            self._servers.append(control)
-            listeners.append(truth)
-        tasks: list[asyncio.Task[None]] = []
-        seconds = self.options.tick_seconds
+        app = make_app(
+            self.turns,
+            self.keeper,
+            self.faults,
+            host=listener.getsockname()[0],
+            json_response=self.options.json_response,
+        )
+        served = [(listener, app), *([control] if control else [])]
+        waiting = [listener for listener, _ in served]
+
+        def count_down() -> None:
+            waiting.pop()
+            if not waiting:
+                ready()
+
+        self._servers = [_Uvicorn(app, count_down) for _, app in served]
+        tasks = self._start_tasks()
+        if self._stopping:
+            self.stop()
+        try:
+            await asyncio.gather(
+                *(
+                    server.serve(sockets=[one])
+                    for server, (one, _) in zip(self._servers, served, strict=True)
+                )
+            )
+        finally:
+            for task in tasks:
+                task.cancel()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+            if self.keeper is not None:
+                await self.keeper.save()
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+    def _start_tasks(self) -> list[asyncio.Task[None]]:
+        """Start the clock and the saving; an error in one of them ends the serving."""
+        seconds, tasks = self.options.tick_seconds, []
         if seconds is not None:
             tasks.append(asyncio.create_task(run_clock(seconds, self._on_tick)))
         if self.keeper is not None:
@@ -291,21 +322,7 @@ class Host:
             tasks.append(asyncio.create_task(self.keeper.save_regularly(pause)))
         for task in tasks:
             task.add_done_callback(self._on_end)
-        try:
-            if self._stopping:
-                self.stop()
-            await asyncio.gather(
-                *(
-                    server.serve(sockets=[one])
-                    for server, one in zip(self._servers, listeners, strict=True)
-                )
-            )
-        finally:
-            failure = await _end(tasks)
-            if self.keeper is not None:
-                await self.keeper.save()
-        if failure is not None:
-            raise failure
+        return tasks
 
     def _on_tick(self) -> None:
         if not self.paused:
@@ -315,55 +332,9 @@ class Host:
         if not task.cancelled() and task.exception() is not None:
             self.stop()
 
-    def _web_config(self, listener: socket.socket) -> uvicorn.Config:
-        app = make_app(
-            self.turns,
-            self.keeper,
-            self.faults,
-            host=listener.getsockname()[0],
-            json_response=self.options.json_response,
-        )
-        return _config(app)
-
-
-class _Countdown:
-    """Says that all is ready when the last of several is."""
-
-    def __init__(self, count: int, ready: Callable[[], None]) -> None:
-        self._left = count
-        self._ready = ready
-
-    def one(self) -> None:
-        self._left -= 1
-        if not self._left:
-            self._ready()
-
-
-def _config(app: Starlette) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        lifespan="on",
-        ws="none",
-        timeout_graceful_shutdown=1,
-    )
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> Exception | None:
-    """Cancel what still runs, and give what went wrong in the rest."""
-    for task in tasks:
-        task.cancel()
-    results = await asyncio.gather(*tasks, return_exceptions=True)
-    return next((one for one in results if isinstance(one, Exception)), None)
-
 
 def bind(host: str, port: int) -> socket.socket:
-    """Listen on a port of a local address, 0 for any free one.
-
-    Raises OSError when it is taken or not allowed.
-    """
+    """Listen on a port of a local address, 0 for any free one. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sends at once (TCP_NODELAY) on what it accepts.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

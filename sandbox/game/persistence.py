@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,19 +20,10 @@ from sandbox.game.game import Game
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.state import State
 from sandbox.game.table import ACTIONS
-from sandbox.game.world.catalogue import ITEMS, MODULES, SHIP_CLASSES
-from sandbox.game.world.missions import TEMPLATES
-from sandbox.game.world.models import (
-    BaseState,
-    Faction,
-    Job,
-    Order,
-    Player,
-    Thread,
-    Wreck,
-)
+from sandbox.game.world import catalogue, models
+from sandbox.game.world.catalogue import ITEMS
+from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import Pirate
-from sandbox.game.world.skills import KINDS
 
 FORMAT = 1
 _EARLIER_JOBS = {"recipe": "crafting_update", "ship": "ship_commission_complete"}
@@ -64,15 +56,16 @@ class SavedGame:
     pirates: list[Pirate]
     mined: list[SavedDeposit]
     markets: dict[str, dict[str, tuple[int, int]]]
-    wrecks: list[Wreck] = field(default_factory=list)
-    orders: list[Order] = field(default_factory=list)
-    jobs: list[Job] = field(default_factory=list)
-    factions: list[Faction] = field(default_factory=list)
-    threads: list[Thread] = field(default_factory=list)
-    bases: dict[str, BaseState] = field(default_factory=dict)
+    wrecks: list[models.Wreck] = field(default_factory=list)
+    orders: list[models.Order] = field(default_factory=list)
+    jobs: list[models.Job] = field(default_factory=list)
+    factions: list[models.Faction] = field(default_factory=list)
+    threads: list[models.Thread] = field(default_factory=list)
+    bases: dict[str, models.BaseState] = field(default_factory=dict)
 
 
 _SAVED = TypeAdapter(SavedGame)
+_BY_ID = ("pirates", "wrecks", "orders", "jobs", "factions", "threads")
 
 
 def dump(game: Game) -> bytes:
@@ -85,12 +78,7 @@ def dump(game: Game) -> bytes:
         tick=state.tick,
         players=list(state.players.values()),
         npcs={npc.id: npc.poi_id for npc in state.npcs.values()},
-        pirates=list(state.pirates.values()),
-        wrecks=list(state.wrecks.values()),
-        orders=list(state.orders.values()),
-        jobs=list(state.jobs.values()),
-        factions=list(state.factions.values()),
-        threads=list(state.threads.values()),
+        **{name: list(getattr(state, name).values()) for name in _BY_ID},
         bases=state.bases,
         mined=[
             SavedDeposit(poi_id, resource_id, deposit.remaining)
@@ -108,10 +96,7 @@ def dump(game: Game) -> bytes:
 
 
 def restore(game: Game, data: bytes) -> None:
-    """Put what was saved into a fresh game of the same seed and size.
-
-    Raises StateFileError for a file that is broken or of another world.
-    """
+    """Put what was saved into a fresh game of the same world. Raises StateFileError."""
     try:
         saved = _SAVED.validate_json(data)
     except ValidationError as error:
@@ -140,11 +125,10 @@ def _apply(state: State, saved: SavedGame) -> None:
         state.add_player(player)
     for npc_id, poi_id in saved.npcs.items():
         state.move_npc(state.npcs[npc_id], state.world.pois[poi_id].id)
-    for pirate in saved.pirates:
-        state.pirates[pirate.id] = pirate
-    for wreck in saved.wrecks:
-        state.wrecks[wreck.id] = wreck
-    _take_up(state, saved)
+    _check_dealings(state, saved)
+    for name in _BY_ID:
+        getattr(state, name).update({one.id: one for one in getattr(saved, name)})
+    state.bases = saved.bases
     for entry in saved.mined:
         deposits = state.world.pois[entry.poi_id].deposits
         deposit = next(one for one in deposits if one.resource_id == entry.resource_id)
@@ -158,15 +142,13 @@ def _apply(state: State, saved: SavedGame) -> None:
         state.markets.touch(base_id)
 
 
-def _take_up(state: State, saved: SavedGame) -> None:
-    """Take up what captains have with each other and with the bases."""
+def _check_dealings(state: State, saved: SavedGame) -> None:
+    """Look up every id of what captains have with each other and with the bases."""
     known: list[object] = [state.world.bases[name] for name in saved.bases]
-    owners = [(one.player_id, one.base_id) for one in saved.orders]
-    owners += [(one.player_id, one.base_id) for one in saved.jobs]
-    for player_id, base_id in owners:
-        known.append(state.players[player_id])
-        if base_id:
-            known.append(state.world.bases[base_id])
+    owned = [(one.player_id, one.base_id) for one in saved.orders]
+    owned += [(one.player_id, one.base_id) for one in saved.jobs]
+    known += [state.players[player_id] for player_id, _ in owned]
+    known += [state.world.bases[base_id] for _, base_id in owned if base_id]
     known += [ITEMS[order.item_id] for order in saved.orders]
     for job in saved.jobs:
         job.kind = _EARLIER_JOBS.get(job.kind, job.kind)
@@ -175,44 +157,32 @@ def _take_up(state: State, saved: SavedGame) -> None:
     in_repair = {job.base_id for job in saved.jobs if job.kind == "station_repaired"}
     for name in set(saved.bases) - in_repair:
         saved.bases[name].damage = 0
-    state.orders = {one.id: one for one in saved.orders}
-    state.jobs = {one.id: one for one in saved.jobs}
-    state.factions = {one.id: one for one in saved.factions}
-    state.threads = {one.id: one for one in saved.threads}
-    state.bases = saved.bases
 
 
 def _check(state: State, player: Player) -> None:
     """Look every id of a player up once, so that no later tick can fail on it."""
     world = state.world
-    known = [world.systems[player.system_id], world.pois[player.poi_id]]
-    known += [
-        world.bases[name] for name in (player.home_base, player.docked_at) if name
-    ]
+    known: list[object] = [world.systems[player.system_id], world.pois[player.poi_id]]
+    bases = (player.home_base, player.docked_at)
+    known += [world.bases[name] for name in bases if name]
     for ship in (player.ship, *player.hangar):
-        known += [SHIP_CLASSES[ship.class_id]]
+        known.append(catalogue.SHIP_CLASSES[ship.class_id])
         known += [ITEMS[name] for name in ship.cargo]
-        known += [MODULES[module.type_id] for module in ship.modules]
+        known += [catalogue.MODULES[module.type_id] for module in ship.modules]
     known += [world.bases[ship.base_id] for ship in player.hangar]
     known += [world.pois[name] for name in player.revealed]
     known += [world.pois[drone.poi_id] for drone in player.drones]
-    known += [KINDS[name] for name in player.skills]
-    known += [TEMPLATES[mission.template_id] for mission in player.missions]
+    known += [catalogue.SKILLS[name] for name in player.skills]
+    known += [catalogue.TEMPLATES[mission.template_id] for mission in player.missions]
     known += [world.bases[name] for name in (*player.stores, *player.saved_credits)]
     known += [ITEMS[name] for store in player.stores.values() for name in store]
     if player.pending:
-        known += [ACTIONS[player.pending.tool]]
-        known += [
-            places[player.pending.arguments[name]]
-            for name, places in (
-                ("poi_id", world.pois),
-                ("system_id", world.systems),
-                ("base_id", world.bases),
-                ("resource_id", ITEMS),
-                ("item_id", ITEMS),
-            )
-            if name in player.pending.arguments
-        ]
+        arguments = player.pending.arguments
+        things: dict[str, Mapping[str, object]]
+        things = {"poi_id": world.pois, "system_id": world.systems}
+        things |= {"base_id": world.bases, "resource_id": ITEMS, "item_id": ITEMS}
+        known.append(ACTIONS[player.pending.tool])
+        known += [things[name][arguments[name]] for name in things if name in arguments]
 
 
 class Keeper:
@@ -228,7 +198,7 @@ class Keeper:
     def load(self) -> None:
         """Take the game up where it was left; no file means a fresh world.
 
-        Raises StateFileError naming the file and what to do.
+        Raises StateFileError naming the file.
         """
         try:
             if self._path.exists():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.game.config import session_invalid, session_required
+from sandbox.game.config import GameError, Json, fields
 
 QUEUE_LENGTH = 100
 
@@ -16,7 +16,7 @@ QUEUE_LENGTH = 100
 class Event:
     """What happened, in the words of a notification that has no recipient yet."""
 
-    data: dict[str, Any]
+    data: Json
     msg_type: str = "ok"
     category: str = "system"
 
@@ -29,16 +29,13 @@ class Notification:
     type: str
     timestamp: str
     msg_type: str
-    data: dict[str, Any]
+    data: Json
 
-    def view(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "type": self.type,
-            "timestamp": self.timestamp,
-            "msg_type": self.msg_type,
-            "data": self.data,
-        }
+    def view(self) -> Json:
+        return _NOTIFICATION(self)
+
+
+_NOTIFICATION = fields("id type timestamp msg_type data")
 
 
 @dataclass(slots=True)
@@ -48,9 +45,6 @@ class Mailbox:
     waiting: deque[Notification] = field(
         default_factory=lambda: deque(maxlen=QUEUE_LENGTH)
     )
-
-    def put(self, notification: Notification) -> None:
-        self.waiting.append(notification)
 
     def read(
         self, limit: int, types: Collection[str], clear: bool
@@ -97,7 +91,6 @@ class Sessions:
         self._by_player: dict[str, list[Session]] = {}
 
     def open(self, player_id: str) -> Session:
-        """Start a session; an exclusive game ends the player's older ones."""
         if self._exclusive:
             for old in self.of(player_id):
                 self.close(old.id)
@@ -107,17 +100,22 @@ class Sessions:
         return session
 
     def use(self, session_id: object) -> Session:
-        """Find a session and mark it used.
-
-        Raises GameError `session_required` or `session_invalid`.
-        """
+        """Mark a session used; GameError `session_required` or `session_invalid`."""
         if not isinstance(session_id, str) or not session_id:
-            raise session_required()
+            raise GameError(
+                "session_required",
+                "You must provide a session_id. "
+                "Get one by calling login() or register() first.",
+            )
         session = self._by_id.get(session_id)
         now = self._now_ns()
         if session is None or now - session.used_ns > self._idle_ns:
             self.close(session_id)
-            raise session_invalid()
+            raise GameError(
+                "session_invalid",
+                "Session not found or expired. "
+                "Call login() again to get a new session_id.",
+            )
         session.used_ns = now
         return session
 
@@ -169,9 +167,8 @@ class Write:
 class Tally:
     """Counts of one account, by tool; a refusal is counted by its error code.
 
-    `writes` are the newest calls that change something, the oldest first.
     `accepted` actions were taken in, `executed` ones had their effect, `failed` ones
-    became impossible before their tick.
+    became impossible before their tick. `writes` are the newest that change something.
     """
 
     queries: Counter[str] = field(default_factory=Counter)
@@ -188,44 +185,23 @@ class Tally:
         self.first_tick = self.first_tick or tick
         self.last_tick = tick
 
-    def view(self) -> dict[str, Any]:
+    def view(self) -> Json:
         """The counts with their sums, as JSON."""
-        gets = {n: c for n, c in self.queries.items() if n.startswith("get_")}
+        counts = {name: dict(sorted(getattr(self, name).items())) for name in _COUNTS}
+        gets = (n for tool, n in self.queries.items() if tool.startswith("get_"))
         return {
             "mutations_executed": self.executed.total(),
             "mutations_accepted": self.accepted.total(),
             "mutations_failed": self.failed.total(),
-            "get_calls": sum(gets.values()),
+            "get_calls": sum(gets),
             "queries": self.queries.total(),
             "refusals": self.refused.total(),
             "first_tick": self.first_tick,
             "last_tick": self.last_tick,
-            "by_tool": {
-                "queries": dict(sorted(self.queries.items())),
-                "accepted": dict(sorted(self.accepted.items())),
-                "executed": dict(sorted(self.executed.items())),
-                "failed": dict(sorted(self.failed.items())),
-            },
-            "refused": dict(sorted(self.refused.items())),
-            "faults": dict(sorted(self.faults.items())),
+            "by_tool": {name: counts[name] for name in _COUNTS[:4]},
+            "refused": counts["refused"],
+            "faults": counts["faults"],
         }
 
 
-class Tallies:
-    """The counts of all accounts by name; "" is who is not logged in."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, Tally] = {}
-
-    def of(self, username: str) -> Tally:
-        return self._by_name.setdefault(username, Tally())
-
-    def view(self) -> dict[str, Any]:
-        return {name: tally.view() for name, tally in self._by_name.items()}
-
-    def writes(self) -> dict[str, list[Write]]:
-        return {name: list(tally.writes) for name, tally in self._by_name.items()}
-
-    def clear(self) -> None:
-        """Begin to count anew."""
-        self._by_name.clear()
+_COUNTS = ("queries", "accepted", "executed", "failed", "refused", "faults")

@@ -7,21 +7,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from sandbox.game.config import Config, rfc3339
-from sandbox.game.sessions import Event, Notification, Sessions, Tallies
+from sandbox.game.config import Config, Json, rfc3339
+from sandbox.game.sessions import Event, Notification, Sessions, Tally
+from sandbox.game.world import models
 from sandbox.game.world.markets import Markets
-from sandbox.game.world.models import (
-    BaseState,
-    Faction,
-    Job,
-    Order,
-    Player,
-    Thread,
-    Trade,
-    Wreck,
-)
+from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import Npc, Pirate, make_npcs, make_pirates
 from sandbox.game.world.places import Deposit
 from sandbox.game.world.starmap import Chart
@@ -42,39 +33,34 @@ class State:
     def __init__(self, config: Config, sources: Sources) -> None:
         self.config = config
         self.sources = sources
-        self.tick = config.first_tick
+        self.tick = 1
         self.world = make_world(config.seed, config.systems)
         self.chart = Chart(self.world)
         self.players: dict[str, Player] = {}
         self.usernames: dict[str, str] = {}
         self.sessions = Sessions(
-            config.session_idle_seconds,
-            config.exclusive,
-            sources.now_ns,
-            sources.token,
+            config.session_idle_seconds, config.exclusive, sources.now_ns, sources.token
         )
         self.markets = Markets(config.seed)
-        self.npcs: dict[str, Npc] = make_npcs(self.world, config.seed)
-        self.pirates: dict[str, Pirate] = make_pirates(self.world, config.seed)
-        self.wrecks: dict[str, Wreck] = {}
-        self.trades: dict[str, Trade] = {}
-        self.chat: list[dict[str, Any]] = []
-        self.orders: dict[str, Order] = {}
-        self.jobs: dict[str, Job] = {}
-        self.factions: dict[str, Faction] = {}
-        self.threads: dict[str, Thread] = {}
-        self.bases: dict[str, BaseState] = {}
+        self.npcs = make_npcs(self.world, config.seed)
+        self.pirates = make_pirates(self.world, config.seed)
+        self.wrecks: dict[str, models.Wreck] = {}
+        self.trades: dict[str, models.Trade] = {}
+        self.chat: list[Json] = []
+        self.orders: dict[str, models.Order] = {}
+        self.jobs: dict[str, models.Job] = {}
+        self.factions: dict[str, models.Faction] = {}
+        self.threads: dict[str, models.Thread] = {}
+        self.bases: dict[str, models.BaseState] = {}
         self.mined: dict[tuple[str, str], Deposit] = {}
-        self.tallies = Tallies()
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
+        """By the name of the account; "" is who is not logged in."""
         self._here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._npcs_here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for npc in self.npcs.values():
             self._npcs_here[npc.poi_id][npc.id] = None
 
-    # Players and places
-
     def add_player(self, player: Player) -> None:
-        """Take in a new or a saved player."""
         self.players[player.id] = player
         self.usernames[player.username.casefold()] = player.id
         if not player.in_transit:
@@ -83,20 +69,19 @@ class State:
     def leave(self, player: Player) -> None:
         """Take a ship from its place and tell those who stay."""
         self._here[player.poi_id].pop(player.id, None)
-        self._passage("poi_departure", player.username, player.poi_id)
+        self._tell_passage("poi_departure", player.username, player.poi_id)
 
     def arrive(self, player: Player, poi_id: str) -> None:
         """Put a ship to a place, tell those who are there, and note the visit."""
-        self._passage("poi_arrival", player.username, poi_id)
+        self._tell_passage("poi_arrival", player.username, poi_id)
         player.poi_id = poi_id
         player.system_id = self.world.pois[poi_id].system_id
         self._here[poi_id][player.id] = None
 
     def move_npc(self, npc: Npc, poi_id: str) -> None:
-        """Move a captain from one place to another."""
         del self._npcs_here[npc.poi_id][npc.id]
-        self._passage("poi_departure", npc.username, npc.poi_id, npc.clan_tag)
-        self._passage("poi_arrival", npc.username, poi_id, npc.clan_tag)
+        self._tell_passage("poi_departure", npc.username, npc.poi_id, npc.clan_tag)
+        self._tell_passage("poi_arrival", npc.username, poi_id, npc.clan_tag)
         npc.poi_id = poi_id
         self._npcs_here[poi_id][npc.id] = None
 
@@ -124,56 +109,35 @@ class State:
             count[self.world.pois[npc.poi_id].system_id] += 1
         return count
 
-    def faction_of(self, player: Player) -> Faction | None:
+    def faction_of(self, player: Player) -> models.Faction | None:
         return self.factions.get(player.faction_id)
 
-    def schedule(self, job: Job, ticks: int) -> None:
-        """Let something happen after some ticks."""
+    def schedule(self, job: models.Job, ticks: int) -> None:
         job.id, job.due_tick = self.sources.token(16), self.tick + ticks
         self.jobs[job.id] = job
 
-    # Notifications
-
-    def notification(
-        self, msg_type: str, data: dict[str, Any], category: str = "system"
-    ) -> Notification:
-        return Notification(
+    def tell(self, event: Event, *players: Player) -> None:
+        """Put a notification into every session of these; nobody there, no trace."""
+        notification = Notification(
             id=self.sources.token(16),
-            type=category,
+            type=event.category,
             timestamp=rfc3339(self.sources.now_ns()),
-            msg_type=msg_type,
-            data=data,
+            msg_type=event.msg_type,
+            data=event.data,
         )
-
-    def tell(self, player: Player, notification: Notification) -> None:
-        """Put a notification into every session of a player; nobody there, no trace."""
-        for session in self.sessions.of(player.id):
-            session.mailbox.put(notification)
+        for player in players:
+            for session in self.sessions.of(player.id):
+                session.mailbox.waiting.append(notification)
 
     def tell_here(self, poi_id: str, event: Event, but: str = "") -> None:
-        """Put an event into the sessions of all players at a place, one left out."""
-        for player in self.players_at(poi_id):
-            if player.id != but:
-                self.tell_event(player, event)
+        """Put a notification into the sessions of all at a place, one left out."""
+        witnesses = [each for each in self.players_at(poi_id) if each.id != but]
+        if witnesses:
+            self.tell(event, *witnesses)
 
-    def tell_event(self, player: Player, event: Event) -> None:
-        """Put an event of an action into every session of a player."""
-        self.tell(player, self.notification(event.msg_type, event.data, event.category))
-
-    def _passage(
+    def _tell_passage(
         self, msg_type: str, username: str, poi_id: str, clan_tag: str = ""
     ) -> None:
-        witnesses = self.players_at(poi_id)
-        if not witnesses:
-            return
-        notification = self.notification(
-            msg_type,
-            {
-                "clan_tag": clan_tag,
-                "poi_id": poi_id,
-                "poi_name": self.world.pois[poi_id].name,
-                "username": username,
-            },
-        )
-        for witness in witnesses:
-            self.tell(witness, notification)
+        name = self.world.pois[poi_id].name
+        data = {"clan_tag": clan_tag, "poi_id": poi_id, "poi_name": name}
+        self.tell_here(poi_id, Event({**data, "username": username}, msg_type))

@@ -16,12 +16,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sandbox.game import truth
 from sandbox.game.actions.pirates import ambush
 from sandbox.game.config import Config
+from sandbox.game.control import make_control
 from sandbox.game.faults import Order, parse
 from sandbox.game.game import Game
 from sandbox.game.host import Host, HostOptions, bind, url_of
@@ -36,12 +36,9 @@ _PATIENCE = 30.0
 class SandboxServer:
     """A context manager that serves a game from a thread of its own.
 
-    `tick`: seconds per tick, or None (the default) for ticks by `step` only.
-    `port`: 0 takes any free one. `state`: a file that keeps the world. `faults`: what
-    goes wrong on purpose, in the words of `--faults`. `json_response`: False makes the
-    server answer with event streams. `sources`: where the game takes time and secrets
-    from. All else is the game's `Config`, such as `seed`, `systems` (20 if not given)
-    or `era`.
+    `tick`: seconds per tick, None for ticks by `step` only. `state`: a file that keeps
+    the world. `faults`: in the words of `--faults`. `json_response`: False for event
+    streams. All else is the game's `Config`; `systems` are 20 if not given.
     """
 
     def __init__(
@@ -78,12 +75,7 @@ class SandboxServer:
         self._ready.result(_PATIENCE)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -135,11 +127,11 @@ class SandboxServer:
     def writes(self) -> dict[str, list[Write]]:
         """What was taken in of each account that changes something, in order."""
         tallies = self.game.state.tallies
-        return self.run(tallies.writes)
+        return self.run(lambda: {k: list(one.writes) for k, one in tallies.items()})
 
     def calls(self, username: str) -> dict[str, Any]:
         """What an account has asked so far, as on the truth port."""
-        return self.run(lambda: self.game.state.tallies.of(username).view())
+        return self.run(lambda: self.game.state.tallies[username].view())
 
     def set_faults(self, plan: str) -> None:
         """Let other things go wrong from now on; "" for none."""
@@ -185,6 +177,5 @@ class SandboxServer:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         listener, truth_port = self._listeners
-        await self._host.serve(
-            listener, lambda: self._ready.set_result(None), truth_port
-        )
+        control = (truth_port, make_control(self._host))
+        await self._host.serve(listener, lambda: self._ready.set_result(None), control)

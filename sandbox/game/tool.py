@@ -6,18 +6,15 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.game.config import GameError
+from sandbox.game.config import GameError, Json
 
-SESSION_ID = {
-    "type": "string",
-    "description": "Your session ID from login/register",
-}
-_KINDS = {
-    "string": "a string",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "array": "a list of strings",
-    "items": "a list of items with item_id and quantity",
+SESSION_ID = {"type": "string", "description": "Your session ID from login/register"}
+_TYPES: dict[str, tuple[type, str]] = {
+    "string": (str, "a string"),
+    "integer": (int, "a whole number"),
+    "boolean": (bool, "true or false"),
+    "array": (str, "a list of strings"),
+    "items": (dict, "a list of items with item_id and quantity"),
 }
 _ITEM_SCHEMA = {
     "type": "object",
@@ -25,6 +22,7 @@ _ITEM_SCHEMA = {
     "required": ["item_id", "quantity"],
 }
 LONGEST_TEXT = 256
+MOST_QUANTITY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,9 @@ class Parameter:
     most: int | None = None
     longest: int = LONGEST_TEXT
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> Json:
         kind = "array" if self.type == "items" else self.type
-        view: dict[str, Any] = {"type": kind, "description": self.description}
+        view: Json = {"type": kind, "description": self.description}
         if self.type == "items":
             view["items"] = _ITEM_SCHEMA
         if self.type == "array":
@@ -56,9 +54,7 @@ class Parameter:
         return view
 
 
-def check(
-    parameters: tuple[Parameter, ...], example: dict[str, Any], given: dict[str, Any]
-) -> dict[str, Any]:
+def check(parameters: tuple[Parameter, ...], example: Json, given: Json) -> Json:
     """Give the arguments a tool may work with; null counts as absent.
 
     Raises GameError `invalid_payload` that names what is wrong and what is right.
@@ -67,17 +63,11 @@ def check(
     present = {name: value for name, value in given.items() if value is not None}
     present.pop("session_id", None)
     unknown = [name for name in present if name not in known]
-    missing = [
-        parameter
-        for parameter in parameters
-        if parameter.required and parameter.name not in present
-    ]
-    if unknown and not any(parameter.own_error for parameter in missing):
+    missing = [one for one in parameters if one.required and one.name not in present]
+    if unknown and not any(one.own_error for one in missing):
         names = ", ".join(sorted(unknown))
         raise _invalid(f"Unknown parameter(s): [{names}].", parameters, example)
-    plain = [parameter.name for parameter in missing if not parameter.own_error]
-    if plain:
-        names = ", ".join(plain)
+    if names := ", ".join(one.name for one in missing if not one.own_error):
         raise _invalid(f"Missing parameter(s): [{names}].", parameters, example)
     return {
         name: _value(known[name], value, example)
@@ -86,17 +76,12 @@ def check(
     }
 
 
-def _invalid(
-    wrong: str, parameters: tuple[Parameter, ...], example: dict[str, Any]
-) -> GameError:
-    required = [f"'{parameter.name}'" for parameter in parameters if parameter.required]
-    optional = [
-        f"'{parameter.name}'" for parameter in parameters if not parameter.required
-    ]
+def _invalid(wrong: str, parameters: tuple[Parameter, ...], example: Json) -> GameError:
+    required = ", ".join(f"'{one.name}'" for one in parameters if one.required)
     if required:
-        wrong += f" Requires {', '.join(required)}."
-    elif optional:
-        wrong += f" Accepts {', '.join(optional)}."
+        wrong += f" Requires {required}."
+    elif parameters:
+        wrong += " Accepts " + ", ".join(f"'{one.name}'" for one in parameters) + "."
     else:
         wrong += " Takes no parameters."
     if example:
@@ -104,13 +89,17 @@ def _invalid(
     return GameError("invalid_payload", wrong)
 
 
-def _value(parameter: Parameter, value: Any, example: dict[str, Any]) -> Any:
+def _value(parameter: Parameter, value: Any, example: Json) -> Any:
     """Check one value; 5.0 is a whole number as JSON writes it, true is none."""
     name = parameter.name
     if parameter.type == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
-    if not _fits(parameter.type, value):
-        wanted = _KINDS[parameter.type]
+    kind, wanted = _TYPES[parameter.type]
+    several = parameter.type in ("array", "items")
+    values = value if several and isinstance(value, list) else [value]
+    if several != isinstance(value, list) or any(
+        type(one) is not kind for one in values
+    ):
         hint = f" Example: {json.dumps(example)}" if example else ""
         raise GameError(
             "invalid_payload", f"Parameter '{name}' must be {wanted}.{hint}"
@@ -128,20 +117,6 @@ def _value(parameter: Parameter, value: Any, example: dict[str, Any]) -> Any:
     return value
 
 
-def _fits(kind: str, value: Any) -> bool:
-    if kind == "string":
-        return isinstance(value, str)
-    if kind == "boolean":
-        return isinstance(value, bool)
-    if kind == "integer":
-        return isinstance(value, int) and not isinstance(value, bool)
-    wanted = dict if kind == "items" else str
-    return isinstance(value, list) and all(isinstance(one, wanted) for one in value)
-
-
-MOST_QUANTITY = 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool: its words, its arguments, and what kind of call it is.
@@ -154,7 +129,7 @@ class Tool:
     category: str
     description: str
     parameters: tuple[Parameter, ...] = ()
-    example: dict[str, Any] = field(default_factory=dict)
+    example: Json = field(default_factory=dict)
     notes: str = ""
     mutation: bool = False
     writes: bool = False
@@ -165,7 +140,7 @@ class Tool:
     def read_only(self) -> bool:
         return not (self.mutation or self.writes)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> Json:
         """The JSON schema of the arguments."""
         listed = [parameter for parameter in self.parameters if parameter.listed]
         properties = {parameter.name: parameter.schema() for parameter in listed}
@@ -173,14 +148,14 @@ class Tool:
         if not self.open:
             properties = {"session_id": SESSION_ID, **properties}
             required = ["session_id", *required]
-        schema: dict[str, Any] = {"type": "object", "properties": properties}
+        schema: Json = {"type": "object", "properties": properties}
         if required:
             schema["required"] = required
         return schema
 
-    def command(self) -> dict[str, Any]:
+    def command(self) -> Json:
         """The tool as get_commands lists it."""
-        form: dict[str, Any] = {"type": self.name}
+        form: Json = {"type": self.name}
         if self.example:
             form["payload"] = self.example
         return {

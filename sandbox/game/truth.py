@@ -12,15 +12,13 @@ from typing import Any
 
 from sandbox.game import happenings
 from sandbox.game.actions.action import Call
-from sandbox.game.config import GameError
+from sandbox.game.config import GameError, Json, fields
 from sandbox.game.game import Game
-from sandbox.game.sessions import Mailbox, Session
 from sandbox.game.table import QUERIES
 from sandbox.game.tool import check
 from sandbox.game.views import log_view
 from sandbox.game.world.models import Player
 
-Json = dict[str, Any]
 LEFT_OUT = frozenset({"get_map", "get_skills", "get_recipes", "get_notifications"})
 """Long or draining tools; they are had by their name."""
 
@@ -46,11 +44,10 @@ def accounts(game: Game) -> Json:
 
 
 def account(game: Game, username: str) -> Json:
-    """All that is true of an account now.
+    """All that is true of an account now. Raises UnknownError.
 
-    `facts` are the figures that a summary would show; `snapshots` hold, by tool, the
-    very answers that the account would get now, errors as {"error": {code, message}}.
-    Raises UnknownError.
+    `snapshots` hold, by tool, the very answers that the account would get now, errors
+    as {"error": {code, message}}.
     """
     player = _player(game, username)
     names = [name for name in QUERIES if _is_told(game, name)]
@@ -61,22 +58,19 @@ def account(game: Game, username: str) -> Json:
         "player_id": player.id,
         "online": game.state.sessions.is_online(player.id),
         "facts": facts(game, player),
-        "action": _action(player),
+        "action": _PENDING(player.pending) if player.pending else None,
         "snapshots": {name: _snapshot(game, player, name, {}) for name in names},
         "log": log_view(player.log),
         "waiting": [
             [one.view() for one in session.mailbox.waiting]
             for session in game.state.sessions.of(player.id)
         ],
-        "calls": game.state.tallies.of(player.username).view(),
+        "calls": game.state.tallies[player.username].view(),
     }
 
 
 def snapshot(game: Game, username: str, tool: str, arguments: Json) -> Any:
-    """The answer that an account would get from one query now.
-
-    Raises UnknownError, and ValueError for arguments that the query does not take.
-    """
+    """What one query would answer an account now; UnknownError, ValueError."""
     player, words = _player(game, username), game.tools.get(tool)
     if tool not in QUERIES or words is None or words.writes:
         raise UnknownError(f"no query {tool}")
@@ -119,29 +113,29 @@ _ABOUT: dict[str, tuple[Callable[[Game, Any], bool], str]] = {
 }
 
 
+_FACTS = fields(
+    "hull max_hull=build.hull shield max_shield=build.shield fuel max_fuel=build.fuel"
+    " cargo_used cargo_capacity=build.cargo"
+)
+_PENDING = fields("tool due_tick begun arguments")
+
+
 def facts(game: Game, player: Player) -> Json:
     """The figures of an account in the payloads' own field names."""
-    ship, state = player.ship, game.state
+    world = game.state.world
     flight = player.pending if player.in_transit else None
     return {
         "credits": player.credits,
         "empire": player.empire,
         "system_id": player.system_id,
-        "system_name": state.world.systems[player.system_id].name,
+        "system_name": world.systems[player.system_id].name,
         "poi_id": None if flight else player.poi_id,
-        "poi_name": None if flight else state.world.pois[player.poi_id].name,
+        "poi_name": None if flight else world.pois[player.poi_id].name,
         "in_transit": flight is not None,
         "arrival_tick": flight.due_tick if flight else None,
         "docked_at_base": player.docked_at,
-        "hull": ship.hull,
-        "max_hull": ship.build.hull,
-        "shield": ship.shield,
-        "max_shield": ship.build.shield,
-        "fuel": ship.fuel,
-        "max_fuel": ship.build.fuel,
-        "cargo_used": ship.cargo_used,
-        "cargo_capacity": ship.build.cargo,
-        "cargo": dict(ship.cargo),
+        **_FACTS(player.ship),
+        "cargo": dict(player.ship.cargo),
         "skills": {name: skill.level for name, skill in player.skills.items()},
         "stats": dict(player.stats),
     }
@@ -154,18 +148,6 @@ def _player(game: Game, username: str) -> Player:
     return game.state.players[player_id]
 
 
-def _action(player: Player) -> Json | None:
-    pending = player.pending
-    if pending is None:
-        return None
-    return {
-        "tool": pending.tool,
-        "due_tick": pending.due_tick,
-        "begun": pending.begun,
-        "arguments": pending.arguments,
-    }
-
-
 def _is_told(game: Game, name: str) -> bool:
     """Is it a query of this era that needs no arguments and only reads?"""
     tool = game.tools.get(name)
@@ -175,10 +157,8 @@ def _is_told(game: Game, name: str) -> bool:
 
 
 def _snapshot(game: Game, player: Player, name: str, arguments: Json) -> Any:
-    # A session that nobody opened: reading its empty queue takes nothing away.
-    session = Session("", player.id, 0, Mailbox())
     try:
-        value = QUERIES[name](Call(game.state, player, session, arguments))
+        value = QUERIES[name](Call(game.state, player, arguments))
     except GameError as error:
         return {"error": {"code": error.code, "message": error.message}}
     return json.loads(value) if isinstance(value, str) else value

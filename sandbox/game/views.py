@@ -3,53 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
 
-from sandbox.game.config import NEVER, hex_id
+from sandbox.game.config import NEVER, Json, fields, hex_id
 from sandbox.game.world.catalogue import ITEMS, MODULES, ShipClass
 from sandbox.game.world.markets import Market
 from sandbox.game.world.models import BaseState, Faction, LogEntry, Module, Player, Ship
 from sandbox.game.world.npcs import Npc, Pirate
 from sandbox.game.world.places import Base, Deposit, Poi, System
 
-Json = dict[str, Any]
+_PLAYER = fields(
+    "id username empire credits created_at last_login_at last_active_at"
+    " status_message=looks.status_message"
+)
+_COLORS = fields(
+    "primary_color=looks.primary_color secondary_color=looks.secondary_color"
+    " anonymous=looks.anonymous"
+)
+_WHERE = fields(
+    "is_cloaked=looks.cloaked current_ship_id=ship.id current_system=system_id"
+    " current_poi=poi_id home_base"
+)
 
 
 def player_view(player: Player, faction: Faction | None = None) -> Json:
     """The player as in get_status; `docked_at_base` is absent in space."""
-    docked = {"docked_at_base": player.docked_at} if player.docked_at else {}
-    member, looks = {}, player.looks
+    view = _PLAYER(player)
+    view |= {"clan_tag": faction.tag if faction else ""}
+    view |= _COLORS(player) | _WHERE(player)
+    if player.docked_at:
+        view["docked_at_base"] = player.docked_at
     if faction:
         rank = faction.members[player.id]
-        member = {"faction_id": faction.id, "faction_rank": rank}
-    towing = {"towing_wreck_id": player.towing} if player.towing else {}
-    return {
-        "id": player.id,
-        "username": player.username,
-        "empire": player.empire,
-        "credits": player.credits,
-        "created_at": player.created_at,
-        "last_login_at": player.last_login_at,
-        "last_active_at": player.last_active_at,
-        "status_message": looks.status_message,
-        "clan_tag": faction.tag if faction else "",
-        "primary_color": looks.primary_color,
-        "secondary_color": looks.secondary_color,
-        "anonymous": looks.anonymous,
-        "is_cloaked": looks.cloaked,
-        "current_ship_id": player.ship.id,
-        "current_system": player.system_id,
-        "current_poi": player.poi_id,
-        "home_base": player.home_base,
-        **docked,
-        **member,
-        **towing,
+        view |= {"faction_id": faction.id, "faction_rank": rank}
+    if player.towing:
+        view["towing_wreck_id"] = player.towing
+    learned = {name: one.level for name, one in sorted(player.skills.items())}
+    return view | {
         "last_chat_check": NEVER,
-        "skills": {
-            name: skill.level
-            for name, skill in sorted(player.skills.items())
-            if skill.level
-        },
+        "skills": {name: level for name, level in learned.items() if level},
         "stats": dict(player.stats),
         "revealed_pois": dict.fromkeys(player.revealed, True) or None,
         "completed_missions": dict(player.completed) or None,
@@ -69,37 +60,24 @@ def full_player_view(player: Player, faction: Faction | None = None) -> Json:
     }
 
 
+_SHIP = fields(
+    "id owner_id class_id name=title created_at hull max_hull=build.hull shield"
+    " max_shield=build.shield shield_recharge=build.shield_recharge armor=build.armor"
+    " speed=build.speed fuel max_fuel=build.fuel cargo_used cargo_capacity=build.cargo"
+)
+_SLOTS = fields("weapon_slots defense_slots utility_slots")
+
+
 def ship_view(ship: Ship) -> Json:
-    build = ship.build
     return {
-        "id": ship.id,
-        "owner_id": ship.owner_id,
-        "class_id": ship.class_id,
-        "name": ship.name or build.name,
-        "created_at": ship.created_at,
-        "hull": ship.hull,
-        "max_hull": build.hull,
-        "shield": ship.shield,
-        "max_shield": build.shield,
-        "shield_recharge": build.shield_recharge,
-        "armor": build.armor,
-        "speed": build.speed,
-        "fuel": ship.fuel,
-        "max_fuel": build.fuel,
-        "cargo_used": ship.cargo_used,
-        "cargo_capacity": build.cargo,
+        **_SHIP(ship),
         "cpu_used": ship.total("cpu_usage"),
-        "cpu_capacity": build.cpu,
+        "cpu_capacity": ship.build.cpu,
         "power_used": ship.total("power_usage"),
-        "power_capacity": build.power,
-        "weapon_slots": build.weapon_slots,
-        "defense_slots": build.defense_slots,
-        "utility_slots": build.utility_slots,
+        "power_capacity": ship.build.power,
+        **_SLOTS(ship.build),
         "modules": [module.id for module in ship.modules],
-        "cargo": [
-            {"item_id": item_id, "quantity": count}
-            for item_id, count in ship.cargo.items()
-        ],
+        "cargo": brief_goods_view(ship.cargo),
     }
 
 
@@ -109,28 +87,21 @@ def module_view(module: Module) -> Json:
     return {"id": module.id, **MODULES[module.type_id], **loaded}
 
 
+_CLASS = fields("id name description lore class=kind price")
+_BUILD = fields(
+    "base_hull=hull base_shield=shield base_shield_recharge=shield_recharge"
+    " base_armor=armor base_speed=speed base_fuel=fuel cargo_capacity=cargo"
+    " cpu_capacity=cpu power_capacity=power"
+)
+
+
 def class_view(build: ShipClass) -> Json:
     return {
-        "id": build.id,
-        "name": build.name,
-        "description": build.description,
-        "lore": build.lore,
-        "class": build.kind,
-        "price": build.price,
+        **_CLASS(build),
         "tier": 1,
         "scale": 1,
-        "base_hull": build.hull,
-        "base_shield": build.shield,
-        "base_shield_recharge": build.shield_recharge,
-        "base_armor": build.armor,
-        "base_speed": build.speed,
-        "base_fuel": build.fuel,
-        "cargo_capacity": build.cargo,
-        "cpu_capacity": build.cpu,
-        "power_capacity": build.power,
-        "weapon_slots": build.weapon_slots,
-        "defense_slots": build.defense_slots,
-        "utility_slots": build.utility_slots,
+        **_BUILD(build),
+        **_SLOTS(build),
         "default_modules": list(build.modules),
         "required_skills": {},
         "shipyard_tier": 0,
@@ -138,13 +109,14 @@ def class_view(build: ShipClass) -> Json:
     }
 
 
+_SYSTEM = fields("id name description")
+
+
 def system_view(system: System, revealed: Container[str] = ()) -> Json:
     """A system in the seed era's form: ids only, the places are listed beside it."""
     empire = {"empire": system.empire} if system.empire else {}
     return {
-        "id": system.id,
-        "name": system.name,
-        "description": system.description,
+        **_SYSTEM(system),
         **empire,
         "police_level": system.police_level,
         "connections": list(system.connections),
@@ -153,29 +125,18 @@ def system_view(system: System, revealed: Container[str] = ()) -> Json:
     }
 
 
+_POI = fields("id system_id type name description")
+_DEPOSIT = fields("resource_id richness remaining max_remaining")
+_BASE = fields("id poi_id name description empire")
+
+
 def poi_view(poi: Poi, *, resources: bool = True) -> Json:
-    view: Json = {
-        "id": poi.id,
-        "system_id": poi.system_id,
-        "type": poi.type,
-        "name": poi.name,
-        "description": poi.description,
-        "position": poi.position.view(),
-    }
+    view: Json = {**_POI(poi), "position": poi.position.view()}
     if poi.deposits and resources:
-        view["resources"] = [_brief_deposit(deposit) for deposit in poi.deposits]
+        view["resources"] = [_DEPOSIT(deposit) for deposit in poi.deposits]
     if poi.base:
         view["base_id"] = poi.base.id
     return view
-
-
-def _brief_deposit(deposit: Deposit) -> Json:
-    return {
-        "resource_id": deposit.resource_id,
-        "richness": deposit.richness,
-        "remaining": deposit.remaining,
-        "max_remaining": deposit.max_remaining,
-    }
 
 
 def deposit_view(deposit: Deposit) -> Json:
@@ -193,11 +154,7 @@ def deposit_view(deposit: Deposit) -> Json:
 
 def base_view(base: Base, now: BaseState | None = None) -> Json:
     return {
-        "id": base.id,
-        "poi_id": base.poi_id,
-        "name": base.name,
-        "description": base.description,
-        "empire": base.empire,
+        **_BASE(base),
         "services": dict.fromkeys(base.services, True),
         "facilities": [*base.facilities, *(now.built if now else ())],
         "defense_level": base.defense_level,
@@ -222,17 +179,19 @@ def condition_view(base: Base, now: BaseState | None = None) -> Json:
     }
 
 
+_GOODS = fields("item_id=id name")
+
+
 def goods_view(goods: Mapping[str, int]) -> list[Json]:
-    """Mapping[str, int] with their names, as storage and hold show them."""
+    """Goods with their names, as storage and hold show them."""
     return [
-        {
-            "item_id": item_id,
-            "name": ITEMS[item_id].name,
-            "quantity": count,
-            "size": ITEMS[item_id].size,
-        }
-        for item_id, count in goods.items()
+        {**_GOODS(ITEMS[name]), "quantity": count, "size": ITEMS[name].size}
+        for name, count in goods.items()
     ]
+
+
+def brief_goods_view(goods: Mapping[str, int]) -> list[Json]:
+    return [{"item_id": name, "quantity": count} for name, count in goods.items()]
 
 
 def offers_view(market: Market) -> list[Json]:
@@ -273,23 +232,22 @@ def security(police_level: int) -> str:
     return "Lawless (no police protection)"
 
 
+_NEAR = fields(
+    "player_id=id username ship_class=ship.class_id status_message=looks.status_message"
+)
+_PIRATE = fields("pirate_id=id name tier")
+_STRENGTH = fields("hull max_hull shield max_shield")
+
+
 def player_nearby(player: Player, faction: Faction | None = None) -> Json:
-    looks = player.looks
-    own = {"ship_name": player.ship.name} if player.ship.name else {}
+    view = _NEAR(player)
+    view |= {"clan_tag": faction.tag if faction else "", **_COLORS(player)}
+    view["in_combat"] = player.target_id is not None
+    if player.ship.name:
+        view["ship_name"] = player.ship.name
     if faction:
-        own |= {"faction_id": faction.id, "faction_tag": faction.tag}
-    return {
-        "player_id": player.id,
-        "username": player.username,
-        "ship_class": player.ship.class_id,
-        "status_message": looks.status_message,
-        "clan_tag": faction.tag if faction else "",
-        "primary_color": looks.primary_color,
-        "secondary_color": looks.secondary_color,
-        "anonymous": looks.anonymous,
-        "in_combat": player.target_id is not None,
-        **own,
-    }
+        view |= {"faction_id": faction.id, "faction_tag": faction.tag}
+    return view
 
 
 def npc_nearby(npc: Npc) -> Json:
@@ -307,14 +265,6 @@ def npc_nearby(npc: Npc) -> Json:
 
 
 def pirate_nearby(pirate: Pirate) -> Json:
-    return {
-        "pirate_id": pirate.id,
-        "name": pirate.name,
-        "tier": pirate.tier,
-        "is_boss": pirate.tier == "boss",
-        "hull": pirate.hull,
-        "max_hull": pirate.max_hull,
-        "shield": pirate.shield,
-        "max_shield": pirate.max_shield,
-        "status": "attacking" if pirate.victim else "idle",
-    }
+    status = "attacking" if pirate.victim else "idle"
+    boss = {"is_boss": pirate.tier == "boss"}
+    return {**_PIRATE(pirate), **boss, **_STRENGTH(pirate), "status": status}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from sandbox.game.game import Game
+from sandbox.game.testing import SandboxServer
 from tests.sandbox.captains import Captain, make_game
 
 
@@ -22,3 +25,9 @@ def captain(game: Game) -> Captain:
 def modern() -> Captain:
     """The first captain of a game of era C."""
     return Captain(make_game(era="C"))
+
+
+@pytest.fixture
+def sandbox() -> Iterator[SandboxServer]:
+    with SandboxServer() as server:
+        yield server

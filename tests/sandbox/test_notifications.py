@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.game.game import Game
-from sandbox.game.sessions import QUEUE_LENGTH, Mailbox, Notification
+from sandbox.game.sessions import QUEUE_LENGTH, Event, Mailbox, Notification
 from tests.sandbox.captains import Captain
 
 
@@ -69,8 +69,7 @@ def test_types_choose_and_leave_the_others(game: Game, captain: Captain) -> None
 
 def test_the_oldest_of_a_hundred_gives_way(game: Game, captain: Captain) -> None:
     for number in range(QUEUE_LENGTH + 5):
-        note = game.state.notification("ok", {"number": number})
-        game.state.tell(captain.player, note)
+        game.state.tell(Event({"number": number}), captain.player)
     read = captain.call("get_notifications", limit=100)
     numbers = [item["data"]["number"] for item in read["notifications"]]
     assert numbers == list(range(5, QUEUE_LENGTH + 5))
@@ -121,7 +120,7 @@ def test_nothing_is_lost_but_by_age(
     box = Mailbox()
     sent = [Notification(str(n), kind, "", "x", {}) for n, kind in enumerate(kinds)]
     for note in sent:
-        box.put(note)
+        box.waiting.append(note)
     kept = sent[-QUEUE_LENGTH:]
     peeked, left = box.read(limit, types, clear=False)
     read, left_again = box.read(limit, types, clear=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from sandbox.game.run import HELP, CannotStart, add_arguments, options_of, run
+from sandbox.game.run import HELP, CannotStart, add_arguments, run
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until SIGTERM or SIGINT; exit status 2 if it cannot start."""
         try:
-            run(options_of(options), self._announce)
+            run(options, self._announce)
         except CannotStart as error:
             raise CommandError(str(error), returncode=2) from None
 

@@ -1,25 +1,76 @@
-"""The forms of what captains do, and what most actions ask for.
+"""The forms of what captains can do, and what most actions ask for.
 
-An action is checked when it is asked for, and carried out at a tick. How its steps are
-told to the player is the business of the era (see `eras`), so an action never knows
-whether its caller waits.
+An action is checked when it is asked for, and carried out at a tick; how its steps are
+told to the player is the business of the era (see `eras`). A minor action is a row that
+says what it needs, costs, moves, changes and teaches (`act`). What takes no turn is a
+query (`ask`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from sandbox.game.config import GameError, not_docked_here, unknown_item
-from sandbox.game.sessions import Event, Session
+from sandbox.game.config import GameError, Json, must_undock, not_docked_here, rfc3339
+from sandbox.game.sessions import Event, Mailbox
 from sandbox.game.state import State
+from sandbox.game.tool import ITEM, QUANTITY, Parameter, Tool, text
 from sandbox.game.world.catalogue import ITEMS, Item, find_item
-from sandbox.game.world.models import Player
+from sandbox.game.world.models import Goods, Job, Player, add_goods, size_of
 from sandbox.game.world.places import Base
-from sandbox.game.world.skills import learn
 
-Arguments = dict[str, Any]
+DOCKED = "You must be docked."
+
+
+@dataclass(slots=True)
+class Call:
+    """What a captain asks for; `thing` is what a row's `names` has found for it."""
+
+    state: State
+    player: Player
+    given: Json
+    mailbox: Mailbox = field(default_factory=Mailbox)
+    thing: Any = None
+
+    @property
+    def base(self) -> Base:
+        """Where the captain is docked. Raises GameError `not_docked`."""
+        return base_of(self.state, self.player)
+
+    @property
+    def count(self) -> int:
+        return int(self.given.get("count", 1))
+
+    def token(self) -> str:
+        return self.state.sources.token(16)
+
+    def now(self) -> str:
+        return rfc3339(self.state.sources.now_ns())
+
+    def schedule(self, ticks: int, kind: str, subject: str, count: int = 1) -> None:
+        """Let something happen to the captain, or to what is his, after some ticks."""
+        where = self.player.docked_at or ""
+        job = Job("", kind, self.player.id, where, subject, count)
+        self.state.schedule(job, ticks)
+
+    def tell(self, player: Player, kind: str, category: str, data: Json) -> None:
+        self.state.tell(Event(data, kind, category), player)
+
+    def tell_others(self, kind: str, data: Json) -> None:
+        """Tell everybody else who is at the captain's place."""
+        self.state.tell_here(self.player.poi_id, Event(data, kind), but=self.player.id)
+
+    def goods(self) -> Goods:
+        """The goods that `item_id` and `quantity` name."""
+        item, quantity = named_item({"quantity": 1, **self.given})
+        return {item.id: quantity}
+
+    def hold(self) -> Goods:
+        return self.player.ship.cargo
+
+    def store(self) -> Goods:
+        return self.player.stores.setdefault(self.base.id, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +81,14 @@ class Intent:
     takes from the acceptance to the outcome, at least 1.
     """
 
-    arguments: Arguments
-    preview: dict[str, Any]
+    arguments: Json
+    preview: Json
     ticks: int = 1
 
 
-Prepare = Callable[[State, Player, Arguments], Intent]
-Begin = Callable[[State, Player, Arguments], None]
-Finish = Callable[[State, Player, Arguments], list[Event]]
-
-
-def _nothing(state: State, player: Player, arguments: Arguments) -> None:
-    """Most actions have no beginning of their own."""
+Prepare = Callable[[State, Player, Json], Intent]
+Begin = Callable[[State, Player, Json], None]
+Finish = Callable[[State, Player, Json], list[Event]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +102,19 @@ class Action:
     where a later era undocks or docks the ship by itself.
     """
 
-    name: str
+    tool: Tool
     prepare: Prepare
     finish: Finish
-    begin: Begin = field(default=_nothing)
+    begin: Begin | None = None
     needs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A call that takes no turn: a question, or something that is written down."""
+
+    tool: Tool
+    answer: Callable[[Call], Json | str]
 
 
 def base_of(state: State, player: Player) -> Base:
@@ -77,34 +132,12 @@ def check_credits(player: Player, needed: int) -> None:
         )
 
 
-Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Who asks, in which session, with which checked arguments."""
-
-    state: State
-    player: Player
-    session: Session
-    arguments: Json
-
-    @property
-    def base(self) -> Base:
-        """Where the asker is docked. Raises GameError `not_docked`."""
-        return base_of(self.state, self.player)
-
-
-def named_item(arguments: Arguments) -> tuple[Item, int]:
+def named_item(arguments: Json) -> tuple[Item, int]:
     """Read `item_id` and `quantity`; raises GameError for what is no such thing."""
-    given = arguments.get("item_id", "")
-    item = find_item(given)
-    if item is None:
-        raise unknown_item(given)
-    return item, positive(arguments)
+    return find_item(arguments.get("item_id", "")), positive(arguments)
 
 
-def positive(arguments: Arguments, name: str = "quantity") -> int:
+def positive(arguments: Json, name: str = "quantity") -> int:
     """Read a number of at least 1; raises GameError `invalid_quantity`."""
     number = int(arguments.get(name, 0))
     if number < 1:
@@ -112,10 +145,6 @@ def positive(arguments: Arguments, name: str = "quantity") -> int:
             "invalid_quantity", f"{name.capitalize()} must be at least 1. Use '{name}'."
         )
     return number
-
-
-def size_of(goods: Mapping[str, int]) -> int:
-    return sum(ITEMS[name].size * count for name, count in goods.items())
 
 
 def check_room(player: Player, goods: Mapping[str, int]) -> None:
@@ -129,10 +158,164 @@ def check_room(player: Player, goods: Mapping[str, int]) -> None:
 
 def teach(state: State, player: Player, skill_id: str, xp: int) -> bool:
     """Add experience; True when a level was gained, which era C also tells."""
-    if not learn(player, skill_id, xp):
+    if not player.learn(skill_id, xp):
         return False
     if state.config.era == "C":
         level = player.skills[skill_id].level
         data = {"skill_id": skill_id, "new_level": level, "xp_gained": xp}
-        state.tell_event(player, Event(data, "skill_level_up"))
+        state.tell(Event(data, "skill_level_up"), player)
     return True
+
+
+# --- Minor actions ---------------------------------------------------------------
+
+
+class Takes(NamedTuple):
+    """The parameters of a tool, and the example that its refusals give."""
+
+    parameters: tuple[Parameter, ...] = ()
+    example: Json = {}
+
+
+def one(name: str, description: str, example: str = "") -> Takes:
+    """Take one text, most often an id."""
+    return Takes((text(name, description),), {name: example or name})
+
+
+NOTHING = Takes()
+GOODS = Takes((ITEM, QUANTITY), {"item_id": "ore_iron", "quantity": 10})
+
+Place = Callable[[Call], Goods] | None
+"""Goods that can be moved from or to; None is out of the game."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Goods that change their place; too few of them refuse the action by `lacks`."""
+
+    source: Place
+    target: Place
+    goods: Callable[[Call], Goods] = Call.goods
+    lacks: str = "insufficient_items"
+
+    def check(self, call: Call) -> None:
+        """Raises GameError where there are too few, or where they do not fit."""
+        goods = self.goods(call)
+        for name, count in goods.items():
+            have = count if self.source is None else self.source(call).get(name, 0)
+            if have < count:
+                raise GameError(
+                    self.lacks, f"Need {count} {ITEMS[name].name}. There are {have}."
+                )
+        if self.target is Call.hold:
+            check_room(call.player, goods)
+
+    def carry_out(self, call: Call, goods: Goods) -> None:
+        for name, count in goods.items():
+            if self.source is not None:
+                add_goods(self.source(call), name, -count)
+            if self.target is not None:
+                add_goods(self.target(call), name, count)
+
+
+Amount = Callable[[Call], int]
+Unless = tuple[Callable[[Call], Any], str, str]
+"""When an action is refused, with the code and the sentence of the refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One minor action.
+
+    `where` the ship must be, and the `service` that its base must have. `names` finds
+    the thing that the arguments name, and raises GameError where it is not there.
+    `costs` and `earns` are credits. `changes` does what is left, after the payment and
+    before the goods move; it gives what the result tells beside the arguments.
+    `previews` is what the acceptance tells. `teaches` a skill so many points. `told`
+    is the type and category of the result.
+    """
+
+    tool: Tool
+    where: str = ""
+    service: str = ""
+    names: Callable[[Call], Any] | None = None
+    unless: tuple[Unless, ...] = ()
+    costs: Amount = lambda call: 0
+    earns: Amount = lambda call: 0
+    moves: tuple[Move, ...] = ()
+    changes: Callable[[Call], Json | None] = lambda call: None
+    previews: Callable[[Call], Json] | None = None
+    teaches: tuple[str, Amount] | None = None
+    told: tuple[str, str] = ("ok", "system")
+
+    def _check(self, state: State, player: Player, given: Json) -> Call:
+        call = Call(state, player, given)
+        if self.where == "space" and player.docked_at:
+            raise must_undock()
+        if self.where == "dock" and self.service not in ("", *call.base.services):
+            service = self.service
+            raise GameError(f"no_{service}_service", f"This base has no {service}.")
+        if self.names is not None:
+            call.thing = self.names(call)
+        for holds, code, message in self.unless:
+            if holds(call):
+                raise GameError(code, message)
+        check_credits(player, self.costs(call))
+        for move in self.moves:
+            move.check(call)
+        return call
+
+    def prepare(self, state: State, player: Player, given: Json) -> Intent:
+        call = self._check(state, player, given)
+        if self.previews:
+            return Intent(given, self.previews(call))
+        if "item_id" in given:
+            given = {**given, "item_id": find_item(given["item_id"]).id}
+        message = f"{self.tool.name} is under way."
+        return Intent(given, {**given, "message": message})
+
+    def finish(self, state: State, player: Player, given: Json) -> list[Event]:
+        call = self._check(state, player, given)
+        cost, gain = self.costs(call), self.earns(call)
+        player.spend(cost)
+        player.earn(gain)
+        moved = [move.goods(call) for move in self.moves]
+        result = self.changes(call) or {}
+        for move, goods in zip(self.moves, moved, strict=True):
+            move.carry_out(call, goods)
+        if self.teaches:
+            teach(state, player, self.teaches[0], self.teaches[1](call))
+        if any(Call.hold in (move.source, move.target) for move in self.moves):
+            result["cargo_used"] = player.ship.cargo_used
+        return [Event({**given, "action": self.tool.name, **result}, *self.told)]
+
+
+def act(
+    name: str,
+    category: str,
+    description: str,
+    takes: Takes = NOTHING,
+    *,
+    notes: str | None = None,
+    destructive: bool = False,
+    **row: Any,
+) -> Action:
+    """A minor action; where a base is needed, the tool's notes say so."""
+    if notes is None:
+        notes = DOCKED if row.get("where") == "dock" else ""
+    words = (name, category, description, *takes, notes)
+    tool = Tool(*words, mutation=True, destructive=destructive)
+    made = Row(tool, **row)
+    return Action(tool, made.prepare, made.finish, needs=made.where)
+
+
+def ask(
+    name: str,
+    category: str,
+    description: str,
+    answer: Callable[[Call], Json | str],
+    takes: Takes = NOTHING,
+    **words: Any,
+) -> Query:
+    """A query with its tool."""
+    return Query(Tool(name, category, description, *takes, **words), answer)

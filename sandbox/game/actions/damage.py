@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from sandbox.game.config import rfc3339
 from sandbox.game.sessions import Event
@@ -13,13 +13,17 @@ from sandbox.game.world.catalogue import STARTER, ShipClass
 from sandbox.game.world.models import Module, Player, Ship, Wreck
 
 DAMAGE_TYPE = "kinetic"
+LASTS_TICKS = 60
+CLONE_COST = 50
 
 
 class Target(Protocol):
-    """Whatever has a hull and a shield."""
-
     hull: int
     shield: int
+
+
+Who = tuple[str, str]
+"""Somebody's id and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +33,6 @@ class Hit:
     shield: int
     hull: int
     destroyed: bool
-
-    @property
-    def total(self) -> int:
-        return self.shield + self.hull
 
 
 def shoot(target: Target, damage: int) -> Hit:
@@ -44,28 +44,23 @@ def shoot(target: Target, damage: int) -> Hit:
     return Hit(shield, hull, target.hull == 0)
 
 
-Who = tuple[str, str]
-"""Somebody's id and name."""
-
-
 def shot_event(state: State, attacker: Who, target: Who, hit: Hit) -> Event:
     """A shot as both sides hear of it: by name in era A, by id in era C."""
-    data: dict[str, Any] = {"tick": state.tick}
+    name, sides = "combat_update", {"attacker": attacker[1], "target": target[1]}
+    count = "damage"
     if state.config.era == "C":
-        data |= {
-            "attacker_id": attacker[0],
-            "target_id": target[0],
-            "total_damage": hit.total,
-        }
-    else:
-        data |= {"attacker": attacker[1], "target": target[1], "damage": hit.total}
-    data |= {
+        name, sides = "battle_damage", {"attacker_id": attacker[0]}
+        sides["target_id"] = target[0]
+        count = "total_damage"
+    data = {
+        "tick": state.tick,
+        **sides,
+        count: hit.shield + hit.hull,
         "damage_type": DAMAGE_TYPE,
         "shield_hit": hit.shield,
         "hull_hit": hit.hull,
         "destroyed": hit.destroyed,
     }
-    name = "battle_damage" if state.config.era == "C" else "combat_update"
     return Event(data, name, "combat")
 
 
@@ -81,38 +76,27 @@ def opponents(state: State, player: Player) -> list[Player]:
 def begin_battle(state: State, attacker: Player, target: Player) -> None:
     """Take a captain as the target; both hear of a battle that is new (era C)."""
     if target not in opponents(state, attacker):
-        _tell(state, attacker, target, "battle_started")
+        _tell_battle(state, attacker, target, "battle_started")
     attacker.target_id = target.id
 
 
 def leave_battle(state: State, player: Player) -> None:
     """Take a captain out of his battles: he flies away, or his ship is lost."""
     for other in opponents(state, player):
-        _tell(state, player, other, "battle_ended")
+        _tell_battle(state, player, other, "battle_ended")
         if other.target_id == player.id:
             other.target_id = None
     player.target_id = None
 
 
-def _tell(state: State, one: Player, other: Player, kind: str) -> None:
-    if state.config.era != "C":
-        return
-    data = {"tick": state.tick, "player_ids": [one.id, other.id]}
-    for player in (one, other):
-        state.tell_event(player, Event(data, kind, "combat"))
-
-
-LASTS_TICKS = 60
-_NS = 1_000_000_000
+def _tell_battle(state: State, one: Player, other: Player, kind: str) -> None:
+    if state.config.era == "C":
+        data = {"tick": state.tick, "player_ids": [one.id, other.id]}
+        state.tell(Event(data, kind, "combat"), one, other)
 
 
 def leave_wreck(
-    state: State,
-    *,
-    poi_id: str,
-    victim: tuple[str, str],
-    ship_class: str,
-    cargo: Mapping[str, int],
+    state: State, *, poi_id: str, victim: Who, ship_class: str, cargo: Mapping[str, int]
 ) -> Wreck:
     """Leave a wreck; no ship class means thrown away cargo."""
     wreck = Wreck(
@@ -131,20 +115,6 @@ def leave_wreck(
     return wreck
 
 
-def wrecks_at(state: State, poi_id: str) -> list[Wreck]:
-    """The wrecks of a place, the oldest first."""
-    return [wreck for wreck in state.wrecks.values() if wreck.poi_id == poi_id]
-
-
-def pull(state: State, player: Player) -> None:
-    """Bring a wreck that a ship has in tow to where the ship is."""
-    wreck = state.wrecks.get(player.towing)
-    if wreck is None:
-        player.towing = ""
-        return
-    wreck.poi_id, wreck.system_id = player.poi_id, player.system_id
-
-
 def clear_wrecks(state: State) -> None:
     """Take away what has floated long enough (once per tick)."""
     gone = [one.id for one in state.wrecks.values() if one.expire_tick <= state.tick]
@@ -153,28 +123,6 @@ def clear_wrecks(state: State) -> None:
     for player in state.players.values():
         if player.towing in gone:
             player.towing = ""
-
-
-def wreck_view(wreck: Wreck, tick_seconds: float) -> dict[str, Any]:
-    lasts_ns = int(LASTS_TICKS * tick_seconds * _NS)
-    return {
-        "id": wreck.id,
-        "type": wreck.type,
-        "poi_id": wreck.poi_id,
-        "system_id": wreck.system_id,
-        "victim_id": wreck.victim_id,
-        "victim_name": wreck.victim_name,
-        "ship_class": wreck.ship_class,
-        "cargo": [
-            {"item_id": item_id, "quantity": count}
-            for item_id, count in wreck.cargo.items()
-        ],
-        "modules": [],
-        "salvage_value": 0,
-        "created_at": rfc3339(wreck.created_ns),
-        "expires_at": rfc3339(wreck.created_ns + lasts_ns),
-        "expire_tick": wreck.expire_tick,
-    }
 
 
 def new_ship(state: State, owner_id: str, build: ShipClass) -> Ship:
@@ -191,22 +139,14 @@ def new_ship(state: State, owner_id: str, build: ShipClass) -> Ship:
     )
 
 
-CLONE_COST = 50
-
-
 def die(
     state: State, player: Player, killer_id: str, killer_name: str, cause: str
 ) -> None:
     """Bring the captain home in a new ship without cargo, and tell him."""
     cost = min(player.credits, CLONE_COST)
     lost = player.ship.class_id
-    wreck = leave_wreck(
-        state,
-        poi_id=player.poi_id,
-        victim=(player.id, player.username),
-        ship_class=lost,
-        cargo=player.ship.cargo,
-    )
+    me, where, cargo = (player.id, player.username), player.poi_id, player.ship.cargo
+    wreck = leave_wreck(state, poi_id=where, victim=me, ship_class=lost, cargo=cargo)
     state.leave(player)
     player.spend(cost)
     player.stats["ships_lost"] += 1
@@ -229,7 +169,7 @@ def die(
         "wreck_id": wreck.id,
         "cause": cause,
     }
-    state.tell_event(player, Event(data, "player_died"))
+    state.tell(Event(data, "player_died"), player)
 
 
 def clear_queue(state: State, player: Player, reason: str) -> None:
@@ -237,4 +177,4 @@ def clear_queue(state: State, player: Player, reason: str) -> None:
     pending, player.pending = player.pending, None
     if pending is not None and state.config.era == "C":
         data = {"tick": state.tick, "reason": reason, "cleared": 1}
-        state.tell_event(player, Event(data, "queue_cleared"))
+        state.tell(Event(data, "queue_cleared"), player)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sandbox.game.actions.damage import DAMAGE_TYPE, die, shoot
-from sandbox.game.config import dice, hex_id
+from sandbox.game.config import dice, fields, hex_id
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.world.models import Player
@@ -16,6 +14,7 @@ LAWLESS = 20
 """Below this police level pirates attack; elsewhere they only shoot back."""
 
 _RAIDER_STAYS = 10
+_NAME = fields("pirate_id=id pirate_name=name tier")
 _RAIDERS = ("Jackdaw", "Split Fang", "Cold Mercy", "Ragged Anne")
 
 
@@ -25,7 +24,9 @@ def prowl(state: State) -> None:
         if pirate.alive:
             _act(state, pirate)
         elif state.tick >= pirate.back_tick:
-            _come_back(state, pirate)
+            if pirate.raider:
+                del state.pirates[pirate.id]
+            pirate.hull, pirate.shield = pirate.max_hull, pirate.max_shield
     if state.config.raid_chance:
         _raid(state)
 
@@ -43,7 +44,10 @@ def _act(state: State, pirate: Pirate) -> None:
     if pirate.raider and state.tick >= pirate.leaves_tick:
         del state.pirates[pirate.id]
     elif pirate.raider or _lawless(state, pirate.poi_id):
-        _look_around(state, pirate)
+        for player in state.players_at(pirate.poi_id):
+            if _within_reach(state, player, pirate.poi_id):
+                _warn(state, pirate, player)
+                return
 
 
 def _within_reach(state: State, player: Player, poi_id: str) -> bool:
@@ -60,64 +64,42 @@ def _lawless(state: State, poi_id: str) -> bool:
     return system.police_level < LAWLESS
 
 
-def _look_around(state: State, pirate: Pirate) -> None:
-    for player in state.players_at(pirate.poi_id):
-        if _within_reach(state, player, pirate.poi_id):
-            _warn(state, pirate, player)
-            return
-
-
 def _warn(state: State, pirate: Pirate, player: Player) -> None:
     pirate.victim = player.id
     pirate.strike_tick = state.tick + WARNING_TICKS
     player.target_id = player.target_id or pirate.id
-    data = _named(pirate) | {
-        "attack_in_ticks": WARNING_TICKS,
-        "message": f"{pirate.name} locks weapons on you. Leave or fight.",
-    }
-    state.tell_event(player, Event(data, "pirate_warning", "combat"))
-
-
-def _named(pirate: Pirate) -> dict[str, Any]:
-    return {
-        "pirate_id": pirate.id,
-        "pirate_name": pirate.name,
-        "tier": pirate.tier,
-        "is_boss": pirate.tier == "boss",
-    }
+    data = (
+        _NAME(pirate)
+        | {"is_boss": pirate.tier == "boss"}
+        | {
+            "attack_in_ticks": WARNING_TICKS,
+            "message": f"{pirate.name} locks weapons on you. Leave or fight.",
+        }
+    )
+    state.tell(Event(data, "pirate_warning", "combat"), player)
 
 
 def _shoot(state: State, pirate: Pirate, player: Player) -> None:
     damage = TIERS[pirate.tier].damage
     hit = shoot(player.ship, damage)
-    data: dict[str, Any] = {
+    ship = player.ship
+    left = {"player_hull": ship.hull, "player_shield": ship.shield}
+    if state.config.era == "C":
+        left = {"your_hull": ship.hull, "your_max_hull": ship.build.hull}
+        left["your_shield"] = ship.shield
+    data = {
         "tick": state.tick,
         "pirate_id": pirate.id,
         "pirate_name": pirate.name,
         "damage": damage,
         "damage_type": DAMAGE_TYPE,
+        **left,
+        "destroyed": hit.destroyed,
     }
-    ship = player.ship
-    if state.config.era == "C":
-        data |= {
-            "your_hull": ship.hull,
-            "your_max_hull": ship.build.hull,
-            "your_shield": ship.shield,
-        }
-    else:
-        data |= {"player_hull": ship.hull, "player_shield": ship.shield}
-    data["destroyed"] = hit.destroyed
-    state.tell_event(player, Event(data, "pirate_combat", "combat"))
+    state.tell(Event(data, "pirate_combat", "combat"), player)
     if hit.destroyed:
         pirate.victim = None
         die(state, player, pirate.id, pirate.name, "pirate")
-
-
-def _come_back(state: State, pirate: Pirate) -> None:
-    if pirate.raider:
-        del state.pirates[pirate.id]
-        return
-    pirate.hull, pirate.shield = pirate.max_hull, pirate.max_shield
 
 
 def _raid(state: State) -> None:
@@ -152,7 +134,10 @@ def ambush(state: State, player: Player, tier: str = "small") -> Pirate:
         leaves_tick=state.tick + _RAIDER_STAYS,
     )
     state.pirates[pirate.id] = pirate
-    data = _named(pirate) | {"message": f"{pirate.name} drops out of the dark."}
-    for witness in state.players_at(player.poi_id):
-        state.tell_event(witness, Event(data, "pirate_spawn", "combat"))
+    data = (
+        _NAME(pirate)
+        | {"is_boss": pirate.tier == "boss"}
+        | {"message": f"{pirate.name} drops out of the dark."}
+    )
+    state.tell_here(player.poi_id, Event(data, "pirate_spawn", "combat"))
     return pirate

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sandbox.game.actions.action import (
+    DOCKED,
+    GOODS,
     Action,
-    Arguments,
     Intent,
     base_of,
     check_credits,
@@ -12,13 +13,17 @@ from sandbox.game.actions.action import (
     named_item,
     teach,
 )
-from sandbox.game.config import GameError, not_docked_here
+from sandbox.game.config import GameError, Json, not_docked_here
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
+from sandbox.game.tool import ITEM, QUANTITY, Tool
 from sandbox.game.world.catalogue import Item
 from sandbox.game.world.markets import Shelf
 from sandbox.game.world.models import Player
 
+FUEL_PRICE = 1
+CELL_FUEL = 10
+HULL_PRICE = 2
 _NOT_SOLD = (
     "No one is selling {name} at this station. To place a standing buy order, use: "
     '{{"type": "create_buy_order", "payload": {{"item_id": "{id}", '
@@ -28,29 +33,31 @@ _NOT_SOLD = (
 )
 
 
-def _shelf(state: State, player: Player, item: Item) -> Shelf:
-    return state.markets.at(base_of(state, player)).shelves[item.id]
+def _read_trade(state: State, player: Player, given: Json) -> tuple[Item, int, Shelf]:
+    base = base_of(state, player)
+    item, quantity = named_item(given)
+    return item, quantity, state.markets.at(base).shelves[item.id]
 
 
-def _prepare_buy(state: State, player: Player, arguments: Arguments) -> Intent:
-    base_of(state, player)
-    item, quantity = named_item(arguments)
-    shelf = _shelf(state, player, item)
+def _preview(verb: str, item: Item, quantity: int, price: int) -> Intent:
+    arguments = {"item_id": item.id, "quantity": quantity}
+    preview = {
+        "item_id": item.id,
+        "item": item.name,
+        "quantity": quantity,
+        "price_each": price,
+        "message": f"{verb} {quantity} {item.name}",
+    }
+    return Intent(arguments, preview)
+
+
+def _prepare_buy(state: State, player: Player, given: Json) -> Intent:
+    item, quantity, shelf = _read_trade(state, player, given)
     _check_buy(player, item, shelf, quantity)
-    return Intent(
-        {"item_id": item.id, "quantity": quantity},
-        {
-            "item_id": item.id,
-            "item": item.name,
-            "quantity": quantity,
-            "price_each": shelf.asked,
-            "message": f"Buying {quantity} {item.name}",
-        },
-    )
+    return _preview("Buying", item, quantity, shelf.asked)
 
 
 def _check_buy(player: Player, item: Item, shelf: Shelf, quantity: int) -> int:
-    """Check stock, money and room; gives how many can be had."""
     if not shelf.stock:
         raise GameError(
             "item_not_available",
@@ -62,10 +69,8 @@ def _check_buy(player: Player, item: Item, shelf: Shelf, quantity: int) -> int:
     return count
 
 
-def _finish_buy(state: State, player: Player, arguments: Arguments) -> list[Event]:
-    base_of(state, player)
-    item, quantity = named_item(arguments)
-    shelf = _shelf(state, player, item)
+def _finish_buy(state: State, player: Player, given: Json) -> list[Event]:
+    item, quantity, shelf = _read_trade(state, player, given)
     count = _check_buy(player, item, shelf, quantity)
     cost = count * shelf.asked
     shelf.stock -= count
@@ -80,15 +85,14 @@ def _finish_buy(state: State, player: Player, arguments: Arguments) -> list[Even
         **({"unfilled": quantity - count} if count < quantity else {}),
         "delivered_to_cargo": count,
         "fills": [_fill(count, shelf.asked)],
-        **_traded(state, player, cost),
+        **_count_trade(state, player, cost),
         "message": f"Bought {count} {item.name} for {cost}cr.",
     }
     return [Event(data)]
 
 
-def _prepare_sell(state: State, player: Player, arguments: Arguments) -> Intent:
-    base_of(state, player)
-    item, quantity = named_item(arguments)
+def _prepare_sell(state: State, player: Player, given: Json) -> Intent:
+    item, quantity, shelf = _read_trade(state, player, given)
     have = player.ship.cargo.get(item.id, 0)
     if have < quantity:
         raise GameError(
@@ -96,29 +100,18 @@ def _prepare_sell(state: State, player: Player, arguments: Arguments) -> Intent:
             f"Not enough {item.name} in cargo. "
             f"You have {have} but tried to sell {quantity}.",
         )
-    return Intent(
-        {"item_id": item.id, "quantity": quantity},
-        {
-            "item_id": item.id,
-            "item": item.name,
-            "quantity": quantity,
-            "price_each": _shelf(state, player, item).paid,
-            "message": f"Selling {quantity} {item.name}",
-        },
-    )
+    return _preview("Selling", item, quantity, shelf.paid)
 
 
-def _finish_sell(state: State, player: Player, arguments: Arguments) -> list[Event]:
-    base_of(state, player)
-    item, quantity = named_item(arguments)
-    shelf = _shelf(state, player, item)
+def _finish_sell(state: State, player: Player, given: Json) -> list[Event]:
+    item, quantity, shelf = _read_trade(state, player, given)
     count = min(quantity, shelf.wanted)
     earned = count * shelf.paid
     left = quantity - count
     if count:
         shelf.wanted -= count
         shelf.stock += count
-        player.ship.unload(item.id, count)
+        player.ship.load(item.id, -count)
         player.earn(earned)
     note = f" {left} unsold (no buyers)." if left else ""
     data = {
@@ -129,13 +122,13 @@ def _finish_sell(state: State, player: Player, arguments: Arguments) -> list[Eve
         "total_earned": earned,
         **({"unsold": left} if left else {}),
         "fills": [_fill(count, shelf.paid)] if count else [],
-        **_traded(state, player, earned),
+        **_count_trade(state, player, earned),
         "message": f"Sold {count} {item.name} for {earned}cr.{note}",
     }
     return [Event(data)]
 
 
-def _fill(count: int, price: int) -> dict[str, object]:
+def _fill(count: int, price: int) -> Json:
     return {
         "quantity": count,
         "price_each": price,
@@ -144,8 +137,7 @@ def _fill(count: int, price: int) -> dict[str, object]:
     }
 
 
-def _traded(state: State, player: Player, worth: int) -> dict[str, object]:
-    """Count a trade and learn from it."""
+def _count_trade(state: State, player: Player, worth: int) -> Json:
     if player.docked_at:
         state.markets.touch(player.docked_at)
     if not worth:
@@ -155,16 +147,7 @@ def _traded(state: State, player: Player, worth: int) -> dict[str, object]:
     return {"level_up": teach(state, player, "trading", xp), "xp_gained": xp}
 
 
-BUY = Action("buy", _prepare_buy, _finish_buy, needs="dock")
-SELL = Action("sell", _prepare_sell, _finish_sell, needs="dock")
-
-
-FUEL_PRICE = 1
-CELL_FUEL = 10
-HULL_PRICE = 2
-
-
-def _prepare_refuel(state: State, player: Player, arguments: Arguments) -> Intent:
+def _prepare_refuel(state: State, player: Player, given: Json) -> Intent:
     missing = player.ship.build.fuel - player.ship.fuel
     if not missing:
         raise GameError("fuel_full", "Fuel tank is already full")
@@ -181,11 +164,11 @@ def _prepare_refuel(state: State, player: Player, arguments: Arguments) -> Inten
     return Intent({"source": source}, {"source": source, "message": "Refueling..."})
 
 
-def _finish_refuel(state: State, player: Player, arguments: Arguments) -> list[Event]:
+def _finish_refuel(state: State, player: Player, given: Json) -> list[Event]:
     ship = player.ship
     missing = ship.build.fuel - ship.fuel
-    data: dict[str, object] = {"action": "refuel", "source": arguments["source"]}
-    if arguments["source"] == "station":
+    data: Json = {"action": "refuel", "source": given["source"]}
+    if given["source"] == "station":
         added = min(missing, player.credits // FUEL_PRICE)
         player.spend(added * FUEL_PRICE)
         data |= {"fuel": added, "cost": added * FUEL_PRICE}
@@ -193,13 +176,13 @@ def _finish_refuel(state: State, player: Player, arguments: Arguments) -> list[E
         # The last cell is used up even where less than all of it fits.
         cells = min(ship.cargo.get("fuel_cell", 0), -(-missing // CELL_FUEL))
         added = min(missing, cells * CELL_FUEL)
-        ship.unload("fuel_cell", cells)
+        ship.load("fuel_cell", -cells)
         data |= {"fuel": added, "cells_used": cells}
     ship.fuel += added
     return [Event(data | {"fuel_now": ship.fuel, "fuel_max": ship.build.fuel})]
 
 
-def _prepare_repair(state: State, player: Player, arguments: Arguments) -> Intent:
+def _prepare_repair(state: State, player: Player, given: Json) -> Intent:
     if not player.docked_at:
         raise not_docked_here()
     if player.ship.hull >= player.ship.build.hull:
@@ -208,7 +191,7 @@ def _prepare_repair(state: State, player: Player, arguments: Arguments) -> Inten
     return Intent({}, {"message": "Repairing..."})
 
 
-def _finish_repair(state: State, player: Player, arguments: Arguments) -> list[Event]:
+def _finish_repair(state: State, player: Player, given: Json) -> list[Event]:
     ship = player.ship
     repaired = min(ship.build.hull - ship.hull, player.credits // HULL_PRICE)
     player.spend(repaired * HULL_PRICE)
@@ -223,5 +206,18 @@ def _finish_repair(state: State, player: Player, arguments: Arguments) -> list[E
     return [Event(told)]
 
 
-REFUEL = Action("refuel", _prepare_refuel, _finish_refuel, needs="dock")
-REPAIR = Action("repair", _prepare_repair, _finish_repair, needs="dock")
+ACTIONS = (
+    Action(
+        Tool("buy", "trading", "Buy an item from the station.", (ITEM, QUANTITY),
+             {"item_id": "fuel_cell", "quantity": 5}, DOCKED, mutation=True),
+        _prepare_buy, _finish_buy, needs="dock"),
+    Action(
+        Tool("sell", "trading", "Sell an item from your hold to the station.", *GOODS,
+             DOCKED, mutation=True), _prepare_sell, _finish_sell, needs="dock"),
+    Action(
+        Tool("refuel", "ship", "Fill the tank.",
+             notes="From the station where you are docked, else from fuel cells.",
+             mutation=True), _prepare_refuel, _finish_refuel, needs="dock"),
+    Action(Tool("repair", "ship", "Repair the hull.", notes=DOCKED, mutation=True),
+           _prepare_repair, _finish_repair, needs="dock"),
+)  # fmt: skip

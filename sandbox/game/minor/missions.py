@@ -2,38 +2,75 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Call, teach
-from sandbox.game.config import GameError, not_docked_here, rfc3339
-from sandbox.game.minor.row import DOCK, DOCKED, Deed, Json, act, ask, one
-from sandbox.game.world.missions import (
-    LASTS_TICKS,
-    MOST_ACTIVE,
-    TEMPLATES,
-    Template,
-    active_view,
-    offer_view,
-    offers,
-)
+from sandbox.game.actions.action import DOCKED, Call, act, ask, one, teach
+from sandbox.game.config import GameError, Json, fields, not_docked_here, rfc3339
+from sandbox.game.world.catalogue import ITEMS, TEMPLATES, Template
 from sandbox.game.world.models import Mission
 
-_NS = 1_000_000_000
+MOST_ACTIVE = 5
+LASTS_TICKS = 600
+_OFFER = fields("mission_id=id template_id=id title description type")
+_ACTIVE = fields("template_id=id title type description")
+_TAKEN = fields("template_id=id title type")
+
+
+def _list_offers(call: Call) -> list[Template]:
+    """What a station offers a captain: nothing twice at a time, or once declined."""
+    if "missions" not in call.base.services:
+        return []
+    taken = {mission.template_id for mission in call.player.missions}
+    left_out = taken.union(call.player.declined)
+    return [each for each in TEMPLATES.values() if each.id not in left_out]
 
 
 def _get_missions(call: Call) -> Json:
-    return {
-        "base_id": call.base.id,
-        "base_name": call.base.name,
-        "missions": [offer_view(one) for one in offers(call.base, call.player)],
-    }
+    offers = [
+        {
+            **_OFFER(template),
+            "difficulty": 2 if template.type == "combat" else 1,
+            "objectives": [_objective(template)],
+            "rewards": _rewards(template),
+            "requirements": {},
+            "repeatable": True,
+            "expires_in_ticks": LASTS_TICKS,
+        }
+        for template in _list_offers(call)
+    ]
+    return {"base_id": call.base.id, "base_name": call.base.name, "missions": offers}
+
+
+def _objective(template: Template) -> Json:
+    what = ITEMS[template.item_id].name if template.item_id else "pirate"
+    verb = "Mine" if template.goal == "mine_resource" else "Destroy"
+    words = f"{verb} {template.required} {what}"
+    return {"type": template.goal, "description": words}
+
+
+def _rewards(template: Template) -> Json:
+    return {"credits": template.credits, "skill_xp": {template.skill: template.xp}}
 
 
 def _get_active_missions(call: Call) -> Json:
     """As recorded: null where there are none."""
-    own = [active_view(one, call.state.tick) for one in call.player.missions]
+    own = [_active_view(mission, call.state.tick) for mission in call.player.missions]
+    totals = {"total_count": len(own), "max_missions": MOST_ACTIVE}
+    return {"missions": own or None, **totals}
+
+
+def _active_view(mission: Mission, tick: int) -> Json:
+    template = TEMPLATES[mission.template_id]
+    progress = {"current": mission.current, "required": template.required}
+    done = mission.current >= template.required
     return {
-        "missions": own or None,
-        "total_count": len(own),
-        "max_missions": MOST_ACTIVE,
+        "mission_id": mission.id,
+        **_ACTIVE(template),
+        "base_id": mission.base_id,
+        "objectives": [_objective(template) | progress | {"completed": done}],
+        **progress,
+        "percent_complete": 100 * mission.current // template.required,
+        "rewards": _rewards(template),
+        "expire_tick": mission.expire_tick,
+        "expires_in_ticks": mission.expire_tick - tick,
     }
 
 
@@ -45,9 +82,9 @@ def _completed_missions(call: Call) -> Json:
     return {"missions": done, "total_count": len(done)}
 
 
-def _offered(deed: Deed) -> Template:
-    wanted = deed.given["mission_id"]
-    for template in offers(deed.base, deed.player):
+def _find_offer(call: Call) -> Template:
+    wanted = call.given["mission_id"]
+    for template in _list_offers(call):
         if template.id == wanted:
             return template
     raise GameError(
@@ -55,9 +92,9 @@ def _offered(deed: Deed) -> Template:
     )
 
 
-def _own(deed: Deed) -> Mission:
-    wanted = deed.given["mission_id"]
-    for mission in deed.player.missions:
+def _find_own(call: Call) -> Mission:
+    wanted = call.given["mission_id"]
+    for mission in call.player.missions:
         if wanted in (mission.id, mission.template_id):
             return mission
     raise GameError(
@@ -65,43 +102,32 @@ def _own(deed: Deed) -> Mission:
     )
 
 
-def _own_here(deed: Deed) -> Mission:
-    mission = _own(deed)
-    if deed.base.id != mission.base_id:
+def _find_own_here(call: Call) -> Mission:
+    mission = _find_own(call)
+    if call.base.id != mission.base_id:
         raise not_docked_here()
     return mission
 
 
-def _accept(deed: Deed) -> Json:
-    template, state = deed.thing, deed.state
+def _accept(call: Call) -> Json:
+    template, state = call.thing, call.state
     expires = state.tick + LASTS_TICKS
-    mission = Mission(state.sources.token(16), template.id, deed.base.id, expires)
-    deed.player.missions.append(mission)
-    lasts = int(LASTS_TICKS * state.config.tick_seconds * _NS)
+    mission = Mission(call.token(), template.id, call.base.id, expires)
+    call.player.missions.append(mission)
+    lasts = int(LASTS_TICKS * state.config.tick_seconds * 1_000_000_000)
     return {
         "message": f"Mission accepted: {template.title}",
         "mission_id": mission.id,
-        "template_id": template.id,
-        "title": template.title,
-        "type": template.type,
+        **_TAKEN(template),
         "expires_at": rfc3339(state.sources.now_ns() + lasts),
     }
 
 
-def _incomplete(deed: Deed) -> bool:
-    mission: Mission = deed.thing
-    return mission.current < TEMPLATES[mission.template_id].required
-
-
-def _reward(deed: Deed) -> int:
-    return TEMPLATES[deed.thing.template_id].credits
-
-
-def _complete(deed: Deed) -> Json:
-    mission, template = deed.thing, TEMPLATES[deed.thing.template_id]
-    deed.player.missions.remove(mission)
-    deed.player.completed[template.id] = rfc3339(deed.state.sources.now_ns())
-    teach(deed.state, deed.player, template.skill, template.xp)
+def _complete(call: Call) -> Json:
+    mission, template = call.thing, TEMPLATES[call.thing.template_id]
+    call.player.missions.remove(mission)
+    call.player.completed[template.id] = call.now()
+    teach(call.state, call.player, template.skill, template.xp)
     return {
         "message": f"Mission complete: {template.title}",
         "mission_id": mission.id,
@@ -120,23 +146,26 @@ ROUND = (
     ask("get_active_missions", "missions", "See the missions you have accepted.",
         _get_active_missions),
     act("accept_mission", "missions", "Accept a mission of this station.", _AN_OFFER,
-        notes="At most five at a time.", where=DOCK, names=_offered,
-        unless=((lambda deed: len(deed.player.missions) >= MOST_ACTIVE,
+        notes="At most five at a time.", where="dock", names=_find_offer,
+        unless=((lambda call: len(call.player.missions) >= MOST_ACTIVE,
                  "too_many_missions", f"At most {MOST_ACTIVE} at a time."),),
         changes=_accept),
     act("complete_mission", "missions", "Hand in a mission where you accepted it.",
-        _MISSION, where=DOCK, names=_own_here,
-        unless=((_incomplete, "mission_incomplete",
-                 "There is more to do. See 'get_active_missions'."),), earns=_reward,
+        _MISSION, where="dock", names=_find_own_here,
+        unless=((lambda call: call.thing.current
+                 < TEMPLATES[call.thing.template_id].required, "mission_incomplete",
+                 "There is more to do. See 'get_active_missions'."),),
+        earns=lambda call: TEMPLATES[call.thing.template_id].credits,
         changes=_complete),
     act("abandon_mission", "missions", "Give a mission up.", _MISSION, destructive=True,
-        names=_own, changes=lambda deed: deed.player.missions.remove(deed.thing)),
+        names=_find_own,
+        changes=lambda call: call.player.missions.remove(call.thing)),
 )  # fmt: skip
 DECISIONS = (
     act("decline_mission", "missions",
-        "Turn a mission down, so that it is not offered again.", _AN_OFFER, where=DOCK,
-        names=_offered,
-        changes=lambda deed: deed.player.declined.append(deed.thing.id)),
+        "Turn a mission down, so that it is not offered again.", _AN_OFFER, where="dock",
+        names=_find_offer,
+        changes=lambda call: call.player.declined.append(call.thing.id)),
     ask("completed_missions", "missions", "See the missions you have completed.",
         _completed_missions),
 )  # fmt: skip

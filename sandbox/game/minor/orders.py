@@ -2,51 +2,43 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Call, named_item, positive
-from sandbox.game.config import GameError, rfc3339
-from sandbox.game.minor.row import (
-    AWAY,
-    DOCK,
+from sandbox.game.actions.action import (
     DOCKED,
     GOODS,
-    HOLD,
-    STORE,
-    Deed,
-    Json,
+    Call,
     Move,
     Takes,
     act,
     ask,
-    named,
+    named_item,
+    positive,
 )
+from sandbox.game.config import GameError, Json, fields
 from sandbox.game.state import State
 from sandbox.game.tool import MOST_QUANTITY, Parameter, text
 from sandbox.game.views import offers_view
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Order
 
+Offers = dict[tuple[str, str], list[Json]]
+"""By item and side."""
+
+_NAMES = fields("order_id=id order_type=side side item_id")
+_PRICES = fields("price_each quantity remaining")
 MOST_ORDERS = 20
 TAKEN_AFTER_TICKS = 5
 
 
-def orders_at(state: State, base_id: str) -> list[Order]:
-    """The open orders of a base, the oldest first."""
-    return [one for one in state.orders.values() if one.base_id == base_id]
-
-
-def offers_of(state: State, base_id: str, me: str) -> dict[tuple[str, str], list[Json]]:
-    """What captains offer, by item and side, as the market lists it."""
-    found: dict[tuple[str, str], list[Json]] = {}
-    for order in orders_at(state, base_id):
-        own = {"my_quantity": order.remaining} if order.player_id == me else {}
-        found.setdefault((order.item_id, order.side), []).append(
-            {
-                "price_each": order.price_each,
-                "quantity": order.remaining,
-                "source": "player",
-                **own,
-            }
-        )
+def offers_of(state: State, base_id: str, me: str) -> Offers:
+    """What captains offer, as the market lists it."""
+    found: Offers = {}
+    for order in state.orders.values():
+        if order.base_id == base_id:
+            view: Json = {"price_each": order.price_each, "quantity": order.remaining}
+            view |= {"source": "player"}
+            if order.player_id == me:
+                view["my_quantity"] = order.remaining
+            found.setdefault((order.item_id, order.side), []).append(view)
     return found
 
 
@@ -59,38 +51,29 @@ def is_fair(order: Order) -> bool:
 
 
 def _view_orders(call: Call) -> Json:
+    base_id, me = call.base.id, call.player.id
     own = [
-        _order_view(one)
-        for one in orders_at(call.state, call.base.id)
-        if one.player_id == call.player.id
+        {
+            **_NAMES(each),
+            "item_name": ITEMS[each.item_id].name,
+            **_PRICES(each),
+            "filled_quantity": each.quantity - each.remaining,
+            "listing_fee": each.fee,
+            "created_at": each.created_at,
+        }
+        for each in call.state.orders.values()
+        if (each.base_id, each.player_id) == (base_id, me)
     ]
     return {"action": "view_orders", "base": call.base.name, "orders": own}
 
 
-def _order_view(order: Order) -> Json:
-    return {
-        "order_id": order.id,
-        "order_type": order.side,
-        "side": order.side,
-        "item_id": order.item_id,
-        "item_name": ITEMS[order.item_id].name,
-        "price_each": order.price_each,
-        "quantity": order.quantity,
-        "remaining": order.remaining,
-        "filled_quantity": order.quantity - order.remaining,
-        "listing_fee": order.fee,
-        "created_at": order.created_at,
-    }
-
-
 def _get_listings(call: Call) -> Json:
-    """The seed era's list of what a station sells."""
     listed = offers_view(call.state.markets.at(call.base))
     return {"base_id": call.base.id, "listings": listed, "count": len(listed)}
 
 
 def _estimate_purchase(call: Call) -> Json:
-    item, quantity = named_item(call.arguments)
+    item, quantity = named_item(call.given)
     shelf = call.state.markets.at(call.base).shelves[item.id]
     count = min(quantity, shelf.stock)
     return {
@@ -103,72 +86,63 @@ def _estimate_purchase(call: Call) -> Json:
     }
 
 
-def _worth(deed: Deed) -> int:
-    (quantity,) = named(deed).values()
-    return positive(deed.given, "price_each") * quantity
+def _worth(call: Call) -> int:
+    (quantity,) = call.goods().values()
+    return positive(call.given, "price_each") * quantity
 
 
-def _fee(deed: Deed) -> int:
-    return max(1, _worth(deed) // 100)
+def _fee(call: Call) -> int:
+    return max(1, _worth(call) // 100)
 
 
-def _too_many(deed: Deed) -> bool:
-    own = [one for one in deed.state.orders.values() if one.player_id == deed.player.id]
+def _has_too_many(call: Call) -> bool:
+    own = [one for one in call.state.orders.values() if one.player_id == call.player.id]
     return len(own) >= MOST_ORDERS
 
 
-def _open(deed: Deed, side: str) -> Json:
+def _open(call: Call, side: str) -> Json:
     """Put an order up; at a fair price somebody takes it after some ticks."""
-    ((item_id, quantity),) = named(deed).items()
+    ((item_id, quantity),) = call.goods().items()
     order = Order(
-        id=deed.state.sources.token(16),
-        player_id=deed.player.id,
-        base_id=deed.base.id,
+        id=call.token(),
+        player_id=call.player.id,
+        base_id=call.base.id,
         side=side,
         item_id=item_id,
-        price_each=deed.given["price_each"],
+        price_each=call.given["price_each"],
         quantity=quantity,
         remaining=quantity,
-        fee=_fee(deed),
-        created_at=rfc3339(deed.state.sources.now_ns()),
+        fee=_fee(call),
+        created_at=call.now(),
     )
-    deed.state.orders[order.id] = order
-    deed.later(TAKEN_AFTER_TICKS, "market_update", order.id, quantity)
+    call.state.orders[order.id] = order
+    call.schedule(TAKEN_AFTER_TICKS, "market_update", order.id, quantity)
     return {"order_id": order.id, "listing_fee": order.fee}
 
 
-def _own(deed: Deed) -> Order:
-    order = deed.state.orders.get(deed.given["order_id"])
-    if order is None or order.player_id != deed.player.id:
+def _find_own(call: Call) -> Order:
+    order = call.state.orders.get(call.given["order_id"])
+    if order is None or order.player_id != call.player.id:
         raise GameError("invalid_order", "No such order. Use 'view_orders'.")
-    if order.base_id != deed.base.id:
+    if order.base_id != call.base.id:
         raise GameError("wrong_base", "This order stands at another base.")
     return order
 
 
-def _dearer(deed: Deed) -> int:
+def _price_rise(call: Call) -> int:
     """What a new price costs more; less than nothing where it costs less."""
-    order, price = deed.thing, positive(deed.given, "new_price")
+    order, price = call.thing, positive(call.given, "new_price")
     return (price - order.price_each) * order.remaining if order.side == "buy" else 0
 
 
-def _reprice(deed: Deed) -> None:
-    deed.thing.price_each = deed.given["new_price"]
-
-
-def _returned(deed: Deed) -> dict[str, int]:
-    order = deed.thing
+def _list_returned(call: Call) -> dict[str, int]:
+    order = call.thing
     return {order.item_id: order.remaining} if order.side == "sell" else {}
 
 
-def _escrowed(deed: Deed) -> int:
-    order: Order = deed.thing
-    return order.remaining * order.price_each if order.side == "buy" else 0
-
-
-def _cancel(deed: Deed) -> Json:
-    del deed.state.orders[deed.thing.id]
-    return {"item_id": deed.thing.item_id, "returned": deed.thing.remaining}
+def _cancel(call: Call) -> Json:
+    del call.state.orders[call.thing.id]
+    return {"item_id": call.thing.item_id, "returned": call.thing.remaining}
 
 
 def _amount(name: str) -> Parameter:
@@ -181,7 +155,9 @@ _OFFER = Takes(
     {"item_id": "ore_iron", "quantity": 10, "price_each": 6},
 )
 _ORDER = text("order_id", "The order's ID, from view_orders")
-_ROOM = ((_too_many, "too_many_orders", f"At most {MOST_ORDERS} orders at a time."),)
+_ROOM = (
+    (_has_too_many, "too_many_orders", f"At most {MOST_ORDERS} orders at a time."),
+)
 
 ORDERS = (
     ask("view_orders", "trading", "See your open orders at this base.", _view_orders,
@@ -192,17 +168,20 @@ ORDERS = (
         _estimate_purchase,
         Takes(GOODS.parameters, {"item_id": "fuel_cell", "quantity": 5}), notes=DOCKED),
     act("create_sell_order", "trading", "Offer items of your hold for sale.", _OFFER,
-        notes="What is earned goes to your storage. A listing fee is due.", where=DOCK,
-        service="market", unless=_ROOM, costs=_fee, moves=(Move(HOLD, AWAY),),
-        changes=lambda deed: _open(deed, "sell")),
+        notes="What is earned goes to your storage. A listing fee is due.", where="dock",
+        service="market", unless=_ROOM, costs=_fee, moves=(Move(Call.hold, None),),
+        changes=lambda call: _open(call, "sell")),
     act("create_buy_order", "trading", "Offer to buy items.", _OFFER,
-        notes="Credits are escrowed. What is bought goes to your storage.", where=DOCK,
-        service="market", unless=_ROOM, costs=lambda deed: _worth(deed) + _fee(deed),
-        changes=lambda deed: _open(deed, "buy")),
+        notes="Credits are escrowed. What is bought goes to your storage.", where="dock",
+        service="market", unless=_ROOM, costs=lambda call: _worth(call) + _fee(call),
+        changes=lambda call: _open(call, "buy")),
     act("modify_order", "trading", "Change the price of an order.",
         Takes((_ORDER, _amount("new_price")), {"order_id": "order_id", "new_price": 7}),
-        where=DOCK, names=_own, costs=_dearer, changes=_reprice),
+        where="dock", names=_find_own, costs=_price_rise,
+        changes=lambda call: setattr(call.thing, "price_each", call.given["new_price"])),
     act("cancel_order", "trading", "Take an order back.",
-        Takes((_ORDER,), {"order_id": "order_id"}), where=DOCK, names=_own,
-        earns=_escrowed, moves=(Move(AWAY, STORE, _returned),), changes=_cancel),
+        Takes((_ORDER,), {"order_id": "order_id"}), where="dock", names=_find_own,
+        earns=lambda call: 0 if call.thing.side == "sell"
+        else call.thing.remaining * call.thing.price_each,
+        moves=(Move(None, Call.store, _list_returned),), changes=_cancel),
 )  # fmt: skip

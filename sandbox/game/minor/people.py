@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from sandbox.game.actions.action import Call
-from sandbox.game.config import GameError, rfc3339
-from sandbox.game.minor.row import Deed, Json, Takes, act, ask, one
+from sandbox.game.actions.action import Call, Takes, act, ask, one
+from sandbox.game.config import GameError, Json, fields
 from sandbox.game.sessions import Event
 from sandbox.game.tool import Parameter, text
 from sandbox.game.world.models import Faction, Note, Player, Thread
@@ -18,19 +17,18 @@ MOST_THREADS = 50
 LONGEST_STATUS = 100
 LONGEST_TEXT = 10_000
 LEADER, MEMBER = "leader", "member"
+_NOTE_VIEW = fields("note_id=id title content")
+_NOTE_LINE = fields("note_id=id title created_at")
+_FACTION = fields("faction_id=id name tag")
+_THREAD_LINE = fields("thread_id=id title author created_at")
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
-def _now(call: Call) -> str:
-    return rfc3339(call.state.sources.now_ns())
-
-
-# -- chat --------------------------------------------------------------------
+# --- Chat
 
 
 def _chat(call: Call) -> Json:
-    """Say something to everybody, to the system or to one captain."""
-    channel, content = call.arguments["channel"], call.arguments["content"].strip()
+    channel, content = call.given["channel"], call.given["content"].strip()
     if channel not in CHANNELS:
         raise GameError(
             "invalid_channel", f"Unknown channel. Use one of: {', '.join(CHANNELS)}."
@@ -39,19 +37,19 @@ def _chat(call: Call) -> Json:
         raise GameError("empty_message", "Message cannot be empty.")
     hearers = _hearers(call, channel)
     message = {
-        "id": call.state.sources.token(16),
+        "id": call.token(),
         "channel": channel,
         "sender_id": call.player.id,
         "sender": call.player.username,
         "content": content,
-        "timestamp": _now(call),
+        "timestamp": call.now(),
     }
     if channel == "local":
         message["system_id"] = call.player.system_id
     if channel == "private":
         message["target_id"] = hearers[0].id
     for hearer in hearers:
-        call.state.tell_event(hearer, Event(message, "chat_message", "chat"))
+        call.state.tell(Event(message, "chat_message", "chat"), hearer)
     call.state.chat.append(message)
     del call.state.chat[:-MOST_KEPT]
     return {"message": "Message sent", "channel": channel, "id": message["id"]}
@@ -60,7 +58,7 @@ def _chat(call: Call) -> Json:
 def _hearers(call: Call, channel: str) -> list[Player]:
     state, sender = call.state, call.player
     if channel == "private":
-        target = state.players.get(call.arguments.get("target_id", ""))
+        target = state.players.get(call.given.get("target_id", ""))
         if target is None:
             raise GameError("invalid_target", "No such captain.")
         return [target]
@@ -72,7 +70,7 @@ def _hearers(call: Call, channel: str) -> list[Player]:
 
 
 def _get_chat_history(call: Call) -> Json:
-    channel = call.arguments["channel"]
+    channel = call.given["channel"]
     heard = [
         each
         for each in call.state.chat
@@ -100,32 +98,21 @@ CHAT = (
         _get_chat_history, Takes((_CHANNEL,), {"channel": "local"})),
 )  # fmt: skip
 
-# -- factions ----------------------------------------------------------------
-
-
-def _faction_list(call: Call) -> Json:
-    listed = [_brief(each) for each in call.state.factions.values()]
-    return {"factions": listed, "total_count": len(listed)}
+# --- Factions
 
 
 def _brief(faction: Faction) -> Json:
-    return {
-        "faction_id": faction.id,
-        "name": faction.name,
-        "tag": faction.tag,
-        "member_count": len(faction.members),
-    }
+    return {**_FACTION(faction), "member_count": len(faction.members)}
 
 
 def _faction_info(call: Call) -> Json:
-    """One's own faction, or the one that is asked for."""
-    wanted = call.arguments.get("faction_id") or call.player.faction_id
+    wanted = call.given.get("faction_id") or call.player.faction_id
     faction = call.state.factions.get(wanted)
     if faction is None:
         raise GameError("invalid_faction", "No such faction. Use 'faction_list'.")
-    names = {name: call.state.players[name].username for name in faction.members}
+    players = call.state.players
     members = [
-        {"player_id": name, "username": names[name], "rank": rank}
+        {"player_id": name, "username": players[name].username, "rank": rank}
         for name, rank in faction.members.items()
     ]
     return {**_brief(faction), "members": members, "enemies": list(faction.enemies)}
@@ -137,161 +124,151 @@ def _faction_get_invites(call: Call) -> Json:
     return {"invites": invites, "total_count": len(invites)}
 
 
-def _own(deed: Deed) -> Faction:
-    faction = deed.state.faction_of(deed.player)
+def _find_own(call: Call) -> Faction:
+    faction = call.state.faction_of(call.player)
     if faction is None:
         raise GameError("not_in_faction", "You are in no faction.")
     return faction
 
 
-def _led(deed: Deed) -> Faction:
-    faction = _own(deed)
-    if faction.members[deed.player.id] != LEADER:
+def _find_led(call: Call) -> Faction:
+    faction = _find_own(call)
+    if faction.members[call.player.id] != LEADER:
         raise GameError("not_leader", "Only the leader can do this.")
     return faction
 
 
-def _new_faction(deed: Deed) -> Faction:
-    name, tag = deed.given["name"].strip(), deed.given["tag"].strip().upper()
+def _make_faction(call: Call) -> Faction:
+    name, tag = call.given["name"].strip(), call.given["tag"].strip().upper()
     if not 3 <= len(name) <= 40 or not 2 <= len(tag) <= 4:
         raise GameError("invalid_name", "A name has 3 to 40 signs, a tag 2 to 4.")
-    taken = [each.name.casefold() for each in deed.state.factions.values()]
+    taken = [each.name.casefold() for each in call.state.factions.values()]
     if name.casefold() in taken:
         raise GameError("name_taken", "There is a faction of this name.")
-    return Faction(deed.state.sources.token(16), name, tag)
+    return Faction(call.token(), name, tag)
 
 
-def _inviting(deed: Deed) -> Faction:
-    faction = deed.state.factions.get(deed.given["faction_id"])
-    if faction is None or deed.player.id not in faction.invited:
+def _find_inviting(call: Call) -> Faction:
+    faction = call.state.factions.get(call.given["faction_id"])
+    if faction is None or call.player.id not in faction.invited:
         raise GameError("not_invited", "This faction has not invited you.")
     return faction
 
 
-def _enter(deed: Deed, rank: str) -> Json:
-    """Join the faction that the deed is about, as its founder or as a guest."""
-    faction, player = deed.thing, deed.player
-    deed.state.factions[faction.id] = faction
+def _enter(call: Call, rank: str) -> Json:
+    faction, player = call.thing, call.player
+    call.state.factions[faction.id] = faction
     faction.invited = [name for name in faction.invited if name != player.id]
     faction.members[player.id] = rank
     player.faction_id = faction.id
-    return {"faction_id": faction.id, "name": faction.name, "tag": faction.tag}
+    return _FACTION(faction)
 
 
-def _leave(deed: Deed) -> Json:
+def _leave(call: Call) -> Json:
     """A faction without members is no more; a new leader is whoever is left."""
-    faction, deed.player.faction_id = deed.thing, ""
-    del faction.members[deed.player.id]
+    faction, call.player.faction_id = call.thing, ""
+    del faction.members[call.player.id]
     if not faction.members:
-        del deed.state.factions[faction.id]
+        del call.state.factions[faction.id]
     elif LEADER not in faction.members.values():
         faction.members[next(iter(faction.members))] = LEADER
     return {"faction_id": faction.id}
 
 
-def _guest(deed: Deed) -> Player:
-    guest = deed.state.players.get(deed.given["player_id"])
-    if guest is None or guest.faction_id or guest.id in _led(deed).invited:
+def _find_guest(call: Call) -> Player:
+    guest = call.state.players.get(call.given["player_id"])
+    if guest is None or guest.faction_id or guest.id in _find_led(call).invited:
         raise GameError("invalid_target", "This captain cannot be invited.")
     return guest
 
 
-def _invite(deed: Deed) -> None:
-    faction, me = _led(deed), deed.player
-    faction.invited.append(deed.thing.id)
+def _invite(call: Call) -> None:
+    faction, me = _find_led(call), call.player
+    faction.invited.append(call.thing.id)
     told = {"faction_id": faction.id, "faction_name": faction.name}
     told |= {"inviter_id": me.id, "inviter_name": me.username}
-    deed.tell(deed.thing, "faction_invite", "faction", told)
+    call.tell(call.thing, "faction_invite", "faction", told)
 
 
-def _enemy(deed: Deed) -> Faction:
-    own = _led(deed)
-    other = deed.state.factions.get(deed.given["target_faction_id"])
+def _find_enemy(call: Call) -> Faction:
+    own = _find_led(call)
+    other = call.state.factions.get(call.given["target_faction_id"])
     if other is None or other is own or other.id in own.enemies:
         raise GameError("invalid_target", "No such faction to make war on.")
     return other
 
 
-def _declare_war(deed: Deed) -> None:
-    own, other = _led(deed), deed.thing
+def _declare_war(call: Call) -> None:
+    own, other = _find_led(call), call.thing
     own.enemies.append(other.id)
     other.enemies.append(own.id)
     told = {"attacker_faction_id": own.id, "attacker_name": own.name}
-    for name in other.members:
-        deed.tell(deed.state.players[name], "faction_war_declared", "faction", told)
+    members = [call.state.players[name] for name in other.members]
+    call.state.tell(Event(told, "faction_war_declared", "faction"), *members)
 
 
 _UNBOUND = (
-    (
-        lambda deed: bool(deed.player.faction_id),
-        "already_in_faction",
-        "Leave your faction first.",
-    ),
-)
+    (lambda call: call.player.faction_id, "already_in_faction",
+     "Leave your faction first."),
+)  # fmt: skip
 
 FACTIONS = (
-    ask("faction_list", "faction", "List the factions.", _faction_list),
+    ask("faction_list", "faction", "List the factions.", lambda call: {
+        "factions": [_brief(each) for each in call.state.factions.values()],
+        "total_count": len(call.state.factions)}),
     ask("faction_info", "faction", "See a faction, your own by default.", _faction_info,
         Takes((text("faction_id", "The faction's ID", required=False),))),
     ask("faction_get_invites", "faction", "List the factions that invite you.",
         _faction_get_invites),
     act("create_faction", "faction", "Found a faction.",
         Takes((text("name", "3 to 40 characters"), text("tag", "2 to 4 letters")),
-              {"name": "Long Haul", "tag": "HAUL"}), names=_new_faction,
-        unless=_UNBOUND, changes=lambda deed: _enter(deed, LEADER)),
+              {"name": "Long Haul", "tag": "HAUL"}), names=_make_faction,
+        unless=_UNBOUND, changes=lambda call: _enter(call, LEADER)),
     act("join_faction", "faction", "Join a faction that has invited you.",
-        one("faction_id", "The faction's ID, from faction_list"), names=_inviting,
-        unless=_UNBOUND, changes=lambda deed: _enter(deed, MEMBER)),
-    act("leave_faction", "faction", "Leave your faction.", names=_own, changes=_leave),
+        one("faction_id", "The faction's ID, from faction_list"), names=_find_inviting,
+        unless=_UNBOUND, changes=lambda call: _enter(call, MEMBER)),
+    act("leave_faction", "faction", "Leave your faction.", names=_find_own, changes=_leave),
     act("faction_invite", "faction", "Invite a captain into your faction.",
-        one("player_id", "The captain's ID"), names=_guest, changes=_invite),
+        one("player_id", "The captain's ID"), names=_find_guest, changes=_invite),
     act("faction_declare_war", "faction", "Declare war on another faction.",
-        one("target_faction_id", "The other faction's ID", "faction_id"), names=_enemy,
+        one("target_faction_id", "The other faction's ID", "faction_id"), names=_find_enemy,
         changes=_declare_war),
 )  # fmt: skip
 
-# -- notes and the forum -----------------------------------------------------
+# --- Notes and the forum
 
 
 def _create_note(call: Call) -> Json:
     if len(call.player.notes) >= MOST_NOTES:
         raise GameError("too_many_notes", f"At most {MOST_NOTES} notes.")
-    title, content = call.arguments["title"], call.arguments["content"]
-    note = Note(call.state.sources.token(16), title, content, _now(call))
+    title, content = call.given["title"], call.given["content"]
+    note = Note(call.token(), title, content, call.now())
     call.player.notes.append(note)
     return {"message": "Note created", "note_id": note.id, "title": note.title}
 
 
-def _note(call: Call) -> Note:
+def _find_note(call: Call) -> Note:
     for note in call.player.notes:
-        if note.id == call.arguments["note_id"]:
+        if note.id == call.given["note_id"]:
             return note
     raise GameError("invalid_note", "No such note. Use 'get_notes'.")
 
 
 def _write_note(call: Call) -> Json:
-    note = _note(call)
-    note.content = call.arguments["content"]
+    note = _find_note(call)
+    note.content = call.given["content"]
     return {"message": "Note written", "note_id": note.id}
-
-
-def _read_note(call: Call) -> Json:
-    note = _note(call)
-    return {"note_id": note.id, "title": note.title, "content": note.content}
 
 
 def _get_notes(call: Call) -> Json:
     """As recorded: null where there are none."""
-    listed = [
-        {"note_id": each.id, "title": each.title, "created_at": each.created_at}
-        for each in call.player.notes
-    ]
+    listed = [_NOTE_LINE(each) for each in call.player.notes]
     return {"notes": listed or None, "total_count": len(listed)}
 
 
 def _forum_create_thread(call: Call) -> Json:
-    token, me = call.state.sources.token(16), call.player.username
-    thread = Thread(token, call.arguments["title"], me, _now(call))
+    token, me = call.token(), call.player.username
+    thread = Thread(token, call.given["title"], me, call.now())
     threads = call.state.threads
     threads[thread.id] = thread
     while len(threads) > MOST_THREADS:
@@ -300,40 +277,29 @@ def _forum_create_thread(call: Call) -> Json:
 
 
 def _post(call: Call, thread: Thread) -> Json:
-    post = {"author": call.player.username, "content": call.arguments["content"]}
-    thread.posts.append(post | {"created_at": _now(call)})
+    post = {"author": call.player.username, "content": call.given["content"]}
+    thread.posts.append(post | {"created_at": call.now()})
     return {"message": "Reply posted", "thread_id": thread.id}
 
 
-def _thread(call: Call) -> Thread:
-    thread = call.state.threads.get(call.arguments["thread_id"])
+def _find_thread(call: Call) -> Thread:
+    thread = call.state.threads.get(call.given["thread_id"])
     if thread is None:
         raise GameError("invalid_thread", "No such thread. Use 'forum_list'.")
     return thread
 
 
-def _forum_list(call: Call) -> Json:
-    """The newest threads first."""
-    listed = [_heading(each) for each in reversed(call.state.threads.values())]
-    return {"threads": listed, "total_count": len(listed)}
-
-
 def _heading(thread: Thread) -> Json:
-    return {
-        "thread_id": thread.id,
-        "title": thread.title,
-        "author": thread.author,
-        "created_at": thread.created_at,
-        "reply_count": len(thread.posts) - 1,
-    }
+    return {**_THREAD_LINE(thread), "reply_count": len(thread.posts) - 1}
 
 
 def _forum_get_thread(call: Call) -> Json:
-    return {**_heading(_thread(call)), "posts": list(_thread(call).posts)}
+    thread = _find_thread(call)
+    return {**_heading(thread), "posts": list(thread.posts)}
 
 
 def _captains_log_delete(call: Call) -> Json:
-    index, log = call.arguments["index"], call.player.log
+    index, log = call.given["index"], call.player.log
     if not 0 <= index < len(log):
         raise GameError("invalid_index", f"No log entry at index {index}.")
     del log[index]
@@ -350,18 +316,22 @@ _THREAD = one("thread_id", "The thread's ID, from forum_list")
 
 TEXTS = (
     ask("get_notes", "notes", "List your notes.", _get_notes),
-    ask("read_note", "notes", "Read a note.", _read_note, _NOTE),
+    ask("read_note", "notes", "Read a note.",
+        lambda call: _NOTE_VIEW(_find_note(call)), _NOTE),
     ask("create_note", "notes", "Note a text.", _create_note, _A_TEXT, writes=True),
     ask("write_note", "notes", "Replace the text of a note.", _write_note,
         Takes((*_NOTE.parameters, _CONTENT),
               {"note_id": "note_id", "content": "Iron is dear now."}), writes=True),
     ask("forum_list", "forum", "List the threads of the forum, newest first.",
-        _forum_list),
+        lambda call: {
+            "threads": [_heading(each) for each in
+                        reversed(call.state.threads.values())],
+            "total_count": len(call.state.threads)}),
     ask("forum_get_thread", "forum", "Read a thread.", _forum_get_thread, _THREAD),
     ask("forum_create_thread", "forum", "Start a thread.", _forum_create_thread,
         _A_TEXT, writes=True),
     ask("forum_reply", "forum", "Reply to a thread.",
-        lambda call: _post(call, _thread(call)),
+        lambda call: _post(call, _find_thread(call)),
         Takes((*_THREAD.parameters, _CONTENT),
               {"thread_id": "thread_id", "content": "Not any more."}), writes=True),
     ask("captains_log_delete", "log", "Delete an entry of your captain's log.",
@@ -370,11 +340,11 @@ TEXTS = (
         writes=True),
 )  # fmt: skip
 
-# -- looks -------------------------------------------------------------------
+# --- Looks
 
 
 def _set_status(call: Call) -> Json:
-    status = call.arguments["status_message"].strip()
+    status = call.given["status_message"].strip()
     if len(status) > LONGEST_STATUS:
         raise GameError("invalid_status", f"At most {LONGEST_STATUS} characters.")
     call.player.looks.status_message = status
@@ -382,7 +352,7 @@ def _set_status(call: Call) -> Json:
 
 
 def _set_colors(call: Call) -> Json:
-    given, looks = call.arguments, call.player.looks
+    given, looks = call.given, call.player.looks
     if not all(_COLOR.fullmatch(value) for value in given.values()):
         raise GameError("invalid_color", "Colors are given as #RRGGBB.")
     looks.primary_color = given["primary_color"]
@@ -391,8 +361,8 @@ def _set_colors(call: Call) -> Json:
 
 
 def _set_anonymous(call: Call) -> Json:
-    call.player.looks.anonymous = call.arguments["anonymous"]
-    return {"message": "Updated", "anonymous": call.player.looks.anonymous}
+    call.player.looks.anonymous = call.given["anonymous"]
+    return {"message": "Updated", "anonymous": call.given["anonymous"]}
 
 
 LOOKS = (

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Call
-from sandbox.game.actions.damage import die, leave_wreck, wreck_view, wrecks_at
-from sandbox.game.config import GameError
-from sandbox.game.minor.row import (
-    AWAY,
-    DOCK,
-    GOODS,
-    HOLD,
-    SPACE,
-    Deed,
-    Goods,
-    Json,
-    Move,
-    Takes,
-    act,
-    ask,
-    named,
-    one,
-)
-from sandbox.game.world.models import Drone, Wreck
+from sandbox.game.actions.action import GOODS, Call, Move, Takes, act, ask, one
+from sandbox.game.actions.damage import LASTS_TICKS, die, leave_wreck
+from sandbox.game.config import GameError, Json, fields, rfc3339
+from sandbox.game.views import brief_goods_view
+from sandbox.game.world.models import Drone, Goods, Wreck
 from sandbox.game.world.places import Deposit
 
 STEEL = {"refined_steel": 2}
@@ -29,87 +14,102 @@ VALUE = 90
 MOST_DRONES = 3
 DIGS_TICKS = 5
 _DRONE = "mining_drone"
+_NS = 1_000_000_000
+_WRECK_VIEW = fields("id type poi_id system_id victim_id victim_name ship_class")
+_WRECK = one("wreck_id", "The wreck's ID, from get_wrecks")
+_DRONE_VIEW = fields("drone_id=id poi_id resource_id mined")
 
 
 def _get_wrecks(call: Call) -> Json:
-    here = [] if call.player.in_transit else wrecks_at(call.state, call.player.poi_id)
-    seconds = call.state.config.tick_seconds
-    return {"count": len(here), "wrecks": [wreck_view(each, seconds) for each in here]}
+    here = "" if call.player.in_transit else call.player.poi_id
+    lasts_ns = int(LASTS_TICKS * call.state.config.tick_seconds * _NS)
+    wrecks = [
+        {
+            **_WRECK_VIEW(wreck),
+            "cargo": brief_goods_view(wreck.cargo),
+            "modules": [],
+            "salvage_value": 0,
+            "created_at": rfc3339(wreck.created_ns),
+            "expires_at": rfc3339(wreck.created_ns + lasts_ns),
+            "expire_tick": wreck.expire_tick,
+        }
+        for wreck in call.state.wrecks.values()
+        if wreck.poi_id == here
+    ]
+    return {"count": len(wrecks), "wrecks": wrecks}
 
 
-def _wreck(deed: Deed) -> Wreck:
-    wreck = deed.state.wrecks.get(deed.given["wreck_id"])
-    if wreck is None or wreck.poi_id != deed.player.poi_id:
+def _find_wreck(call: Call) -> Wreck:
+    wreck = call.state.wrecks.get(call.given["wreck_id"])
+    if wreck is None or wreck.poi_id != call.player.poi_id:
         raise GameError("invalid_wreck", "No such wreck here. Use 'get_wrecks'.")
     return wreck
 
 
-def _lost_ship(deed: Deed) -> Wreck:
+def _find_lost_ship(call: Call) -> Wreck:
     """A ship's wreck that nobody else has in tow."""
-    wreck = _wreck(deed)
+    wreck = _find_wreck(call)
     if wreck.type != "ship":
         raise GameError("invalid_wreck", "This is no ship's wreck.")
-    towed = [one.id for one in deed.state.players.values() if one.towing == wreck.id]
-    if towed not in ([], [deed.player.id]):
+    towed = [one.id for one in call.state.players.values() if one.towing == wreck.id]
+    if towed not in ([], [call.player.id]):
         raise GameError("wreck_in_tow", "Somebody else has this wreck in tow.")
     return wreck
 
 
-def _loot(deed: Deed) -> Goods:
-    ((item_id, quantity),) = named(deed).items()
-    count = min(quantity, deed.thing.cargo.get(item_id, 0))
+def _list_loot(call: Call) -> Goods:
+    ((item_id, quantity),) = call.goods().items()
+    count = min(quantity, call.thing.cargo.get(item_id, 0))
     if not count:
         raise GameError("invalid_item", "There is none of it in this wreck.")
     return {item_id: count}
 
 
-def _empty(deed: Deed) -> Json:
+def _empty(call: Call) -> Json:
     """A wreck without cargo is gone."""
-    if _loot(deed) == deed.thing.cargo:
-        del deed.state.wrecks[deed.thing.id]
-    return {"quantity": sum(_loot(deed).values())}
+    if _list_loot(call) == call.thing.cargo:
+        del call.state.wrecks[call.thing.id]
+    return {"quantity": sum(_list_loot(call).values())}
 
 
-def _throw(deed: Deed) -> None:
-    me = (deed.player.id, deed.player.username)
-    where = deed.player.poi_id
-    leave_wreck(
-        deed.state, poi_id=where, victim=me, ship_class="", cargo=named(deed)
-    )  # fmt: skip
+def _throw(call: Call) -> None:
+    me, where = (call.player.id, call.player.username), call.player.poi_id
+    goods = call.goods()
+    leave_wreck(call.state, poi_id=where, victim=me, ship_class="", cargo=goods)
 
 
-def _blow_up(deed: Deed) -> None:
-    me = deed.player
-    die(deed.state, me, me.id, me.username, "self_destruct")
+def _blow_up(call: Call) -> None:
+    me = call.player
+    die(call.state, me, me.id, me.username, "self_destruct")
 
 
-def _remove(deed: Deed) -> None:
-    del deed.state.wrecks[deed.thing.id]
-    if deed.player.towing == deed.thing.id:
-        deed.player.towing = ""
+def _remove(call: Call) -> None:
+    del call.state.wrecks[call.thing.id]
+    if call.player.towing == call.thing.id:
+        call.player.towing = ""
 
 
 SALVAGE = (
     ask("get_wrecks", "salvage", "See the wrecks at your location.", _get_wrecks),
     act("loot_wreck", "salvage", "Take items from a wreck.",
-        Takes((*one("wreck_id", "The wreck's ID, from get_wrecks").parameters,
-               *GOODS.parameters), {"wreck_id": "wreck_id", **GOODS.example}),
-        where=SPACE, names=_wreck,
-        moves=(Move(lambda deed: deed.thing.cargo, HOLD, _loot),), changes=_empty),
+        Takes((*_WRECK.parameters, *GOODS.parameters),
+              {**_WRECK.example, **GOODS.example}),
+        where="space", names=_find_wreck,
+        moves=(Move(lambda call: call.thing.cargo, Call.hold, _list_loot),), changes=_empty),
     act("jettison", "salvage", "Throw items out into space.", GOODS, destructive=True,
-        where=SPACE, moves=(Move(HOLD, AWAY),), changes=_throw),
+        where="space", moves=(Move(Call.hold, None),), changes=_throw),
     act("self_destruct", "combat",
         "Destroy your own ship and wake up at your home base.", destructive=True,
-        unless=((lambda deed: deed.player.docked_at is not None, "docked",
+        unless=((lambda call: call.player.docked_at is not None, "docked",
                  "You are docked. Use 'undock' first."),), changes=_blow_up),
 )  # fmt: skip
 
 
-def _survey(deed: Deed) -> Json:
-    system = deed.state.world.systems[deed.player.system_id]
+def _survey(call: Call) -> Json:
+    system = call.state.world.systems[call.player.system_id]
     hidden = [poi.id for poi in system.pois if poi.hidden]
-    new = [name for name in hidden if name not in deed.player.revealed]
-    deed.player.revealed += new
+    new = [name for name in hidden if name not in call.player.revealed]
+    call.player.revealed += new
     return {
         "system_id": system.id,
         "system_name": system.name,
@@ -118,44 +118,36 @@ def _survey(deed: Deed) -> Json:
     }
 
 
-def _deposit(deed: Deed) -> Deposit:
-    deposits = deed.state.world.pois[deed.player.poi_id].deposits
+def _find_deposit(call: Call) -> Deposit:
+    deposits = call.state.world.pois[call.player.poi_id].deposits
     if not deposits:
         raise GameError("no_resources", "Nothing to mine here")
     return deposits[0]
 
 
-def _deploy(deed: Deed) -> Json:
-    token, where = deed.state.sources.token(16), deed.player.poi_id
-    drone = Drone(token, where, deed.thing.resource_id)
-    deed.player.drones.append(drone)
-    deed.later(DIGS_TICKS, "drone_update", drone.id)
+def _deploy(call: Call) -> Json:
+    drone = Drone(call.token(), call.player.poi_id, call.thing.resource_id)
+    call.player.drones.append(drone)
+    call.schedule(DIGS_TICKS, "drone_update", drone.id)
     return {"drone_id": drone.id, "resource_id": drone.resource_id}
 
 
-def _drone(deed: Deed) -> Drone:
-    for drone in deed.player.drones:
-        here = drone.poi_id == deed.player.poi_id
-        if drone.id == deed.given["drone_id"] and here:
+def _find_drone(call: Call) -> Drone:
+    for drone in call.player.drones:
+        here = drone.poi_id == call.player.poi_id
+        if drone.id == call.given["drone_id"] and here:
             return drone
     raise GameError("invalid_drone", "No such drone is here. Use 'get_drones'.")
 
 
-def _drone_and_load(deed: Deed) -> Goods:
-    drone: Drone = deed.thing
-    return {_DRONE: 1, **({drone.resource_id: drone.mined} if drone.mined else {})}
+def _drone_and_load(call: Call) -> Goods:
+    drone: Drone = call.thing
+    load = {drone.resource_id: drone.mined} if drone.mined else {}
+    return {_DRONE: 1, **load}
 
 
 def _get_drones(call: Call) -> Json:
-    listed = [
-        {
-            "drone_id": each.id,
-            "poi_id": each.poi_id,
-            "resource_id": each.resource_id,
-            "mined": each.mined,
-        }
-        for each in call.player.drones
-    ]
+    listed = [_DRONE_VIEW(drone) for drone in call.player.drones]
     return {
         "drones": listed,
         "total_count": len(listed),
@@ -165,37 +157,35 @@ def _get_drones(call: Call) -> Json:
     }
 
 
-_WRECK = one("wreck_id", "The wreck's ID, from get_wrecks")
-
 OUTINGS = (
     act("survey_system", "navigation",
-        "Look for places of this system that no chart has.", where=SPACE,
-        changes=_survey, teaches=("exploration", lambda deed: 10)),
+        "Look for places of this system that no chart has.", where="space",
+        changes=_survey, teaches=("exploration", lambda call: 10)),
     ask("get_drones", "drones", "List your drones.", _get_drones),
     act("deploy_drone", "drones", "Leave a mining drone of your hold at this place.",
-        notes="It digs by itself. You must be undocked.", where=SPACE, names=_deposit,
-        unless=((lambda deed: len(deed.player.drones) >= MOST_DRONES, "no_bandwidth",
+        notes="It digs by itself. You must be undocked.", where="space", names=_find_deposit,
+        unless=((lambda call: len(call.player.drones) >= MOST_DRONES, "no_bandwidth",
                  f"At most {MOST_DRONES} drones at a time."),),
-        moves=(Move(HOLD, AWAY, lambda deed: {_DRONE: 1}),), changes=_deploy),
+        moves=(Move(Call.hold, None, lambda call: {_DRONE: 1}),), changes=_deploy),
     act("recall_drone", "drones", "Take a drone back with what it has dug.",
-        one("drone_id", "The drone's ID, from get_drones"), where=SPACE, names=_drone,
-        moves=(Move(AWAY, HOLD, _drone_and_load),),
-        changes=lambda deed: deed.player.drones.remove(deed.thing)),
+        one("drone_id", "The drone's ID, from get_drones"), where="space", names=_find_drone,
+        moves=(Move(None, Call.hold, _drone_and_load),),
+        changes=lambda call: call.player.drones.remove(call.thing)),
     act("salvage_wreck", "salvage", "Cut a ship's wreck up for its steel.", _WRECK,
-        where=SPACE, names=_lost_ship, moves=(Move(AWAY, HOLD, lambda deed: STEEL),),
-        changes=_remove, teaches=("crafting_basic", lambda deed: 3)),
-    act("tow_wreck", "salvage", "Take a ship's wreck in tow.", _WRECK, where=SPACE,
-        names=_lost_ship,
-        unless=((lambda deed: bool(deed.player.towing), "already_towing",
+        where="space", names=_find_lost_ship, moves=(Move(None, Call.hold, lambda call: STEEL),),
+        changes=_remove, teaches=("crafting_basic", lambda call: 3)),
+    act("tow_wreck", "salvage", "Take a ship's wreck in tow.", _WRECK, where="space",
+        names=_find_lost_ship,
+        unless=((lambda call: bool(call.player.towing), "already_towing",
                  "You have a wreck in tow already."),),
-        changes=lambda deed: setattr(deed.player, "towing", deed.thing.id)),
+        changes=lambda call: setattr(call.player, "towing", call.thing.id)),
     act("release_tow", "salvage", "Let the wreck in tow go.",
-        unless=((lambda deed: not deed.player.towing, "not_towing",
+        unless=((lambda call: not call.player.towing, "not_towing",
                  "You have nothing in tow."),),
-        changes=lambda deed: setattr(deed.player, "towing", "")),
+        changes=lambda call: setattr(call.player, "towing", "")),
     act("sell_wreck", "salvage", "Sell the wreck in tow to the scrappers of a base.",
-        where=DOCK, names=lambda deed: deed.state.wrecks.get(deed.player.towing),
-        unless=((lambda deed: deed.thing is None, "invalid_wreck",
-                 "You have nothing in tow."),), earns=lambda deed: VALUE,
+        where="dock", names=lambda call: call.state.wrecks.get(call.player.towing),
+        unless=((lambda call: call.thing is None, "invalid_wreck",
+                 "You have nothing in tow."),), earns=lambda call: VALUE,
         changes=_remove),
 )  # fmt: skip

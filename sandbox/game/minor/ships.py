@@ -2,50 +2,34 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Call
+from sandbox.game.actions.action import Call, Move, Takes, act, ask, one
 from sandbox.game.actions.damage import new_ship, opponents
-from sandbox.game.config import GameError
-from sandbox.game.minor.row import (
-    AWAY,
-    DOCK,
-    HOLD,
-    Deed,
-    Goods,
-    Json,
-    Move,
-    Takes,
-    act,
-    ask,
-    named,
-    one,
-)
+from sandbox.game.actions.station import CELL_FUEL
+from sandbox.game.config import GameError, Json, fields
 from sandbox.game.tool import ITEM, MOST_QUANTITY, Parameter
 from sandbox.game.views import class_view
-from sandbox.game.world.catalogue import (
-    AMMUNITION,
-    MODULES,
-    SHIP_CLASSES,
-    STARTER,
-    ShipClass,
-)
-from sandbox.game.world.models import Module, Ship
+from sandbox.game.world import catalogue
+from sandbox.game.world.models import Goods, Module, Ship
 
 MOST_SHIPS = 5
 YARD_TICKS = 5
 KIT_HULL = 25
-CELL_FUEL = 10
 LONGEST_NAME = 40
+_OPPONENT = fields("player_id=id username")
 
 
 def _get_ships(call: Call) -> Json:
-    """The classes that a shipyard builds."""
-    builds = [class_view(each) for each in SHIP_CLASSES.values() if each != STARTER]
+    builds = [
+        class_view(each)
+        for each in catalogue.SHIP_CLASSES.values()
+        if each != catalogue.STARTER
+    ]
     return {"ships": builds, "count": len(builds)}
 
 
 def _list_ships(call: Call) -> Json:
     active = call.player.ship
-    ships = [_entry(call, each) for each in (active, *call.player.hangar)]
+    ships = [_ship_view(call, each) for each in (active, *call.player.hangar)]
     return {
         "ships": ships,
         "count": len(ships),
@@ -54,7 +38,7 @@ def _list_ships(call: Call) -> Json:
     }
 
 
-def _entry(call: Call, ship: Ship) -> Json:
+def _ship_view(call: Call, ship: Ship) -> Json:
     build, place = ship.build, {"location": "active"}
     if ship.base_id:
         name = call.state.world.bases[ship.base_id].name
@@ -73,47 +57,41 @@ def _entry(call: Call, ship: Ship) -> Json:
 
 
 def _get_battle_status(call: Call) -> Json:
-    others = opponents(call.state, call.player)
-    listed = [{"player_id": each.id, "username": each.username} for each in others]
-    return {"in_battle": bool(others), "opponents": listed}
+    others = [_OPPONENT(each) for each in opponents(call.state, call.player)]
+    return {"in_battle": bool(others), "opponents": others}
 
 
 def _get_queue(call: Call) -> Json:
-    """The action that is under way, if there is one."""
     pending = call.player.pending
     queue = [{"command": pending.tool, "tick": pending.due_tick}] if pending else []
     return {"queue": queue, "count": len(queue)}
 
 
-def _on_sale(deed: Deed) -> ShipClass:
-    build = SHIP_CLASSES.get(deed.given["ship_class"])
-    if build is None or build is STARTER:
+def _find_class(call: Call) -> catalogue.ShipClass:
+    build = catalogue.SHIP_CLASSES.get(call.given["ship_class"])
+    if build is None or build is catalogue.STARTER:
         raise GameError("invalid_ship_class", "Unknown ship class. Use 'get_ships'.")
-    if len(deed.player.hangar) >= MOST_SHIPS:
+    if len(call.player.hangar) >= MOST_SHIPS:
         raise GameError("hangar_full", f"At most {MOST_SHIPS} ships can be kept.")
     return build
 
 
-def _keep_new(deed: Deed) -> Json:
-    ship = new_ship(deed.state, deed.player.id, deed.thing)
-    ship.base_id = deed.base.id
-    deed.player.hangar.append(ship)
-    return {"ship_id": ship.id, "price": deed.thing.price}
+def _keep_new(call: Call) -> Json:
+    ship = new_ship(call.state, call.player.id, call.thing)
+    ship.base_id = call.base.id
+    call.player.hangar.append(ship)
+    return {"ship_id": ship.id, "price": call.thing.price}
 
 
-def _commission(deed: Deed) -> None:
-    deed.later(YARD_TICKS, "ship_commission_complete", deed.thing.id)
-
-
-def _kept(deed: Deed) -> Ship:
-    for ship in deed.player.hangar:
-        if (ship.id, ship.base_id) == (deed.given["ship_id"], deed.base.id):
+def _find_kept(call: Call) -> Ship:
+    for ship in call.player.hangar:
+        if (ship.id, ship.base_id) == (call.given["ship_id"], call.base.id):
             return ship
     raise GameError("invalid_ship", "No such ship is kept here. Use 'list_ships'.")
 
 
-def _switch(deed: Deed) -> Json:
-    player, ship = deed.player, deed.thing
+def _switch(call: Call) -> Json:
+    player, ship = call.player, call.thing
     player.hangar.remove(ship)
     player.hangar.append(player.ship)
     player.ship.base_id, ship.base_id = ship.base_id, ""
@@ -121,60 +99,55 @@ def _switch(deed: Deed) -> Json:
     return {"ship_class": ship.class_id}
 
 
-def _used_worth(deed: Deed) -> int:
-    ship: Ship = deed.thing
-    return ship.build.price // 2
-
-
-def _use(deed: Deed) -> None:
-    ship, ((item_id, quantity),) = deed.player.ship, named(deed).items()
+def _use(call: Call) -> None:
+    ship, ((item_id, quantity),) = call.player.ship, call.goods().items()
     if item_id == "repair_kit":
         ship.hull = min(ship.build.hull, ship.hull + KIT_HULL * quantity)
     else:
         ship.fuel = min(ship.build.fuel, ship.fuel + CELL_FUEL * quantity)
 
 
-def _weapon(deed: Deed) -> Module:
-    wanted = deed.given["weapon_instance_id"]
-    found = [module for module in deed.player.ship.modules if module.id == wanted]
-    if not found:
-        raise GameError("invalid_weapon", "No such weapon is fitted. Use 'get_ship'.")
-    if found[0].type_id not in AMMUNITION:
-        raise GameError("not_weapon", "This module takes no ammunition.")
-    return found[0]
+def _find_weapon(call: Call) -> Module:
+    wanted = call.given["weapon_instance_id"]
+    for module in call.player.ship.modules:
+        if module.id == wanted:
+            if module.type_id not in catalogue.AMMUNITION:
+                raise GameError("not_weapon", "This module takes no ammunition.")
+            return module
+    raise GameError("invalid_weapon", "No such weapon is fitted. Use 'get_ship'.")
 
 
-def _rounds(deed: Deed) -> Goods:
+def _list_rounds(call: Call) -> Goods:
     """As many as the magazine lacks and the hold has, one at least."""
-    name = AMMUNITION[deed.thing.type_id]
-    missing = deed.thing.value("magazine_size") - deed.thing.ammo
-    return {name: max(1, min(missing, deed.player.ship.cargo.get(name, 0)))}
+    name = catalogue.AMMUNITION[call.thing.type_id]
+    missing = call.thing.value("magazine_size") - call.thing.ammo
+    return {name: max(1, min(missing, call.player.ship.cargo.get(name, 0)))}
 
 
-def _reload(deed: Deed) -> Json:
-    deed.thing.ammo += sum(_rounds(deed).values())
-    name = MODULES[deed.thing.type_id]["name"]
-    return {"weapon_name": name, "current_ammo": deed.thing.ammo}
+def _reload(call: Call) -> Json:
+    call.thing.ammo += sum(_list_rounds(call).values())
+    name = catalogue.MODULES[call.thing.type_id]["name"]
+    return {"weapon_name": name, "current_ammo": call.thing.ammo}
 
 
-def _cloak(deed: Deed) -> Json:
-    deed.player.looks.cloaked = deed.given.get("enable", True)
-    _look_again(deed)
-    return {"cloaked": deed.player.looks.cloaked}
+def _cloak(call: Call) -> Json:
+    call.player.looks.cloaked = call.given.get("enable", True)
+    _show_change(call)
+    return {"cloaked": call.player.looks.cloaked}
 
 
-def _rename(deed: Deed) -> Json:
-    deed.player.ship.name = deed.given["name"].strip()
-    _look_again(deed)
-    return {"name": deed.player.ship.name}
+def _rename(call: Call) -> Json:
+    call.player.ship.name = call.given["name"].strip()
+    _show_change(call)
+    return {"name": call.player.ship.name}
 
 
-def _look_again(deed: Deed) -> None:
+def _show_change(call: Call) -> None:
     """Tell those who are near that a ship is not as they have seen it (era C)."""
-    state, player = deed.state, deed.player
+    state, player = call.state, call.player
     if state.config.era == "C" and not player.in_transit:
         data = {"tick": state.tick, "poi_id": player.poi_id}
-        deed.tell_others("observation_update", data)
+        call.tell_others("observation_update", data)
 
 
 _CLASS = one("ship_class", "The class's ID", "courier_light")
@@ -186,34 +159,37 @@ _SOME = Parameter(
 SHIPS = (
     ask("get_ships", "ship", "List the ship classes that shipyards build.", _get_ships),
     ask("list_ships", "ship", "List the ships you own.", _list_ships),
-    act("buy_ship", "ship", "Buy a ship; it is kept at this base.", _CLASS, where=DOCK,
-        service="shipyard", names=_on_sale, costs=lambda deed: deed.thing.price,
+    act("buy_ship", "ship", "Buy a ship; it is kept at this base.", _CLASS, where="dock",
+        service="shipyard", names=_find_class, costs=lambda call: call.thing.price,
         changes=_keep_new),
     act("commission_ship", "ship",
         "Have a ship built; it is kept at this base when it is done.", _CLASS,
-        where=DOCK, service="shipyard", names=_on_sale,
-        costs=lambda deed: deed.thing.price, changes=_commission),
+        where="dock", service="shipyard", names=_find_class,
+        costs=lambda call: call.thing.price,
+        changes=lambda call: call.schedule(YARD_TICKS, "ship_commission_complete",
+                                           call.thing.id)),
     act("sell_ship", "ship", "Sell a ship that is kept at this base.", _SHIP,
-        destructive=True, where=DOCK, names=_kept, earns=_used_worth,
-        changes=lambda deed: deed.player.hangar.remove(deed.thing)),
+        destructive=True, where="dock", names=_find_kept,
+        earns=lambda call: call.thing.build.price // 2,
+        changes=lambda call: call.player.hangar.remove(call.thing)),
     act("switch_ship", "ship", "Change to another of your ships at this base.", _SHIP,
-        where=DOCK, names=_kept, changes=_switch),
+        where="dock", names=_find_kept, changes=_switch),
     act("name_ship", "ship", "Give your ship a name.",
         one("name", "1 to 40 characters", "Second Wind"),
-        unless=((lambda deed: not 1 <= len(deed.given["name"].strip()) <= LONGEST_NAME,
+        unless=((lambda call: not 1 <= len(call.given["name"].strip()) <= LONGEST_NAME,
                  "invalid_name", f"A name has 1 to {LONGEST_NAME} characters."),),
         changes=_rename),
     act("use_item", "ship", "Use repair kits or fuel cells of your hold.",
         Takes((ITEM, _SOME), {"item_id": "repair_kit", "quantity": 1}),
-        unless=((lambda deed: not {"repair_kit", "fuel_cell"}.intersection(named(deed)),
-                 "invalid_item", "This cannot be used."),), moves=(Move(HOLD, AWAY),),
+        unless=((lambda call: not {"repair_kit", "fuel_cell"}.intersection(call.goods()),
+                 "invalid_item", "This cannot be used."),), moves=(Move(Call.hold, None),),
         changes=_use),
     act("reload", "combat", "Load a weapon from your hold.",
         one("weapon_instance_id", "The weapon's module ID, from get_ship", "module_id"),
-        names=_weapon,
-        unless=((lambda deed: deed.thing.ammo >= deed.thing.value("magazine_size"),
+        names=_find_weapon,
+        unless=((lambda call: call.thing.ammo >= call.thing.value("magazine_size"),
                  "magazine_full", "The magazine is full."),),
-        moves=(Move(HOLD, AWAY, _rounds, lacks="no_ammo"),), changes=_reload),
+        moves=(Move(Call.hold, None, _list_rounds, lacks="no_ammo"),), changes=_reload),
     act("cloak", "combat", "Hide your ship, or show it again.",
         Takes((Parameter("enable", "boolean", "True to hide", required=False),),
               {"enable": True}), changes=_cloak),

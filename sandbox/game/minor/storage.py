@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Call, base_of, size_of
-from sandbox.game.config import GameError
-from sandbox.game.minor.row import (
-    DOCK,
-    DOCKED,
-    GOODS,
-    HOLD,
-    STORE,
-    Deed,
-    Goods,
-    Json,
-    Move,
-    Takes,
-    act,
-    ask,
-    one,
-)
+from sandbox.game.actions.action import DOCKED, GOODS, Call, Move, Takes, act, ask, one
+from sandbox.game.config import GameError, Json, fields
 from sandbox.game.tool import MOST_QUANTITY, Parameter, text
-from sandbox.game.views import goods_view
+from sandbox.game.views import brief_goods_view, goods_view
 from sandbox.game.world.catalogue import ITEMS
-from sandbox.game.world.models import Player, Trade
+from sandbox.game.world.models import Goods, Player, Trade, add_goods, size_of
 
+LEAST_VALUE = 200
+_KEPT_SHIP = fields("ship_id=id class_id class_name=build.name")
+_OFFER = fields("trade_id=id offerer_id offerer_name target_id")
 _AMOUNT = Takes(
-    (
-        Parameter(
-            "amount", "integer", "How many credits", own_error=True, most=MOST_QUANTITY
-        ),
-    ),
-    {"amount": 100},
-)
+    (Parameter("amount", "integer", "How many credits", own_error=True,
+               most=MOST_QUANTITY),), {"amount": 100},
+)  # fmt: skip
 
 
 def _view_storage(call: Call) -> Json:
@@ -42,9 +26,7 @@ def _view_storage(call: Call) -> Json:
         "items": goods_view(player.stores.get(base.id, {})),
         "ships": [
             {
-                "ship_id": ship.id,
-                "class_id": ship.class_id,
-                "class_name": ship.build.name,
+                **_KEPT_SHIP(ship),
                 "modules": len(ship.modules),
                 "cargo_used": ship.cargo_used,
             }
@@ -54,77 +36,69 @@ def _view_storage(call: Call) -> Json:
     }
 
 
-def _saved(deed: Deed) -> int:
-    return deed.player.saved_credits.get(deed.base.id, 0)
+def _saved(call: Call) -> int:
+    return call.player.saved_credits.get(call.base.id, 0)
 
 
-def _too_little(deed: Deed) -> bool:
-    return int(deed.given.get("amount", 0)) < 1
-
-
-def _book(deed: Deed, sign: int) -> Json:
+def _book(call: Call, sign: int) -> Json:
     """Credits that go to storage or come from it are neither earned nor spent."""
-    player, amount = deed.player, deed.given["amount"]
+    player, amount = call.player, call.given["amount"]
     player.credits += sign * amount
-    player.saved_credits[deed.base.id] = _saved(deed) - sign * amount
-    return {"credits": player.credits, "stored_credits": _saved(deed)}
+    player.saved_credits[call.base.id] = _saved(call) - sign * amount
+    return {"credits": player.credits, "stored_credits": _saved(call)}
 
 
-_POSITIVE = (_too_little, "invalid_quantity", "Amount must be at least 1.")
+_POSITIVE = (
+    lambda call: int(call.given.get("amount", 0)) < 1, "invalid_quantity",
+    "Amount must be at least 1.",
+)  # fmt: skip
 
 STORAGE = (
     ask("view_storage", "storage", "See your storage at this base.", _view_storage,
         notes=DOCKED),
     act("deposit_items", "storage", "Put items from your hold into storage.", GOODS,
-        where=DOCK, moves=(Move(HOLD, STORE),)),
+        where="dock", moves=(Move(Call.hold, Call.store),)),
     act("withdraw_items", "storage", "Take items from storage into your hold.", GOODS,
-        where=DOCK, moves=(Move(STORE, HOLD),)),
-    act("deposit_credits", "storage", "Put credits into storage.", _AMOUNT, where=DOCK,
+        where="dock", moves=(Move(Call.store, Call.hold),)),
+    act("deposit_credits", "storage", "Put credits into storage.", _AMOUNT, where="dock",
         unless=(_POSITIVE,
-                (lambda deed: deed.given["amount"] > deed.player.credits,
+                (lambda call: call.given["amount"] > call.player.credits,
                  "insufficient_credits", "You have not so many credits.")),
-        changes=lambda deed: _book(deed, -1)),
+        changes=lambda call: _book(call, -1)),
     act("withdraw_credits", "storage", "Take credits from storage.", _AMOUNT,
-        where=DOCK,
+        where="dock",
         unless=(_POSITIVE,
-                (lambda deed: deed.given["amount"] > _saved(deed),
+                (lambda call: call.given["amount"] > _saved(call),
                  "insufficient_credits", "There are not so many credits in storage.")),
-        changes=lambda deed: _book(deed, 1)),
+        changes=lambda call: _book(call, 1)),
 )  # fmt: skip
 
 
-def _recipient(deed: Deed) -> Player:
-    name = deed.given["recipient"].strip().casefold()
-    other = deed.state.players.get(deed.state.usernames.get(name, ""))
-    if other is None or other is deed.player:
+def _find_recipient(call: Call) -> Player:
+    name = call.given["recipient"].strip().casefold()
+    other = call.state.players.get(call.state.usernames.get(name, ""))
+    if other is None or other is call.player:
         raise GameError("invalid_target", "No such captain.")
     return other
-
-
-def _their_store(deed: Deed) -> Goods:
-    recipient: Player = deed.thing
-    return recipient.stores.setdefault(deed.base.id, {})
 
 
 GIFTS = (
     act("send_gift", "storage", "Send items to another captain's storage at this base.",
         Takes((text("recipient", "The captain's name"), *GOODS.parameters),
-              {"recipient": "Ada", "item_id": "ore_iron", "quantity": 5}), where=DOCK,
-        names=_recipient, moves=(Move(HOLD, _their_store),)),
+              {"recipient": "Ada", "item_id": "ore_iron", "quantity": 5}), where="dock",
+        names=_find_recipient, moves=(Move(
+            Call.hold, lambda call: call.thing.stores.setdefault(call.base.id, {})),)),
 )  # fmt: skip
-
-LEAST_VALUE = 200
 
 
 def _quote(player: Player) -> Json:
-    """What a ship is worth with what is fitted, and what its insurance costs."""
     fitted = sum(ITEMS[module.type_id].price for module in player.ship.modules)
     value = max(LEAST_VALUE, player.ship.build.price + fitted)
     return {"coverage": value, "fitted_value": value, "premium": max(1, value // 20)}
 
 
 def _get_insurance_quote(call: Call) -> Json:
-    base_of(call.state, call.player)
+    _ = call.base  # refuses where there is none
     name, refused = call.player.ship.build.name, bool(call.player.coverage)
     return {
         "message": f"Insurance quote for your {name}",
@@ -132,46 +106,46 @@ def _get_insurance_quote(call: Call) -> Json:
     }
 
 
-def _insure(deed: Deed) -> Json:
-    offer = _quote(deed.player)
-    deed.player.coverage = offer["coverage"]
+def _insure(call: Call) -> Json:
+    offer = _quote(call.player)
+    call.player.coverage = offer["coverage"]
     return offer
 
 
-def _claim(deed: Deed) -> Json:
-    payout, deed.player.claim = deed.player.claim, 0
+def _claim(call: Call) -> Json:
+    payout, call.player.claim = call.player.claim, 0
     return {"payout": payout}
 
 
 INSURANCE = (
     ask("get_insurance_quote", "ship", "See what insurance costs.",
         _get_insurance_quote, notes=DOCKED),
-    act("buy_insurance", "ship", "Insure your ship.", where=DOCK, service="insurance",
-        unless=((lambda deed: deed.player.coverage > 0, "already_insured",
+    act("buy_insurance", "ship", "Insure your ship.", where="dock", service="insurance",
+        unless=((lambda call: call.player.coverage > 0, "already_insured",
                  "Your ship is insured already."),),
-        costs=lambda deed: _quote(deed.player)["premium"], changes=_insure),
-    act("claim_insurance", "ship", "Collect what is due for a lost ship.", where=DOCK,
+        costs=lambda call: _quote(call.player)["premium"], changes=_insure),
+    act("claim_insurance", "ship", "Collect what is due for a lost ship.", where="dock",
         service="insurance",
-        unless=((lambda deed: not deed.player.claim, "no_claim",
-                 "There is nothing to claim."),), earns=lambda deed: deed.player.claim,
+        unless=((lambda call: not call.player.claim, "no_claim",
+                 "There is nothing to claim."),), earns=lambda call: call.player.claim,
         changes=_claim),
 )  # fmt: skip
 
 # An offer binds nothing: what is not there when it is accepted makes it fail.
 
 
-def _partner(deed: Deed) -> Player:
-    other = deed.state.players.get(deed.given["target_id"])
-    if other is None or other is deed.player or other.docked_at != deed.base.id:
+def _find_partner(call: Call) -> Player:
+    other = call.state.players.get(call.given["target_id"])
+    if other is None or other is call.player or other.docked_at != call.base.id:
         raise GameError("invalid_target", "No such captain is docked here.")
-    _goods(deed, "offer_items")
-    _goods(deed, "request_items")
+    _read_goods(call, "offer_items")
+    _read_goods(call, "request_items")
     return other
 
 
-def _goods(deed: Deed, name: str) -> Goods:
+def _read_goods(call: Call, name: str) -> Goods:
     goods: Goods = {}
-    for entry in deed.given.get(name, ()):
+    for entry in call.given.get(name, ()):
         item_id, count = entry.get("item_id"), entry.get("quantity")
         if item_id not in ITEMS or not isinstance(count, int) or count < 1:
             raise GameError(
@@ -179,77 +153,83 @@ def _goods(deed: Deed, name: str) -> Goods:
                 f"{name} is a list of items, such as "
                 '[{"item_id": "ore_iron", "quantity": 5}].',
             )
-        goods[item_id] = goods.get(item_id, 0) + count
+        add_goods(goods, item_id, count)
     return goods
 
 
-def _offer(deed: Deed) -> Json:
+def _offer(call: Call) -> Json:
     trade = Trade(
-        id=deed.state.sources.token(16),
-        offerer_id=deed.player.id,
-        offerer_name=deed.player.username,
-        target_id=deed.thing.id,
-        offer_items=_goods(deed, "offer_items"),
-        offer_credits=deed.given.get("offer_credits", 0),
-        request_items=_goods(deed, "request_items"),
-        request_credits=deed.given.get("request_credits", 0),
+        id=call.token(),
+        offerer_id=call.player.id,
+        offerer_name=call.player.username,
+        target_id=call.thing.id,
+        offer_items=_read_goods(call, "offer_items"),
+        offer_credits=call.given.get("offer_credits", 0),
+        request_items=_read_goods(call, "request_items"),
+        request_credits=call.given.get("request_credits", 0),
     )
-    deed.state.trades[trade.id] = trade
-    deed.tell(deed.thing, "trade_offer_received", "trade", trade.view())
+    call.state.trades[trade.id] = trade
+    call.tell(call.thing, "trade_offer_received", "trade", _trade_view(trade))
     return {"trade_id": trade.id}
 
 
-def _open(deed: Deed, side: str) -> Trade:
-    trade = deed.state.trades.get(deed.given["trade_id"])
-    if trade is None or getattr(trade, side) != deed.player.id:
+def _trade_view(trade: Trade) -> Json:
+    return {
+        **_OFFER(trade),
+        "offer_items": brief_goods_view(trade.offer_items),
+        "offer_credits": trade.offer_credits,
+        "request_items": brief_goods_view(trade.request_items),
+        "request_credits": trade.request_credits,
+    }
+
+
+def _find_open(call: Call, side: str) -> Trade:
+    trade = call.state.trades.get(call.given["trade_id"])
+    if trade is None or getattr(trade, side) != call.player.id:
         raise GameError("invalid_trade", "No such trade offer. Use 'get_trades'.")
     return trade
 
 
-def _acceptable(deed: Deed) -> Trade:
-    trade = _open(deed, "target_id")
-    if deed.state.players[trade.offerer_id].docked_at != deed.base.id:
+def _find_acceptable(call: Call) -> Trade:
+    trade = _find_open(call, "target_id")
+    if call.state.players[trade.offerer_id].docked_at != call.base.id:
         raise GameError("invalid_target", "No such captain is docked here.")
     return trade
 
 
-def _offerer(deed: Deed) -> Player:
-    return deed.state.players[deed.thing.offerer_id]
+def _offerer(call: Call) -> Player:
+    return call.state.players[call.thing.offerer_id]
 
 
-def _their_hold(deed: Deed) -> Goods:
-    return _offerer(deed).ship.cargo
+def _their_hold(call: Call) -> Goods:
+    return _offerer(call).ship.cargo
 
 
-def _no_room_there(deed: Deed) -> bool:
-    return size_of(deed.thing.request_items) > _offerer(deed).ship.cargo_free
-
-
-def _accept(deed: Deed) -> Json:
-    trade, offerer = deed.thing, _offerer(deed)
-    del deed.state.trades[trade.id]
+def _accept(call: Call) -> Json:
+    trade, offerer = call.thing, _offerer(call)
+    del call.state.trades[trade.id]
     offerer.spend(trade.offer_credits)
     offerer.earn(trade.request_credits)
     told = {"trade_id": trade.id, "message": "Trade complete."}
-    for each in (offerer, deed.player):
+    for each in (offerer, call.player):
         each.stats["trades_completed"] += 1
     own = {"your_credits": offerer.credits}
-    deed.tell(offerer, "trade_complete", "trade", told | own)
-    return told | {"your_credits": deed.player.credits}
+    call.tell(offerer, "trade_complete", "trade", told | own)
+    return told | {"your_credits": call.player.credits}
 
 
-def _end(deed: Deed, other_id: str, how: str) -> Json:
-    del deed.state.trades[deed.thing.id]
-    told = {"trade_id": deed.thing.id, "message": f"Trade {how}."}
-    deed.tell(deed.state.players[other_id], f"trade_{how}", "trade", told)
+def _end(call: Call, other_id: str, how: str) -> Json:
+    del call.state.trades[call.thing.id]
+    told = {"trade_id": call.thing.id, "message": f"Trade {how}."}
+    call.tell(call.state.players[other_id], f"trade_{how}", "trade", told)
     return {"action": f"trade_{how}"}
 
 
 def _get_trades(call: Call) -> Json:
     trades, me = call.state.trades.values(), call.player.id
     return {
-        "incoming": [each.view() for each in trades if each.target_id == me],
-        "outgoing": [each.view() for each in trades if each.offerer_id == me],
+        "incoming": [_trade_view(each) for each in trades if each.target_id == me],
+        "outgoing": [_trade_view(each) for each in trades if each.offerer_id == me],
     }
 
 
@@ -270,21 +250,23 @@ TRADES = (
                Parameter("request_items", "items", "What you want", required=False),
                _credits("request_credits", "Credits you want")),
               {"target_id": "player_id", "offer_items": [GOODS.example],
-               "request_credits": 50}), where=DOCK, names=_partner, changes=_offer),
+               "request_credits": 50}), where="dock", names=_find_partner, changes=_offer),
     act("trade_accept", "trading", "Accept a trade offer.", _TRADE, notes="",
-        where=DOCK, names=_acceptable,
-        unless=((lambda deed: _offerer(deed).credits < deed.thing.offer_credits,
+        where="dock", names=_find_acceptable,
+        unless=((lambda call: _offerer(call).credits < call.thing.offer_credits,
                  "insufficient_credits", "The other captain has not enough credits."),
-                (_no_room_there, "no_cargo_space", "The other captain has no room.")),
-        costs=lambda deed: deed.thing.request_credits,
-        earns=lambda deed: deed.thing.offer_credits,
-        moves=(Move(HOLD, _their_hold, lambda deed: deed.thing.request_items),
-               Move(_their_hold, HOLD, lambda deed: deed.thing.offer_items)),
+                (lambda call: size_of(call.thing.request_items)
+                 > _offerer(call).ship.cargo_free, "no_cargo_space",
+                 "The other captain has no room.")),
+        costs=lambda call: call.thing.request_credits,
+        earns=lambda call: call.thing.offer_credits,
+        moves=(Move(Call.hold, _their_hold, lambda call: call.thing.request_items),
+               Move(_their_hold, Call.hold, lambda call: call.thing.offer_items)),
         changes=_accept, told=("trade_complete", "trade")),
     act("trade_decline", "trading", "Decline a trade offer.", _TRADE,
-        names=lambda deed: _open(deed, "target_id"),
-        changes=lambda deed: _end(deed, deed.thing.offerer_id, "declined")),
+        names=lambda call: _find_open(call, "target_id"),
+        changes=lambda call: _end(call, call.thing.offerer_id, "declined")),
     act("trade_cancel", "trading", "Cancel a trade offer.", _TRADE,
-        names=lambda deed: _open(deed, "offerer_id"),
-        changes=lambda deed: _end(deed, deed.thing.target_id, "cancelled")),
+        names=lambda call: _find_open(call, "offerer_id"),
+        changes=lambda call: _end(call, call.thing.target_id, "cancelled")),
 )  # fmt: skip

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox.game.actions.action import Call
-from sandbox.game.config import GameError
-from sandbox.game.minor.row import (
-    AWAY,
-    DOCK,
-    HOLD,
-    STORE,
-    Deed,
-    Goods,
-    Json,
-    Move,
-    Takes,
-    act,
-    ask,
-    one,
-)
+from sandbox.game.actions.action import Call, Move, Takes, act, ask, one
+from sandbox.game.config import GameError, Json
 from sandbox.game.tool import Parameter, text
 from sandbox.game.world.catalogue import MODULES
-from sandbox.game.world.models import BaseState, Module
+from sandbox.game.world.models import BaseState, Goods, Module
 
 _MOST_AT_ONCE = 10
 _XP = 5
@@ -41,66 +27,55 @@ class Recipe:
     outputs: Goods
 
 
-_RECIPES = (
+RECIPES = {one.id: one for one in (
     Recipe("basic_iron_smelting", "Basic Iron Smelting", {"ore_iron": 5},
            {"refined_steel": 1}),
     Recipe("wire_drawing", "Wire Drawing", {"ore_copper": 4},
            {"refined_copper_wire": 1}),
     Recipe("cell_packing", "Cell Packing", {"gas_hydrogen": 4, "ore_copper": 1},
            {"fuel_cell": 2}),
-)  # fmt: skip
-RECIPES = {recipe.id: recipe for recipe in _RECIPES}
+)}  # fmt: skip
 
 
-def _get_recipes(call: Call) -> Json:
-    """All recipes by id; the same for everybody."""
-    return {"recipes": {name: _recipe_view(one) for name, one in RECIPES.items()}}
-
-
-def _recipe_view(recipe: Recipe) -> Json:
+def _view_recipe(recipe: Recipe) -> Json:
     """In camel case, unlike the rest of the game."""
+    inputs, outputs = (
+        [{"itemId": name, "quantity": count} for name, count in goods.items()]
+        for goods in (recipe.inputs, recipe.outputs)
+    )
     return {
         "id": recipe.id,
         "name": recipe.name,
         "category": "Refining",
         "requiredSkills": {},
-        "inputs": _listed(recipe.inputs),
-        "outputs": _listed(recipe.outputs),
+        "inputs": inputs,
+        "outputs": outputs,
         "craftingTime": 1,
     }
 
 
-def _listed(goods: Goods) -> list[Json]:
-    return [{"itemId": name, "quantity": count} for name, count in goods.items()]
-
-
-def _recipe(deed: Deed) -> Recipe:
-    recipe = RECIPES.get(deed.given.get("recipe_id", ""))
+def _find_recipe(call: Call) -> Recipe:
+    recipe = RECIPES.get(call.given.get("recipe_id", ""))
     if recipe is None:
         raise GameError("cannot_craft", "Unknown recipe. Use 'get_recipes'.")
-    if not 1 <= deed.count <= _MOST_AT_ONCE:
+    if not 1 <= call.count <= _MOST_AT_ONCE:
         raise GameError("invalid_quantity", f"Count must be from 1 to {_MOST_AT_ONCE}.")
     return recipe
 
 
-def _inputs(deed: Deed) -> Goods:
-    return {name: each * deed.count for name, each in deed.thing.inputs.items()}
+def _times(call: Call, goods: Goods) -> Goods:
+    return {name: each * call.count for name, each in goods.items()}
 
 
-def _outputs(deed: Deed) -> Goods:
-    return {name: each * deed.count for name, each in deed.thing.outputs.items()}
+def _craft(call: Call) -> Json:
+    call.player.stats["items_crafted"] += call.count
+    xp = {"crafting_basic": _XP * call.count}
+    return {"recipe": call.thing.name, "quality": 30, "xp_gained": xp}
 
 
-def _craft(deed: Deed) -> Json:
-    deed.player.stats["items_crafted"] += deed.count
-    xp = {"crafting_basic": _XP * deed.count}
-    return {"recipe": deed.thing.name, "quality": 30, "xp_gained": xp}
-
-
-def _module_type(deed: Deed) -> str:
-    """A module in the hold that the ship has the capacity for."""
-    type_id: str = deed.given["module_id"]
-    ship = deed.player.ship
+def _find_module_type(call: Call) -> str:
+    type_id: str = call.given["module_id"]
+    ship = call.player.ship
     if type_id not in MODULES or not ship.cargo.get(type_id):
         raise GameError("invalid_item", f"There is no module '{type_id}' in your hold.")
     limits = {"cpu_usage": ship.build.cpu, "power_usage": ship.build.power}
@@ -110,67 +85,69 @@ def _module_type(deed: Deed) -> str:
     return type_id
 
 
-def _install(deed: Deed) -> Json:
-    module = Module(deed.state.sources.token(16), deed.thing)
-    deed.player.ship.modules.append(module)
-    return {"module_id": module.id, "module_name": MODULES[deed.thing]["name"]}
+def _install(call: Call) -> Json:
+    module = Module(call.token(), call.thing)
+    call.player.ship.modules.append(module)
+    return {"module_id": module.id, "module_name": MODULES[call.thing]["name"]}
 
 
-def _fitted(deed: Deed) -> Module:
-    for module in deed.player.ship.modules:
-        if module.id == deed.given["module_id"]:
+def _find_module(call: Call) -> Module:
+    for module in call.player.ship.modules:
+        if module.id == call.given["module_id"]:
             return module
     raise GameError("invalid_item", "No such module is fitted. Use 'get_ship'.")
 
 
 WORKSHOP = (
-    ask("get_recipes", "crafting", "Get all recipes.", _get_recipes),
+    ask("get_recipes", "crafting", "Get all recipes.", lambda call: {
+        "recipes": {name: _view_recipe(each) for name, each in RECIPES.items()}}),
     act("craft", "crafting", "Make things at a base with a workshop.",
         Takes((text("recipe_id", "The recipe's ID, from get_recipes"),
                Parameter("count", "integer", "How often, 1 to 10", required=False)),
-              {"recipe_id": "basic_iron_smelting", "count": 1}), where=DOCK,
-        service="crafting", names=_recipe,
-        moves=(Move(HOLD, AWAY, _inputs, lacks="missing_materials"),
-               Move(AWAY, HOLD, _outputs)), changes=_craft,
-        teaches=("crafting_basic", lambda deed: _XP * deed.count)),
+              {"recipe_id": "basic_iron_smelting", "count": 1}), where="dock",
+        service="crafting", names=_find_recipe,
+        moves=(Move(Call.hold, None, lambda call: _times(call, call.thing.inputs),
+                    lacks="missing_materials"),
+               Move(None, Call.hold, lambda call: _times(call, call.thing.outputs))), changes=_craft,
+        teaches=("crafting_basic", lambda call: _XP * call.count)),
     act("install_mod", "ship", "Fit a module from your hold.",
-        one("module_id", "The module's item ID", "mining_laser_1"), where=DOCK,
-        names=_module_type, moves=(Move(HOLD, AWAY, lambda deed: {deed.thing: 1}),),
+        one("module_id", "The module's item ID", "mining_laser_1"), where="dock",
+        names=_find_module_type, moves=(Move(Call.hold, None, lambda call: {call.thing: 1}),),
         changes=_install),
     act("uninstall_mod", "ship", "Take a fitted module into your hold.",
-        one("module_id", "The fitted module's ID, from get_ship"), where=DOCK,
-        names=_fitted, moves=(Move(AWAY, HOLD, lambda deed: {deed.thing.type_id: 1}),),
-        changes=lambda deed: deed.player.ship.modules.remove(deed.thing)),
-    act("set_home_base", "ship", "Wake up at this base after a death.", where=DOCK,
+        one("module_id", "The fitted module's ID, from get_ship"), where="dock",
+        names=_find_module, moves=(Move(None, Call.hold, lambda call: {call.thing.type_id: 1}),),
+        changes=lambda call: call.player.ship.modules.remove(call.thing)),
+    act("set_home_base", "ship", "Wake up at this base after a death.", where="dock",
         service="cloning",
-        changes=lambda deed: setattr(deed.player, "home_base", deed.base.id)),
+        changes=lambda call: setattr(call.player, "home_base", call.base.id)),
 )  # fmt: skip
 
 
-def _work(deed: Deed) -> Recipe | None:
+def _choose_work(call: Call) -> Recipe | None:
     """What is to be produced; None where a facility is to be built."""
-    if deed.given["action"] == "produce":
-        return _recipe(deed)
-    if deed.given["action"] != "build":
+    if call.given["action"] == "produce":
+        return _find_recipe(call)
+    if call.given["action"] != "build":
         raise GameError("invalid_action", "Use 'build' or 'produce'.")
-    if not deed.given.get("facility_type", "").isidentifier():
+    if not call.given.get("facility_type", "").isidentifier():
         raise GameError("invalid_facility", "Name a 'facility_type'.")
-    now = deed.state.bases.get(deed.base.id)
+    now = call.state.bases.get(call.base.id)
     if now and len(now.built) >= MOST_BUILT:
         raise GameError("no_room", "There is no room for another facility.")
     return None
 
 
-def _begin_work(deed: Deed) -> Json:
+def _begin_work(call: Call) -> Json:
     """A facility stands at once, and whoever is there hears of it; goods take time."""
-    base, recipe = deed.base, deed.thing
+    base, recipe = call.base, call.thing
     if recipe is not None:
-        deed.later(WORK_TICKS, "crafting_update", recipe.id, deed.count)
+        call.schedule(WORK_TICKS, "crafting_update", recipe.id, call.count)
         return {"facility": "produce"}
-    kind = deed.given["facility_type"]
-    deed.state.bases.setdefault(base.id, BaseState()).built.append(kind)
+    kind = call.given["facility_type"]
+    call.state.bases.setdefault(base.id, BaseState()).built.append(kind)
     data = {"base_id": base.id, "facility_type": kind}
-    deed.tell_others("facility_built", data)
+    call.tell_others("facility_built", data)
     return {"facility": "build", **data}
 
 
@@ -182,7 +159,8 @@ FACILITIES = (
                text("recipe_id", "What to produce", required=False),
                Parameter("count", "integer", "How often, 1 to 10", required=False)),
               {"action": "produce", "recipe_id": "basic_iron_smelting", "count": 1}),
-        where=DOCK, names=_work, costs=lambda deed: 0 if deed.thing else FACILITY_PRICE,
-        moves=(Move(STORE, AWAY, lambda deed: _inputs(deed) if deed.thing else {},
+        where="dock", names=_choose_work, costs=lambda call: 0 if call.thing else FACILITY_PRICE,
+        moves=(Move(Call.store, None,
+                    lambda call: _times(call, call.thing.inputs) if call.thing else {},
                     lacks="missing_materials"),), changes=_begin_work),
 )  # fmt: skip

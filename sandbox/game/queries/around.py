@@ -5,51 +5,46 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-from sandbox.game.actions.action import Call, Json
+from sandbox.game import views
+from sandbox.game.actions.action import DOCKED, Call, Takes, ask, one
 from sandbox.game.actions.space import JUMP_FUEL
-from sandbox.game.config import GameError, unknown_item, unknown_system
-from sandbox.game.minor.orders import offers_of
+from sandbox.game.config import GameError, Json, fields
+from sandbox.game.minor.orders import Offers, offers_of
 from sandbox.game.state import State
-from sandbox.game.views import (
-    base_view,
-    condition_view,
-    deposit_view,
-    npc_nearby,
-    offers_view,
-    pirate_nearby,
-    player_nearby,
-    poi_view,
-    security,
-    system_view,
-)
+from sandbox.game.tool import text
 from sandbox.game.world.catalogue import ITEMS, find_item
 from sandbox.game.world.markets import Shelf
 from sandbox.game.world.places import Poi, System, World
 from sandbox.game.world.starmap import Chart
 
+MOST_FOUND = 20
 MOST_NEARBY = 100
+_FOUND = fields("system_id=id name")
+_POI = fields("id name type")
 
 
-def get_system(call: Call) -> Json:
+def _get_system(call: Call) -> Json:
     if call.player.in_transit:
-        return _under_way(call, "get_system")
+        return _transit_view(call, "get_system")
     system = call.state.world.systems[call.player.system_id]
     revealed = call.player.revealed
     if call.state.config.era == "C":
-        return _whole_system(call, system)
+        return _modern_system(call, system)
     return {
-        "system": system_view(system, revealed),
-        "pois": [poi_view(poi, resources=False) for poi in system.known(revealed)],
-        "security_status": security(system.police_level),
+        "system": views.system_view(system, revealed),
+        "pois": [
+            views.poi_view(poi, resources=False) for poi in system.known(revealed)
+        ],
+        "security_status": views.security(system.police_level),
     }
 
 
-def _whole_system(call: Call, system: System) -> Json:
+def _modern_system(call: Call, system: System) -> Json:
     """The form since v0.87: places and connections as objects inside the system."""
     state, known = call.state, system.known(call.player.revealed)
-    pois = {poi.id: _listed_poi(state, poi) for poi in known}
+    pois = {poi.id: _poi_view(state, poi) for poi in known}
     empire = {"empire": system.empire} if system.empire else {}
-    words = security(system.police_level)
+    words = views.security(system.police_level)
     return {
         "action": "get_system",
         "system": {
@@ -61,7 +56,7 @@ def _whole_system(call: Call, system: System) -> Json:
             "security_status": words,
             "pois": list(pois.values()),
             "connections": [
-                _joined(state, system, name) for name in system.connections
+                _connection_view(state, system, name) for name in system.connections
             ],
         },
         "poi": pois[call.player.poi_id],
@@ -69,11 +64,9 @@ def _whole_system(call: Call, system: System) -> Json:
     }
 
 
-def _listed_poi(state: State, poi: Poi) -> Json:
+def _poi_view(state: State, poi: Poi) -> Json:
     view: Json = {
-        "id": poi.id,
-        "name": poi.name,
-        "type": poi.type,
+        **_POI(poi),
         "position": poi.position.view(),
         "has_base": poi.base is not None,
         "online": len(state.players_at(poi.id)) + len(state.npcs_at(poi.id)),
@@ -83,27 +76,27 @@ def _listed_poi(state: State, poi: Poi) -> Json:
     return view
 
 
-def _joined(state: State, system: System, name: str) -> Json:
+def _connection_view(state: State, system: System, name: str) -> Json:
     other = state.world.systems[name]
     distance = round(system.position.distance(other.position))
     return {"system_id": name, "name": other.name, "distance": distance}
 
 
-def get_poi(call: Call) -> Json:
+def _get_poi(call: Call) -> Json:
     if call.player.in_transit:
-        return _under_way(call, "get_poi")
+        return _transit_view(call, "get_poi")
     poi = call.state.world.pois[call.player.poi_id]
     base = None
     if poi.base:
-        base = base_view(poi.base, call.state.bases.get(poi.base.id))
-        base["market"] = offers_view(call.state.markets.at(poi.base))
-    view: Json = {"poi": poi_view(poi), "base": base}
+        base = views.base_view(poi.base, call.state.bases.get(poi.base.id))
+        base["market"] = views.offers_view(call.state.markets.at(poi.base))
+    view: Json = {"poi": views.poi_view(poi), "base": base}
     if poi.deposits:
-        view["resources"] = [deposit_view(deposit) for deposit in poi.deposits]
+        view["resources"] = [views.deposit_view(deposit) for deposit in poi.deposits]
     return view
 
 
-def _under_way(call: Call, action: str) -> Json:
+def _transit_view(call: Call, action: str) -> Json:
     player, world = call.player, call.state.world
     pending = player.pending
     if pending is None:  # in_transit has said otherwise
@@ -125,26 +118,29 @@ def _under_way(call: Call, action: str) -> Json:
     return view
 
 
-def get_base(call: Call) -> Json:
+def _get_base(call: Call) -> Json:
     base = call.base
     now = call.state.bases.get(base.id)
-    return {"base": base_view(base, now), "condition": condition_view(base, now)}
+    return {
+        "base": views.base_view(base, now),
+        "condition": views.condition_view(base, now),
+    }
 
 
-def get_nearby(call: Call) -> Json:
+def _get_nearby(call: Call) -> Json:
     """List who is here, at most a hundred; a ship under way is alone."""
     poi_id = "" if call.player.in_transit else call.player.poi_id
     state = call.state
     here = [one for one in state.players_at(poi_id) if one.id != call.player.id]
     seen = [one for one in here if not one.looks.cloaked]
     nearby = [
-        player_nearby(one, state.faction_of(one))
+        views.player_nearby(one, state.faction_of(one))
         for one in seen
         if not one.looks.anonymous
     ]
-    nearby += [npc_nearby(npc) for npc in call.state.npcs_at(poi_id)]
+    nearby += [views.npc_nearby(npc) for npc in call.state.npcs_at(poi_id)]
     nearby = nearby[:MOST_NEARBY]
-    pirates = [pirate_nearby(pirate) for pirate in call.state.pirates_at(poi_id)]
+    pirates = [views.pirate_nearby(pirate) for pirate in call.state.pirates_at(poi_id)]
     return {
         "nearby": nearby,
         # Who is anonymous counts, without a name.
@@ -155,78 +151,56 @@ def get_nearby(call: Call) -> Json:
     }
 
 
-def view_market(call: Call) -> Json:
+def _view_market(call: Call) -> Json:
     base = call.base
     shelves = call.state.markets.at(base).shelves
     offers = offers_of(call.state, base.id, call.player.id)
-    if given := call.arguments.get("item_id"):
+    if given := call.given.get("item_id"):
         item = find_item(given)
-        if item is None:
-            raise unknown_item(given)
         shelves = {item.id: shelves[item.id]}
-    return {
-        "action": "view_market",
-        "base": base.name,
-        "items": [
-            _shelf_view(
-                item_id, shelf, *(offers.get((item_id, s), []) for s in ("buy", "sell"))
-            )
-            for item_id, shelf in shelves.items()
-        ],
-    }
+    items = [_shelf_view(name, shelf, offers) for name, shelf in shelves.items()]
+    return {"action": "view_market", "base": base.name, "items": items}
 
 
-def _shelf_view(
-    item_id: str, shelf: Shelf, buyers: list[Json], sellers: list[Json]
-) -> Json:
+def _shelf_view(item_id: str, shelf: Shelf, offers: Offers) -> Json:
     """One item: what the station and captains ask and pay; the best is the station's."""
-    buying, selling = bool(shelf.wanted), bool(shelf.stock)
+    paid = shelf.paid if shelf.wanted else 0
+    asked = shelf.asked if shelf.stock else 0
+    buyers, sellers = (offers.get((item_id, side), []) for side in ("buy", "sell"))
     view: Json = {
         "item_id": item_id,
         "item_name": ITEMS[item_id].name,
-        "buy_orders": [
-            *([_order(shelf.paid, shelf.wanted)] if buying else []),
-            *buyers,
-        ],
-        "sell_orders": [
-            *([_order(shelf.asked, shelf.stock)] if selling else []),
-            *sellers,
-        ],
-        "best_buy": shelf.paid if buying else 0,
-        "best_sell": shelf.asked if selling else 0,
-        "buy_price": shelf.paid if buying else 0,
-        "sell_price": shelf.asked if selling else 0,
+        "buy_orders": [*_own_order(paid, shelf.wanted), *buyers],
+        "sell_orders": [*_own_order(asked, shelf.stock), *sellers],
+        "best_buy": paid,
+        "best_sell": asked,
+        "buy_price": paid,
+        "sell_price": asked,
         "buy_quantity": shelf.wanted,
         "sell_quantity": shelf.stock,
     }
-    if buying and selling:
-        view["spread"] = shelf.asked - shelf.paid
+    if shelf.wanted and shelf.stock:
+        view["spread"] = asked - paid
     return view
 
 
-def _order(price: int, quantity: int) -> Json:
-    return {"price_each": price, "quantity": quantity, "source": "station"}
+def _own_order(price: int, quantity: int) -> list[Json]:
+    order = {"price_each": price, "quantity": quantity, "source": "station"}
+    return [order] if quantity else []
 
 
-MOST_FOUND = 20
-
-
-def get_map(call: Call) -> Json | str:
-    """The whole galaxy as text that is already rendered, or one system of it."""
+def _get_map(call: Call) -> Json | str:
     state = call.state
     crowd = state.crowd()
-    only = call.arguments.get("system_id")
+    only = call.given.get("system_id")
     if not only:
         return state.chart.text(crowd, call.player.visited)
-    star = state.world.systems.get(only)
-    if star is None:
-        raise unknown_system(only)
-    one = World({star.id: star}, {}, {})
-    return Chart(one).text(crowd, call.player.visited)
+    star = state.world.find_system(only)
+    return Chart(World({star.id: star}, {}, {})).text(crowd, call.player.visited)
 
 
-def search_systems(call: Call) -> Json:
-    query = call.arguments.get("query", "").strip()
+def _search_systems(call: Call) -> Json:
+    query = call.given.get("query", "").strip()
     if not query:
         raise GameError(
             "invalid_query",
@@ -242,8 +216,7 @@ def search_systems(call: Call) -> Json:
         "query": query,
         "systems": [
             {
-                "system_id": star.id,
-                "name": star.name,
+                **_FOUND(star),
                 "position": star.position.view(),
                 "connections": list(star.connections),
             }
@@ -254,12 +227,10 @@ def search_systems(call: Call) -> Json:
     }
 
 
-def find_route(call: Call) -> Json:
-    target = call.arguments["target_system"]
+def _find_route(call: Call) -> Json:
     systems = call.state.world.systems
-    if target not in systems:
-        raise unknown_system(target)
-    way = shortest(systems, call.player.system_id, target)
+    target = call.state.world.find_system(call.given["target_system"]).id
+    way = shortest_route(systems, call.player.system_id, target)
     jumps = len(way) - 1
     return {
         "target_system": target,
@@ -277,7 +248,7 @@ def find_route(call: Call) -> Json:
     }
 
 
-def shortest(systems: Mapping[str, System], start: str, target: str) -> list[str]:
+def shortest_route(systems: Mapping[str, System], start: str, target: str) -> list[str]:
     """Give the systems of a way with the fewest jumps, both ends included."""
     came_from = {start: start}
     waiting = deque([start])
@@ -291,3 +262,27 @@ def shortest(systems: Mapping[str, System], start: str, target: str) -> list[str
     while way[-1] != start:
         way.append(came_from[way[-1]])
     return way[::-1]
+
+
+_ITEM = text("item_id", "Only this item", required=False)
+_SYSTEM = text("system_id", "Only this system", required=False)
+
+HERE = (
+    ask("get_system", "query", "Get the current system with its POIs.", _get_system),
+    ask("get_poi", "query", "Get the POI where you are, with resources and base.",
+        _get_poi),
+    ask("get_base", "query", "Get details of the base where you are docked.",
+        _get_base, notes=DOCKED),
+    ask("get_nearby", "query", "See who else is at your POI.", _get_nearby),
+    ask("get_map", "query", "Get all systems of the galaxy and their connections.",
+        _get_map, Takes((_SYSTEM,), {"system_id": "sol"})),
+)  # fmt: skip
+SEARCHES = (
+    ask("view_market", "trading", "See what the station buys and sells.", _view_market,
+        Takes((_ITEM,), {"item_id": "ore_iron"}), notes=DOCKED),
+    ask("find_route", "navigation", "Find the shortest way to a system.", _find_route,
+        one("target_system", "The system's ID", "sol")),
+    ask("search_systems", "navigation", "Search systems by name.", _search_systems,
+        Takes((text("query", "Part of the name", own_error=True),), {"query": "sol"}),
+        notes="At most 20 systems."),
+)  # fmt: skip

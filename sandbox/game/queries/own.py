@@ -2,56 +2,76 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import Call, Json
-from sandbox.game.config import GameError, plain
-from sandbox.game.views import (
-    class_view,
-    goods_view,
-    log_view,
-    module_view,
-    player_view,
-    ship_view,
-)
-from sandbox.game.world import skills
-from sandbox.game.world.models import LogEntry, Player
+from sandbox.game import views
+from sandbox.game.actions.action import Call, Takes, ask
+from sandbox.game.config import GameError, Json, fields, plain
+from sandbox.game.tool import Parameter, text
+from sandbox.game.world import catalogue
+from sandbox.game.world.models import LogEntry
+
+MOST_ENTRIES = 20
+LONGEST_ENTRY = 100_000
+_SKILL = fields("id name description category")
+_UNLISTED = {"required": False, "listed": False}
 
 
-def get_status(call: Call) -> Json:
+def _get_status(call: Call) -> Json:
     return {
-        "player": player_view(call.player, call.state.faction_of(call.player)),
-        "ship": ship_view(call.player.ship),
-        "modules": [module_view(module) for module in call.player.ship.modules],
+        "player": views.player_view(call.player, call.state.faction_of(call.player)),
+        "ship": views.ship_view(call.player.ship),
+        "modules": [views.module_view(module) for module in call.player.ship.modules],
     }
 
 
-def get_ship(call: Call) -> Json:
+def _get_ship(call: Call) -> Json:
     ship = call.player.ship
     return {
-        "ship": ship_view(ship),
-        "class": class_view(ship.build),
-        "modules": [module_view(module) for module in ship.modules],
+        "ship": views.ship_view(ship),
+        "class": views.class_view(ship.build),
+        "modules": [views.module_view(module) for module in ship.modules],
         "cargo_used": ship.cargo_used,
         "cargo_max": ship.build.cargo,
     }
 
 
-def get_cargo(call: Call) -> Json:
+def _get_cargo(call: Call) -> Json:
     ship = call.player.ship
     return {
-        "cargo": goods_view(ship.cargo),
+        "cargo": views.goods_view(ship.cargo),
         "used": ship.cargo_used,
         "capacity": ship.build.cargo,
         "available": ship.cargo_free,
     }
 
 
-_DEFINITIONS = {
-    name: skills.definition(kind) for name, kind in sorted(skills.KINDS.items())
-}
+def _define(kind: catalogue.SkillKind) -> Json:
+    required = {"required_skills": dict([kind.requires])} if kind.requires else {}
+    return {
+        **_SKILL(kind),
+        "max_level": catalogue.MAX_LEVEL,
+        **required,
+        "bonus_per_level": {kind.bonus: 2},
+        "training_source": kind.source,
+        "xp_per_level": list(catalogue.XP_PER_LEVEL),
+    }
 
 
-def get_skills(call: Call) -> Json:
-    own = _learned(call.player)
+_DEFINITIONS = {name: _define(kind) for name, kind in sorted(catalogue.SKILLS.items())}
+
+
+def _get_skills(call: Call) -> Json:
+    own = [
+        {
+            "skill_id": name,
+            "name": catalogue.SKILLS[name].name,
+            "category": catalogue.SKILLS[name].category,
+            "level": skill.level,
+            "max_level": catalogue.MAX_LEVEL,
+            "current_xp": skill.xp,
+            "next_level_xp": catalogue.xp_needed(skill.level),
+        }
+        for name, skill in call.player.skills.items()
+    ]
     return {
         "skills": _DEFINITIONS,
         "player_skills": own,
@@ -59,88 +79,55 @@ def get_skills(call: Call) -> Json:
     }
 
 
-def _learned(player: Player) -> list[Json]:
-    return [
-        {
-            "skill_id": name,
-            "name": skills.KINDS[name].name,
-            "category": skills.KINDS[name].category,
-            "level": skill.level,
-            "max_level": skills.MAX_LEVEL,
-            "current_xp": skill.xp,
-            "next_level_xp": skills.needed(skill.level),
-        }
-        for name, skill in player.skills.items()
-    ]
-
-
-def get_notifications(call: Call) -> Json:
+def _get_notifications(call: Call) -> Json:
     """Read the session's queue; what was read is gone unless `clear` is false."""
-    given, left = call.session.mailbox.read(
-        limit=call.arguments.get("limit", 50),
-        types=call.arguments.get("types", ()),
-        clear=call.arguments.get("clear", True),
+    read, left = call.mailbox.read(
+        limit=call.given.get("limit", 50),
+        types=call.given.get("types", ()),
+        clear=call.given.get("clear", True),
     )
     return {
-        "count": len(given),
+        "count": len(read),
         "current_tick": call.state.tick,
-        "notifications": [item.view() for item in given],
+        "notifications": [item.view() for item in read],
         "remaining": left,
         "timestamp": call.state.sources.now_ns() // 1_000_000_000,
     }
 
 
-MOST_ENTRIES = 20
-LONGEST_ENTRY = 100_000
-
-
-def captains_log_add(call: Call) -> Json:
-    text = call.arguments.get("entry", "")
-    if not text.strip():
+def _add_to_log(call: Call) -> Json:
+    words = call.given.get("entry", "")
+    if not words.strip():
         raise GameError(
             "empty_entry",
             "Log entry cannot be empty. "
             "Use the 'entry' parameter to provide your log text.",
         )
-    entry = LogEntry(text, plain(call.state.sources.now_ns()))
+    entry = LogEntry(words, plain(call.state.sources.now_ns()))
     call.player.log.insert(0, entry)
     del call.player.log[MOST_ENTRIES:]
-    return {
-        "index": 0,
-        "created_at": entry.created_at,
-        "message": "Log entry added successfully",
-    }
+    message = "Log entry added successfully"
+    return {"index": 0, "created_at": entry.created_at, "message": message}
 
 
-def captains_log_list(call: Call) -> Json:
+def _list_log(call: Call) -> Json:
     """The whole log, or one entry of it as it is since v0.63.1."""
-    if call.state.config.era == "C":
-        return _one_entry(call.player.log, call.arguments.get("index", 0))
+    log = call.player.log
+    totals = {"total_count": len(log), "max_entries": MOST_ENTRIES}
+    if call.state.config.era != "C":
+        return {"entries": views.log_view(log), **totals}
+    index = call.given.get("index", 0)
     return {
-        "entries": log_view(call.player.log),
-        "total_count": len(call.player.log),
-        "max_entries": MOST_ENTRIES,
-    }
-
-
-def _one_entry(log: list[LogEntry], index: int) -> Json:
-    entry = _entry(log, index) if log or index else None
-    return {
-        "entry": entry,
+        "entry": _get_entry(log, index) if log or index else None,
         "index": index,
-        "total_count": len(log),
-        "max_entries": MOST_ENTRIES,
+        **totals,
         "has_next": index + 1 < len(log),
         "has_prev": index > 0,
     }
 
 
-def captains_log_get(call: Call) -> Json:
-    return _entry(call.player.log, call.arguments["index"])
-
-
-def _entry(log: list[LogEntry], index: int) -> Json:
-    entries = log_view(log)
+def _get_entry(log: list[LogEntry], index: int) -> Json:
+    entries = views.log_view(log)
     if not 0 <= index < len(entries):
         raise GameError(
             "invalid_index",
@@ -148,3 +135,36 @@ def _entry(log: list[LogEntry], index: int) -> Json:
             "index 0 is the newest.",
         )
     return entries[index]
+
+
+STATE = (
+    ask("get_status", "query", "Get your player, your ship and its modules.",
+        _get_status),
+    ask("get_ship", "query", "Get your ship in detail, with its class and modules.",
+        _get_ship),
+    ask("get_cargo", "query", "Get what is in your hold.", _get_cargo),
+)  # fmt: skip
+NEWS = (
+    ask("get_notifications", "query",
+        "Poll for pending notifications (chat, combat, trades, etc.).",
+        _get_notifications,
+        Takes((Parameter("limit", "integer", "How many at most", **_UNLISTED, least=1,
+                         most=100),
+               Parameter("clear", "boolean", "Remove what was read", **_UNLISTED),
+               Parameter("types", "array", "Only these types", **_UNLISTED)),
+              {"limit": 50, "clear": True}),
+        notes="Reading clears. The queue holds 100; the oldest are dropped."),
+    ask("get_skills", "query", "Get all skills and what you have learned.",
+        _get_skills),
+)  # fmt: skip
+LOG = (
+    ask("captains_log_add", "log", "Add an entry to your captain's log.", _add_to_log,
+        Takes((text("entry", "The text of the entry", own_error=True,
+                    longest=LONGEST_ENTRY),), {"entry": "Day 1: found a rich belt."}),
+        notes="Keeps 20 entries; the oldest is dropped.", writes=True),
+    ask("captains_log_list", "log", "List your captain's log, newest first.",
+        _list_log),
+    ask("captains_log_get", "log", "Get a specific entry from your captain's log.",
+        lambda call: _get_entry(call.player.log, call.given["index"]),
+        Takes((Parameter("index", "integer", "0 is the newest entry"),), {"index": 0})),
+)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sandbox.game.config import dice
-from sandbox.game.world.catalogue import ITEMS, Item
+from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.places import Base
 
 _DEMAND = 4000
@@ -73,20 +73,15 @@ class Markets:
     def at(self, base: Base) -> Market:
         market = self._markets.get(base.id)
         if market is None:
-            market = _make(self.seed, base)
-            self._markets[base.id] = market
-        self._reprice(market)
-        return market
-
-    def _reprice(self, market: Market) -> None:
-        """Give every item the price of the present period, as usual in the first."""
+            market = self._markets[base.id] = _make(self.seed, base)
+        # Every item has the price of the present period, the usual one in the first.
         period = self.tick // PRICE_TICKS
-        if market.period == period:
-            return
-        market.period = period
-        for item_id, shelf in market.shelves.items():
-            rng = dice(self.seed, "price", market.base_id, item_id, period)
-            shelf.reprice(rng.uniform(1 - _SWING, 1 + _SWING))
+        if market.period != period:
+            market.period = period
+            for item_id, shelf in market.shelves.items():
+                rng = dice(self.seed, "price", base.id, item_id, period)
+                shelf.reprice(rng.uniform(1 - _SWING, 1 + _SWING))
+        return market
 
     def touch(self, base_id: str) -> None:
         """Note that something was traded, so that the stock drifts back."""
@@ -127,12 +122,7 @@ def _make(seed: int, base: Base) -> Market:
         factor = 1.0 if base.id == _CAPITAL_BASE else rng.uniform(0.8, 1.3)
         asked = max(1, round(item.price * factor))
         shelf = Shelf(asked, 0, item.stock, item.stock, usual_price=asked)
-        shelf.raw = is_raw(item)
+        shelf.raw = item.id.startswith(("ore_", "gas_", "ice_"))
         shelf.reprice(1.0)
         shelves[item.id] = shelf
     return Market(base.id, shelves)
-
-
-def is_raw(item: Item) -> bool:
-    """Is it something that is mined?"""
-    return item.id.startswith(("ore_", "gas_", "ice_"))

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from sandbox.game.world.catalogue import ITEMS, MODULES, SHIP_CLASSES, ShipClass
+from sandbox.game.config import Json
+from sandbox.game.world import catalogue
+
+Goods = dict[str, int]
+"""Numbers of things by item."""
+
+
+def size_of(goods: Mapping[str, int]) -> int:
+    return sum(catalogue.ITEMS[name].size * count for name, count in goods.items())
+
+
+def add_goods(goods: Goods, item_id: str, change: int) -> None:
+    """Add to goods, or take away; the caller has checked that they are there."""
+    goods[item_id] = goods.get(item_id, 0) + change
+    if not goods[item_id]:
+        del goods[item_id]
 
 
 @dataclass(slots=True)
@@ -21,10 +36,7 @@ class Looks:
 
 @dataclass(slots=True)
 class Order:
-    """A standing offer at one base; `side` is sell or buy.
-
-    What it needs was given when it was made: the goods, or the credits.
-    """
+    """A standing offer at one base, to "sell" or "buy"; what it needs is given."""
 
     id: str
     player_id: str
@@ -50,8 +62,6 @@ class Drone:
 
 @dataclass(slots=True)
 class Note:
-    """A text that a captain has written down."""
-
     id: str
     title: str
     content: str
@@ -60,10 +70,7 @@ class Note:
 
 @dataclass(slots=True)
 class Job:
-    """Something that happens to a captain at `due_tick`: a kind of happening.
-
-    `subject` is what it is about, such as a recipe or an order.
-    """
+    """A happening at `due_tick`; `subject` is a recipe, an order or the like."""
 
     id: str
     kind: str
@@ -114,23 +121,18 @@ STATS = (
 
 @dataclass(slots=True)
 class Module:
-    """A fitted module."""
-
     id: str
     type_id: str
     ammo: int = 0
 
     def value(self, name: str) -> int:
         """Read one figure of its type, 0 where the type has none."""
-        return int(MODULES[self.type_id].get(name, 0))
+        return int(catalogue.MODULES[self.type_id].get(name, 0))
 
 
 @dataclass(slots=True)
 class Ship:
-    """A ship with its present state; the limits are those of its class.
-
-    `base_id` is where it is kept while its captain flies another one.
-    """
+    """A ship; `base_id` is where it is kept while its captain flies another one."""
 
     id: str
     owner_id: str
@@ -139,38 +141,35 @@ class Ship:
     hull: int
     shield: int
     fuel: int
-    cargo: dict[str, int] = field(default_factory=dict)
+    cargo: Goods = field(default_factory=dict)
     modules: list[Module] = field(default_factory=list)
     name: str = ""
     base_id: str = ""
 
     @property
-    def build(self) -> ShipClass:
-        return SHIP_CLASSES[self.class_id]
+    def build(self) -> catalogue.ShipClass:
+        return catalogue.SHIP_CLASSES[self.class_id]
+
+    @property
+    def title(self) -> str:
+        """The name that its captain gave it, else that of its class."""
+        return self.name or self.build.name
 
     @property
     def cargo_used(self) -> int:
-        return sum(ITEMS[item].size * count for item, count in self.cargo.items())
+        return size_of(self.cargo)
 
     @property
     def cargo_free(self) -> int:
         return self.build.cargo - self.cargo_used
 
+    def load(self, item_id: str, count: int) -> None:
+        """Put items into the hold; a number below 0 takes them out."""
+        add_goods(self.cargo, item_id, count)
+
     def total(self, name: str) -> int:
         """Add up one figure over all fitted modules."""
         return sum(module.value(name) for module in self.modules)
-
-    def load(self, item_id: str, count: int) -> None:
-        """Put items into the hold; the caller has checked the room."""
-        self.cargo[item_id] = self.cargo.get(item_id, 0) + count
-
-    def unload(self, item_id: str, count: int) -> None:
-        """Take items out of the hold; the caller has checked that they are there."""
-        left = self.cargo[item_id] - count
-        if left:
-            self.cargo[item_id] = left
-        else:
-            del self.cargo[item_id]
 
 
 @dataclass(slots=True)
@@ -183,8 +182,6 @@ class Skill:
 
 @dataclass(slots=True)
 class LogEntry:
-    """One entry of a captain's log."""
-
     entry: str
     created_at: str
 
@@ -193,13 +190,12 @@ class LogEntry:
 class Pending:
     """An accepted action whose outcome comes at `due_tick`.
 
-    `arguments` are plain JSON values, so that a saved game can go on with it.
     `begun` is set at the first tick after the acceptance. `flag` is added to the
     result: what the game did by itself to make the action possible.
     """
 
     tool: str
-    arguments: dict[str, Any]
+    arguments: Json
     due_tick: int
     begun: bool = False
     flag: str = ""
@@ -227,7 +223,7 @@ class Wreck:
     victim_id: str
     victim_name: str
     ship_class: str
-    cargo: dict[str, int]
+    cargo: Goods
     created_ns: int
     expire_tick: int
 
@@ -240,26 +236,10 @@ class Trade:
     offerer_id: str
     offerer_name: str
     target_id: str
-    offer_items: dict[str, int]
+    offer_items: Goods
     offer_credits: int
-    request_items: dict[str, int]
+    request_items: Goods
     request_credits: int
-
-    def view(self) -> dict[str, Any]:
-        return {
-            "trade_id": self.id,
-            "offerer_id": self.offerer_id,
-            "offerer_name": self.offerer_name,
-            "target_id": self.target_id,
-            "offer_items": _listed(self.offer_items),
-            "offer_credits": self.offer_credits,
-            "request_items": _listed(self.request_items),
-            "request_credits": self.request_credits,
-        }
-
-
-def _listed(goods: dict[str, int]) -> list[dict[str, Any]]:
-    return [{"item_id": name, "quantity": count} for name, count in goods.items()]
 
 
 @dataclass(slots=True)
@@ -288,7 +268,7 @@ class Player:
     target_id: str | None = None
     missions: list[Mission] = field(default_factory=list)
     completed: dict[str, str] = field(default_factory=dict)
-    stores: dict[str, dict[str, int]] = field(default_factory=dict)
+    stores: dict[str, Goods] = field(default_factory=dict)
     saved_credits: dict[str, int] = field(default_factory=dict)
     looks: Looks = field(default_factory=Looks)
     hangar: list[Ship] = field(default_factory=list)
@@ -317,3 +297,26 @@ class Player:
         """Pay; the caller has checked that the credits are there."""
         self.credits -= amount
         self.stats["credits_spent"] += amount
+
+    def learn(self, skill_id: str, xp: int) -> bool:
+        """Add experience; True when a level was gained."""
+        skill = self.skills.setdefault(skill_id, Skill())
+        level = skill.level
+        if level >= catalogue.MAX_LEVEL:
+            return False
+        skill.xp += xp
+        while skill.level < catalogue.MAX_LEVEL and skill.xp >= catalogue.xp_needed(
+            skill.level
+        ):
+            skill.xp -= catalogue.xp_needed(skill.level)
+            skill.level += 1
+        if skill.level >= catalogue.MAX_LEVEL:
+            skill.xp = 0
+        return skill.level > level
+
+    def advance_missions(self, goal: str, item_id: str, count: int) -> None:
+        """Count what was done towards every mission that it serves."""
+        for mission in self.missions:
+            template = catalogue.TEMPLATES[mission.template_id]
+            if template.goal == goal and template.item_id in ("", item_id):
+                mission.current = min(template.required, mission.current + count)

@@ -38,10 +38,7 @@ TIERS = {
 
 @dataclass(slots=True)
 class Npc:
-    """A captain without an account, who wanders between places.
-
-    `local` ones keep to their capital's system, so that it is never empty.
-    """
+    """A captain without an account; a `local` one keeps to his capital's system."""
 
     id: str
     username: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+
+from sandbox.game.config import GameError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Position:
         return math.hypot(self.x - other.x, self.y - other.y)
 
     def view(self) -> dict[str, float]:
-        return {"x": self.x, "y": self.y}
+        return asdict(self)
 
 
 @dataclass(slots=True)
@@ -33,8 +35,6 @@ class Deposit:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A station's inside."""
-
     id: str
     poi_id: str
     name: str
@@ -87,8 +87,14 @@ class World:
     pois: dict[str, Poi]
     bases: dict[str, Base]
 
-    def base_at(self, poi_id: str) -> Base | None:
-        return self.pois[poi_id].base
+    def find_system(self, system_id: str) -> System:
+        """Raises GameError `invalid_system`."""
+        if system_id not in self.systems:
+            raise GameError(
+                "invalid_system",
+                f"Unknown system: {system_id}. Use 'search_systems' to find its ID.",
+            )
+        return self.systems[system_id]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import json
 import math
 from collections.abc import Mapping
 from random import Random
-from typing import Any
 
+from sandbox.game.config import Json
 from sandbox.game.world.places import Position, System, World
 
 MOST_CONNECTIONS = 8
@@ -121,10 +121,9 @@ class Chart:
 
 
 def _changing(online: int, visited_at: str) -> str:
-    """The three lines of a system that differ from call to call."""
+    visited = "true" if visited_at else "false"
     return (
-        f'      "online": {online},\n'
-        f'      "visited": {"true" if visited_at else "false"},\n'
+        f'      "online": {online},\n      "visited": {visited},\n'
         f'      "visited_at": "{visited_at}"'
     )
 
@@ -132,7 +131,7 @@ def _changing(online: int, visited_at: str) -> str:
 def _halves(star: System) -> tuple[str, str]:
     """Give what stands before and after the changing lines of a system."""
     empire = {"empire": star.empire} if star.empire else {}
-    before: dict[str, Any] = {
+    before: Json = {
         "system_id": star.id,
         "name": star.name,
         "position": star.position.view(),
@@ -140,20 +139,13 @@ def _halves(star: System) -> tuple[str, str]:
         **empire,
         "poi_count": len(star.known()),
     }
-    after: dict[str, Any] = (
-        {"description": star.description} if star.description else {}
-    )
+    after: Json = {"description": star.description} if star.description else {}
     if star.stronghold:
         after["is_stronghold"] = True
-    ends = _indented(after)
-    return "    {\n" + _indented(before) + ",\n", (
-        f",\n{ends}" if ends else ""
-    ) + "\n    }"
+    ends = f",\n{_indent(after)}" if after else ""
+    return f"    {{\n{_indent(before)},\n", f"{ends}\n    }}"
 
 
-def _indented(view: dict[str, Any]) -> str:
-    """Render an object's members as they stand four spaces deep."""
-    if not view:
-        return ""
+def _indent(view: Json) -> str:
     lines = json.dumps(view, indent=2, ensure_ascii=False).splitlines()[1:-1]
     return "\n".join(f"    {line}" for line in lines)

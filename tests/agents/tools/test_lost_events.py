@@ -128,7 +128,7 @@ async def test_a_queue_that_was_full_has_lost_events(
         for session in sandbox.game.state.sessions.of(player.id):
             for number in range(100):
                 said = Notification(str(number), "chat", "", "chat_message", {})
-                session.mailbox.put(said)
+                session.mailbox.waiting.append(said)
 
     sandbox.run(chatter)
     answer = await box.call("get_notifications", "")
