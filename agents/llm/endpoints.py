@@ -39,6 +39,7 @@ from agents.llm.model_types import (
     Endpoint,
     Kind,
     ModelError,
+    NoKeyError,
     NoModelError,
     UnknownProviderError,
 )
@@ -203,7 +204,7 @@ def _check_key(name: str, account: _Account) -> None:
     if account.key or account.base_url:
         return
     variable = f"{account.kind.upper()}_API_KEY"
-    raise ModelError(
+    raise NoKeyError(
         f'There is no API key for "{name}".',
         f"Set {variable}, or add the provider with its key in the admin.",
     )

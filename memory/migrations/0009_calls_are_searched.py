@@ -49,7 +49,7 @@ def fill(apps, schema_editor):
     pairs = rows.order_by("pk").values_list("pk", "tool_calls")
     after = 0
     while found := list(pairs.filter(pk__gt=after)[:BATCH]):
-        said = [memory.models.vectors.calls_said(calls) for _, calls in found]
+        said = [memory.models.vectors.describe_calls(calls) for _, calls in found]
         with schema_editor.connection.cursor() as cursor:
             cursor.execute(FILL, [[pk for pk, _ in found], said])
         after = found[-1][0]

@@ -194,9 +194,9 @@ def test_a_plain_view_pays_for_no_comparison(
         raise AssertionError("made for nothing")
 
     for where, name in (
-        (replay, "past_of"),
+        (replay, "load_past_call"),
         (replay, "_count_missing"),
-        (context, "as_sent"),
+        (context, "rebuild_as_sent"),
     ):
         monkeypatch.setattr(where, name, dear)
     address = f"/turns/{row.call.turn_id}/calls/1/context/"

@@ -17,7 +17,7 @@ from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly
 from tests.factories import make_memory
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+pytestmark = pytest.mark.django_db(transaction=True)
 TOO_LONG = (
     "This model's maximum context length is 19000 tokens. However, your messages "
     "resulted in 20333 tokens. Please reduce the length of the messages."
