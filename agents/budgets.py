@@ -162,7 +162,7 @@ def warnings_of(budgets: Sequence[Budget]) -> dict[int, str]:
 
 
 def _of_budget(budget: Budget, models: Sequence[str]) -> list[str]:
-    """Which of these models fly under a budget, as `applying` has it."""
+    """Which of these models fly under a budget, as `budgets_of` has it."""
     if not models:
         return []
     scope = Budget.Scope

@@ -36,7 +36,7 @@ def read_factor(model: str) -> TokenFactor:
 
 @transaction.atomic(savepoint=False)
 def learn_factor(model: str, *, estimated: int, reported: int) -> None:
-    """Learn from one call: our estimate (with the factor of :func:`known`) and the report.
+    """Learn from one call: our estimate, with the factor it had, and the report.
 
     A call without one of the two numbers changes nothing.
     """

@@ -2,7 +2,7 @@
 
 Whatever a view masks, truncates, summarises or leaves out carries a handle
 ``ctx://<mysis>/<message id>``. The caller judges who may use whose: `read_handle` names
-the owner, `message` finds a message of one Mysis only.
+the owner, `read_message` finds a message of one Mysis only.
 """
 
 from __future__ import annotations

@@ -207,13 +207,21 @@ class BroadcastHitOut(HitOut):
     origin: Literal["broadcast"]
 
 
-@broadcasts_router.get("/broadcasts", response=Page[BroadcastOut])
+@broadcasts_router.get(
+    "/broadcasts",
+    response=Page[BroadcastOut],
+    operation_id="agents_api_broadcasts_list_broadcasts",
+)
 def list_broadcasts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All broadcasts, oldest first."""
     return build_page(Broadcast.objects.defer("vector"), window)
 
 
-@broadcasts_router.post("/broadcasts", response={201: BroadcastOut})
+@broadcasts_router.post(
+    "/broadcasts",
+    response={201: BroadcastOut},
+    operation_id="agents_api_broadcasts_send_broadcast",
+)
 def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]:
     """Send one; stopped and errored Myses get none."""
     return Status(
@@ -222,7 +230,10 @@ def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]
 
 
 @broadcasts_router.get(
-    "/search/broadcasts", response=Page[BroadcastHitOut], tags=["search"]
+    "/search/broadcasts",
+    response=Page[BroadcastHitOut],
+    tags=["search"],
+    operation_id="agents_api_broadcasts_search_broadcasts",
 )
 def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> Rows:
     """Matches in broadcasts, newest first; ``mysis`` is one that sent or got it."""

@@ -111,13 +111,19 @@ def _get_prompt(reference: str) -> Prompt:
     return turns.get_row(Prompt.objects.all(), reference, "prompt")
 
 
-@prompts_router.get("/prompts", response=Page[PromptOut])
+@prompts_router.get(
+    "/prompts", response=Page[PromptOut], operation_id="agents_api_prompts_list_prompts"
+)
 def list_prompts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All prompts."""
     return build_page(Prompt.objects.all(), window)
 
 
-@prompts_router.post("/prompts", response={201: PromptOut})
+@prompts_router.post(
+    "/prompts",
+    response={201: PromptOut},
+    operation_id="agents_api_prompts_create_prompt",
+)
 def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
     """Make a prompt."""
     prompt = Prompt(name=body.name)
@@ -133,13 +139,21 @@ def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
     return Status(201, prompt)
 
 
-@prompts_router.get("/prompts/{reference}", response=PromptOut)
+@prompts_router.get(
+    "/prompts/{reference}",
+    response=PromptOut,
+    operation_id="agents_api_prompts_read_prompt",
+)
 def read_prompt(request: HttpRequest, reference: PromptReference) -> Prompt:
     """One prompt, by number or name."""
     return _get_prompt(reference)
 
 
-@prompts_router.get("/prompts/{reference}/versions", response=Page[VersionOut])
+@prompts_router.get(
+    "/prompts/{reference}/versions",
+    response=Page[VersionOut],
+    operation_id="agents_api_prompts_list_versions",
+)
 def list_versions(
     request: HttpRequest, reference: PromptReference, window: Query[Window]
 ) -> Rows:
@@ -149,7 +163,11 @@ def list_versions(
     )
 
 
-@prompts_router.post("/prompts/{reference}/versions", response={201: VersionOut})
+@prompts_router.post(
+    "/prompts/{reference}/versions",
+    response={201: VersionOut},
+    operation_id="agents_api_prompts_create_version",
+)
 def create_version(
     request: HttpRequest, reference: PromptReference, body: VersionIn
 ) -> Status[PromptVersion]:
@@ -163,7 +181,11 @@ def create_version(
     return Status(201, version)
 
 
-@prompts_router.post("/prompts/{reference}/rollback", response=VersionOut)
+@prompts_router.post(
+    "/prompts/{reference}/rollback",
+    response=VersionOut,
+    operation_id="agents_api_prompts_rollback",
+)
 def rollback(
     request: HttpRequest, reference: PromptReference, body: RollbackIn
 ) -> PromptVersion:
@@ -216,25 +238,41 @@ class ProviderIn(ProviderChange):
     kind: Kind
 
 
-@providers_router.get("/providers", response=Page[ProviderOut])
+@providers_router.get(
+    "/providers",
+    response=Page[ProviderOut],
+    operation_id="agents_api_providers_list_providers",
+)
 def list_providers(request: HttpRequest, window: Query[Window]) -> Rows:
     """All configured endpoints, without those that the environment brings."""
     return build_page(Provider.objects.all(), window)
 
 
-@providers_router.post("/providers", response={201: ProviderOut})
+@providers_router.post(
+    "/providers",
+    response={201: ProviderOut},
+    operation_id="agents_api_providers_create_provider",
+)
 def create_provider(request: HttpRequest, body: ProviderIn) -> Status[Provider]:
     """Add an endpoint; it wins over one of that name in the environment."""
     return Status(201, _change_provider(Provider(), body))
 
 
-@providers_router.get("/providers/{reference}", response=ProviderOut)
+@providers_router.get(
+    "/providers/{reference}",
+    response=ProviderOut,
+    operation_id="agents_api_providers_read_provider",
+)
 def read_provider(request: HttpRequest, reference: ProviderReference) -> Provider:
     """One endpoint, by name or number."""
     return turns.get_row(Provider.objects.all(), reference, "provider")
 
 
-@providers_router.patch("/providers/{reference}", response=ProviderOut)
+@providers_router.patch(
+    "/providers/{reference}",
+    response=ProviderOut,
+    operation_id="agents_api_providers_update_provider",
+)
 def update_provider(
     request: HttpRequest, reference: ProviderReference, body: ProviderChange
 ) -> Provider:
@@ -281,7 +319,11 @@ class AccountOut(Schema):
     created_at: datetime
 
 
-@accounts_router.get("/accounts", response=Page[AccountOut])
+@accounts_router.get(
+    "/accounts",
+    response=Page[AccountOut],
+    operation_id="agents_api_accounts_list_accounts",
+)
 def list_accounts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All game accounts."""
     return build_page(Account.objects.select_related("assigned_to"), window)

@@ -254,7 +254,9 @@ class CommandIn(Body):
 
 
 @commands_router.post(
-    "/myses/{reference}/command", response={200: MemoryOut, 503: ErrorOut}
+    "/myses/{reference}/command",
+    response={200: MemoryOut, 503: ErrorOut},
+    operation_id="agents_api_commands_command",
 )
 def command(request: HttpRequest, reference: MysisReference, body: CommandIn) -> Memory:
     """Run it as the Mysis's account; the result as it stands in the log.
@@ -299,7 +301,11 @@ class ToldOut(Schema):
     delivery: DeliveryOut = Field(validation_alias="reached")
 
 
-@messages_router.get("/myses/{reference}/messages", response=Page[ToldOut])
+@messages_router.get(
+    "/myses/{reference}/messages",
+    response=Page[ToldOut],
+    operation_id="agents_api_messages_list_messages",
+)
 def list_messages(
     request: HttpRequest, reference: MysisReference, window: Query[Window]
 ) -> Rows:

@@ -68,7 +68,10 @@ class SentContext(Schema):
 
 
 @context_router.get(
-    "/myses/{reference}/context", response=ContextPreview, exclude_unset=True
+    "/myses/{reference}/context",
+    response=ContextPreview,
+    exclude_unset=True,
+    operation_id="agents_api_context_preview_context",
 )
 def preview_context(
     request: HttpRequest, reference: MysisReference, wanted: Query[Variant]
@@ -123,7 +126,11 @@ def _json(field: str, text: str) -> Any:
         raise make_invalid(field, "is not JSON.") from error
 
 
-@context_router.get("/turns/{turn_id}/calls/{number}/context", response=SentContext)
+@context_router.get(
+    "/turns/{turn_id}/calls/{number}/context",
+    response=SentContext,
+    operation_id="agents_api_context_past_context",
+)
 def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> Document:
     """Exactly what one call of a turn was sent; calls count from 1."""
     turn, count = parse_id(turn_id), parse_id(number)
@@ -215,7 +222,11 @@ class ContextDiff(Schema):
     messages: list[DiffPair]
 
 
-@difference_router.get("/myses/{reference}/context/diff", response=ContextDiff)
+@difference_router.get(
+    "/myses/{reference}/context/diff",
+    response=ContextDiff,
+    operation_id="agents_api_difference_compare",
+)
 def compare(
     request: HttpRequest, reference: MysisReference, wanted: Query[Compared]
 ) -> dict[str, Any]:

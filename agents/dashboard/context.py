@@ -2,7 +2,8 @@
 
 Page, admin, REST and MCP show the same document: the messages and where each comes
 from, what became of every stored message and why, and the figures. REST and MCP answer
-it as it is; the pages draw `Shown`, which lays the messages beside their ledger lines.
+it as it is; the pages draw `ShownContext`, which lays the messages beside their lines of
+the ledger.
 """
 
 from __future__ import annotations

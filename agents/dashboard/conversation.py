@@ -122,7 +122,7 @@ def select_columns(
 
 
 def make_line(row: Mapping[str, Any], name: str) -> Line:
-    """A row of `rows` as a line; ``name`` is the Mysis's."""
+    """A row of `select_columns` as a line; ``name`` is the Mysis's."""
     body = row["head"]
     pretty = _pretty(body) if row["role"] == Role.TOOL and row["size"] <= SHOWN else ""
     return Line(

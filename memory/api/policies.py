@@ -281,7 +281,12 @@ class Assembled(Schema):
     )
 
 
-@assembly_router.post("/context/assemble", response=Assembled, exclude_unset=True)
+@assembly_router.post(
+    "/context/assemble",
+    response=Assembled,
+    exclude_unset=True,
+    operation_id="memory_api_assembly_assemble_document",
+)
 def assemble_document(
     request: HttpRequest,
     body: RequestBody[Annotated[Document, WithJsonSchema(AssembleIn.json_schema())]],

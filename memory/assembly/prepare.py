@@ -1,8 +1,8 @@
 """What the next call of a Mysis will be sent, and why; and how that is stored.
 
 The turn sends what :func:`prepare_request` gives, and the pages and the API show what it
-gives, so a preview cannot differ from the call. It writes nothing. :func:`record` stores
-a view by reference, so that a call costs little more than its new content.
+gives, so a preview cannot differ from the call. It writes nothing. :func:`record_call`
+stores a view by reference, so that a call costs little more than its new content.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def _find_oldest_fitting(
 
 
 def count_least_tokens(unit: Unit, history: History) -> int:
-    """The fewest tokens that `shrink` can bring a unit down to."""
+    """The fewest tokens that `shrink_unit` can bring a unit down to."""
     return sum(_least_item_tokens(item, history) for item in unit.items)
 
 

@@ -92,7 +92,7 @@ def _find_tail_start(text: str, index: int) -> int:
         if found >= 0:
             index = found + len(mark)
             break
-    # Each step looks at its own place only: `safe_cut` would go back every time.
+    # Each step looks at its own place only: `find_safe_cut` would go back every time.
     while 0 < index < len(text) and (
         _splits_grapheme(text, index) or _step_before_escape(text, index) != index
     ):

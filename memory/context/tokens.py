@@ -57,7 +57,7 @@ def _ratio(text: str, length: int) -> float:
 
 
 def choose_counter(name: str, calibration: float = 1.0) -> TokenCounter:
-    """The counter of that name: `estimate`, scaled by `calibration`, or `chars`."""
+    """The counter of that name: `estimate_tokens`, scaled by `calibration`, or `chars`."""
     if name == "chars":
         return count_chars
     if name != "estimate":

@@ -169,7 +169,7 @@ def parse_json(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """The object of a text that `as_object` made sendable; `{}` where it is none."""
+    """The object of a text from `normalize_arguments`; `{}` where it is none."""
     value = parse_json(text, _FINITE_DECODER)
     return value if isinstance(value, dict) else {}
 

@@ -104,7 +104,7 @@ def write_events(
     known_of: AccountFacts,
     current_tick: int | None = None,
 ) -> Snapshot:
-    """`merge` for events that are `arranged` already: once for several snapshots."""
+    """`merge_events` for what `arrange_events` gave: once for several snapshots."""
     draft = _make_draft(snapshot, known_of)
     draft.tick = snapshot.tick or 0
     marks = _marks(snapshot)

@@ -10,6 +10,10 @@ END $$;
 CREATE TRIGGER memory_gamesnapshot_version BEFORE UPDATE ON memory_gamesnapshot
 FOR EACH ROW EXECUTE FUNCTION memory_count_writes();
 """
+UNCOUNT = """
+DROP TRIGGER memory_gamesnapshot_version ON memory_gamesnapshot;
+DROP FUNCTION memory_count_writes();
+"""
 
 
 class Migration(migrations.Migration):
@@ -23,5 +27,5 @@ class Migration(migrations.Migration):
             name="version",
             field=models.BigIntegerField(db_default=0, editable=False),
         ),
-        migrations.RunSQL(COUNT_WRITES, migrations.RunSQL.noop),
+        migrations.RunSQL(COUNT_WRITES, UNCOUNT),
     ]

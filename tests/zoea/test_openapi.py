@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,6 +70,8 @@ BOUNDED = settings(
     suppress_health_check=list(HealthCheck),
 )
 APP = get_wsgi_application()
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def needed(method: str, path: str) -> str:
@@ -220,3 +223,14 @@ def test_every_refusal_is_documented_with_its_shape() -> None:
             content = resolved(operation["responses"][status])["content"]
             shape = content["application/json"]["schema"]["$ref"]
             assert shape == "#/components/schemas/ErrorOut"
+
+
+def test_programs_made_from_the_document_keep_their_names() -> None:
+    """Clients are generated from these ids; they do not follow files that move."""
+    document = api.get_openapi_schema()
+    found = {
+        f"{method} {path}": operation["operationId"]
+        for path, method, operation in list_operations(document)
+    }
+    known = json.loads((GOLDEN / "operation_ids.json").read_text())
+    assert known.items() <= found.items()

@@ -195,6 +195,8 @@ def check_counts(body: bytes) -> None:
             messages += sign in b"{" and depth == 3
         elif sign in b"]}":
             depth -= 1
+            if depth < 0:
+                raise _malformed("a bracket closes what was not opened")
         else:
             values += 1
         if opened > containers:

@@ -90,7 +90,7 @@ def test_there_is_no_context_of_a_call_that_was_never_made(
         assert admin_program.get(f"/turns/{path}/context").status_code == 404
 
 
-# SECTION GET /myses/{id}/context/diff: two strategies side by side.
+# --- GET /myses/{id}/context/diff: two strategies side by side.
 
 
 @pytest.fixture

@@ -178,7 +178,7 @@ async def test_a_refusal_is_final_and_without_the_key(anthropic: FakeAnthropic) 
     assert KEY not in str(caught.value)
 
 
-# SECTION Anthropic's prompt cache: where it may end, and that it is read again.
+# --- Anthropic's prompt cache: where it may end, and that it is read again.
 
 STATE = {"type": "text", "text": "## Current Game State"}
 

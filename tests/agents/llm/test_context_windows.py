@@ -200,7 +200,7 @@ async def test_what_resolve_raises(provider: FakeProvider) -> None:
         await resolve_with_window("nowhere:x")
 
 
-# SECTION The window in what real servers tell of their models.
+# --- The window in what real servers tell of their models.
 
 VLLM = {"id": "qwen", "object": "model", "max_model_len": 16384}
 LLAMA = {"id": "/models/q.gguf", "meta": {"n_ctx": 8192, "n_ctx_train": 40960}}

@@ -126,7 +126,7 @@ async def test_another_refusal_is_not_tried_again(
     assert "API key" in (await in_db(ModelCall.objects.get)()).error
 
 
-# SECTION The room for an answer beside the view, in the window of the model.
+# --- The room for an answer beside the view, in the window of the model.
 
 
 @pytest.mark.parametrize(

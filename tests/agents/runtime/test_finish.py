@@ -126,7 +126,7 @@ def test_an_interrupted_turn_goes_on_at_once_and_changes_no_count():
     assert chosen == NextTurn("interrupted", nudges=1, failures=3)
 
 
-# SECTION Loops and standstill: a badge and an event, never an end (settings: 5 and 6).
+# --- Loops and standstill: a badge and an event, never an end (settings: 5 and 6).
 
 in_db = database_sync_to_async
 LIMITS = Limits(repeats=3, turns=2)

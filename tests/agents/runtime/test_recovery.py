@@ -139,7 +139,7 @@ async def test_the_jobs_of_other_workers_are_their_business(
     assert await in_db(ProcrastinateJob.objects.filter(pk=job_id).exists)()
 
 
-# SECTION Turns for which the game has no session yet come later, and nothing is lost.
+# --- Turns for which the game has no session yet come later, and nothing is lost.
 
 
 @pytest.fixture

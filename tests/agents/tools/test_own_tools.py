@@ -122,7 +122,7 @@ def test_a_long_text_is_cut_around_the_hit() -> None:
     assert "see ctx://7/12)" in excerpt(text, "needle", "ctx://7/12")
 
 
-# SECTION The fleet as a Mysis sees it, and what it may say to others.
+# --- The fleet as a Mysis sees it, and what it may say to others.
 
 pytestmark = pytest.mark.usefixtures("faulty")
 

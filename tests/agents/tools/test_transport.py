@@ -124,7 +124,7 @@ def test_an_unknown_tool_is_never_repeated() -> None:
     assert not may_repeat(Request(ToolSession(1, TOOLS), "unheard"))
 
 
-# SECTION An action whose reply was lost: looked into by code, held back until that told.
+# --- An action whose reply was lost: looked into by code, held back until that told.
 
 REGISTER = json.dumps({"username": "Ada Nova", "empire": "solarian"})
 SELL = json.dumps({"item_id": "ore_iron", "quantity": 1})
