@@ -16,8 +16,6 @@ from collections.abc import Container, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from agents.llm.model_types import Endpoint
-
 Json = dict[str, Any]
 Answer = tuple[int, Json, dict[str, str]]
 
@@ -277,19 +275,6 @@ class FakeAnthropic:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-
-def endpoint(fake: FakeAnthropic, **changes: Any) -> Endpoint:
-    """Where the fake is reached."""
-    values: Json = {
-        "name": "anthropic:claude-haiku-4-5",
-        "kind": "anthropic",
-        "model": "claude-haiku-4-5",
-        "window": WINDOW,
-        "base_url": fake.url,
-        "key": KEY,
-    }
-    return Endpoint(**{**values, **changes})
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from rich.progress import Progress
 
 from bench import __main__
 from bench.core import views
-from bench.processes import Measurement
+from bench.processes import ROOT, Measurement
 from memory.context import registry
+
+
+@pytest.mark.parametrize("program", ["bench", "bench.loop", "bench.chaos"])
+def test_the_programs_start_as_the_makefile_starts_them(program: str):
+    """In a process of their own: here Django is set up already."""
+    words = [sys.executable, "-m", program, "--help"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage:")
 
 
 def test_all_but_the_longest_is_measured_unless_a_part_is_named():

@@ -21,11 +21,11 @@ from bench.providers.anthropic import (
     MOST_MARKS,
     FakeAnthropic,
     check_messages,
-    endpoint,
     message,
 )
 from memory.context.assemble import assemble
 from memory.context.types import AssemblyRequest, Budget, Message, ToolCall
+from tests.agents.llm.anthropic import make_endpoint
 from tests.agents.llm.test_complete import TRAVEL
 from tests.context.histories import Log, histories
 
@@ -52,7 +52,7 @@ TALK: list[Json] = [
 
 async def ask(fake: FakeAnthropic, **changes: Any) -> Completion:
     values = {"messages": TALK, "system": "Be Ada.", "tools": (TRAVEL,), "settings": {}}
-    return await complete(endpoint(fake), **{**values, **changes})
+    return await complete(make_endpoint(fake), **{**values, **changes})
 
 
 def unmarked(messages: list[Json]) -> list[Json]:

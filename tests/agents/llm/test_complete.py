@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, Endpoint, ModelError, Usage
 from bench.providers.anthropic import FakeAnthropic
-from bench.providers.anthropic import endpoint as of_anthropic
 from bench.providers.openai import KEY, FakeProvider, Reply, call, completion
 from memory.context.types import ToolCall
+from tests.agents.llm.anthropic import make_endpoint
 
 
 @dataclass
@@ -99,7 +99,7 @@ async def test_no_key_follows_a_redirect_to_another_origin(
     with FakeProvider() as stranger:
         for home, where in (
             (provider, endpoint(provider)),
-            (anthropic, of_anthropic(anthropic)),
+            (anthropic, make_endpoint(anthropic)),
         ):
             home.answer({}, 307, Location=f"{stranger.url}/chat/completions")
             error = await failing(where)

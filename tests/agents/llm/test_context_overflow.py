@@ -7,8 +7,8 @@ import pytest
 from agents.llm.context_overflow import is_overflow, limit_of
 from agents.llm.model_types import ModelError
 from bench.providers.anthropic import FakeAnthropic
-from bench.providers.anthropic import endpoint as anthropic_endpoint
 from bench.providers.openai import FakeProvider
+from tests.agents.llm.anthropic import make_endpoint
 from tests.agents.llm.recorded import OTHERS, OVERFLOWS, Refusal
 from tests.agents.llm.test_complete import endpoint, failing
 
@@ -19,7 +19,7 @@ async def refused(
     """The error that the recorded answer becomes."""
     if refusal.anthropic:
         anthropic.answer(refusal.body, refusal.status)
-        return await failing(anthropic_endpoint(anthropic))
+        return await failing(make_endpoint(anthropic))
     provider.answer(refusal.body, refusal.status)
     return await failing(endpoint(provider))
 
