@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -17,7 +20,7 @@ from django.core.management import CommandError
 from zoea.management.commands.up import Command
 from zoea.postgres import data_directory
 
-from .running import LINK, SECONDS, Up, eventually, left, rows
+from .running import LINK, ROOT, SECONDS, Up, eventually, left, rows
 
 
 @pytest.fixture
@@ -31,6 +34,27 @@ def up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
     yield start
     for one in started:
         one.clean_up()
+
+
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a database that has all tables and no fleet."""
+    data = tmp_path_factory.mktemp("migrated") / "data"
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--verbosity=0"],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": "", "ZOEA_DATA": str(data)},
+        check=True,
+    )
+    return data
+
+
+@pytest.fixture
+def ready(migrated: Path, tmp_path: Path) -> Path:
+    """A copy of that folder, for a test to fly on."""
+    data = tmp_path / "ready"
+    subprocess.run(["cp", "-a", migrated, data], check=True)
+    return data
 
 
 def _status(url: str, jar: CookieJar | None = None) -> int:
@@ -89,8 +113,8 @@ def test_a_fleet_from_first_start_to_second(up: Callable[..., Up]) -> None:
     assert left(second.data) == []
 
 
-def test_the_link_signs_in_once(up: Callable[..., Up]) -> None:
-    running = up("--port=0", "--no-demo")
+def test_the_link_signs_in_once(up: Callable[..., Up], ready: Path) -> None:
+    running = up("--port=0", "--no-demo", data=ready)
     url, path = running.wait_for(LINK.pattern).groups()
     assert _fleet(running.data) == []
     jar = CookieJar()
@@ -101,8 +125,8 @@ def test_the_link_signs_in_once(up: Callable[..., Up]) -> None:
     assert "sessionid" not in {cookie.name for cookie in stranger}
 
 
-def test_a_killed_process_is_started_again(up: Callable[..., Up]) -> None:
-    running = up("--port=0", "--no-demo")
+def test_a_killed_process_is_started_again(up: Callable[..., Up], ready: Path) -> None:
+    running = up("--port=0", "--no-demo", data=ready)
     url, _ = running.wait_for(LINK.pattern).groups()
     assert eventually(lambda: len(running.family()) == 4)
     killed = running.family()
@@ -125,8 +149,10 @@ def test_a_killed_process_is_started_again(up: Callable[..., Up]) -> None:
     assert left(running.data) == []
 
 
-def test_killed_itself_it_takes_its_children_along(up: Callable[..., Up]) -> None:
-    running = up("--port=0", "--no-demo")
+def test_killed_itself_it_takes_its_children_along(
+    up: Callable[..., Up], ready: Path
+) -> None:
+    running = up("--port=0", "--no-demo", data=ready)
     running.wait_for(LINK.pattern)
     assert eventually(lambda: len(running.family()) == 4)
     running.process.kill()
@@ -136,7 +162,7 @@ def test_killed_itself_it_takes_its_children_along(up: Callable[..., Up]) -> Non
         return all("postgres" in one.name() for one in left(running.data))
 
     assert eventually(only_the_database_is_left)
-    second = up("--port=0", "--no-demo")
+    second = up("--port=0", "--no-demo", data=ready)
     second.wait_for(LINK.pattern)
     assert second.end() == (0, "")
     assert left(running.data) == []
