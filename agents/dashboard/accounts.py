@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ from agents.dashboard.game_state import (
     judge_snapshot,
     read_facts,
 )
+from agents.dashboard.shared_results import Keyed
 from agents.models import Account
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
 from memory.gamestate.facts import Names, collect_names
@@ -105,26 +106,18 @@ def _status(
     versions = tuple(one.version for one in found)
     seconds = int(moment.now.timestamp()) // SAME_FOR
     key = versions, tuple(sorted(names.items())), moment.current_tick, seconds
-    return _read_status(_Question(key, found, moment, names))
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """``key`` alone tells whether it was answered before."""
-
-    key: tuple[object, ...]
-    found: Sequence[HeldSnapshot] = field(compare=False)
-    moment: Moment = field(compare=False)
-    names: Names = field(compare=False)
+    return _read_status(Keyed(key, (found, moment, names)))
 
 
 @lru_cache(maxsize=1_000)
-def _read_status(asked: _Question) -> AccountStatus:
-    found, moment = asked.found, asked.moment
-    snapshots = [one.snapshot for one in found]
-    latest = {s.tool: s for s in sorted(snapshots, key=lambda s: s.captured_at)}
-    names = dict(asked.names)
-    for one in sorted(found, key=lambda one: one.snapshot.captured_at):
+def _read_status(
+    asked: Keyed[tuple[Sequence[HeldSnapshot], Moment, Names]],
+) -> AccountStatus:
+    held, moment, told = asked.value
+    found = sorted(held, key=lambda one: one.snapshot.captured_at)
+    latest = {one.snapshot.tool: one.snapshot for one in found}
+    names = dict(told)
+    for one in found:
         names |= one.names
     facts = _headline(latest, moment, names)
     location = facts.get("Location", UNKNOWN)
@@ -138,7 +131,7 @@ def _read_status(asked: _Question) -> AccountStatus:
         fuel=facts.get("Fuel", UNKNOWN).value,
         hull=facts.get("Hull", UNKNOWN).value,
         tick=moment.current_tick,
-        badges=_badges(snapshots, moment, names),
+        badges=_badges([one.snapshot for one in held], moment, names),
     )
 
 

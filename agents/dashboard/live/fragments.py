@@ -25,6 +25,7 @@ from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
 from agents.dashboard.fleet import FleetRow, FleetRows
 from agents.dashboard.health import find_fix, load_provider_ids
+from agents.dashboard.shared_results import Keyed
 
 # The cells of a fleet row, and what of the row each of them shows: a cell is drawn
 # again only when one of its fields changes.
@@ -79,24 +80,15 @@ def draw_cells(row: FleetRow) -> tuple[Fragment, ...]:
     found = []
     for cell, fields in CELLS.items():
         shown = tuple(getattr(row, name) for name in fields)
-        html = _drawn(CellQuestion(cell, shown, row))
+        html = _draw_cell(cell, Keyed(shown, row))
         found.append(Fragment(f"m{row.id}-{cell}", html, f"cell cell-{cell}"))
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class CellQuestion:
-    """A cell of a row; ``shown`` alone tells whether the same was drawn before."""
-
-    cell: str
-    shown: tuple[object, ...]
-    row: FleetRow = field(compare=False)
-
-
 @lru_cache(maxsize=CACHED_ROWS * len(CELLS))
-def _drawn(asked: CellQuestion) -> SafeString:
+def _draw_cell(cell: str, row: Keyed[FleetRow]) -> SafeString:
     # At a word of a Mysis two or three of its cells change.
-    return draw_template(f"fleet/cell_{asked.cell}", row=asked.row)
+    return draw_template(f"fleet/cell_{cell}", row=row.value)
 
 
 def draw_fleet_rows(rows: FleetRows) -> Fragment:

@@ -16,6 +16,7 @@ from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import Fragment, SentVersions, draw_template
 from agents.dashboard.live.pages import ConversationFeed, ConversationKey
+from agents.dashboard.shared_results import Keyed
 from agents.models import ModelCall, Mysis, Turn
 from memory.models import SentContext
 
@@ -92,19 +93,10 @@ def _item(turn: Turn, call: ModelCall, sent: SentContext | None) -> CallItem:
 
 def draw_calls(turn: Turn, made: Iterable[CallItem]) -> list[Fragment]:
     """Each call as the inside of an item."""
-    return [Fragment(one.id, _part(turn, one), "call-row") for one in made]
+    return [Fragment(one.id, _draw_call(turn, one), "call-row") for one in made]
 
 
-@dataclass(frozen=True, slots=True)
-class CallQuestion:
-    """An ended call; ``shown`` alone tells whether the same was drawn before."""
-
-    shown: tuple[object, ...]
-    turn: Turn = field(compare=False)
-    made: CallItem = field(compare=False)
-
-
-def _part(turn: Turn, made: CallItem) -> SafeString:
+def _draw_call(turn: Turn, made: CallItem) -> SafeString:
     if not made.ended:
         return draw_template("turn/call", item=made, turn=turn)
     call, sent = made.call, made.sent
@@ -113,12 +105,13 @@ def _part(turn: Turn, made: CallItem) -> SafeString:
         call.cached_tokens, call.latency_ms, call.cost, call.finish_reason, call.error,
         made.gauge, sent and sent.strategy,
     )  # fmt: skip
-    return _drawn(CallQuestion(shown, turn, made))
+    return _draw_ended_call(Keyed(shown, (turn, made)))
 
 
 @lru_cache(maxsize=DRAWN)
-def _drawn(asked: CallQuestion) -> SafeString:
-    return draw_template("turn/call", item=asked.made, turn=asked.turn)
+def _draw_ended_call(asked: Keyed[tuple[Turn, CallItem]]) -> SafeString:
+    turn, made = asked.value
+    return draw_template("turn/call", item=made, turn=turn)
 
 
 def draw_call_list(turn: Turn, page: CallPage, parts: Sequence[Fragment]) -> Fragment:

@@ -145,9 +145,9 @@ def test_a_cell_that_shows_the_same_is_not_drawn_again(db: None):
     make_mysis(name="Ada")
     [row] = fleet.load_view(fleet.FleetView(), timezone.now()).shown
     fragments.draw_cells(row)
-    before = fragments._drawn.cache_info().misses
+    before = fragments._draw_cell.cache_info().misses
     fragments.draw_cells(replace(row, activity="thinking"))
-    assert fragments._drawn.cache_info().misses == before + 1
+    assert fragments._draw_cell.cache_info().misses == before + 1
 
 
 def test_gauges_and_sparklines_are_drawn_with_their_words():
