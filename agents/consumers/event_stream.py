@@ -54,9 +54,7 @@ class StreamRequest:
 
 
 def read_stream_request(query: str) -> StreamRequest:
-    """Read the query string; raises StreamRequestError.
-
-    A name costs one query."""
+    """Read the query string; one query for a name. Raises StreamRequestError."""
     found = parse_qs(query, keep_blank_values=True)
     given = {key: values[-1] for key, values in found.items()}
     after = given.get("after", "0").strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import (
     Case,
@@ -75,6 +75,31 @@ class FleetRow:
     said: LastLine | None
     gauge: charts.Gauge | None
     hour: MysisHour
+
+
+class Column(NamedTuple):
+    """A column of the fleet table, drawn by ``templates/agents/fleet/cell_<name>.html``.
+
+    A cell is drawn again only when one of the row's ``fields`` that it shows changes.
+    """
+
+    name: str
+    title: str
+    fields: tuple[str, ...]
+    end: bool = False
+
+
+WHO = ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error")
+# Each has a track of its own, in this order, in the grids of static/css/fleet.css.
+COLUMNS = (
+    Column("who", "Mysis", WHO),
+    Column("place", "Where", ("key", "name", "account", "standing")),
+    Column("purse", "Credits", ("standing", "tick"), end=True),
+    Column("said", "Last line", ("name", "said")),
+    Column("context", "Context", ("key", "gauge")),
+    Column("hour", "Last hour", ("hour",)),
+    Column("acts", "", ("id", "key", "name", "state")),
+)
 
 
 @dataclass(frozen=True, slots=True)

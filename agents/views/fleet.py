@@ -38,6 +38,7 @@ def fleet_page(request: PageRequest) -> HttpResponse:
     context = {
         "view": view,
         "health": found,
+        "columns": fleet.COLUMNS,
         "sorts": fleet.SORTS,
         "states": fleet.STATES,
         "flags": fleet.FLAGS,

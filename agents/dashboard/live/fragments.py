@@ -23,21 +23,10 @@ from django.utils.safestring import SafeString
 from agents.dashboard import budget_bars, feed, health
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
-from agents.dashboard.fleet import FleetRow, FleetRows
+from agents.dashboard.fleet import COLUMNS, FleetRow, FleetRows
 from agents.dashboard.health import find_fix, load_provider_ids
 from agents.dashboard.shared_results import Keyed
 
-# The cells of a fleet row, and what of the row each of them shows: a cell is drawn
-# again only when one of its fields changes.
-CELLS = {
-    "who": ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error"),
-    "place": ("key", "name", "account", "standing"),
-    "purse": ("standing", "tick"),
-    "said": ("name", "said"),
-    "context": ("key", "gauge"),
-    "hour": ("hour",),
-    "acts": ("id", "key", "name", "state"),
-}
 CACHED_ROWS = 1024
 
 
@@ -78,14 +67,14 @@ def draw_template(template: str, **context: Any) -> SafeString:
 def draw_cells(row: FleetRow) -> tuple[Fragment, ...]:
     """The cells of a fleet row; equal rows are drawn once per process."""
     found = []
-    for cell, fields in CELLS.items():
+    for cell, _, fields, _ in COLUMNS:
         shown = tuple(getattr(row, name) for name in fields)
         html = _draw_cell(cell, Keyed(shown, row))
         found.append(Fragment(f"m{row.id}-{cell}", html, f"cell cell-{cell}"))
     return tuple(found)
 
 
-@lru_cache(maxsize=CACHED_ROWS * len(CELLS))
+@lru_cache(maxsize=CACHED_ROWS * len(COLUMNS))
 def _draw_cell(cell: str, row: Keyed[FleetRow]) -> SafeString:
     # At a word of a Mysis two or three of its cells change.
     return draw_template(f"fleet/cell_{cell}", row=row.value)

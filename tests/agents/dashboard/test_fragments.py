@@ -73,9 +73,11 @@ def others(row: fleet.FleetRow) -> list[fleet.FleetRow]:
     ]
 
 
-@pytest.mark.parametrize("cell", fragments.CELLS)
-def test_a_cell_shows_those_fields_of_its_row_that_are_listed(cell: str, db: None):
-    fields = fragments.CELLS[cell]
+@pytest.mark.parametrize("column", fleet.COLUMNS, ids=lambda column: column.name)
+def test_a_cell_shows_those_fields_of_its_row_that_are_listed(
+    column: fleet.Column, db: None
+):
+    cell, fields = column.name, column.fields
     row = busy_row()
     asked: set[str] = set()
     for one in (row, *others(row)):
@@ -133,11 +135,10 @@ def test_a_cell_is_drawn_anew_when_what_it_shows_changes(db: None):
     row = busy_row()
     fragments.draw_cells(row)
     for other in others(row):
-        for cell, drawn in zip(
-            fragments.CELLS, fragments.draw_cells(other), strict=True
-        ):
+        cells = fragments.draw_cells(other)
+        for column, drawn in zip(fleet.COLUMNS, cells, strict=True):
             assert drawn.html == fragments.draw_template(
-                f"fleet/cell_{cell}", row=other
+                f"fleet/cell_{column.name}", row=other
             )
 
 
