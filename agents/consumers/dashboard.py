@@ -27,7 +27,13 @@ from agents.dashboard.live import fragments, pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.context_page import ContextPage
 from agents.dashboard.live.events_page import EventFilter, EventsPage
-from agents.dashboard.live.pages import PENDING, FleetPage, LivePage, MysisPage
+from agents.dashboard.live.pages import (
+    PENDING,
+    FleetPage,
+    LivePage,
+    MysisPage,
+    TimedPage,
+)
 from agents.dashboard.live.turn_page import TurnPage, find_turn
 from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
@@ -87,7 +93,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.viewer = await hub.subscribe()
         try:
             begun = self.viewer.position.id
-            await self._send(lambda: self.page.snapshot(begun))
+            await self._send(lambda: self.page.draw_all(begun))
             await self._follow(Dirty())
         except asyncio.CancelledError:
             raise
@@ -151,7 +157,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         taken = dirty.take(CAP)
         try:
-            await self._send(lambda: self.page.changes(taken))
+            await self._send(lambda: self.page.draw_changes(taken))
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -219,8 +225,8 @@ PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "context": _context,
     "turn": _turn,
     "events": _events,
-    "health": lambda _: pages.make_health_page(),
-    "map": lambda _: pages.make_map_page(),
+    "health": lambda _: TimedPage("health", pages.draw_health_parts),
+    "map": lambda _: TimedPage("map", pages.draw_map_parts),
 }
 
 

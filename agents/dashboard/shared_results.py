@@ -47,7 +47,7 @@ class SharedResults:
         """The result for a key, made by the first who asks; the others wait."""
         return self.get_many([key], lambda _: {key: make()})[key]
 
-    def known(self, key: Hashable) -> Any:
+    def peek(self, key: Hashable) -> Any:
         """The result for a key that somebody made before, None for none."""
         with self._lock:
             found = self._results.get(key)

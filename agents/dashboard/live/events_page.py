@@ -129,15 +129,15 @@ class EventsPage:
         self.position = events.position_of(after)
         self.sent = SentVersions()
 
-    def snapshot(self, version: int) -> list[SafeString]:
+    def draw_all(self, version: int) -> list[SafeString]:
         return self._news()
 
-    def changes(self, dirty: Dirty) -> list[SafeString]:
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
         # A full list has lost its oldest.
         full = dirty.everything or len(dirty.feed) == dirty.feed.maxlen
         if full or any(map(self.chosen.takes, dirty.feed)):
             return self._news()
-        return self.sent.news(draw_kind_counts())
+        return self.sent.draw_news(draw_kind_counts())
 
     def _read(self) -> list[tuple[Position, Item]]:
         # What is not shown is stepped over once, not read at every look; taken
@@ -154,7 +154,7 @@ class EventsPage:
         return found
 
     def _news(self) -> list[SafeString]:
-        counts, found = self.sent.news(draw_kind_counts()), self._read()
+        counts, found = self.sent.draw_news(draw_kind_counts()), self._read()
         if not found:
             return counts
         if len(found) > PAGE:
@@ -166,7 +166,4 @@ class EventsPage:
             return [*counts, fragments.swap_fragment(Fragment("feed", whole))]
         self.position = found[-1][0]
         told = feed.make_item_lines([item for _, item in found])
-        added = fragments.append_items(
-            "feed", "afterbegin", fragments.draw_feed_lines(told)
-        )
-        return [*counts, added]
+        return [*counts, fragments.prepend_feed_lines(told)]

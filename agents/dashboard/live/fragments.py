@@ -63,6 +63,11 @@ def draw_template(template: str, **context: Any) -> SafeString:
     return render_to_string(f"agents/{template}.html", context)
 
 
+def draw_fragment(template: str, **context: Any) -> Fragment:
+    """A template as what its element holds: ``fleet/rows`` is that of ``fleet-rows``."""
+    return Fragment(template.replace("/", "-"), draw_template(template, **context))
+
+
 @lru_cache(maxsize=CACHED_ROWS)
 def draw_cells(row: FleetRow) -> tuple[Fragment, ...]:
     """The cells of a fleet row; equal rows are drawn once per process."""
@@ -83,7 +88,7 @@ def _draw_cell(cell: str, row: Keyed[FleetRow]) -> SafeString:
 def draw_fleet_rows(rows: FleetRows) -> Fragment:
     """The whole list, for a start and whenever Myses come or go."""
     drawn = format_html_join("\n", "{}", ((draw_row(row),) for row in rows.shown))
-    return Fragment("fleet-rows", draw_template("fleet/rows", drawn=drawn, rows=rows))
+    return draw_fragment("fleet/rows", drawn=drawn, rows=rows)
 
 
 @lru_cache(maxsize=CACHED_ROWS)
@@ -102,12 +107,10 @@ def draw_fleet_head(found: health.Health) -> list[Fragment]:
     limits = found.sums.limits[: budget_bars.SHOWN]
     counts = {"all": found.total, **found.counts, **found.sums.flags}
     return [
-        Fragment("fleet-totals", draw_template("fleet/totals", health=found)),
-        Fragment(
-            "fleet-limits", draw_template("fleet/limits", limits=limits, health=found)
-        ),
-        Fragment("fleet-health", draw_template("fleet/health", health=found)),
-        Fragment("fleet-reach", draw_template("fleet/reach", health=found)),
+        draw_fragment("fleet/totals", health=found),
+        draw_fragment("fleet/limits", limits=limits, health=found),
+        draw_fragment("fleet/health", health=found),
+        draw_fragment("fleet/reach", health=found),
         *(
             Fragment(f"count-{name}", format_html("{}", count))
             for name, count in counts.items()
@@ -139,16 +142,14 @@ def draw_mysis(
     trend = dashboard_mysis.load_credits_trend(found.mysis.pk)
     turns = dashboard_mysis.load_turns(found.mysis.pk)
     return [
-        Fragment("mysis-head", draw_template("mysis/head", head=found, row=found.row)),
-        Fragment("mysis-acts", draw_template("mysis/acts", row=found.row)),
-        Fragment("mysis-error", draw_template("mysis/error", row=found.row, fix=fix)),
-        Fragment("mysis-reach", draw_template("mysis/reach", row=found.row)),
-        Fragment("mysis-context", draw_template("mysis/context", row=found.row)),
-        Fragment("mysis-state", draw_template("mysis/state", panel=panel)),
-        Fragment("mysis-purse", draw_template("mysis/purse", trend=trend)),
-        Fragment(
-            "mysis-turns", draw_template("mysis/turns", turns=turns, key=found.key)
-        ),
+        draw_fragment("mysis/head", head=found, row=found.row),
+        draw_fragment("mysis/acts", row=found.row),
+        draw_fragment("mysis/error", row=found.row, fix=fix),
+        draw_fragment("mysis/reach", row=found.row),
+        draw_fragment("mysis/context", row=found.row),
+        draw_fragment("mysis/state", panel=panel),
+        draw_fragment("mysis/purse", trend=trend),
+        draw_fragment("mysis/turns", turns=turns, key=found.key),
     ]
 
 
@@ -181,6 +182,11 @@ def append_items(target: str, where: str, html: SafeString) -> SafeString:
     return format_html('<ol hx-swap-oob="{}:#{}">{}</ol>', where, target, html)
 
 
+def prepend_feed_lines(lines: Iterable[feed.FeedLine]) -> SafeString:
+    """Lines to stand above those that the feed has."""
+    return append_items("feed", "afterbegin", draw_feed_lines(lines))
+
+
 def join_swaps(parts: Iterable[SafeString]) -> str:
     return format_html_join("\n", "{}", ((part,) for part in parts))
 
@@ -191,14 +197,11 @@ class SentVersions:
     def __init__(self) -> None:
         self._versions: dict[str, str] = {}
 
-    def news(self, found: Iterable[Fragment]) -> list[SafeString]:
+    def draw_news(self, found: Iterable[Fragment]) -> list[SafeString]:
         """The swaps of those fragments that differ."""
-        swaps = []
-        for fragment in found:
-            if self._versions.get(fragment.id) != fragment.version:
-                self._versions[fragment.id] = fragment.version
-                swaps.append(swap_fragment(fragment))
-        return swaps
+        fresh = [one for one in found if self._versions.get(one.id) != one.version]
+        self.note(fresh)
+        return [swap_fragment(one) for one in fresh]
 
     def note(self, found: Iterable[Fragment]) -> None:
         """The viewer has these already, as parts of something bigger."""

@@ -14,7 +14,12 @@ from agents.dashboard import charts
 from agents.dashboard.health import Fix, find_fix, load_provider_ids
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, SentVersions, draw_template
+from agents.dashboard.live.fragments import (
+    Fragment,
+    SentVersions,
+    draw_fragment,
+    draw_template,
+)
 from agents.dashboard.live.pages import ConversationFeed, ConversationKey
 from agents.dashboard.shared_results import Keyed
 from agents.models import ModelCall, Mysis, Turn
@@ -119,9 +124,7 @@ def draw_call_list(turn: Turn, page: CallPage, parts: Sequence[Fragment]) -> Fra
     if not parts:
         return Fragment("turn-calls", draw_template("turn/no_call", turn=turn))
     first = page.made[0].call.pk if page.older else None
-    return Fragment(
-        "turn-calls", draw_template("turn/calls", older=first, items=draw_items(parts))
-    )
+    return draw_fragment("turn/calls", older=first, items=draw_items(parts))
 
 
 def draw_items(parts: Iterable[Fragment]) -> SafeString:
@@ -160,30 +163,26 @@ def draw_head(turn: Turn) -> list[Fragment]:
     """How the turn fares: what changes until it is over."""
     summaries = turn.calls.filter(kind=ModelCall.Kind.SUMMARY).count()
     return [
-        Fragment("turn-outcome", draw_template("turn/outcome", turn=turn)),
-        Fragment("turn-pager", draw_template("turn/pager", around=_around(turn))),
-        Fragment(
-            "turn-figures",
-            draw_template("turn/figures", turn=turn, summaries=summaries),
-        ),
-        Fragment("turn-error", draw_template("turn/error", turn=turn, fix=_fix(turn))),
+        draw_fragment("turn/outcome", turn=turn),
+        draw_fragment("turn/pager", around=_load_neighbours(turn)),
+        draw_fragment("turn/figures", turn=turn, summaries=summaries),
+        draw_fragment("turn/error", turn=turn, fix=_find_current_fix(turn)),
     ]
 
 
-def _fix(turn: Turn) -> Fix | None:
-    """Where its error is mended, if the Mysis still suffers from it."""
+def _find_current_fix(turn: Turn) -> Fix | None:
     mysis = turn.mysis
+    # An error that the Mysis suffers from no more is mended already.
     if not turn.error or turn.error != mysis.last_error:
         return None
     return find_fix(mysis, load_provider_ids())
 
 
-def _around(turn: Turn) -> tuple[Turn | None, Turn | None]:
-    rows = Turn.objects.filter(
-        mysis=turn.mysis, number__in=(turn.number - 1, turn.number + 1)
-    )
+def _load_neighbours(turn: Turn) -> tuple[Turn | None, Turn | None]:
+    before, after = turn.number - 1, turn.number + 1
+    rows = Turn.objects.filter(mysis=turn.mysis, number__in=(before, after))
     found = {row.number: row for row in rows}
-    return found.get(turn.number - 1), found.get(turn.number + 1)
+    return found.get(before), found.get(after)
 
 
 class TurnPage:
@@ -203,10 +202,10 @@ class TurnPage:
         of = ConversationKey(mysis.pk, mysis.name, mysis.page_key, turn.pk)
         self.talk = ConversationFeed(of, after, pending)
 
-    def snapshot(self, version: int) -> list[SafeString]:
+    def draw_all(self, version: int) -> list[SafeString]:
         return self._draw(whole=True)
 
-    def changes(self, dirty: Dirty) -> list[SafeString]:
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
         own = self.mysis_id in dirty.myses
         idle = self.over and not dirty.everything
         if idle or not (own or dirty.everything or self._due(dirty)):
@@ -223,11 +222,13 @@ class TurnPage:
         turn = find_turn(self.turn_id)
         if turn is None:
             self.over = True
-            return self.sent.news([Fragment("turn-error", draw_template("turn/gone"))])
+            return self.sent.draw_news(
+                [Fragment("turn-error", draw_template("turn/gone"))]
+            )
         # After its last line: what it wrote is read after its outcome was.
         self.over = turn.outcome is not None
         calls = self._list(turn) if whole else self._grown(turn)
-        return [*self.sent.news(draw_head(turn)), *calls, *self.talk.news()]
+        return [*self.sent.draw_news(draw_head(turn)), *calls, *self.talk.draw_news()]
 
     def _list(self, turn: Turn) -> list[SafeString]:
         page = load_call_page(turn)
@@ -235,7 +236,7 @@ class TurnPage:
         self.listed = CallList()
         self.listed.add(page.made, parts)
         self.sent.note(parts)
-        return self.sent.news([draw_call_list(turn, page, parts)])
+        return self.sent.draw_news([draw_call_list(turn, page, parts)])
 
     def _grown(self, turn: Turn) -> list[SafeString]:
         if not self.listed.ids:
@@ -243,7 +244,9 @@ class TurnPage:
         found = load_calls_from(turn, self.listed.next)
         parts = draw_calls(turn, found)
         fresh = [part for part in parts if part.id not in self.listed.ids]
-        swaps = self.sent.news(part for part in parts if part.id in self.listed.ids)
+        swaps = self.sent.draw_news(
+            part for part in parts if part.id in self.listed.ids
+        )
         self.listed.add(found, fresh)
         if fresh:
             self.sent.note(fresh)

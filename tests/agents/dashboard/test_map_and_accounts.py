@@ -110,7 +110,7 @@ def test_the_map_hands_over_to_its_socket(
     assert query is not None
     page = dashboard.make_page(query[1].encode())
     assert page is not None
-    [swap] = page.snapshot(0)
+    [swap] = page.draw_all(0)
     # What the page has is what the socket brings: the browser leaves it alone.
     shown = re.search(r'id="map-ships" data-v="\w+"', html)
     assert shown is not None
@@ -118,11 +118,11 @@ def test_the_map_hands_over_to_its_socket(
     GameSnapshot.objects.filter(tool_name="get_status").update(
         content=json.dumps({"player": {"current_system": "s4"}})
     )
-    assert page.changes(Dirty()) == []
+    assert page.draw_changes(Dirty()) == []
     monkeypatch.setattr(timezone, "now", lambda: day + timedelta(seconds=11))
-    [swap] = page.changes(Dirty())
+    [swap] = page.draw_changes(Dirty())
     assert "Star 4" in swap
-    assert page.changes(Dirty(everything=True)) == []
+    assert page.draw_changes(Dirty(everything=True)) == []
 
 
 def test_without_a_map_somebody_can_ask_for_it(admin: Client):
