@@ -17,7 +17,7 @@ from agents.dashboard.game_state import (
     read_facts,
 )
 from agents.dashboard.shared_results import Keyed
-from agents.models import Account
+from agents.models import Account, Mysis
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Snapshot
@@ -26,8 +26,7 @@ from memory.gamestate.values import find_first, title, unwrap_content
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
 SHOWN_FACTS = 3
-# Accounts on a page.
-PAGE = 100
+ACCOUNTS_A_PAGE = 100
 # Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
 SAME_FOR = 10
 
@@ -67,9 +66,7 @@ class AccountRow:
     username: str
     pk: int
     empire: str
-    owner: str
-    key: str
-    state: str
+    owner: Mysis | None
     flies: bool
     standing: AccountStatus
     newest: datetime | None
@@ -85,13 +82,12 @@ def read_statuses(
     """
     found = {who: cached.get(who, ()) for who in present}
     names = game_state.load_place_names(
-        {who: _unnamed(held) for who, held in found.items()}
+        {who: _find_unnamed_places(held) for who, held in found.items()}
     )
     return {who: _status(held, present[who], names[who]) for who, held in found.items()}
 
 
-def _unnamed(found: Sequence[HeldSnapshot]) -> set[str]:
-    """The places whose names none of the snapshots tells."""
+def _find_unnamed_places(found: Sequence[HeldSnapshot]) -> set[str]:
     return {
         place
         for one in found
@@ -207,15 +203,13 @@ def load_accounts(now: datetime, names: str = "", after: str = "") -> list[Accou
         rows = rows.filter(username__gt=after)
     if names:
         rows = rows.filter(username__icontains=names)
-    accounts = list(rows.order_by("username")[: PAGE + 1])
+    accounts = list(rows.order_by("username")[: ACCOUNTS_A_PAGE + 1])
     usernames = [account.username for account in accounts]
-    cached, present = (
-        game_state.load_snapshots(usernames),
-        game_state.load_moments(usernames, now),
-    )
+    cached = game_state.load_snapshots(usernames)
+    present = game_state.load_moments(usernames, now)
     stand = read_statuses(cached, present)
     return [
-        _pilot(
+        _make_row(
             one,
             stand[one.username],
             cached.get(one.username, ()),
@@ -225,32 +219,28 @@ def load_accounts(now: datetime, names: str = "", after: str = "") -> list[Accou
     ]
 
 
-def _pilot(
+def _make_row(
     account: Account,
     standing: AccountStatus,
     cached: Sequence[HeldSnapshot],
     moment: Moment,
 ) -> AccountRow:
     active = getattr(account, "active_mysis", None)
-    owner = active or account.assigned_to
     return AccountRow(
         username=account.username,
         pk=account.pk,
         empire=account.empire,
-        owner=owner.name if owner else "",
-        key=owner.page_key if owner else "",
-        state=owner.state if owner else "",
+        owner=active or account.assigned_to,
         flies=active is not None,
         standing=standing,
         newest=max((one.snapshot.captured_at for one in cached), default=None),
-        levels=_levels(cached, moment),
+        levels=_count_levels(cached, moment),
     )
 
 
-def _levels(
+def _count_levels(
     cached: Sequence[HeldSnapshot], moment: Moment
 ) -> Sequence[tuple[str, int]]:
-    """How many snapshots are how far to be believed."""
     names = collect_names(one.snapshot for one in cached)
     counts = Counter(str(judge_snapshot(one.snapshot, moment, names)) for one in cached)
     return tuple((str(one), counts[str(one)]) for one in Confidence if counts[str(one)])

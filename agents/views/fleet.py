@@ -76,7 +76,6 @@ def map_page(request: PageRequest) -> HttpResponse:
     context = {
         "chart": chart,
         "parts": {"map-ships": pages.draw_ships(chart)} if chart else {},
-        "named": map.NAMED,
         "askers": _askers(),
         "now": timezone.now(),
     }
@@ -111,8 +110,8 @@ def accounts_page(request: PageRequest) -> HttpResponse:
     after = request.GET.get("after", "").replace("\x00", "")[:300]
     found = accounts.load_accounts(timezone.now(), wanted, after)
     context = {
-        "pilots": found[: accounts.PAGE],
-        "more": len(found) > accounts.PAGE,
+        "pilots": found[: accounts.ACCOUNTS_A_PAGE],
+        "more": len(found) > accounts.ACCOUNTS_A_PAGE,
         "after": after,
         "query": wanted,
         "nav": "accounts",

@@ -44,7 +44,7 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
     context = {
         "mysis": mysis,
-        "key": found.key,
+        "key": mysis.page_key,
         "head": found,
         "row": found.row,
         "parts": {part.id: part for part in parts},

@@ -149,7 +149,7 @@ def draw_mysis(
         draw_fragment("mysis/context", row=found.row),
         draw_fragment("mysis/state", panel=panel),
         draw_fragment("mysis/purse", trend=trend),
-        draw_fragment("mysis/turns", turns=turns, key=found.key),
+        draw_fragment("mysis/turns", turns=turns, key=found.mysis.page_key),
     ]
 
 

@@ -326,7 +326,8 @@ def test_budgets_are_told_with_what_is_left(admin: Client):
             budget=each, subject=mysis.pk, day=today(), tokens=tokens
         )
     found = [
-        (one.name, one.percent, one.level) for one in budget_bars.load_fleet_limits()
+        (one.budget.name, one.percent, one.level)
+        for one in budget_bars.load_fleet_limits()
     ]
     assert found == [("Each", 100, "spent"), ("Cap", 84, "near"), ("Roomy", 0, "fine")]
     page = admin.get("/").content.decode()
