@@ -212,14 +212,14 @@ def _turn(params: Params) -> LivePage | None:
 
 def _events(params: Params) -> LivePage:
     """``?kind=<kind>&mysis=<id>``, with the newest event that the viewer has."""
-    chosen = EventFilter.of(params.get("kind", ""), parse_id(params.get("mysis", "")))
+    chosen = EventFilter.read(params.get("kind", ""), parse_id(params.get("mysis", "")))
     after = parse_id(params.get("after", ""))
     return EventsPage(chosen, events.newest_id() if after is None else after)
 
 
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "fleet": lambda params: FleetPage(
-        fleet.FleetView.of(params), params.get("rows", ""), params.get("feed", "")
+        fleet.FleetView.read(params), params.get("rows", ""), params.get("feed", "")
     ),
     "mysis": _mysis,
     "context": _context,

@@ -89,7 +89,7 @@ def _with_selection(sent: QueryDict) -> QueryDict:
     if sent.get("to") != MessageForm.SELECTED or not sent.get("all"):
         return sent
     given = sent.copy()
-    found = fleet.find_matching_ids(fleet.FleetView.of(sent))
+    found = fleet.find_matching_ids(fleet.FleetView.read(sent))
     given.setlist("mysis", [str(number) for number in found])
     return given
 
@@ -116,7 +116,7 @@ def start_or_stop_many(request: PageRequest) -> HttpResponse:
     if request.POST.get("all"):
         ids = [
             str(number)
-            for number in fleet.find_matching_ids(fleet.FleetView.of(request.POST))
+            for number in fleet.find_matching_ids(fleet.FleetView.read(request.POST))
         ]
     myses = chosen_myses(ids)
     if not myses:

@@ -27,7 +27,7 @@ from agents.views.access import notify_error as access_error
 def fleet_page(request: PageRequest) -> HttpResponse:
     """The fleet as filtered and sorted by the address."""
     now = timezone.now()
-    view = fleet.FleetView.of(request.GET)
+    view = fleet.FleetView.read(request.GET)
     found = health.read_health(now)
     parts = [
         pages.draw_shared_rows(fleet.load_view(view, now)),
@@ -43,7 +43,7 @@ def fleet_page(request: PageRequest) -> HttpResponse:
         "states": fleet.STATES,
         "flags": fleet.FLAGS,
         "parts": {part.id: part for part in parts},
-        "live_query": f"page=fleet&{view.query_of()}",
+        "live_query": f"page=fleet&{view.write_query()}",
         "targets": _targets(request.GET.get("to", "")),
         "groups": feed.GROUPS,
         "counted": events_page.COUNTED,

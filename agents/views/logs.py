@@ -38,7 +38,7 @@ FACETS = 8
 def events_page(request: PageRequest) -> HttpResponse:
     """Events, newest first; ``kind``, ``mysis`` and ``before`` narrow them."""
     owner = parse_id(request.GET.get("mysis", ""))
-    chosen = live_page.EventFilter.of(request.GET.get("kind", ""), owner)
+    chosen = live_page.EventFilter.read(request.GET.get("kind", ""), owner)
     before = parse_id(request.GET.get("before", ""))
     # Before the rows: what settles meanwhile comes by the socket, not never.
     settled = events.newest_id()

@@ -84,7 +84,7 @@ class EventFilter:
     mysis: int | None = None
 
     @classmethod
-    def of(cls, kind: str, mysis: int | None) -> EventFilter:
+    def read(cls, kind: str, mysis: int | None) -> EventFilter:
         """What is no kind falls back to all."""
         return cls(kind if kind in Kind.__members__.values() else "", mysis)
 

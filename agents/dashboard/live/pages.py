@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import Protocol
 
 from django.utils import timezone
@@ -233,7 +232,7 @@ class FleetPage:
 
 
 def _draw_cells(rows: Iterable[FleetRow]) -> Iterable[Fragment]:
-    return chain.from_iterable(map(fragments.draw_cells, rows))
+    return (cell for row in rows for cell in fragments.draw_cells(row))
 
 
 Cells = Mapping[tuple[str, int, int], Sequence[Fragment]]

@@ -381,7 +381,7 @@ def test_rows_are_narrowed_to_what_is_the_matter_and_put_in_order(db: None):
     add_turns(cassini, share=0.9)
 
     def ids(**asked: str) -> list[int]:
-        rows = fleet.load_view(fleet.FleetView.of(asked), now)
+        rows = fleet.load_view(fleet.FleetView.read(asked), now)
         return [row.id for row in rows.shown]
 
     assert ids(state="held") == [brahe.pk]
