@@ -36,9 +36,9 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     now = timezone.now()
     place = parse_id(request.GET.get("at", ""))
     if place is None:
-        shown = conversation.load_newest_lines(mysis.pk, mysis.name)
+        shown = conversation.load_newest_lines(mysis)
     else:
-        shown = conversation.load_lines_around(mysis.pk, mysis.name, place)
+        shown = conversation.load_lines_around(mysis, place)
     found = dashboard_mysis.load_head(mysis, now)
     parts = fragments.draw_mysis(found, dashboard_mysis.load_panel(mysis, now))
     live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
@@ -72,7 +72,7 @@ def older_lines(request: PageRequest, key: str) -> HttpResponse:
     """A page of the conversation before ``?before=<memory id>``."""
     mysis = find_mysis(key)
     before = parse_id(request.GET.get("before", ""))
-    shown = conversation.load_lines_before(mysis.pk, mysis.name, before)
+    shown = conversation.load_lines_before(mysis, before)
     context = {
         "mysis": mysis,
         "key": mysis.page_key,
@@ -100,7 +100,7 @@ def whole_message(request: PageRequest, key: str, memory_id: int) -> HttpRespons
 def inspect_message(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
     """One message with all that is known of it, for the pane beside the talk."""
     mysis = find_mysis(key)
-    found = conversation.load_lines(mysis.pk, mysis.name, [min(memory_id, 2**63 - 1)])
+    found = conversation.load_lines(mysis, [min(memory_id, 2**63 - 1)])
     if not found:
         raise Http404("No such message.")
     ledger = preview(mysis).assembly.ledger
@@ -167,8 +167,7 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
     calls = live_turn_page.load_call_page(
         turn, None if before is None else min(before, 2**63 - 1)
     )
-    name = turn.mysis.name
-    shown = conversation.load_newest_lines(turn.mysis_id, name, limit, turn_id=turn.pk)
+    shown = conversation.load_newest_lines(turn.mysis, limit, turn_id=turn.pk)
     parts = [
         *live_turn_page.draw_head(turn),
         live_turn_page.draw_call_list(

@@ -7,7 +7,6 @@ every fragment that the viewer has, so that only what differs is sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -31,27 +30,22 @@ PENDING = 50
 HEALTH_PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationKey:
-    """Whose conversation: of a Mysis, or of one of its turns alone."""
-
-    mysis_id: int
-    name: str
-    key: str
-    turn_id: int | None = None
-
-
 class ConversationFeed:
-    """The lines that a viewer has.
+    """The lines that a viewer has of a Mysis, or of one of its turns alone.
 
     ``after`` is the newest of them, ``pending`` are lines whose answer it still waits
     for; ``after`` None leaves the conversation alone.
     """
 
     def __init__(
-        self, of: ConversationKey, after: int | None, pending: Iterable[int] = ()
+        self,
+        mysis: Mysis,
+        after: int | None,
+        pending: Iterable[int] = (),
+        turn_id: int | None = None,
     ) -> None:
-        self.of = of
+        self.mysis = mysis
+        self.turn_id = turn_id
         self.after = after
         self.open: dict[int, tuple[object, ...]] = dict.fromkeys(
             list(pending)[:PENDING], ()
@@ -61,34 +55,30 @@ class ConversationFeed:
         """Answers that have come, and the lines since the newest."""
         if self.after is None:
             return []
-        of = self.of
+        mysis, turn_id, key = self.mysis, self.turn_id, self.mysis.page_key
         fresh = conversation.load_lines_after(
-            of.mysis_id, of.name, self.after, LOG_GAP + 1, turn_id=of.turn_id
+            mysis, self.after, LOG_GAP + 1, turn_id=turn_id
         )
         if len(fresh) > LOG_GAP:
-            newest = conversation.load_newest_lines(
-                of.mysis_id, of.name, turn_id=of.turn_id
-            )
+            newest = conversation.load_newest_lines(mysis, turn_id=turn_id)
             self._note(newest)
             # What is older in the log belongs to other turns.
-            log = fragments.draw_log(newest, of.key, whole=of.turn_id is not None)
+            log = fragments.draw_log(newest, key, whole=turn_id is not None)
             return [fragments.swap_fragment(log)]
-        known = self._answered() if self.open else []
+        known = self._draw_answered() if self.open else []
         self._note(fresh)
         if not fresh:
             return known
-        added = fragments.draw_log_lines(fresh, of.key)
+        added = fragments.draw_log_lines(fresh, key)
         return [*known, fragments.append_items("log", "beforeend", added)]
 
-    def _answered(self) -> list[SafeString]:
-        """Lines that were waiting and have their answer now."""
-        of = self.of
-        found = conversation.load_lines(of.mysis_id, of.name, list(self.open))
+    def _draw_answered(self) -> list[SafeString]:
+        found = conversation.load_lines(self.mysis, list(self.open))
         changed = [line for line in found if self.open.get(line.id) != line.version]
         self._note(changed)
         if not changed:
             return []
-        return [fragments.draw_log_lines(changed, of.key, swap=True)]
+        return [fragments.draw_log_lines(changed, self.mysis.page_key, swap=True)]
 
     def _note(self, seen: Sequence[Line]) -> None:
         for line in seen:
@@ -263,9 +253,7 @@ class MysisPage:
         self.mysis_id = mysis.pk
         self.version = 0
         self.sent = SentVersions()
-        self.talk = ConversationFeed(
-            ConversationKey(mysis.pk, mysis.name, mysis.page_key), after, pending
-        )
+        self.talk = ConversationFeed(mysis, after, pending)
 
     def draw_all(self, version: int) -> list[SafeString]:
         self.version = version

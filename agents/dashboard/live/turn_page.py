@@ -20,13 +20,14 @@ from agents.dashboard.live.fragments import (
     draw_fragment,
     draw_template,
 )
-from agents.dashboard.live.pages import ConversationFeed, ConversationKey
+from agents.dashboard.live.pages import ConversationFeed
 from agents.dashboard.shared_results import Keyed
-from agents.models import ModelCall, Mysis, Turn
+from agents.models import ModelCall, Turn
 from memory.models import SentContext
 
-# Calls that are listed at once, of a thousand there may be, and lines of messages.
+# Calls that are listed at once, of a thousand there may be.
 LISTED = 50
+# Lines of messages.
 LINES = 200
 DRAWN = 512
 # A call is opened without an event: seconds after which one is looked for, soon after
@@ -71,18 +72,11 @@ def load_call_page(turn: Turn, before: int | None = None) -> CallPage:
     if before is not None:
         rows = rows.filter(pk__lt=before)
     found = list(rows[: LISTED + 1])
-    return CallPage(
-        _call_items(turn, found[LISTED - 1 :: -1]), older=len(found) > LISTED
-    )
+    newest = _make_items(turn, found[LISTED - 1 :: -1])
+    return CallPage(newest, older=len(found) > LISTED)
 
 
-def load_calls_from(turn: Turn, first: int) -> list[CallItem]:
-    """The calls of a turn from one on."""
-    rows = ModelCall.objects.filter(turn=turn, pk__gte=first)
-    return _call_items(turn, rows.order_by("pk"))
-
-
-def _call_items(turn: Turn, calls: Iterable[ModelCall]) -> list[CallItem]:
+def _make_items(turn: Turn, calls: Iterable[ModelCall]) -> list[CallItem]:
     """Calls with what is kept of their contexts, without the payloads."""
     found = list(calls)
     rows = SentContext.objects.filter(call__in=found).defer("ledger", "view", "facts")
@@ -191,16 +185,14 @@ class TurnPage:
     def __init__(
         self, turn: Turn, after: int | None, pending: Iterable[int] = ()
     ) -> None:
-        mysis: Mysis = turn.mysis
         self.turn_id = turn.pk
-        self.mysis_id = mysis.pk
+        self.mysis_id = turn.mysis_id
         self.over = False
         self.listed = CallList()
         self.looked = 0.0
         self.rest = SELDOM
         self.sent = SentVersions()
-        of = ConversationKey(mysis.pk, mysis.name, mysis.page_key, turn.pk)
-        self.talk = ConversationFeed(of, after, pending)
+        self.talk = ConversationFeed(turn.mysis, after, pending, turn.pk)
 
     def draw_all(self, version: int) -> list[SafeString]:
         return self._draw(whole=True)
@@ -241,7 +233,8 @@ class TurnPage:
     def _grown(self, turn: Turn) -> list[SafeString]:
         if not self.listed.ids:
             return self._list(turn)
-        found = load_calls_from(turn, self.listed.next)
+        rows = ModelCall.objects.filter(turn=turn, pk__gte=self.listed.next)
+        found = _make_items(turn, rows.order_by("pk"))
         parts = draw_calls(turn, found)
         fresh = [part for part in parts if part.id not in self.listed.ids]
         swaps = self.sent.draw_news(

@@ -185,7 +185,7 @@ def test_what_cannot_be_read_is_no_crash(db: None):
     make_memory(mysis, role="assistant", content="", tool_calls=[broken])
     make_memory(mysis, role="tool", content='{"a": ' * 3000)
     make_memory(mysis, role="tool", content="[" * 3000)
-    found = conversation.load_newest_lines(mysis.pk, mysis.name)
+    found = conversation.load_newest_lines(mysis)
     assert [len(one.calls) for one in found] == [1, 1, 0, 0]
     assert found[1].calls[0].args == '{"a": '
     assert found[2].clipped
