@@ -40,7 +40,7 @@ class MessageForm(forms.Form):
             return None
         if to != self.SELECTED:
             return [self._one(to)]
-        found = chosen_myses(self.cleaned_data["mysis"] or [])
+        found = load_chosen_myses(self.cleaned_data["mysis"] or [])
         if not found:
             raise forms.ValidationError("Nobody is selected: tick some rows first.")
         return found
@@ -60,7 +60,7 @@ def add_action_error(form: forms.BaseForm, error: ActionError) -> None:
     form.add_error(field if named else None, words if named else error.detail)
 
 
-def chosen_myses(ids: list[str]) -> list[Mysis]:
+def load_chosen_myses(ids: list[str]) -> list[Mysis]:
     """The Myses that were ticked and are still there, by name."""
     numbers = [number for text in ids if (number := parse_id(text)) is not None]
     return list(Mysis.objects.filter(pk__in=numbers).order_by("name"))

@@ -36,6 +36,7 @@ GROUPS: Mapping[str, str] = {
     BAD: "Errors",
 }
 Data = Mapping[str, Any]
+Row = tuple[int, str, datetime, Data, int | None]
 TURNS = frozenset({Kind.TURN_STARTED, Kind.TURN_FINISHED})
 # What a Mysis does when a message of this origin goes into its memory.
 GETS: Mapping[str, str] = {
@@ -84,11 +85,8 @@ def load_names(ids: Iterable[int]) -> dict[int, Mysis]:
 
 def make_event_lines(found: Iterable[Event]) -> list[FeedLine]:
     """Event rows as lines, in their order."""
-    kept = list(found)
-    known = load_names(e.mysis_id for e in kept if e.mysis_id is not None)
-    return _joined(
-        make_feed_line(e.pk, e.kind, e.created_at, e.data, known.get(e.mysis_id or 0))
-        for e in kept
+    return _make_lines(
+        [(e.pk, e.kind, e.created_at, e.data, e.mysis_id) for e in found]
     )
 
 
@@ -110,20 +108,24 @@ def make_news_lines(items: Iterable[Item]) -> list[FeedLine]:
 
 def make_item_lines(kept: Sequence[Item]) -> list[FeedLine]:
     """Items as lines, newest first; they come in stream order."""
-    known = load_names(item["mysis"] for item in kept if item["mysis"] is not None)
-    return _joined(
-        make_feed_line(
-            item["id"],
-            item["kind"],
-            datetime.fromisoformat(item["at"]),
-            item["data"],
-            known.get(item["mysis"] or 0),
-        )
-        for item in reversed(kept)
+    moments = [datetime.fromisoformat(item["at"]) for item in kept]
+    return _make_lines(
+        [
+            (item["id"], item["kind"], at, item["data"], item["mysis"])
+            for item, at in zip(reversed(kept), reversed(moments), strict=True)
+        ]
     )
 
 
-def _joined(found: Iterable[FeedLine]) -> list[FeedLine]:
+def _make_lines(rows: Sequence[Row]) -> list[FeedLine]:
+    known = load_names(owner for *_, owner in rows if owner is not None)
+    return _join_stale(
+        make_feed_line(number, kind, at, data, known.get(owner or 0))
+        for number, kind, at, data, owner in rows
+    )
+
+
+def _join_stale(found: Iterable[FeedLine]) -> list[FeedLine]:
     """What an action made stale is told on the action's own line.
 
     The lines come newest first, so the action stands before its effects.

@@ -17,10 +17,10 @@ from agents.models import Mysis
 from agents.views.access import (
     PageRequest,
     name_actor,
+    notify_error,
     notify_success,
     operator_required,
 )
-from agents.views.access import notify_error as access_error
 
 
 @require_safe
@@ -93,13 +93,13 @@ def ask_for_map(request: PageRequest) -> HttpResponse:
     number = request.POST.get("mysis", "")
     asker = next((m for m in _askers() if str(m.pk) == number), None)
     if asker is None:
-        return access_error(request, "Choose a Mysis that has a game account.", 422)
+        return notify_error(request, "Choose a Mysis that has a game account.", 422)
     try:
         manual_command.run_command(
             mysis=asker, tool=map.TOOL, arguments={}, by=name_actor(request)
         )
     except ActionError as error:
-        return access_error(request, error.detail, error.status)
+        return notify_error(request, error.detail, error.status)
     return notify_success(request, f"{asker.name} asked for the map.")
 
 
