@@ -86,7 +86,7 @@ def find_mysis(key: str) -> Mysis:
     return get_object_or_404(rows, pk=number)
 
 
-def query_with(request: HttpRequest, **values: str) -> str:
+def write_query(request: HttpRequest, **values: str) -> str:
     """The parameters of the address, some of them with other values."""
     query = request.GET.copy()
     for name, value in values.items():

@@ -25,7 +25,7 @@ from agents.dashboard.context import load_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
 from agents.models import Mysis
-from agents.views.access import PageRequest, find_mysis, query_with
+from agents.views.access import PageRequest, find_mysis, write_query
 from memory.assembly import replay
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
@@ -242,10 +242,10 @@ def _view(
     found: dict[str, Any] = {
         "view": view,
         "views": [
-            (n, label, query_with(request, view=n)) for n, label in VIEWS.items()
+            (n, label, write_query(request, view=n)) for n, label in VIEWS.items()
         ],
-        "json_query": query_with(request, format="json"),
-        "tools_query": query_with(request, view="tools"),
+        "json_query": write_query(request, format="json"),
+        "tools_query": write_query(request, view="tools"),
         "recent": context.load_recent_calls(mysis.pk),
     }
     if shown is None:
@@ -258,7 +258,7 @@ def _view(
     found["kept"] = _newest(shown.blocks[:prefix], most)
     found["fresh"] = _newest(shown.blocks[prefix:], most)
     found["ledger"] = _newest(shown.ledger, most)
-    found["whole_query"] = query_with(request, whole="1")
+    found["whole_query"] = write_query(request, whole="1")
     if view == "raw":
         found["raw"] = _readable(shown)
         found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
 
@@ -17,7 +16,7 @@ from agents.dashboard import feed
 from agents.dashboard.feed import GROUPS, find_groups, is_news
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, SentVersions
+from agents.dashboard.live.fragments import Fragment, SentVersions, draw_count
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.events import Item, Kind, Position
 from agents.models import Event
@@ -60,20 +59,14 @@ def make_element_id(kind: str) -> str:
 def draw_kind_counts() -> list[Fragment]:
     """The numbers on the chips of the events page."""
     kinds = count_newest().kinds
-    found = [
-        Fragment(make_element_id(kind), format_html("{}", kinds.get(str(kind), 0)))
-        for kind in Kind
-    ]
-    return [*found, Fragment("kind-all", format_html("{}", sum(kinds.values())))]
+    found = [draw_count(make_element_id(one), kinds.get(str(one), 0)) for one in Kind]
+    return [*found, draw_count("kind-all", sum(kinds.values()))]
 
 
 def draw_group_counts() -> list[Fragment]:
     """The numbers on the chips of the feed."""
     groups = count_newest().groups
-    return [
-        Fragment(f"group-{name}", format_html("{}", groups.get(name, 0)))
-        for name in GROUPS
-    ]
+    return [draw_count(f"group-{name}", groups.get(name, 0)) for name in GROUPS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +153,9 @@ class EventsPage:
         if len(found) > PAGE:
             # So much that a page cannot be read any more: it begins anew.
             self.position = events.position_of(events.newest_id())
-            whole = fragments.draw_feed_lines(
-                feed.make_event_lines(load_events(self.chosen)[:PAGE])
-            )
-            return [*counts, fragments.swap_fragment(Fragment("feed", whole))]
+            newest = feed.make_event_lines(load_events(self.chosen)[:PAGE])
+            whole = Fragment("feed", fragments.draw_feed_lines(newest))
+            return [*counts, fragments.swap_fragment(whole)]
         self.position = found[-1][0]
         told = feed.make_item_lines([item for _, item in found])
         return [*counts, fragments.prepend_feed_lines(told)]

@@ -68,6 +68,11 @@ def draw_fragment(template: str, **context: Any) -> Fragment:
     return Fragment(template.replace("/", "-"), draw_template(template, **context))
 
 
+def draw_count(element: str, count: int) -> Fragment:
+    """A number that stands alone in its element."""
+    return Fragment(element, format_html("{}", count))
+
+
 @lru_cache(maxsize=CACHED_ROWS)
 def draw_cells(row: FleetRow) -> tuple[Fragment, ...]:
     """The cells of a fleet row; equal rows are drawn once per process."""
@@ -111,10 +116,7 @@ def draw_fleet_head(found: health.Health) -> list[Fragment]:
         draw_fragment("fleet/limits", limits=limits, health=found),
         draw_fragment("fleet/health", health=found),
         draw_fragment("fleet/reach", health=found),
-        *(
-            Fragment(f"count-{name}", format_html("{}", count))
-            for name, count in counts.items()
-        ),
+        *(draw_count(f"count-{name}", count) for name, count in counts.items()),
     ]
 
 
