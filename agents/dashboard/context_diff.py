@@ -150,6 +150,10 @@ class Comparison:
     differing: int
     runs: tuple[MessageRun, ...]
 
+    @property
+    def sides(self) -> tuple[StrategyColumn, StrategyColumn]:
+        return self.a, self.b
+
 
 def compare_texts(before: str, after: str) -> tuple[DiffLine, ...]:
     """The lines that differ, with two around them; empty for equal texts."""
@@ -301,7 +305,10 @@ def compare_strategies(
         a=_column(a, names[0]),
         b=_column(b, names[1]),
         differing=sum(not pair.same for pair in pairs),
-        runs=tuple(_runs(pairs)),
+        runs=tuple(
+            MessageRun(kind, tuple(map(_compare_pair, group)), fate)
+            for (kind, fate), group in groupby(pairs, key=_find_kind)
+        ),
     )
 
 
@@ -322,12 +329,7 @@ def _column(prepared: PreparedRequest, name: str) -> StrategyColumn:
     )
 
 
-def _runs(pairs: Sequence[MessagePair]) -> Iterator[MessageRun]:
-    for (kind, fate), group in groupby(pairs, key=_kind):
-        yield MessageRun(kind, tuple(_row(pair) for pair in group), fate)
-
-
-def _kind(pair: MessagePair) -> tuple[str, str]:
+def _find_kind(pair: MessagePair) -> tuple[str, str]:
     """Which side alone sends a message, and what the other makes of it."""
     if pair.same:
         return "same", ""
@@ -340,21 +342,15 @@ def _fate(side: Side) -> str:
     return str(side.line.disposition) if side.line else ""
 
 
-def _row(pair: MessagePair) -> ComparedMessage:
+def _compare_pair(pair: MessagePair) -> ComparedMessage:
     lines: tuple[DiffLine, ...] = ()
     if pair.a.message is not None and pair.b.message is not None and not pair.same:
         lines = compare_texts(_say(pair.a.message), _say(pair.b.message))
-    return ComparedMessage(
-        id=pair.id,
-        role=pair.role,
-        kind=pair.kind or "",
-        a=_part(pair.a),
-        b=_part(pair.b),
-        lines=lines,
-    )
+    a, b = _make_side(pair.a), _make_side(pair.b)
+    return ComparedMessage(pair.id, pair.role, pair.kind or "", a, b, lines)
 
 
-def _part(side: Side) -> ComparedSide | None:
+def _make_side(side: Side) -> ComparedSide | None:
     if side.line is None and side.message is None:
         return None
     return ComparedSide(

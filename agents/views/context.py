@@ -210,16 +210,13 @@ def _read_view(request: PageRequest) -> str:
 def _tried(
     form: WhatIfForm, tried: ContextTrial, shown: context.ShownContext | None
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    return {
         "form": form,
         "shown": shown,
         "prepared": tried.view,
         "what_if": tried.what_if is not None,
+        "comparison": tried.comparison,
     }
-    if tried.comparison is not None:
-        sides = (tried.comparison.a, tried.comparison.b)
-        found |= {"comparison": tried.comparison, "sides": sides}
-    return found
 
 
 def _view(

@@ -178,12 +178,7 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
         form.add_error(None, error.detail)
         return {}
     comparison = context_diff.compare_strategies(first, second)
-    return {
-        "comparison": comparison,
-        "sides": (comparison.a, comparison.b),
-        "mysis": mysis,
-        "key": mysis.page_key,
-    }
+    return {"comparison": comparison, "mysis": mysis, "key": mysis.page_key}
 
 
 def _prepared(mysis: Mysis, policy: ContextPolicy) -> PreparedRequest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db.models import Count, Min
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -17,7 +18,7 @@ from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
 from agents.forms import MysisForm, add_action_error
-from agents.models import Turn
+from agents.models import Mysis, Turn
 from agents.views.access import PageRequest, admin_required, find_mysis, name_actor
 from memory.lookup import parse_id
 from memory.models import Memory
@@ -49,7 +50,7 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
         "row": found.row,
         "parts": {part.id: part for part in parts},
         "lines": shown,
-        "older": _older(mysis.pk, shown),
+        "older": _find_older_id(mysis, shown),
         "place": place,
         "live_query": live,
         "max_text": MAX_TEXT,
@@ -59,11 +60,10 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     return render(request, "agents/mysis.html", context)
 
 
-def _older(mysis_id: int, shown: list[conversation.Line]) -> int | None:
-    """The id before which there is more to read."""
+def _find_older_id(mysis: Mysis, shown: list[conversation.Line]) -> int | None:
     if not shown:
         return None
-    earlier = Memory.objects.filter(mysis_id=mysis_id, id__lt=shown[0].id)
+    earlier = Memory.objects.filter(mysis=mysis, id__lt=shown[0].id)
     return shown[0].id if earlier.order_by("-id").exists() else None
 
 
@@ -77,7 +77,7 @@ def older_lines(request: PageRequest, key: str) -> HttpResponse:
         "mysis": mysis,
         "key": mysis.page_key,
         "lines": shown,
-        "older": _older(mysis.pk, shown),
+        "older": _find_older_id(mysis, shown),
     }
     template = "agents/conversation/log.html" if request.htmx else "agents/older.html"
     return render(request, template, context)
@@ -186,16 +186,15 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
         "keep": WHOLE if whole else KEEP,
         "live_query": live if turn.outcome is None and before is None else "",
         "now": timezone.now(),
-        **_rest(turn, len(shown), limit),
+        **_count_rest(turn, len(shown), limit),
     }
     return render(request, "agents/turn.html", context)
 
 
-def _rest(turn: Turn, shown: int, limit: int) -> dict[str, object]:
+def _count_rest(turn: Turn, shown: int, limit: int) -> dict[str, object]:
     """How many messages there are, where not all of them are shown."""
     if shown < limit:
         return {}
     rows = Memory.objects.filter(mysis=turn.mysis, turn=turn)
-    count = rows.count()
-    first = rows.order_by("id").values_list("id", flat=True).first()
-    return {"before": count - shown, "all": count, "first": first}
+    found = rows.aggregate(all=Count("id"), first=Min("id"))
+    return {**found, "before": found["all"] - shown}

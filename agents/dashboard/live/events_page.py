@@ -19,6 +19,7 @@ from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.fragments import Fragment, SentVersions, draw_count
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.events import Item, Kind, Position
+from agents.hub import passes_filter
 from agents.models import Event
 
 # Events on a page; in stream order, which is (xid, id).
@@ -90,8 +91,7 @@ class EventFilter:
         return not self.kind and self.mysis is None
 
     def takes(self, item: Item) -> bool:
-        owned = self.mysis is None or item["mysis"] == self.mysis
-        return owned and self.kind in ("", item["kind"])
+        return passes_filter(item, self.mysis, frozenset(self.kinds))
 
 
 def load_events(chosen: EventFilter, before: int | None = None) -> list[Event]:
