@@ -155,7 +155,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             # Frames would only pile up here; later one says how things stand.
             dirty.everything = True
             return
-        taken = dirty.take(CAP)
+        taken = dirty.hand_out(CAP)
         try:
             await self._send(lambda: self.page.draw_changes(taken))
         except asyncio.CancelledError:

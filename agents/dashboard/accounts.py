@@ -97,12 +97,12 @@ def _find_unnamed_places(found: Sequence[HeldSnapshot]) -> set[str]:
 
 
 def _status(
-    found: Sequence[HeldSnapshot], moment: Moment, names: Names
+    held: Sequence[HeldSnapshot], moment: Moment, names: Names
 ) -> AccountStatus:
-    versions = tuple(one.version for one in found)
+    versions = tuple(one.version for one in held)
     seconds = int(moment.now.timestamp()) // SAME_FOR
     key = versions, tuple(sorted(names.items())), moment.current_tick, seconds
-    return _read_status(Keyed(key, (found, moment, names)))
+    return _read_status(Keyed(key, (held, moment, names)))
 
 
 @lru_cache(maxsize=1_000)
@@ -208,34 +208,22 @@ def load_accounts(now: datetime, names: str = "", after: str = "") -> list[Accou
     cached = game_state.load_snapshots(usernames)
     present = game_state.load_moments(usernames, now)
     stand = read_statuses(cached, present)
-    return [
-        _make_row(
-            one,
-            stand[one.username],
-            cached.get(one.username, ()),
-            present[one.username],
+    shown = []
+    for account in accounts:
+        active, name = getattr(account, "active_mysis", None), account.username
+        held = cached.get(name, ())
+        row = AccountRow(
+            username=name,
+            pk=account.pk,
+            empire=account.empire,
+            owner=active or account.assigned_to,
+            flies=active is not None,
+            standing=stand[name],
+            newest=max((one.snapshot.captured_at for one in held), default=None),
+            levels=_count_levels(held, present[name]),
         )
-        for one in accounts
-    ]
-
-
-def _make_row(
-    account: Account,
-    standing: AccountStatus,
-    cached: Sequence[HeldSnapshot],
-    moment: Moment,
-) -> AccountRow:
-    active = getattr(account, "active_mysis", None)
-    return AccountRow(
-        username=account.username,
-        pk=account.pk,
-        empire=account.empire,
-        owner=active or account.assigned_to,
-        flies=active is not None,
-        standing=standing,
-        newest=max((one.snapshot.captured_at for one in cached), default=None),
-        levels=_count_levels(cached, moment),
-    )
+        shown.append(row)
+    return shown
 
 
 def _count_levels(

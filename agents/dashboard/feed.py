@@ -164,12 +164,11 @@ def make_feed_line(
         bad=_is_bad(kind, data),
         cause=_text(data, "reason" if is_stale else "tool"),
         stale=title(_text(data, "tool")) if is_stale else "",
-        link=_link(kind, data, key),
+        link=_find_link(kind, data, key),
     )
 
 
-def _link(kind: str, data: Data, key: str) -> str:
-    """Where to read what the line is about."""
+def _find_link(kind: str, data: Data, key: str) -> str:
     memory, turn = data.get("memory_id"), data.get("turn")
     if kind == Kind.MEMORY_ADDED and key and isinstance(memory, int):
         return f"{reverse('mysis', args=[key])}?at={memory}"
@@ -185,7 +184,6 @@ def find_groups(kind: str, data: Data) -> set[str]:
 
 
 def _is_bad(kind: str, data: Data) -> bool:
-    """Whether something went wrong."""
     errored = "errored" in (data.get("state"), data.get("outcome"))
     return kind == Kind.ERROR or data.get("ok") is False or errored
 

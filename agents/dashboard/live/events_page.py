@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -37,9 +36,9 @@ class Counts:
     groups: Mapping[str, int]
 
 
-def count_newest(now: datetime | None = None) -> Counts:
+def count_newest() -> Counts:
     """Counted once in ten seconds per process."""
-    return shared.get(("chips", time_bucket(now or timezone.now())), _count)
+    return shared.get(("chips", time_bucket(timezone.now())), _count)
 
 
 def _count() -> Counts:

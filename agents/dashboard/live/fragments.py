@@ -52,7 +52,7 @@ class Fragment:
     def at(self) -> SafeString:
         return format_html('id="{}" data-v="{}"', self.id, self.version)
 
-    def element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
+    def draw_element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
         more = flatatt(dict(attributes))
         return format_html("<{0} {1}{2}>{3}</{0}>", tag, self.at, more, self.html)
 

@@ -133,7 +133,9 @@ def test_an_edited_prompt_is_told_at_once(mysis: Mysis):
     dirty = Dirty()
     [(_, item)] = events.read_from(events.START, kinds=["prompt.changed"], limit=9)[-1:]
     dirty.add(item)
-    assert "its settings or prompt changed" in "".join(page.draw_changes(dirty.take(9)))
+    assert "its settings or prompt changed" in "".join(
+        page.draw_changes(dirty.hand_out(9))
+    )
 
 
 def test_what_others_do_costs_nothing(mysis: Mysis):
@@ -146,13 +148,13 @@ def test_what_others_do_costs_nothing(mysis: Mysis):
     for _, item in events.read_from(events.START):
         dirty.add(item)
     with CaptureQueriesContext(connection) as queries:
-        assert page.draw_changes(dirty.take(9)) == []
+        assert page.draw_changes(dirty.hand_out(9)) == []
     assert len(queries) == 0
     # Its own state may have changed because somebody set something.
     write(mysis, Kind.MYSIS_STATE)
     dirty = Dirty(myses={mysis.pk: 1}, states={mysis.pk, other.pk})
     Mysis.objects.update(model="other:one")
-    assert "settings" in "".join(page.draw_changes(dirty.take(9)))
+    assert "settings" in "".join(page.draw_changes(dirty.hand_out(9)))
 
 
 def test_so_much_is_not_counted_to_the_end(mysis: Mysis, monkeypatch):

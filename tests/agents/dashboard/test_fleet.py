@@ -68,7 +68,7 @@ def test_a_filtered_page_takes_in_and_lets_go(db: None):
     dirty = Dirty()
     dirty.add(item(1, Kind.MYSIS_STATE, ada.pk))
     assert any(
-        "No Mysis matches." in part for part in page.draw_changes(dirty.take(60))
+        "No Mysis matches." in part for part in page.draw_changes(dirty.hand_out(60))
     )
 
 
@@ -76,9 +76,9 @@ def test_a_flush_takes_a_bounded_share(db: None):
     dirty = Dirty()
     for number in range(100):
         dirty.add(item(number + 1, Kind.TOOL_CALLED, number))
-    assert len(dirty.take(60).myses) == 60
+    assert len(dirty.hand_out(60).myses) == 60
     assert dirty
-    assert len(dirty.take(60).myses) == 40
+    assert len(dirty.hand_out(60).myses) == 40
     assert not dirty
 
 
