@@ -221,21 +221,22 @@ def compare_requests(
     system: str | None,
 ) -> RequestChanges:
     """Any two requests."""
-    first, second = _whole(old, old_system), _whole(messages, system)
+    first = _put_system_first(old, old_system)
+    second = _put_system_first(messages, system)
     keys, others = [_key(m) for m in first], [_key(m) for m in second]
     prefix = _shared_length(keys, others)
     sizes = [len(key.encode()) for key in others]
     return RequestChanges(
         prefix=prefix,
-        shared=sum(sizes[:prefix]) + _begin(keys[prefix:], others[prefix:]),
+        shared=sum(sizes[:prefix])
+        + _count_shared_bytes(keys[prefix:], others[prefix:]),
         size=sum(sizes),
         total=len(second),
         steps=tuple(_steps(first[prefix:], second[prefix:])),
     )
 
 
-def _whole(messages: Sequence[Wire], system: str | None) -> list[Wire]:
-    """All messages, the system text before them where it goes apart."""
+def _put_system_first(messages: Sequence[Wire], system: str | None) -> list[Wire]:
     ahead = [] if system is None else [{"role": "system", "content": system}]
     return [*ahead, *messages]
 
@@ -250,7 +251,7 @@ def _shared_length(old: Sequence[str], new: Sequence[str]) -> int:
     return next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
 
 
-def _begin(old: Sequence[str], new: Sequence[str]) -> int:
+def _count_shared_bytes(old: Sequence[str], new: Sequence[str]) -> int:
     """How many bytes the first messages that differ have in common at their start."""
     if not old or not new:
         return 0

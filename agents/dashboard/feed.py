@@ -36,7 +36,6 @@ GROUPS: Mapping[str, str] = {
     BAD: "Errors",
 }
 Data = Mapping[str, Any]
-Row = tuple[int, str, datetime, Data, int | None]
 TURNS = frozenset({Kind.TURN_STARTED, Kind.TURN_FINISHED})
 # What a Mysis does when a message of this origin goes into its memory.
 GETS: Mapping[str, str] = {
@@ -79,14 +78,17 @@ class FeedLine:
 
 
 def load_names(ids: Iterable[int]) -> dict[int, Mysis]:
-    """Those of these Myses that are not gone, as far as links need them."""
+    """Those of these Myses that still exist, with no more than links need."""
     return Mysis.objects.only("name").in_bulk(set(ids))
 
 
 def make_event_lines(found: Iterable[Event]) -> list[FeedLine]:
     """Event rows as lines, in their order."""
-    return _make_lines(
-        [(e.pk, e.kind, e.created_at, e.data, e.mysis_id) for e in found]
+    kept = list(found)
+    known = load_names(e.mysis_id for e in kept if e.mysis_id is not None)
+    return _join_effects(
+        make_feed_line(e.pk, e.kind, e.created_at, e.data, known.get(e.mysis_id or 0))
+        for e in kept
     )
 
 
@@ -108,25 +110,21 @@ def make_news_lines(items: Iterable[Item]) -> list[FeedLine]:
 
 def make_item_lines(kept: Sequence[Item]) -> list[FeedLine]:
     """Items as lines, newest first; they come in stream order."""
-    moments = [datetime.fromisoformat(item["at"]) for item in kept]
-    return _make_lines(
-        [
-            (item["id"], item["kind"], at, item["data"], item["mysis"])
-            for item, at in zip(reversed(kept), reversed(moments), strict=True)
-        ]
+    known = load_names(item["mysis"] for item in kept if item["mysis"] is not None)
+    return _join_effects(
+        make_feed_line(
+            item["id"],
+            item["kind"],
+            datetime.fromisoformat(item["at"]),
+            item["data"],
+            known.get(item["mysis"] or 0),
+        )
+        for item in reversed(kept)
     )
 
 
-def _make_lines(rows: Sequence[Row]) -> list[FeedLine]:
-    known = load_names(owner for *_, owner in rows if owner is not None)
-    return _join_stale(
-        make_feed_line(number, kind, at, data, known.get(owner or 0))
-        for number, kind, at, data, owner in rows
-    )
-
-
-def _join_stale(found: Iterable[FeedLine]) -> list[FeedLine]:
-    """What an action made stale is told on the action's own line.
+def _join_effects(found: Iterable[FeedLine]) -> list[FeedLine]:
+    """Tell what an action made stale on the action's own line.
 
     The lines come newest first, so the action stands before its effects.
     """
@@ -305,21 +303,20 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     # Each kind has an index of its own; one scan of all would read much noise.
     found: list[Event] = []
     for kind, style in KINDS.items():
-        wanted = group not in GROUPS or style.group == group or _may_fail(kind, group)
-        if style.news and wanted:
-            found += _rows(kind, group)[:limit]
+        own = group not in GROUPS or style.group == group
+        if style.news and (own or _is_searched_for_failures(kind, group)):
+            found += _select_news(kind, group)[:limit]
     found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
     return make_event_lines(found[:limit])
 
 
-def _may_fail(kind: str, group: str) -> bool:
-    """Whether failures are looked for among what mostly goes well."""
+def _is_searched_for_failures(kind: str, group: str) -> bool:
     return group == BAD and kind in (Kind.TOOL_CALLED, Kind.MYSIS_STATE)
 
 
-def _rows(kind: str, group: str) -> QuerySet[Event]:
+def _select_news(kind: str, group: str) -> QuerySet[Event]:
     rows = Event.objects.filter(kind=kind).order_by("-xid", "-id")
-    if _may_fail(kind, group):
+    if _is_searched_for_failures(kind, group):
         last = Event.objects.aggregate(last=Max("pk"))["last"] or 0
         failed = Q(data__ok=False) | Q(data__state="errored")
         return rows.filter(failed, pk__gt=last - FAR)

@@ -128,7 +128,7 @@ class FleetView:
         return bool(self.state or self.query)
 
     def write_query(self, show: int | None = None) -> str:
-        """Its address parameters; ``show`` goes before its own."""
+        """Its address parameters, with another ``show`` than its own if given."""
         values = {"state": self.state, "q": self.query, "sort": self.sort}
         return urlencode({**values, "show": str(show or self.show)})
 

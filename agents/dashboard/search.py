@@ -85,7 +85,7 @@ def _midnight(day: date) -> datetime:
 def _find_edge(
     model: type[Model], before: int | None, until: date | None
 ) -> int | None:
-    """The id that matches lie before; a day is one too, for ids rise with time."""
+    """The id that matches lie before; that of a day's end, since ids rise with time."""
     if until is None or until >= timezone.localdate():
         return before
     edge = find_first_id_since(model, _midnight(until + timedelta(days=1)))
