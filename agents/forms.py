@@ -39,13 +39,13 @@ class MessageForm(forms.Form):
         if not to:
             return None
         if to != self.SELECTED:
-            return [self._one(to)]
-        found = chosen_myses(self.cleaned_data["mysis"] or [])
+            return [self._find_one(to)]
+        found = load_chosen_myses(self.cleaned_data["mysis"] or [])
         if not found:
             raise forms.ValidationError("Nobody is selected: tick some rows first.")
         return found
 
-    def _one(self, to: str) -> Mysis:
+    def _find_one(self, to: str) -> Mysis:
         number = parse_id(to)
         found = Mysis.objects.filter(pk=number).first() if number else None
         if found is None:
@@ -60,7 +60,7 @@ def add_action_error(form: forms.BaseForm, error: ActionError) -> None:
     form.add_error(field if named else None, words if named else error.detail)
 
 
-def chosen_myses(ids: list[str]) -> list[Mysis]:
+def load_chosen_myses(ids: list[str]) -> list[Mysis]:
     """The Myses that were ticked and are still there, by name."""
     numbers = [number for text in ids if (number := parse_id(text)) is not None]
     return list(Mysis.objects.filter(pk__in=numbers).order_by("name"))
@@ -84,6 +84,19 @@ def _model_field(help_text: str) -> forms.CharField:
     )
 
 
+def _policy_field(
+    empty_label: str, **options: Any
+) -> forms.ModelChoiceField[ContextPolicy]:
+    rows = ContextPolicy.objects.order_by("name")
+    return forms.ModelChoiceField(
+        rows, required=False, empty_label=empty_label, **options
+    )
+
+
+def _count_field(most: int, label: str) -> forms.IntegerField:
+    return forms.IntegerField(required=False, min_value=1, max_value=most, label=label)
+
+
 class MysisForm(forms.Form):
     """A new Mysis. What the fields cannot know is judged by the action."""
 
@@ -97,17 +110,12 @@ class MysisForm(forms.Form):
         required=False,
         empty_label=f"{DEFAULT_PROMPT_NAME} (default)",
     )
-    policy = forms.ModelChoiceField(
-        queryset=ContextPolicy.objects.order_by("name"),
-        required=False,
-        empty_label="The built-in policy",
+    policy = _policy_field(
+        "The built-in policy",
         help_text="How its context is assembled: strategy, options, budget.",
     )
     max_iterations = forms.IntegerField(
-        min_value=1,
-        max_value=1000,
-        initial=10,
-        label="Model calls a turn, at most",
+        min_value=1, max_value=1000, initial=10, label="Model calls a turn, at most"
     )
     pins = forms.CharField(
         required=False,
@@ -143,8 +151,8 @@ class FirstMysisForm(forms.Form):
     start = forms.BooleanField(required=False, initial=True, label="Start it at once")
 
 
-def _others() -> list[tuple[str, str]]:
-    return [("", "nothing"), *((name, name) for name in registry.list_names())]
+def _list_choices(nothing: str = "nothing") -> list[tuple[str, str]]:
+    return [("", nothing), *((name, name) for name in registry.list_names())]
 
 
 class WhatIfForm(forms.Form):
@@ -154,26 +162,19 @@ class WhatIfForm(forms.Form):
     """
 
     strategy = forms.ChoiceField(required=False)
-    window = forms.IntegerField(
-        required=False, min_value=1, max_value=10_000, label="Window, messages"
+    window = _count_field(10_000, "Window, messages")
+    budget = _count_field(10_000_000, "Budget, tokens")
+    against = forms.ChoiceField(
+        required=False, choices=_list_choices, label="Beside it"
     )
-    budget = forms.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=10_000_000,
-        label="Budget, tokens",
-    )
-    against = forms.ChoiceField(required=False, choices=_others, label="Beside it")
-    beside = forms.IntegerField(
-        required=False, min_value=1, max_value=10_000, label="Its window"
-    )
+    beside = _count_field(10_000, "Its window")
 
     def __init__(self, *args: Any, own: str = "its own policy", **kwargs: Any) -> None:
         """``own`` is what its own settings are called."""
         super().__init__(*args, **kwargs)
         strategy = self.fields["strategy"]
         assert isinstance(strategy, forms.ChoiceField)  # noqa: S101 (for types)
-        strategy.choices = [("", own), *_others()[1:]]
+        strategy.choices = _list_choices(own)
 
     def has_values(self) -> bool:
         return self.is_valid() and any(
@@ -183,21 +184,15 @@ class WhatIfForm(forms.Form):
     def lays_beside(self) -> bool:
         return self.is_valid() and bool(self.cleaned_data["against"])
 
-    def changes(self, subject: Subject) -> dict[str, Any]:
-        """What an assembly takes, on top of the subject's own settings."""
-        values = self.cleaned_data
-        return self._changes(subject, values["strategy"], values["window"])
-
-    def other(self, subject: Subject) -> dict[str, Any] | None:
-        """The same for the strategy beside it, None where none is chosen."""
-        values = self.cleaned_data
-        if not values["against"]:
-            return None
-        return self._changes(subject, values["against"], values["beside"])
-
-    def _changes(
-        self, subject: Subject, strategy: str, window: int | None
+    def read_settings(
+        self, subject: Subject, *, beside: bool = False
     ) -> dict[str, Any]:
+        """What an assembly takes, on top of the subject's own settings.
+
+        With ``beside``, that of the strategy which is laid beside it.
+        """
+        fields = ("against", "beside") if beside else ("strategy", "window")
+        strategy, window = (self.cleaned_data[name] for name in fields)
         found: dict[str, Any] = {}
         same = strategy in ("", subject.strategy)
         if strategy:
@@ -210,7 +205,7 @@ class WhatIfForm(forms.Form):
             found["budget"] = Budget(tokens, min(subject.budget.reserve, tokens // 4))
         return found
 
-    def blame(self, detail: str, *, beside: bool = False) -> None:
+    def add_refusal(self, detail: str, *, beside: bool = False) -> None:
         """Show a refusal at the field that it names."""
         name = next((n for n in self.fields if n in detail.split(":")[0]), None)
         if beside:
@@ -222,22 +217,13 @@ class PoliciesForm(forms.Form):
     mysis = forms.ModelChoiceField(
         queryset=Mysis.objects.order_by("name"), label="Try it on", empty_label=None
     )
-    a = forms.ModelChoiceField(
-        queryset=ContextPolicy.objects.order_by("name"),
-        required=False,
-        empty_label="its own",
-        label="Policy A",
-    )
-    b = forms.ModelChoiceField(
-        queryset=ContextPolicy.objects.order_by("name"),
-        required=False,
-        empty_label="the built-in policy",
-        label="Policy B",
-    )
+    a = _policy_field("its own", label="Policy A")
+    b = _policy_field("the built-in policy", label="Policy B")
 
 
-def _day() -> forms.DateInput:
-    return forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"})
+def _day_field(label: str) -> forms.DateField:
+    widget = forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"})
+    return forms.DateField(required=False, widget=widget, label=label)
 
 
 class SearchForm(forms.Form):
@@ -264,8 +250,8 @@ class SearchForm(forms.Form):
     origin = forms.ChoiceField(
         choices=(("", "anybody"), *Origin.choices), required=False, label="From"
     )
-    since = forms.DateField(required=False, widget=_day(), label="Since")
-    until = forms.DateField(required=False, widget=_day(), label="Until")
+    since = _day_field("Since")
+    until = _day_field("Until")
     before = forms.IntegerField(
         required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
     )

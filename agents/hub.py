@@ -146,7 +146,9 @@ class Hub:
             await database.execute(f"LISTEN {CHANNEL}")
             await database.execute(events.SETTLE_FOREIGN)
             if not self._ready.is_set():
-                self._position = await newest_position(database)
+                cursor = await database.execute(events.NEWEST)
+                row = await cursor.fetchone()
+                self._position = Position(*row) if row else events.START
                 self._ready.set()
             while True:
                 await self._drain(database)
@@ -155,7 +157,9 @@ class Hub:
 
     async def _drain(self, database: psycopg.AsyncConnection[Any]) -> None:
         while True:
-            rows = await self._read(database)
+            values = events.read_parameters(self._position, None, (), BATCH)
+            cursor = await database.execute(events.READ, values)
+            rows = [events.item_of(row) for row in await cursor.fetchall()]
             for start in range(0, len(rows), AT_ONCE):
                 await self._offer(rows[start : start + AT_ONCE])
             if len(rows) < BATCH:
@@ -170,20 +174,8 @@ class Hub:
         # events gather meanwhile, and several in one go cost hardly more than one.
         await asyncio.sleep(min(time.monotonic() - begun, LONGEST_REST))
 
-    async def _read(self, database: psycopg.AsyncConnection[Any]) -> list[Row]:
-        values = events.read_parameters(self._position, None, (), BATCH)
-        cursor = await database.execute(events.READ, values)
-        return [events.item_of(row) for row in await cursor.fetchall()]
-
 
 hub = Hub()
-
-
-async def newest_position(database: psycopg.AsyncConnection[Any]) -> Position:
-    """Where the settled part of the log ends now."""
-    cursor = await database.execute(events.NEWEST)
-    row = await cursor.fetchone()
-    return Position(*row) if row else events.START
 
 
 @dataclass

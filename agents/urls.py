@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from agents.views import commands, context, fleet, logs, mysis, welcome
+from agents.views.commands import start_or_stop
 
 urlpatterns = [
     path("", fleet.fleet_page, name="fleet"),
@@ -30,8 +31,8 @@ urlpatterns = [
     ),
     path("myses/new/", mysis.new_mysis, name="mysis-new"),
     path("myses/<str:key>/", mysis.mysis_page, name="mysis"),
-    path("myses/<str:key>/start/", commands.start, name="mysis-start"),
-    path("myses/<str:key>/stop/", commands.stop, name="mysis-stop"),
+    path("myses/<str:key>/start/", start_or_stop, {"act": "start"}, name="mysis-start"),
+    path("myses/<str:key>/stop/", start_or_stop, {"act": "stop"}, name="mysis-stop"),
     path("myses/<str:key>/context/", context.next_context, name="mysis-context"),
     path("myses/<str:key>/turns/", mysis.turns_page, name="mysis-turns"),
     path("myses/<str:key>/messages/", mysis.older_lines, name="mysis-messages"),

@@ -27,7 +27,13 @@ from agents.dashboard.live import fragments, pages
 from agents.dashboard.live.changes import Dirty
 from agents.dashboard.live.context_page import ContextPage
 from agents.dashboard.live.events_page import EventFilter, EventsPage
-from agents.dashboard.live.pages import PENDING, FleetPage, LivePage, MysisPage
+from agents.dashboard.live.pages import (
+    PENDING,
+    FleetPage,
+    LivePage,
+    MysisPage,
+    TimedPage,
+)
 from agents.dashboard.live.turn_page import TurnPage, find_turn
 from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
@@ -87,7 +93,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.viewer = await hub.subscribe()
         try:
             begun = self.viewer.position.id
-            await self._send(lambda: self.page.snapshot(begun))
+            await self._send(lambda: self.page.draw_all(begun))
             await self._follow(Dirty())
         except asyncio.CancelledError:
             raise
@@ -149,9 +155,9 @@ class DashboardConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             # Frames would only pile up here; later one says how things stand.
             dirty.everything = True
             return
-        taken = dirty.take(CAP)
+        taken = dirty.hand_out(CAP)
         try:
-            await self._send(lambda: self.page.changes(taken))
+            await self._send(lambda: self.page.draw_changes(taken))
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -206,21 +212,21 @@ def _turn(params: Params) -> LivePage | None:
 
 def _events(params: Params) -> LivePage:
     """``?kind=<kind>&mysis=<id>``, with the newest event that the viewer has."""
-    chosen = EventFilter.of(params.get("kind", ""), parse_id(params.get("mysis", "")))
+    chosen = EventFilter.read(params.get("kind", ""), parse_id(params.get("mysis", "")))
     after = parse_id(params.get("after", ""))
     return EventsPage(chosen, events.newest_id() if after is None else after)
 
 
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {
     "fleet": lambda params: FleetPage(
-        fleet.FleetView.of(params), params.get("rows", ""), params.get("feed", "")
+        fleet.FleetView.read(params), params.get("rows", ""), params.get("feed", "")
     ),
     "mysis": _mysis,
     "context": _context,
     "turn": _turn,
     "events": _events,
-    "health": lambda _: pages.make_health_page(),
-    "map": lambda _: pages.make_map_page(),
+    "health": lambda _: TimedPage("health", pages.draw_health_parts),
+    "map": lambda _: TimedPage("map", pages.draw_map_parts),
 }
 
 

@@ -54,7 +54,7 @@ class StreamRequest:
 
 
 def read_stream_request(query: str) -> StreamRequest:
-    """Read the query string; raises WishError. A name costs one query."""
+    """Read the query string; one query for a name. Raises StreamRequestError."""
     found = parse_qs(query, keep_blank_values=True)
     given = {key: values[-1] for key, values in found.items()}
     after = given.get("after", "0").strip()
@@ -85,7 +85,7 @@ class EventTexts:
         self._kept = kept
         self._texts: OrderedDict[tuple[int, str], str] = OrderedDict()
 
-    def of(self, item: Item) -> str:
+    def get_text(self, item: Item) -> str:
         key = (item["id"], item["at"])
         found = self._texts.get(key)
         if found is None:
@@ -154,7 +154,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
             )
             try:
                 async for item in stream:
-                    await self._give(texts.of(item))
+                    await self._give(texts.get_text(item))
                     self.after = item["id"]
             except ViewerOverflowError:
                 # It reads, only slower than the fleet writes: on from the log.
@@ -174,7 +174,7 @@ class EventStream(AsyncWebsocketConsumer):  # type: ignore[misc]
         going: list[str] = []
         size = 0
         for item in items:
-            going.append(texts.of(item))
+            going.append(texts.get_text(item))
             size += len(going[-1])
             if size >= MOST_AT_ONCE:
                 break

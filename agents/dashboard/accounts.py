@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
@@ -16,7 +16,8 @@ from agents.dashboard.game_state import (
     judge_snapshot,
     read_facts,
 )
-from agents.models import Account
+from agents.dashboard.shared_results import Keyed
+from agents.models import Account, Mysis
 from memory.gamestate.confidence import Confidence, Moment, stale_paths
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Snapshot
@@ -25,8 +26,7 @@ from memory.gamestate.values import find_first, title, unwrap_content
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
 SHOWN_FACTS = 3
-# Accounts on a page.
-PAGE = 100
+ACCOUNTS_A_PAGE = 100
 # Seconds: ages by the wall clock, where an account's tick is unknown, grow meanwhile.
 SAME_FOR = 10
 
@@ -66,9 +66,7 @@ class AccountRow:
     username: str
     pk: int
     empire: str
-    owner: str
-    key: str
-    state: str
+    owner: Mysis | None
     flies: bool
     standing: AccountStatus
     newest: datetime | None
@@ -84,13 +82,12 @@ def read_statuses(
     """
     found = {who: cached.get(who, ()) for who in present}
     names = game_state.load_place_names(
-        {who: _unnamed(held) for who, held in found.items()}
+        {who: _find_unnamed_places(held) for who, held in found.items()}
     )
     return {who: _status(held, present[who], names[who]) for who, held in found.items()}
 
 
-def _unnamed(found: Sequence[HeldSnapshot]) -> set[str]:
-    """The places whose names none of the snapshots tells."""
+def _find_unnamed_places(found: Sequence[HeldSnapshot]) -> set[str]:
     return {
         place
         for one in found
@@ -100,31 +97,23 @@ def _unnamed(found: Sequence[HeldSnapshot]) -> set[str]:
 
 
 def _status(
-    found: Sequence[HeldSnapshot], moment: Moment, names: Names
+    held: Sequence[HeldSnapshot], moment: Moment, names: Names
 ) -> AccountStatus:
-    versions = tuple(one.version for one in found)
+    versions = tuple(one.version for one in held)
     seconds = int(moment.now.timestamp()) // SAME_FOR
     key = versions, tuple(sorted(names.items())), moment.current_tick, seconds
-    return _read_status(_Question(key, found, moment, names))
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """``key`` alone tells whether it was answered before."""
-
-    key: tuple[object, ...]
-    found: Sequence[HeldSnapshot] = field(compare=False)
-    moment: Moment = field(compare=False)
-    names: Names = field(compare=False)
+    return _read_status(Keyed(key, (held, moment, names)))
 
 
 @lru_cache(maxsize=1_000)
-def _read_status(asked: _Question) -> AccountStatus:
-    found, moment = asked.found, asked.moment
-    snapshots = [one.snapshot for one in found]
-    latest = {s.tool: s for s in sorted(snapshots, key=lambda s: s.captured_at)}
-    names = dict(asked.names)
-    for one in sorted(found, key=lambda one: one.snapshot.captured_at):
+def _read_status(
+    asked: Keyed[tuple[Sequence[HeldSnapshot], Moment, Names]],
+) -> AccountStatus:
+    held, moment, told = asked.value
+    found = sorted(held, key=lambda one: one.snapshot.captured_at)
+    latest = {one.snapshot.tool: one.snapshot for one in found}
+    names = dict(told)
+    for one in found:
         names |= one.names
     facts = _headline(latest, moment, names)
     location = facts.get("Location", UNKNOWN)
@@ -138,7 +127,7 @@ def _read_status(asked: _Question) -> AccountStatus:
         fuel=facts.get("Fuel", UNKNOWN).value,
         hull=facts.get("Hull", UNKNOWN).value,
         tick=moment.current_tick,
-        badges=_badges(snapshots, moment, names),
+        badges=_badges([one.snapshot for one in held], moment, names),
     )
 
 
@@ -214,50 +203,32 @@ def load_accounts(now: datetime, names: str = "", after: str = "") -> list[Accou
         rows = rows.filter(username__gt=after)
     if names:
         rows = rows.filter(username__icontains=names)
-    accounts = list(rows.order_by("username")[: PAGE + 1])
+    accounts = list(rows.order_by("username")[: ACCOUNTS_A_PAGE + 1])
     usernames = [account.username for account in accounts]
-    cached, present = (
-        game_state.load_snapshots(usernames),
-        game_state.load_moments(usernames, now),
-    )
+    cached = game_state.load_snapshots(usernames)
+    present = game_state.load_moments(usernames, now)
     stand = read_statuses(cached, present)
-    return [
-        _pilot(
-            one,
-            stand[one.username],
-            cached.get(one.username, ()),
-            present[one.username],
+    shown = []
+    for account in accounts:
+        active, name = getattr(account, "active_mysis", None), account.username
+        held = cached.get(name, ())
+        row = AccountRow(
+            username=name,
+            pk=account.pk,
+            empire=account.empire,
+            owner=active or account.assigned_to,
+            flies=active is not None,
+            standing=stand[name],
+            newest=max((one.snapshot.captured_at for one in held), default=None),
+            levels=_count_levels(held, present[name]),
         )
-        for one in accounts
-    ]
+        shown.append(row)
+    return shown
 
 
-def _pilot(
-    account: Account,
-    standing: AccountStatus,
-    cached: Sequence[HeldSnapshot],
-    moment: Moment,
-) -> AccountRow:
-    active = getattr(account, "active_mysis", None)
-    owner = active or account.assigned_to
-    return AccountRow(
-        username=account.username,
-        pk=account.pk,
-        empire=account.empire,
-        owner=owner.name if owner else "",
-        key=owner.page_key if owner else "",
-        state=owner.state if owner else "",
-        flies=active is not None,
-        standing=standing,
-        newest=max((one.snapshot.captured_at for one in cached), default=None),
-        levels=_levels(cached, moment),
-    )
-
-
-def _levels(
+def _count_levels(
     cached: Sequence[HeldSnapshot], moment: Moment
 ) -> Sequence[tuple[str, int]]:
-    """How many snapshots are how far to be believed."""
     names = collect_names(one.snapshot for one in cached)
     counts = Counter(str(judge_snapshot(one.snapshot, moment, names)) for one in cached)
     return tuple((str(one), counts[str(one)]) for one in Confidence if counts[str(one)])

@@ -12,14 +12,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from agents import context_inputs
 from agents.dashboard import charts
 from agents.dashboard.context_diff import read_text
 from agents.dashboard.conversation import Call, read_calls
-from agents.models import ModelCall, Mysis
+from agents.models import Mysis
 from memory import calibration
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import render_sent
@@ -168,19 +167,16 @@ def show_preview(prepared: PreparedRequest) -> ShownContext:
     """The context that the next call would be sent."""
     options = {"options": prepared.subject.options}
     gauge = charts.make_gauge(prepared.assembly.stats | options)
-    return _shown(build_preview_document(prepared), prepared.assembly.dialect, gauge)
+    return _show(build_preview_document(prepared), prepared.assembly.dialect, gauge)
 
 
 def show_sent(sent: SentContext) -> ShownContext:
     """The context that a past call was sent."""
-    return _shown(
-        build_sent_document(sent), sent.dialect, charts.make_gauge(sent.stats)
-    )
+    gauge = charts.make_gauge(sent.stats)
+    return _show(build_sent_document(sent), sent.dialect, gauge)
 
 
-def _shown(
-    document: Document, dialect: str, gauge: charts.Gauge | None
-) -> ShownContext:
+def _show(document: Document, dialect: str, gauge: charts.Gauge | None) -> ShownContext:
     messages, system = document["messages"], document.get("system")
     sources = [one if isinstance(one, list) else [one] for one in document["sources"]]
     places = {number: place for place, ids in enumerate(sources) for number in ids}
@@ -240,21 +236,18 @@ def _block(
 
 @dataclass(frozen=True, slots=True)
 class PastCall:
-    """One call and how full its context was."""
+    """What one call was sent, and how full its context was."""
 
-    call: ModelCall
-    turn: int
-    number: int
-    strategy: str
+    sent: SentContext
     gauge: charts.Gauge | None
-    at: datetime
 
     @property
     def kept(self) -> int | None:
         """Per cent of its input that the provider read from its cache."""
-        if not self.call.input_tokens:
+        call = self.sent.call
+        if not call.input_tokens:
             return None
-        return round(100 * self.call.cached_tokens / self.call.input_tokens)
+        return round(100 * call.cached_tokens / call.input_tokens)
 
 
 def load_recent_calls(mysis_id: int) -> list[PastCall]:
@@ -265,17 +258,7 @@ def load_recent_calls(mysis_id: int) -> list[PastCall]:
         .defer("ledger", "view", "facts")
         .order_by("-id")[:CALLS]
     )
-    return [
-        PastCall(
-            call=row.call,
-            turn=row.call.turn.number,
-            number=row.call.number,
-            strategy=row.strategy,
-            gauge=charts.make_gauge(row.stats),
-            at=row.created_at,
-        )
-        for row in rows
-    ]
+    return [PastCall(row, charts.make_gauge(row.stats)) for row in rows]
 
 
 def load_summaries(

@@ -150,6 +150,10 @@ class Comparison:
     differing: int
     runs: tuple[MessageRun, ...]
 
+    @property
+    def sides(self) -> tuple[StrategyColumn, StrategyColumn]:
+        return self.a, self.b
+
 
 def compare_texts(before: str, after: str) -> tuple[DiffLine, ...]:
     """The lines that differ, with two around them; empty for equal texts."""
@@ -217,21 +221,22 @@ def compare_requests(
     system: str | None,
 ) -> RequestChanges:
     """Any two requests."""
-    first, second = _whole(old, old_system), _whole(messages, system)
+    first = _put_system_first(old, old_system)
+    second = _put_system_first(messages, system)
     keys, others = [_key(m) for m in first], [_key(m) for m in second]
     prefix = _shared_length(keys, others)
     sizes = [len(key.encode()) for key in others]
     return RequestChanges(
         prefix=prefix,
-        shared=sum(sizes[:prefix]) + _begin(keys[prefix:], others[prefix:]),
+        shared=sum(sizes[:prefix])
+        + _count_shared_bytes(keys[prefix:], others[prefix:]),
         size=sum(sizes),
         total=len(second),
         steps=tuple(_steps(first[prefix:], second[prefix:])),
     )
 
 
-def _whole(messages: Sequence[Wire], system: str | None) -> list[Wire]:
-    """All messages, the system text before them where it goes apart."""
+def _put_system_first(messages: Sequence[Wire], system: str | None) -> list[Wire]:
     ahead = [] if system is None else [{"role": "system", "content": system}]
     return [*ahead, *messages]
 
@@ -246,7 +251,7 @@ def _shared_length(old: Sequence[str], new: Sequence[str]) -> int:
     return next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
 
 
-def _begin(old: Sequence[str], new: Sequence[str]) -> int:
+def _count_shared_bytes(old: Sequence[str], new: Sequence[str]) -> int:
     """How many bytes the first messages that differ have in common at their start."""
     if not old or not new:
         return 0
@@ -301,7 +306,10 @@ def compare_strategies(
         a=_column(a, names[0]),
         b=_column(b, names[1]),
         differing=sum(not pair.same for pair in pairs),
-        runs=tuple(_runs(pairs)),
+        runs=tuple(
+            MessageRun(kind, tuple(map(_compare_pair, group)), fate)
+            for (kind, fate), group in groupby(pairs, key=_find_kind)
+        ),
     )
 
 
@@ -322,12 +330,7 @@ def _column(prepared: PreparedRequest, name: str) -> StrategyColumn:
     )
 
 
-def _runs(pairs: Sequence[MessagePair]) -> Iterator[MessageRun]:
-    for (kind, fate), group in groupby(pairs, key=_kind):
-        yield MessageRun(kind, tuple(_row(pair) for pair in group), fate)
-
-
-def _kind(pair: MessagePair) -> tuple[str, str]:
+def _find_kind(pair: MessagePair) -> tuple[str, str]:
     """Which side alone sends a message, and what the other makes of it."""
     if pair.same:
         return "same", ""
@@ -340,21 +343,15 @@ def _fate(side: Side) -> str:
     return str(side.line.disposition) if side.line else ""
 
 
-def _row(pair: MessagePair) -> ComparedMessage:
+def _compare_pair(pair: MessagePair) -> ComparedMessage:
     lines: tuple[DiffLine, ...] = ()
     if pair.a.message is not None and pair.b.message is not None and not pair.same:
         lines = compare_texts(_say(pair.a.message), _say(pair.b.message))
-    return ComparedMessage(
-        id=pair.id,
-        role=pair.role,
-        kind=pair.kind or "",
-        a=_part(pair.a),
-        b=_part(pair.b),
-        lines=lines,
-    )
+    a, b = _make_side(pair.a), _make_side(pair.b)
+    return ComparedMessage(pair.id, pair.role, pair.kind or "", a, b, lines)
 
 
-def _part(side: Side) -> ComparedSide | None:
+def _make_side(side: Side) -> ComparedSide | None:
     if side.line is None and side.message is None:
         return None
     return ComparedSide(

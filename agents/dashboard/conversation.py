@@ -20,18 +20,20 @@ from agents.deliveries import DeliveryStatus
 from agents.models import Mysis
 from memory.models import Memory, Origin, Role
 
-# Characters of a text, of an argument and of an excerpt; lines of a page.
+# Characters of a text, of an argument and of an excerpt.
 SHOWN = 4_000
 ARGUMENT = 200
 GIST = 140
+# Lines of a page.
 PAGE = 50
 # What tells most of an answer, if it is there.
 TELLING = ("message", "error", "detail", "status", "action")
 
-COLUMNS = (
-    "id", "mysis_id", "turn_id", "role", "origin", "sender", "tool_calls",
-    "tool_name", "is_error", "pending", "tick", "tokens", "created_at",
+# Columns that a line shows as they are stored, and others that it is made of.
+AS_STORED = (
+    "id", "turn_id", "role", "origin", "is_error", "pending", "tick", "tokens",
 )  # fmt: skip
+MADE_OF = ("mysis_id", "sender", "tool_calls", "tool_name", "created_at")
 
 TOLD = frozenset({Origin.HUMAN, Origin.BROADCAST})
 # States of a message that another one follows.
@@ -117,7 +119,7 @@ def select_columns(
         size=Length("content"),
         thought=Left("reasoning", shown),
         thought_size=Length("reasoning"),
-    ).values(*COLUMNS, "head", "size", "thought", "thought_size")
+    ).values(*AS_STORED, *MADE_OF, "head", "size", "thought", "thought_size")
     return found
 
 
@@ -126,26 +128,18 @@ def make_line(row: Mapping[str, Any], name: str) -> Line:
     body = row["head"]
     pretty = _pretty(body) if row["role"] == Role.TOOL and row["size"] <= SHOWN else ""
     return Line(
-        id=row["id"],
-        turn_id=row["turn_id"],
-        role=row["role"],
-        origin=row["origin"],
-        who=_who(row, name),
+        **{column: row[column] for column in (*AS_STORED, "size")},
+        who=_name_author(row, name),
         body=pretty or body,
-        size=row["size"],
         is_json=bool(pretty),
         reasoning=row["thought"],
         reasoning_size=row["thought_size"],
         calls=tuple(read_calls(row["tool_calls"])),
-        is_error=row["is_error"],
-        pending=row["pending"],
-        tick=row["tick"],
-        tokens=row["tokens"],
         at=row["created_at"],
     )
 
 
-def _who(row: Mapping[str, Any], name: str) -> str:
+def _name_author(row: Mapping[str, Any], name: str) -> str:
     origin, role = str(row["origin"]), str(row["role"])
     if role == Role.TOOL:
         return str(row["tool_name"] or "Tool result")
@@ -227,59 +221,55 @@ def _first_words(text: str) -> str:
 
 
 def load_newest_lines(
-    mysis_id: int, name: str, limit: int = PAGE, *, turn_id: int | None = None
+    mysis: Mysis, limit: int = PAGE, *, turn_id: int | None = None
 ) -> list[Line]:
     """The newest lines, oldest first; of one turn if named."""
-    found = _memories(mysis_id, turn_id).order_by("-id")
-    return _lines(found[:limit], mysis_id, name)[::-1]
+    found = _select_memories(mysis, turn_id).order_by("-id")
+    return _make_lines(found[:limit], mysis)[::-1]
 
 
 def load_lines_before(
-    mysis_id: int, name: str, memory_id: int | None, limit: int = PAGE
+    mysis: Mysis, memory_id: int | None, limit: int = PAGE
 ) -> list[Line]:
     """The lines just before a memory, oldest first; by index, at any depth."""
     if memory_id is None:
-        return load_newest_lines(mysis_id, name, limit)
-    found = _memories(mysis_id).filter(id__lt=memory_id).order_by("-id")
-    return _lines(found[:limit], mysis_id, name)[::-1]
+        return load_newest_lines(mysis, limit)
+    found = _select_memories(mysis).filter(id__lt=memory_id).order_by("-id")
+    return _make_lines(found[:limit], mysis)[::-1]
 
 
-def load_lines_around(mysis_id: int, name: str, memory_id: int) -> list[Line]:
+def load_lines_around(mysis: Mysis, memory_id: int) -> list[Line]:
     """The lines up to a memory, and some after it, for links to the place."""
     half = PAGE // 2
-    later = load_lines_after(mysis_id, name, memory_id, half)
-    return [*load_lines_before(mysis_id, name, memory_id + 1, half), *later]
+    later = load_lines_after(mysis, memory_id, half)
+    return [*load_lines_before(mysis, memory_id + 1, half), *later]
 
 
 def load_lines_after(
-    mysis_id: int,
-    name: str,
-    memory_id: int,
-    limit: int,
-    *,
-    turn_id: int | None = None,
+    mysis: Mysis, memory_id: int, limit: int, *, turn_id: int | None = None
 ) -> list[Line]:
     """Up to ``limit`` lines after a memory, oldest first; of one turn if named."""
-    later = _memories(mysis_id, turn_id).filter(id__gt=memory_id).order_by("id")
-    return _lines(later[:limit], mysis_id, name)
+    later = _select_memories(mysis, turn_id).filter(id__gt=memory_id).order_by("id")
+    return _make_lines(later[:limit], mysis)
 
 
-def load_lines(mysis_id: int, name: str, ids: Sequence[int]) -> list[Line]:
-    found = _memories(mysis_id).filter(id__in=ids).order_by("id")
-    return _lines(found, mysis_id, name)
+def load_lines(mysis: Mysis, ids: Sequence[int]) -> list[Line]:
+    found = _select_memories(mysis).filter(id__in=ids).order_by("id")
+    return _make_lines(found, mysis)
 
 
-def _memories(mysis_id: int, turn_id: int | None = None) -> QuerySet[Memory]:
-    found = Memory.objects.filter(mysis_id=mysis_id)
+def _select_memories(mysis: Mysis, turn_id: int | None = None) -> QuerySet[Memory]:
+    found = Memory.objects.filter(mysis=mysis)
     return found if turn_id is None else found.filter(turn_id=turn_id)
 
 
-def _lines(found: QuerySet[Memory], mysis_id: int, name: str) -> list[Line]:
+def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
     """Rows as lines; those that were told to the Mysis with how far they have come."""
-    page = [make_line(row, name) for row in select_columns(found)]
+    page = [make_line(row, mysis.name) for row in select_columns(found)]
     told = [one.id for one in page if one.origin in TOLD and one.role == Role.USER]
-    mysis = Mysis.objects.filter(pk=mysis_id).first() if told else None
-    if mysis is None:
+    # Read anew: what it heard goes on while a page is looked at.
+    now = Mysis.objects.filter(pk=mysis.pk).first() if told else None
+    if now is None:
         return page
-    reach = deliveries.delivery_statuses(mysis, told)
+    reach = deliveries.delivery_statuses(now, told)
     return [replace(one, reach=reach.get(one.id)) for one in page]

@@ -78,7 +78,7 @@ class FeedLine:
 
 
 def load_names(ids: Iterable[int]) -> dict[int, Mysis]:
-    """Those of these Myses that are not gone, as far as links need them."""
+    """Those of these Myses that still exist, with no more than links need."""
     return Mysis.objects.only("name").in_bulk(set(ids))
 
 
@@ -86,7 +86,7 @@ def make_event_lines(found: Iterable[Event]) -> list[FeedLine]:
     """Event rows as lines, in their order."""
     kept = list(found)
     known = load_names(e.mysis_id for e in kept if e.mysis_id is not None)
-    return _joined(
+    return _join_effects(
         make_feed_line(e.pk, e.kind, e.created_at, e.data, known.get(e.mysis_id or 0))
         for e in kept
     )
@@ -111,7 +111,7 @@ def make_news_lines(items: Iterable[Item]) -> list[FeedLine]:
 def make_item_lines(kept: Sequence[Item]) -> list[FeedLine]:
     """Items as lines, newest first; they come in stream order."""
     known = load_names(item["mysis"] for item in kept if item["mysis"] is not None)
-    return _joined(
+    return _join_effects(
         make_feed_line(
             item["id"],
             item["kind"],
@@ -123,8 +123,8 @@ def make_item_lines(kept: Sequence[Item]) -> list[FeedLine]:
     )
 
 
-def _joined(found: Iterable[FeedLine]) -> list[FeedLine]:
-    """What an action made stale is told on the action's own line.
+def _join_effects(found: Iterable[FeedLine]) -> list[FeedLine]:
+    """Tell what an action made stale on the action's own line.
 
     The lines come newest first, so the action stands before its effects.
     """
@@ -162,12 +162,11 @@ def make_feed_line(
         bad=_is_bad(kind, data),
         cause=_text(data, "reason" if is_stale else "tool"),
         stale=title(_text(data, "tool")) if is_stale else "",
-        link=_link(kind, data, key),
+        link=_find_link(kind, data, key),
     )
 
 
-def _link(kind: str, data: Data, key: str) -> str:
-    """Where to read what the line is about."""
+def _find_link(kind: str, data: Data, key: str) -> str:
     memory, turn = data.get("memory_id"), data.get("turn")
     if kind == Kind.MEMORY_ADDED and key and isinstance(memory, int):
         return f"{reverse('mysis', args=[key])}?at={memory}"
@@ -183,7 +182,6 @@ def find_groups(kind: str, data: Data) -> set[str]:
 
 
 def _is_bad(kind: str, data: Data) -> bool:
-    """Whether something went wrong."""
     errored = "errored" in (data.get("state"), data.get("outcome"))
     return kind == Kind.ERROR or data.get("ok") is False or errored
 
@@ -305,21 +303,20 @@ def load_newest_feed(group: str = "", limit: int = SHOWN) -> list[FeedLine]:
     # Each kind has an index of its own; one scan of all would read much noise.
     found: list[Event] = []
     for kind, style in KINDS.items():
-        wanted = group not in GROUPS or style.group == group or _may_fail(kind, group)
-        if style.news and wanted:
-            found += _rows(kind, group)[:limit]
+        own = group not in GROUPS or style.group == group
+        if style.news and (own or _is_searched_for_failures(kind, group)):
+            found += _select_news(kind, group)[:limit]
     found.sort(key=lambda event: (event.xid, event.pk), reverse=True)
     return make_event_lines(found[:limit])
 
 
-def _may_fail(kind: str, group: str) -> bool:
-    """Whether failures are looked for among what mostly goes well."""
+def _is_searched_for_failures(kind: str, group: str) -> bool:
     return group == BAD and kind in (Kind.TOOL_CALLED, Kind.MYSIS_STATE)
 
 
-def _rows(kind: str, group: str) -> QuerySet[Event]:
+def _select_news(kind: str, group: str) -> QuerySet[Event]:
     rows = Event.objects.filter(kind=kind).order_by("-xid", "-id")
-    if _may_fail(kind, group):
+    if _is_searched_for_failures(kind, group):
         last = Event.objects.aggregate(last=Max("pk"))["last"] or 0
         failed = Q(data__ok=False) | Q(data__state="errored")
         return rows.filter(failed, pk__gt=last - FAR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from django.db.models import (
     Case,
@@ -27,6 +27,7 @@ from agents.dashboard.charts import MysisHour, load_last_hours
 from agents.models import Mysis
 from memory.models import GameSnapshot, Memory, Role, SentContext
 
+M = TypeVar("M", Memory, SentContext)
 LAST_LINE = 240
 # Rows of the first paint, for a screen holds twenty, and what can be asked for.
 FIRST = 60
@@ -77,6 +78,31 @@ class FleetRow:
     hour: MysisHour
 
 
+class Column(NamedTuple):
+    """A column of the fleet table, drawn by ``templates/agents/fleet/cell_<name>.html``.
+
+    A cell is drawn again only when one of the row's ``fields`` that it shows changes.
+    """
+
+    name: str
+    title: str
+    fields: tuple[str, ...]
+    end: bool = False
+
+
+WHO = ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error")
+# Each has a track of its own, in this order, in the grids of static/css/fleet.css.
+COLUMNS = (
+    Column("who", "Mysis", WHO),
+    Column("place", "Where", ("key", "name", "account", "standing")),
+    Column("purse", "Credits", ("standing", "tick"), end=True),
+    Column("said", "Last line", ("name", "said")),
+    Column("context", "Context", ("key", "gauge")),
+    Column("hour", "Last hour", ("hour",)),
+    Column("acts", "", ("id", "key", "name", "state")),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class FleetView:
     """What a viewer asked to see: one state, names with a word, an order, how many."""
@@ -87,27 +113,27 @@ class FleetView:
     show: int = FIRST
 
     @classmethod
-    def of(cls, params: Any) -> FleetView:
+    def read(cls, params: Any) -> FleetView:
         """From GET parameters; what is unknown falls back to everything."""
         state, sort = params.get("state", ""), params.get("sort", "")
         return cls(
             state if state in (*STATES, *FLAGS) else "",
             params.get("q", "").replace("\x00", "").strip()[:100],
             sort if sort in SORTS else "name",
-            _row_count(params.get("show", "")),
+            _read_count(params.get("show", "")),
         )
 
     @property
     def filtered(self) -> bool:
         return bool(self.state or self.query)
 
-    def query_of(self, show: int | None = None) -> str:
-        """Its address parameters; ``show`` goes before its own."""
+    def write_query(self, show: int | None = None) -> str:
+        """Its address parameters, with another ``show`` than its own if given."""
         values = {"state": self.state, "q": self.query, "sort": self.sort}
         return urlencode({**values, "show": str(show or self.show)})
 
 
-def _row_count(text: str) -> int:
+def _read_count(text: str) -> int:
     if not text.isdecimal() or len(text) > MOST_DIGITS:
         return FIRST
     return min(max(int(text), FIRST), MOST)
@@ -133,17 +159,7 @@ class FleetRows:
     @property
     def more(self) -> str:
         """The address parameters that show the next ones too."""
-        return self.view.query_of(min(MOST, self.view.show + FIRST))
-
-
-@dataclass(frozen=True, slots=True)
-class RowParts:
-    """What the rows are put together from, by Mysis or by account."""
-
-    standings: Mapping[str, AccountStatus]
-    said: dict[int, LastLine]
-    gauges: dict[int, charts.Gauge | None]
-    hours: dict[int, MysisHour]
+        return self.view.write_query(min(MOST, self.view.show + FIRST))
 
 
 # Orders by what only a loaded row knows.
@@ -169,13 +185,13 @@ def find_matching_ids(view: FleetView) -> list[int]:
     if view.state in STATES:
         found = found.filter(state=view.state)
     elif view.state in FLAGS:
-        found = found.filter(_flag_conditions()[view.state])
+        found = found.filter(_make_flag_conditions()[view.state])
     if view.query:
         found = found.filter(name__icontains=view.query)
-    return list(_ordered(found, view.sort).values_list("id", flat=True))
+    return list(_order(found, view.sort).values_list("id", flat=True))
 
 
-def _flag_conditions() -> Mapping[str, Q]:
+def _make_flag_conditions() -> Mapping[str, Q]:
     untrue = GameSnapshot.objects.filter(
         username=OuterRef("account__username"), logged_out_at=None
     ).exclude(stale_reason="")
@@ -184,14 +200,13 @@ def _flag_conditions() -> Mapping[str, Q]:
 
 def count_flags() -> Mapping[str, int]:
     """How many Myses have each flag; one query."""
-    counts = {
-        flag: Count("pk", filter=what) for flag, what in _flag_conditions().items()
-    }
-    found: Mapping[str, int] = Mysis.objects.aggregate(**counts)
-    return found
+    conditions = _make_flag_conditions()
+    return Mysis.objects.aggregate(
+        **{flag: Count("pk", filter=what) for flag, what in conditions.items()}
+    )
 
 
-def _ordered(found: QuerySet[Mysis], sort: str) -> QuerySet[Mysis]:
+def _order(found: QuerySet[Mysis], sort: str) -> QuerySet[Mysis]:
     if sort == "attention":
         troubled = ~Q(hold="") | ~Q(stuck="") | ~Q(last_error="")
         rank = Case(
@@ -215,73 +230,63 @@ def load_rows(ids: Sequence[int], now: datetime) -> list[FleetRow]:
     myses = Mysis.objects.select_related("account").in_bulk(list(ids))
     usernames = [m.account.username for m in myses.values() if m.account]
     present = game_state.load_moments(usernames, now)
-    parts = RowParts(
-        standings=read_statuses(game_state.load_snapshots(usernames), present),
-        said=_said(ids, {m.pk: m.name for m in myses.values()}),
-        gauges=load_gauges(ids),
-        hours=load_last_hours(list(ids), now),
-    )
-    return [_row(myses[number], parts) for number in ids if number in myses]
+    standings = read_statuses(game_state.load_snapshots(usernames), present)
+    said = _load_last_lines(ids, {m.pk: m.name for m in myses.values()})
+    gauges, hours = _load_gauges(ids), load_last_hours(ids, now)
+    rows = []
+    for mysis in (myses[number] for number in ids if number in myses):
+        account = mysis.account.username if mysis.account else ""
+        standing = standings.get(account, AccountStatus())
+        row = FleetRow(
+            id=mysis.pk,
+            name=mysis.name,
+            key=mysis.page_key,
+            model=mysis.model,
+            state=mysis.state,
+            activity=mysis.activity,
+            wake_at=mysis.wake_at,
+            last_error=mysis.last_error,
+            hold=mysis.hold,
+            stuck=mysis.stuck,
+            account=account,
+            standing=standing,
+            tick=mysis.tick if standing.tick is None else standing.tick,
+            said=said.get(mysis.pk),
+            gauge=gauges.get(mysis.pk),
+            hour=hours[mysis.pk],
+        )
+        rows.append(row)
+    return rows
 
 
-def _row(mysis: Mysis, parts: RowParts) -> FleetRow:
-    account = mysis.account.username if mysis.account else ""
-    standing = parts.standings.get(account, AccountStatus())
-    return FleetRow(
-        id=mysis.pk,
-        name=mysis.name,
-        key=mysis.page_key,
-        model=mysis.model,
-        state=mysis.state,
-        activity=mysis.activity,
-        wake_at=mysis.wake_at,
-        last_error=mysis.last_error,
-        hold=mysis.hold,
-        stuck=mysis.stuck,
-        account=account,
-        standing=standing,
-        tick=mysis.tick if standing.tick is None else standing.tick,
-        said=parts.said.get(mysis.pk),
-        gauge=parts.gauges.get(mysis.pk),
-        hour=parts.hours[mysis.pk],
-    )
-
-
-def _said(ids: Sequence[int], names: dict[int, str]) -> dict[int, LastLine]:
-    """The newest line of each that is not a tool's answer."""
-    newest = (
-        Memory.objects.filter(mysis=OuterRef("pk"))
-        .exclude(role=Role.TOOL)
-        .order_by("-id")
-        .values("id")[:1]
-    )
-    wanted = Mysis.objects.filter(pk__in=ids).annotate(newest=Subquery(newest))
-    found = Memory.objects.filter(id__in=wanted.values("newest"))
+def _load_last_lines(ids: Sequence[int], names: dict[int, str]) -> dict[int, LastLine]:
+    found = _select_newest(Memory.objects.exclude(role=Role.TOOL), ids)
     return {
-        row["mysis_id"]: _spoken(
+        row["mysis_id"]: _make_last_line(
             conversation.make_line(row, names.get(row["mysis_id"], ""))
         )
         for row in conversation.select_columns(found, LAST_LINE)
     }
 
 
-def _spoken(line: conversation.Line) -> LastLine:
-    if line.calls and not line.body.strip():
+def _make_last_line(line: conversation.Line) -> LastLine:
+    text = line.body
+    if line.acts:
         doing = ", ".join(f"{call.name}({call.args})" for call in line.calls)
-        return LastLine(
-            line.who, conversation.clip_text(doing, LAST_LINE), True, line.at
-        )
-    return LastLine(line.who, line.body, False, line.at)
+        text = conversation.clip_text(doing, LAST_LINE)
+    return LastLine(line.who, text, line.acts, line.at)
 
 
-def load_gauges(ids: Sequence[int]) -> dict[int, charts.Gauge | None]:
-    """The context gauge of each Mysis's newest call."""
-    newest = SentContext.objects.filter(mysis=OuterRef("pk")).order_by("-id")
-    wanted = Mysis.objects.filter(pk__in=ids).annotate(
-        newest=Subquery(newest.values("id")[:1])
-    )
-    found = SentContext.objects.filter(id__in=wanted.values("newest"))
+def _load_gauges(ids: Sequence[int]) -> dict[int, charts.Gauge | None]:
+    found = _select_newest(SentContext.objects.all(), ids)
     return {
         number: charts.make_gauge(stats)
         for number, stats in found.values_list("mysis_id", "stats")
     }
+
+
+def _select_newest(rows: QuerySet[M], ids: Sequence[int]) -> QuerySet[M]:
+    """Of each Mysis the newest of these rows."""
+    newest = rows.filter(mysis=OuterRef("pk")).order_by("-id").values("id")[:1]
+    wanted = Mysis.objects.filter(pk__in=ids).annotate(newest=Subquery(newest))
+    return rows.model._default_manager.filter(id__in=wanted.values("newest"))

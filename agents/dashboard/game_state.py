@@ -59,12 +59,11 @@ WHERE lexicon.names ->> wanted.id IS NOT NULL
 # A galaxy map has about 190 KB; its facts are two lines. Contents above this
 # are left in the database and shown by size alone.
 READ_UP_TO = 24_000
-ORDER = tuple(sections.READERS)
+RANKS = {tool: rank for rank, tool in enumerate(sections.READERS)}
 MAX_CHILDREN = 12
 SNAPSHOTS_KEPT = 8_000
 
 # An account and an id; before them what makes the answer of ten seconds ago old.
-Pair = tuple[str, str]
 Key = tuple[int, str, str]
 _names = SharedResults(NAMES_KEPT)
 
@@ -133,11 +132,6 @@ def read_places(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(one if isinstance(one, str) else "" for one in found)
 
 
-def place_names_of(snapshot: Snapshot) -> Names:
-    """What it calls places, by id."""
-    return collect_names([snapshot]) if snapshot.tool in NAMING else {}
-
-
 def load_place_names(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str]]:
     """By account, the names of these ids as far as they are known.
 
@@ -146,7 +140,7 @@ def load_place_names(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str,
     """
     seen = time_bucket(timezone.now())
     pairs = {(who, one) for who, ids in wanted.items() for one in ids if one}
-    told = _names.get_many([(seen, *pair) for pair in sorted(pairs)], _told)
+    told = _names.get_many([(seen, *pair) for pair in sorted(pairs)], _look_up_names)
     found: dict[str, dict[str, str]] = {who: {} for who in wanted}
     for (_, who, one), name in told.items():
         if name:
@@ -154,28 +148,16 @@ def load_place_names(wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str,
     return found
 
 
-def _told(keys: Sequence[Key]) -> dict[Key, str]:
+def _look_up_names(keys: Sequence[Key]) -> dict[Key, str]:
     """The names; empty for what nobody knows, which is not looked up again either."""
-    pairs = [(who, one) for _, who, one in keys]
-    known = _charted(_looked_up(pairs), pairs)
-    return {(seen, who, one): known.get((who, one), "") for seen, who, one in keys}
-
-
-def _looked_up(missing: Sequence[Pair]) -> dict[Pair, str]:
-    columns = [[who for who, _ in missing], [one for _, one in missing]]
+    columns = [[who for _, who, _ in keys], [one for *_, one in keys]]
     with connection.cursor() as cursor:
         cursor.execute(LOOK_UP, columns)
-        return {(who, one): name for who, one, name in cursor.fetchall()}
-
-
-def _charted(told: dict[Pair, str], missing: Sequence[Pair]) -> dict[Pair, str]:
-    """With the names of systems that only the newest map knows."""
-    rest = [pair for pair in missing if pair not in told]
-    chart = map.load_chart() if rest else None
-    if chart is None:
-        return told
-    stars = {pair: chart.stars[pair[1]].name for pair in rest if pair[1] in chart.stars}
-    return told | stars
+        known = {(who, one): name for who, one, name in cursor.fetchall()}
+    # Some systems only the newest map names.
+    chart = map.load_chart() if len(known) < len(keys) else None
+    charted = {star.id: star.name for star in chart.stars.values()} if chart else {}
+    return {key: known.get(key[1:], charted.get(key[2], "")) for key in keys}
 
 
 def load_snapshots(
@@ -191,7 +173,9 @@ def load_snapshots(
     rows = GameSnapshot.objects.filter(username__in=usernames, logged_out_at=None)
     rows = rows.filter(tool_name=tool) if tool else rows
     known = list(rows.values_list("pk", "username", "version"))
-    fresh = _read([pk for pk, _, version in known if (pk, version) not in _READ])
+    fresh = _read_and_keep(
+        [pk for pk, _, version in known if (pk, version) not in _READ]
+    )
     found: defaultdict[str, list[HeldSnapshot]] = defaultdict(list)
     for pk, username, version in known:
         one = fresh.get(pk) or _READ.get((pk, version))
@@ -204,14 +188,13 @@ _READ: OrderedDict[tuple[int, int], HeldSnapshot] = OrderedDict()
 _LOCK = threading.Lock()
 
 
-def _read(ids: Sequence[int]) -> dict[int, HeldSnapshot]:
-    """Snapshots from the database, kept for the next who asks."""
+def _read_and_keep(ids: Sequence[int]) -> dict[int, HeldSnapshot]:
     if not ids:
         return {}
     rows = (
         GameSnapshot.objects.filter(pk__in=ids)
         .annotate(size=Length("content"))
-        .annotate(body=_readable("content"), changed=_readable("merged"))
+        .annotate(body=_select_readable("content"), changed=_select_readable("merged"))
         .defer("content", "merged")
     )
     found: dict[int, HeldSnapshot] = {}
@@ -219,8 +202,8 @@ def _read(ids: Sequence[int]) -> dict[int, HeldSnapshot]:
         row.content, row.merged = row.body, row.changed
         read = row.to_snapshot()
         version = f"{row.pk}:{row.version}"
-        places, named = read_places(read), place_names_of(read)
-        found[row.pk] = HeldSnapshot(read, row.size, version, places, named)
+        named = collect_names([read]) if read.tool in NAMING else {}
+        found[row.pk] = HeldSnapshot(read, row.size, version, read_places(read), named)
         with _LOCK:
             _READ[row.pk, row.version] = found[row.pk]
             while len(_READ) > SNAPSHOTS_KEPT:
@@ -228,7 +211,7 @@ def _read(ids: Sequence[int]) -> dict[int, HeldSnapshot]:
     return found
 
 
-def _readable(column: str) -> Case:
+def _select_readable(column: str) -> Case:
     """A column, empty where it is too long to read."""
     return Case(
         When(size__lte=READ_UP_TO, then=column),
@@ -295,16 +278,12 @@ def load_sections(
         **read_names(username),
         **collect_names([one.snapshot for one in found]),
     }
-    drawn = [_section(one, moment, names, beliefs) for one in found]
-    drawn.sort(key=lambda s: (_rank(s.tool), s.tool, s.args))
+    drawn = [_make_section(one, moment, names, beliefs) for one in found]
+    drawn.sort(key=lambda s: (RANKS.get(s.tool, len(RANKS)), s.tool, s.args))
     return drawn, moment.current_tick
 
 
-def _rank(tool: str) -> int:
-    return ORDER.index(tool) if tool in ORDER else len(ORDER)
-
-
-def _section(
+def _make_section(
     one: HeldSnapshot, moment: Moment, names: Names, beliefs: Mapping[str, str]
 ) -> Section:
     snapshot = one.snapshot
@@ -321,13 +300,15 @@ def _section(
         reason=explain_doubt(snapshot, level, moment),
         size=one.size,
         facts=tuple(
-            replace(fact, believed=_believed(snapshot, fact, beliefs))
+            replace(fact, believed=_find_other_belief(snapshot, fact, beliefs))
             for fact in read_facts(snapshot, moment, names)
         ),
     )
 
 
-def _believed(snapshot: Snapshot, fact: ShownFact, beliefs: Mapping[str, str]) -> str:
+def _find_other_belief(
+    snapshot: Snapshot, fact: ShownFact, beliefs: Mapping[str, str]
+) -> str:
     """What the Mysis was told last, where it is not what is known now."""
     if snapshot.args or not fact.label or not fact.value:
         return ""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 
 from django.db.models import Count, Max, Sum
 from django.urls import reverse
@@ -44,11 +45,9 @@ class Fix:
 class Trouble:
     """One Mysis that needs somebody, why, and where to mend it."""
 
-    name: str
-    key: str
+    mysis: Mysis
     text: str
     remedy: str
-    since: datetime | None
     fix: Fix
 
 
@@ -157,34 +156,25 @@ def read_fleet_money() -> FleetMoney:
 
 def find_troubles(now: datetime) -> list[Trouble]:
     """Who needs somebody, the worst first; a Mysis stands in the list once."""
-    found: dict[str, Trouble] = {}
+    found: dict[int, Trouble] = {}
     known = load_provider_ids()
-    for one in (
-        *_errored(known),
-        *_silent(now),
-        *_retrying(known),
-        *_held(),
-        *_stuck(),
-    ):
-        first = found.get(one.key)
-        found[one.key] = (
-            replace(first, text=f"{first.text} {one.text}") if first else one
+    kinds = _errored(known), _silent(now), _retrying(known), _held(), _stuck()
+    for one in chain(*kinds):
+        text = clip_text(one.text, TEXT)
+        first = found.get(one.mysis.pk)
+        found[one.mysis.pk] = (
+            replace(first, text=f"{first.text} {text}")
+            if first
+            else replace(one, text=text)
         )
     return list(found.values())
-
-
-def _trouble(mysis: Mysis, text: str, remedy: str, fix: Fix) -> Trouble:
-    since = mysis.last_memory_at
-    return Trouble(
-        mysis.name, mysis.page_key, clip_text(text, TEXT), remedy, since, fix
-    )
 
 
 def _errored(known: Mapping[str, int]) -> Iterable[Trouble]:
     for mysis in Mysis.objects.filter(state=Mysis.State.ERRORED).order_by("name"):
         text = mysis.last_error or "It stopped with an error that left no text."
         remedy = "Mend the cause, then start it again."
-        yield _trouble(mysis, text, remedy, find_fix(mysis, known))
+        yield Trouble(mysis, text, remedy, find_fix(mysis, known))
 
 
 def _retrying(known: Mapping[str, int]) -> Iterable[Trouble]:
@@ -192,7 +182,7 @@ def _retrying(known: Mapping[str, int]) -> Iterable[Trouble]:
     rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(last_error="")
     for mysis in rows.order_by("name"):
         remedy = "It tries again by itself."
-        yield _trouble(mysis, mysis.last_error, remedy, find_fix(mysis, known))
+        yield Trouble(mysis, mysis.last_error, remedy, find_fix(mysis, known))
 
 
 def _silent(now: datetime) -> Iterable[Trouble]:
@@ -203,24 +193,22 @@ def _silent(now: datetime) -> Iterable[Trouble]:
     fix = Fix("Health", reverse("health"), ALL)
     for mysis in rows.order_by("name"):
         text = "It runs, but has written nothing for more than five minutes."
-        yield _trouble(mysis, text, "See that workers run and keep up.", fix)
+        yield Trouble(mysis, text, "See that workers run and keep up.", fix)
 
 
 def _held() -> Iterable[Trouble]:
-    """Running, and a budget allows no call."""
     fix = Fix("Budgets", reverse("admin:agents_budget_changelist"))
     for mysis in Mysis.objects.exclude(hold="").order_by("name"):
         remedy = "Raise the budget, or wait until its period ends."
-        yield _trouble(mysis, mysis.hold, remedy, fix)
+        yield Trouble(mysis, mysis.hold, remedy, fix)
 
 
 def _stuck() -> Iterable[Trouble]:
-    """Running, and getting nowhere."""
     rows = Mysis.objects.filter(state=Mysis.State.RUNNING).exclude(stuck="")
     for mysis in rows.order_by("name"):
         remedy = "Read its last turns and tell it what to do."
         fix = Fix("Message it", f"{mysis.get_absolute_url()}#composer", "operator-only")
-        yield _trouble(mysis, mysis.stuck, remedy, fix)
+        yield Trouble(mysis, mysis.stuck, remedy, fix)
 
 
 # --- Where an error is mended

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,8 @@ from memory.models import GameSnapshot
 TOOL = "get_map"
 WIDTH = 1000.0
 MARGIN = 24.0
-NAMED = 6
+# The place of a ship in no system that the map has.
+LOST = ""
 # Where a ship is, in the order in which it is asked.
 PLACES = (
     ("get_status", ("player.current_system", "current_system")),
@@ -50,20 +52,11 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Ship:
-    """One Mysis on the map."""
-
-    name: str
-    key: str
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
 class ShipGroup:
     """The ships in one system; a label beside it names the first of them."""
 
     star: Star
-    ships: tuple[Ship, ...]
+    ships: Sequence[Mysis]
 
     @property
     def label(self) -> str:
@@ -85,8 +78,8 @@ class ShipGroup:
 class ShipsOnMap:
     """Where the ships are, and those of which nobody knows it."""
 
-    groups: tuple[ShipGroup, ...]
-    lost: tuple[Ship, ...]
+    groups: Sequence[ShipGroup]
+    lost: Sequence[Mysis]
 
 
 def load_chart() -> Chart | None:
@@ -183,26 +176,20 @@ def _lanes(systems: Iterable[Mapping[str, Any]], stars: Mapping[str, Star]) -> s
 
 def place_ships(found: Chart) -> ShipsOnMap:
     """All Myses with an account, by the system in which their ship was last seen."""
-    flown = Mysis.objects.exclude(account=None).select_related("account")
-    where = load_ship_places([m.account.username for m in flown if m.account])
-    groups: dict[str, list[Ship]] = {}
-    lost: list[Ship] = []
-    for mysis in flown.order_by("name"):
-        ship = Ship(mysis.name, mysis.page_key, mysis.state)
+    rows = Mysis.objects.exclude(account=None).select_related("account")
+    flown = list(rows.order_by("name"))
+    where = _load_ship_places([m.account.username for m in flown if m.account])
+    groups: defaultdict[str, list[Mysis]] = defaultdict(list)
+    for mysis in flown:
         place = where.get(mysis.account.username if mysis.account else "", "")
-        if place in found.stars:
-            groups.setdefault(place, []).append(ship)
-        else:
-            lost.append(ship)
+        groups[place if place in found.stars else LOST].append(mysis)
+    lost = groups.pop(LOST, [])
     return ShipsOnMap(
-        tuple(
-            ShipGroup(found.stars[name], tuple(ships)) for name, ships in groups.items()
-        ),
-        tuple(lost),
+        [ShipGroup(found.stars[place], ships) for place, ships in groups.items()], lost
     )
 
 
-def load_ship_places(usernames: Sequence[str]) -> dict[str, str]:
+def _load_ship_places(usernames: Sequence[str]) -> dict[str, str]:
     """The system of each account's ship, by what is known of it now."""
     tools = [tool for tool, _ in PLACES]
     rows = GameSnapshot.objects.filter(

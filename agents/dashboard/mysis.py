@@ -13,8 +13,8 @@ from datetime import datetime
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Left
 
-from agents import budgets
-from agents.dashboard import budget_bars, fleet, game_state
+from agents.dashboard import fleet, game_state
+from agents.dashboard.budget_bars import Limit, load_limits
 from agents.models import Mysis, Turn
 from memory.models import Memory, Role, SentContext
 
@@ -52,11 +52,8 @@ class Head:
     """The head of the page: who it is, how it fares, what can be done."""
 
     mysis: Mysis
-    key: str
     row: fleet.FleetRow
-    policy: str
-    prompt: str
-    limits: Sequence[budget_bars.Limit] = ()
+    limits: Sequence[Limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +68,7 @@ class GamePanel:
 def load_head(mysis: Mysis, now: datetime) -> Head:
     """Everything above the conversation."""
     [row] = fleet.load_rows([mysis.pk], now)
-    return Head(
-        mysis=mysis,
-        key=mysis.page_key,
-        row=row,
-        policy=mysis.policy.name if mysis.policy else "built-in policy",
-        prompt=mysis.prompt.name if mysis.prompt else "built-in prompt",
-        limits=budget_bars.make_limits(budgets.budget_statuses(mysis)),
-    )
+    return Head(mysis, row, load_limits(mysis))
 
 
 def load_panel(mysis: Mysis, now: datetime) -> GamePanel:
@@ -97,8 +87,8 @@ def _beliefs(mysis_id: int, username: str) -> dict[str, str]:
     return dict(row[1]) if row and row[0] == username else {}
 
 
-def load_turns(mysis_id: int, limit: int = TURNS) -> list[Turn]:
-    return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:limit])
+def load_turns(mysis_id: int) -> list[Turn]:
+    return list(Turn.objects.filter(mysis_id=mysis_id).order_by("-id")[:TURNS])
 
 
 def load_credits_trend(mysis_id: int) -> Trend | None:

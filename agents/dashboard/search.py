@@ -43,6 +43,7 @@ class Result:
     who: str
     snippet: str
     at: datetime
+    origin: str = ""
     owner: int = 0
 
 
@@ -57,41 +58,34 @@ class SearchPage:
 def search_log(asked: dict[str, Any]) -> SearchPage:
     """The newest matches of a search form's values; raises SlowSearchError."""
     model = Broadcast if asked["where"] == BROADCASTS else Memory
+    mysis_id = asked["mysis"].pk if asked["mysis"] else None
     chosen = {
         "query": asked["q"],
         "mode": asked["mode"] or "fts",
         "limit": ASKED,
-        "before": _before(model, asked["before"], asked["until"]),
-        "mysis_id": asked["mysis"].pk if asked["mysis"] else None,
+        "before": _find_edge(model, asked["before"], asked["until"]),
+        "mysis_id": mysis_id,
     }
-    since = _midnight(asked["since"]) if asked["since"] else None
     if model is Broadcast:
-        sent = search_broadcasts(**chosen)
-        more = len(sent) == ASKED and not _older(sent[-1].timestamp, since)
-        kept = [hit for hit in sent if not _older(hit.timestamp, since)]
-        found = _broadcasts(kept, chosen["mysis_id"])
-        return SearchPage(found, sent[-1].id if more else None)
-    hits = search_messages(**chosen, reasoning=asked["where"] == "reasoning")
-    more = len(hits) == ASKED and not _older(hits[-1].timestamp, since)
-    origin = asked["origin"]
-    wanted = [
-        hit
-        for hit in hits
-        if not _older(hit.timestamp, since) and origin in ("", hit.origin)
-    ]
-    return SearchPage(_messages(wanted), hits[-1].memory_id if more else None)
-
-
-def _older(at: datetime, since: datetime | None) -> bool:
-    return since is not None and at < since
+        origin, found = "", _show_broadcasts(search_broadcasts(**chosen), mysis_id)
+    else:
+        hits = search_messages(**chosen, reasoning=asked["where"] == "reasoning")
+        origin, found = asked["origin"], _show_messages(hits)
+    since = _midnight(asked["since"]) if asked["since"] else None
+    in_time = [one for one in found if since is None or one.at >= since]
+    more = len(found) == ASKED and found[-1:] == in_time[-1:]
+    wanted = [one for one in in_time if origin in ("", one.origin)]
+    return SearchPage(wanted, found[-1].id if more else None)
 
 
 def _midnight(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time()))
 
 
-def _before(model: type[Model], before: int | None, until: date | None) -> int | None:
-    """The id that matches lie before; a day is one too, for ids rise with time."""
+def _find_edge(
+    model: type[Model], before: int | None, until: date | None
+) -> int | None:
+    """The id that matches lie before; that of a day's end, since ids rise with time."""
     if until is None or until >= timezone.localdate():
         return before
     edge = find_first_id_since(model, _midnight(until + timedelta(days=1)))
@@ -116,7 +110,7 @@ def find_first_id_since(model: type[Model], moment: datetime) -> int:
     return low
 
 
-def _messages(hits: Sequence[Hit]) -> list[Result]:
+def _show_messages(hits: Sequence[Hit]) -> list[Result]:
     known = feed.load_names(hit.mysis for hit in hits)
     return [
         Result(
@@ -127,6 +121,7 @@ def _messages(hits: Sequence[Hit]) -> list[Result]:
             who=hit.role if hit.origin == "agent" else hit.origin,
             snippet=hit.snippet,
             at=hit.timestamp,
+            origin=hit.origin,
             owner=hit.mysis,
         )
         for hit in hits
@@ -134,7 +129,9 @@ def _messages(hits: Sequence[Hit]) -> list[Result]:
     ]
 
 
-def _broadcasts(hits: Sequence[BroadcastHit], mysis_id: int | None) -> list[Result]:
+def _show_broadcasts(
+    hits: Sequence[BroadcastHit], mysis_id: int | None
+) -> list[Result]:
     """Each with one message of it: that of the Mysis asked for, or the first."""
     rows = Memory.objects.filter(broadcast__in=[hit.id for hit in hits])
     if mysis_id is not None:

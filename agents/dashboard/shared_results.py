@@ -6,8 +6,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 # Facts age by themselves: what was drawn earlier than this, in seconds, is not
 # shared any more.
@@ -15,6 +16,14 @@ RECHECK_SHARED = 10
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 KEPT = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed(Generic[T]):
+    """What a cached function is given: ``key`` alone tells whether it ran before."""
+
+    key: Hashable
+    value: T = field(compare=False)
 
 
 def time_bucket(now: datetime) -> int:
@@ -38,7 +47,7 @@ class SharedResults:
         """The result for a key, made by the first who asks; the others wait."""
         return self.get_many([key], lambda _: {key: make()})[key]
 
-    def known(self, key: Hashable) -> Any:
+    def peek(self, key: Hashable) -> Any:
         """The result for a key that somebody made before, None for none."""
         with self._lock:
             found = self._results.get(key)

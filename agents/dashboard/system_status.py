@@ -48,16 +48,25 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """One model in the last hour. ``kept`` per cent of its input came from a cache."""
+    """One model in the last hour; ``took`` milliseconds in all."""
 
     model: str
     calls: int
     errors: int
     input: int
     output: int
-    kept: int
-    cost: Decimal
-    latency_ms: int
+    cached: int
+    spent: Decimal
+    took: int
+
+    @property
+    def kept(self) -> int:
+        """Per cent of its input that came from a cache."""
+        return round(100 * self.cached / self.input) if self.input else 0
+
+    @property
+    def latency_ms(self) -> int:
+        return round(self.took / self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +112,8 @@ def read_machine(now: datetime) -> Machine:
     [(due, later, doing)] = _read(QUEUE)
     return Machine(
         queue=Queue(due, later, doing, *count_workers(now)),
-        models=_models(floor) if floor is not None else (),
-        failures=_failures(floor) if floor is not None else (),
+        models=_load_models(floor) if floor is not None else (),
+        failures=_load_failures(floor) if floor is not None else (),
     )
 
 
@@ -121,8 +130,7 @@ def read_storage() -> Storage:
 def _read(statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-        return rows
+        return list(cursor.fetchall())
 
 
 def count_workers(now: datetime) -> tuple[int, datetime | None]:
@@ -132,7 +140,7 @@ def count_workers(now: datetime) -> tuple[int, datetime | None]:
     return len(alive), beats[0] if beats else None
 
 
-def _models(floor: int) -> list[ModelUse]:
+def _load_models(floor: int) -> list[ModelUse]:
     rows = (
         ModelCall.objects.filter(turn_id__gte=floor)
         .values("model")
@@ -147,26 +155,14 @@ def _models(floor: int) -> list[ModelUse]:
         )
         .order_by("-calls")
     )
-    return [
-        ModelUse(
-            model=row["model"],
-            calls=row["calls"],
-            errors=row["errors"],
-            input=row["input"],
-            output=row["output"],
-            kept=round(100 * row["cached"] / row["input"]) if row["input"] else 0,
-            cost=row["spent"],
-            latency_ms=round(row["took"] / row["calls"]),
-        )
-        for row in rows
-    ]
+    return [ModelUse(**row) for row in rows]
 
 
-def _failures(floor: int) -> list[Failure]:
+def _load_failures(floor: int) -> list[Failure]:
     rows = (
         Turn.objects.filter(id__gte=floor, outcome=Turn.Outcome.ERRORED)
         .values(text=F("error"))
-        .annotate(n=Count("id"), newest=Max("started_at"), turn=Max("id"))
-        .order_by("-n")[:CLASSES]
+        .annotate(count=Count("id"), newest=Max("started_at"), turn=Max("id"))
+        .order_by("-count")[:CLASSES]
     )
-    return [Failure(row["text"], row["n"], row["newest"], row["turn"]) for row in rows]
+    return [Failure(**row) for row in rows]

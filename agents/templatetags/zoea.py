@@ -32,7 +32,7 @@ def live(
 
     ``name`` is its id among the page's ``parts``; ``_`` in attributes stands for ``-``.
     """
-    found: SafeString = context["parts"][name].element(
+    found: SafeString = context["parts"][name].draw_element(
         tag, {key.replace("_", "-"): value for key, value in attributes.items()}
     )
     return found
@@ -61,7 +61,8 @@ def ago(moment: datetime | None, prefix: str = "") -> SafeString | str:
     if moment is None:
         return ""
     utc = moment.astimezone(UTC)
-    shown = utc.strftime("%H:%M:%S" if _today(utc) else "%Y-%m-%d %H:%M")
+    today = utc.date() == timezone.now().astimezone(UTC).date()
+    shown = utc.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M")
     return format_html(
         '<time datetime="{}" data-time data-prefix="{}" title="{} UTC">{} UTC</time>',
         utc.isoformat(timespec="milliseconds"),
@@ -80,10 +81,6 @@ def clock(moment: datetime) -> SafeString:
         utc.isoformat(timespec="milliseconds"),
         utc.strftime("%H:%M:%S"),
     )
-
-
-def _today(moment: datetime) -> bool:
-    return moment.date() == timezone.now().astimezone(UTC).date()
 
 
 @register.filter
@@ -157,7 +154,7 @@ def add_num(value: float, other: float) -> str:
 
 
 @register.filter
-def bytes_of(size: int) -> str:
+def byte_size(size: int) -> str:
     """Bytes in a unit that fits: 850 B, 12 kB, 3.4 MB."""
     amount = float(size)
     for unit in ("B", "kB", "MB"):

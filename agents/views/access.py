@@ -23,8 +23,9 @@ from agents.models import Mysis
 from memory.lookup import parse_id
 
 P = ParamSpec("P")
-LEVELS = {"success": messages.SUCCESS, "warning": messages.WARNING}
-Level = Literal["success", "warning"]
+LEVELS = {
+    "success": messages.SUCCESS, "warning": messages.WARNING, "error": messages.ERROR
+}  # fmt: skip
 
 
 class PageRequest(HttpRequest):
@@ -86,7 +87,7 @@ def find_mysis(key: str) -> Mysis:
     return get_object_or_404(rows, pk=number)
 
 
-def query_with(request: HttpRequest, **values: str) -> str:
+def write_query(request: HttpRequest, **values: str) -> str:
     """The parameters of the address, some of them with other values."""
     query = request.GET.copy()
     for name, value in values.items():
@@ -95,31 +96,22 @@ def query_with(request: HttpRequest, **values: str) -> str:
 
 
 def notify_success(
-    request: PageRequest, words: str, level: Level = "success"
+    request: PageRequest, words: str, level: Literal["success", "warning"] = "success"
 ) -> HttpResponse:
     """Say that a command was done; its effects come by the socket."""
-    if request.htmx:
-        return _notice(request, words, level)
-    messages.add_message(request, LEVELS[level], words)
-    return _back(request)
+    return _notify(request, words, level, 200)
 
 
 def notify_error(request: PageRequest, words: str, status: int) -> HttpResponse:
     """Say that a command could not be done; ``words`` tell why and what to do."""
+    return _notify(request, words, "error", status)
+
+
+def _notify(request: PageRequest, words: str, level: str, status: int) -> HttpResponse:
     if request.htmx:
-        return _notice(request, words, "error", status)
-    messages.error(request, words)
-    return _back(request)
-
-
-def _notice(
-    request: HttpRequest, words: str, level: str, status: int = 200
-) -> HttpResponse:
-    context = {"words": words, "level": level}
-    return render(request, "agents/shared/notice.html", context, status=status)
-
-
-def _back(request: HttpRequest) -> HttpResponse:
+        context = {"words": words, "level": level}
+        return render(request, "agents/shared/notice.html", context, status=status)
+    messages.add_message(request, LEVELS[level], words)
     wanted = request.POST.get("next") or request.headers.get("Referer", "")
     safe = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()

@@ -15,16 +15,16 @@ from agents import actions
 from agents.actions import ActionError
 from agents.actions.base import OPEN_STATES
 from agents.dashboard import fleet
-from agents.forms import MessageForm, chosen_myses
+from agents.forms import MessageForm, load_chosen_myses
 from agents.models import Mysis
 from agents.views.access import (
     PageRequest,
     find_mysis,
     name_actor,
+    notify_error,
     notify_success,
     operator_required,
 )
-from agents.views.access import notify_error as access_error
 
 # Refusals that are told word for word.
 NAMED = 3
@@ -32,35 +32,23 @@ NOBODY = (
     "Not sent, for it would reach nobody: no Mysis is idle or running. Start one, "
     "then send it again."
 )
-# What can be done to several Myses, and how to say that it was done.
-ACTS: Mapping[str, tuple[Callable[..., object], str]] = {
-    "start": (actions.start_mysis, "Started"),
-    "stop": (actions.stop_mysis, "Stopped"),
+# What can be done to Myses, and how to say that it was done, to one and to several.
+ACTS: Mapping[str, tuple[Callable[..., object], str, str]] = {
+    "start": (actions.start_mysis, "{} starts.", "Started"),
+    "stop": (actions.stop_mysis, "{} is stopped.", "Stopped"),
 }
 
 
 @require_POST
 @operator_required
-def start(request: PageRequest, key: str) -> HttpResponse:
-    """Start a Mysis that does not run."""
-    return _command_one(request, key, actions.start_mysis, "{} starts.")
-
-
-@require_POST
-@operator_required
-def stop(request: PageRequest, key: str) -> HttpResponse:
-    """Stop a Mysis, whatever it does."""
-    return _command_one(request, key, actions.stop_mysis, "{} is stopped.")
-
-
-def _command_one(
-    request: PageRequest, key: str, act: Callable[..., object], words: str
-) -> HttpResponse:
+def start_or_stop(request: PageRequest, key: str, act: str) -> HttpResponse:
+    """Start a Mysis that does not run, or stop one, whatever it does."""
     mysis = find_mysis(key)
+    command, words, _ = ACTS[act]
     try:
-        act(mysis=mysis, by=name_actor(request))
+        command(mysis=mysis, by=name_actor(request))
     except ActionError as error:
-        return access_error(request, error.detail, error.status)
+        return notify_error(request, error.detail, error.status)
     return notify_success(request, words.format(mysis.name))
 
 
@@ -68,10 +56,10 @@ def _command_one(
 @operator_required
 def send(request: PageRequest) -> HttpResponse:
     """A message to some Myses, or a broadcast to all that are idle or running."""
-    form = MessageForm(_with_selection(request.POST))
+    form = MessageForm(_select_all(request.POST))
     if not form.is_valid():
         errors = [str(text) for texts in form.errors.values() for text in texts]
-        return access_error(request, " ".join(errors), 422)
+        return notify_error(request, " ".join(errors), 422)
     myses: list[Mysis] | None = form.cleaned_data["to"]
     text, by = form.cleaned_data["text"], name_actor(request)
     if myses is not None and len(myses) > 1:
@@ -80,16 +68,16 @@ def send(request: PageRequest) -> HttpResponse:
     try:
         words = _deliver(myses[0] if myses else None, text, by)
     except ActionError as error:
-        return access_error(request, error.detail, error.status)
+        return notify_error(request, error.detail, error.status)
     return notify_success(request, words)
 
 
-def _with_selection(sent: QueryDict) -> QueryDict:
+def _select_all(sent: QueryDict) -> QueryDict:
     """With ``all``, the selected ones are all that match the view."""
-    if sent.get("to") != MessageForm.SELECTED or not sent.get("all"):
+    if not sent.get("all"):
         return sent
     given = sent.copy()
-    found = fleet.find_matching_ids(fleet.FleetView.of(sent))
+    found = fleet.find_matching_ids(fleet.FleetView.read(sent))
     given.setlist("mysis", [str(number) for number in found])
     return given
 
@@ -110,17 +98,11 @@ def _deliver(mysis: Mysis | None, text: str, by: str) -> str:
 def start_or_stop_many(request: PageRequest) -> HttpResponse:
     """Start or stop the Myses that are ticked, or all that match the view."""
     if request.POST.get("act") not in ACTS:
-        return access_error(request, "Choose start or stop.", 422)
-    act, words = ACTS[request.POST["act"]]
-    ids = request.POST.getlist("mysis")
-    if request.POST.get("all"):
-        ids = [
-            str(number)
-            for number in fleet.find_matching_ids(fleet.FleetView.of(request.POST))
-        ]
-    myses = chosen_myses(ids)
+        return notify_error(request, "Choose start or stop.", 422)
+    act, _, words = ACTS[request.POST["act"]]
+    myses = load_chosen_myses(_select_all(request.POST).getlist("mysis"))
     if not myses:
-        return access_error(request, "Nobody is selected: tick some rows first.", 422)
+        return notify_error(request, "Nobody is selected: tick some rows first.", 422)
     return _command_many(request, myses, partial(act, by=name_actor(request)), words)
 
 
@@ -146,7 +128,7 @@ def _command_many(
     more = f" And {rest} more." if rest > 0 else ""
     why = f"{len(refused)} refused: {' '.join(refused[:NAMED])}{more}"
     if not count:
-        return access_error(request, f"{said} {why}", 409)
+        return notify_error(request, f"{said} {why}", 409)
     # It was done to some: asked again, it would be done to these twice.
     return notify_success(request, f"{said} {why}", "warning")
 

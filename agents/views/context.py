@@ -25,7 +25,7 @@ from agents.dashboard.context import load_tools
 from agents.dashboard.live import context_page
 from agents.forms import WhatIfForm
 from agents.models import Mysis
-from agents.views.access import PageRequest, find_mysis, query_with
+from agents.views.access import PageRequest, find_mysis, write_query
 from memory.assembly import replay
 from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
@@ -90,17 +90,6 @@ class Basis:
     name: str = ""
 
 
-def make_next_basis(mysis: Mysis) -> Basis:
-    make = partial(context_inputs.preview, mysis)
-    return Basis(context_inputs.subject_of(mysis), make, make)
-
-
-def make_past_basis(then: PastCall) -> Basis:
-    """A call that was made."""
-    make = partial(assemble_again, then)
-    return Basis(then.subject, partial(rebuild_as_sent, then), make, AS_SENT)
-
-
 def assemble_again(
     then: PastCall,
     *,
@@ -135,19 +124,18 @@ def try_settings(basis: Basis, form: WhatIfForm, *, compare: bool) -> ContextTri
     what_if = other = None
     try:
         if form.is_bound and form.has_values():
-            what_if = basis.make(**form.changes(basis.subject))
+            what_if = basis.make(**form.read_settings(basis.subject))
     except ActionError as error:
-        form.blame(error.detail)
+        form.add_refusal(error.detail)
         return ContextTrial(None)
     # What goes without its own view need not wait for it.
     own = basis.own() if what_if is None or compare else None
     tried = ContextTrial(own, what_if)
     try:
-        values = form.other(basis.subject) if form.is_bound else None
-        if values is not None:
-            other = basis.make(**values)
+        if form.is_bound and form.lays_beside():
+            other = basis.make(**form.read_settings(basis.subject, beside=True))
     except ActionError as error:
-        form.blame(error.detail, beside=True)
+        form.add_refusal(error.detail, beside=True)
         return tried
     return ContextTrial(
         own, what_if, _compared(basis, tried, other) if compare else None
@@ -189,8 +177,10 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     mysis = find_mysis(key)
     as_of = context_page.note_moment(mysis)
     form = WhatIfForm(request.GET or None)
-    view = _wanted(request)
-    tried = try_settings(make_next_basis(mysis), form, compare=view == "compare")
+    view = _read_view(request)
+    make = partial(context_inputs.preview, mysis)
+    basis = Basis(context_inputs.subject_of(mysis), make, make)
+    tried = try_settings(basis, form, compare=view == "compare")
     shown = context.show_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
         return _download(shown)
@@ -211,7 +201,7 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     return _page(request, mysis, values, 422 if form.errors else 200)
 
 
-def _wanted(request: PageRequest) -> str:
+def _read_view(request: PageRequest) -> str:
     usual = "compare" if request.GET.get("against") else "messages"
     wanted = request.GET.get("view", usual)
     return wanted if wanted in VIEWS else "messages"
@@ -220,16 +210,13 @@ def _wanted(request: PageRequest) -> str:
 def _tried(
     form: WhatIfForm, tried: ContextTrial, shown: context.ShownContext | None
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    return {
         "form": form,
         "shown": shown,
         "prepared": tried.view,
         "what_if": tried.what_if is not None,
+        "comparison": tried.comparison,
     }
-    if tried.comparison is not None:
-        sides = (tried.comparison.a, tried.comparison.b)
-        found |= {"comparison": tried.comparison, "sides": sides}
-    return found
 
 
 def _view(
@@ -242,10 +229,10 @@ def _view(
     found: dict[str, Any] = {
         "view": view,
         "views": [
-            (n, label, query_with(request, view=n)) for n, label in VIEWS.items()
+            (n, label, write_query(request, view=n)) for n, label in VIEWS.items()
         ],
-        "json_query": query_with(request, format="json"),
-        "tools_query": query_with(request, view="tools"),
+        "json_query": write_query(request, format="json"),
+        "tools_query": write_query(request, view="tools"),
         "recent": context.load_recent_calls(mysis.pk),
     }
     if shown is None:
@@ -258,7 +245,7 @@ def _view(
     found["kept"] = _newest(shown.blocks[:prefix], most)
     found["fresh"] = _newest(shown.blocks[prefix:], most)
     found["ledger"] = _newest(shown.ledger, most)
-    found["whole_query"] = query_with(request, whole="1")
+    found["whole_query"] = write_query(request, whole="1")
     if view == "raw":
         found["raw"] = _readable(shown)
         found["settings_json"] = json.dumps(mysis.model_settings, ensure_ascii=False)
@@ -302,7 +289,7 @@ def call_context(request: PageRequest, turn_id: int, number: int) -> HttpRespons
         rows, call__turn=min(turn_id, 2**63 - 1), call__number=min(number, 2**31 - 1)
     )
     form = WhatIfForm(request.GET or None, own=AS_SENT)
-    view = _wanted(request)
+    view = _read_view(request)
     tried, likeness = _tried_on(sent, form, compare=view == "compare")
     shown = _shown(sent, form, tried)
     if shown is not None and request.GET.get("format") == "json":
@@ -326,7 +313,9 @@ def _tried_on(
     if not form.is_bound or not (form.has_values() or form.lays_beside()):
         return ContextTrial(None), None
     then = replay.load_past_call(sent, context_inputs.subject_of(sent.mysis))
-    tried = try_settings(make_past_basis(then), form, compare=compare)
+    own, make = partial(rebuild_as_sent, then), partial(assemble_again, then)
+    basis = Basis(then.subject, own, make, AS_SENT)
+    tried = try_settings(basis, form, compare=compare)
     asked = tried.what_if is not None or tried.comparison is not None
     return tried, measure_likeness(then) if asked else None
 

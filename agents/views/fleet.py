@@ -17,17 +17,17 @@ from agents.models import Mysis
 from agents.views.access import (
     PageRequest,
     name_actor,
+    notify_error,
     notify_success,
     operator_required,
 )
-from agents.views.access import notify_error as access_error
 
 
 @require_safe
 def fleet_page(request: PageRequest) -> HttpResponse:
     """The fleet as filtered and sorted by the address."""
     now = timezone.now()
-    view = fleet.FleetView.of(request.GET)
+    view = fleet.FleetView.read(request.GET)
     found = health.read_health(now)
     parts = [
         pages.draw_shared_rows(fleet.load_view(view, now)),
@@ -38,11 +38,12 @@ def fleet_page(request: PageRequest) -> HttpResponse:
     context = {
         "view": view,
         "health": found,
+        "columns": fleet.COLUMNS,
         "sorts": fleet.SORTS,
         "states": fleet.STATES,
         "flags": fleet.FLAGS,
         "parts": {part.id: part for part in parts},
-        "live_query": f"page=fleet&{view.query_of()}",
+        "live_query": f"page=fleet&{view.write_query()}",
         "targets": _targets(request.GET.get("to", "")),
         "groups": feed.GROUPS,
         "counted": events_page.COUNTED,
@@ -75,7 +76,6 @@ def map_page(request: PageRequest) -> HttpResponse:
     context = {
         "chart": chart,
         "parts": {"map-ships": pages.draw_ships(chart)} if chart else {},
-        "named": map.NAMED,
         "askers": _askers(),
         "now": timezone.now(),
     }
@@ -93,13 +93,13 @@ def ask_for_map(request: PageRequest) -> HttpResponse:
     number = request.POST.get("mysis", "")
     asker = next((m for m in _askers() if str(m.pk) == number), None)
     if asker is None:
-        return access_error(request, "Choose a Mysis that has a game account.", 422)
+        return notify_error(request, "Choose a Mysis that has a game account.", 422)
     try:
         manual_command.run_command(
             mysis=asker, tool=map.TOOL, arguments={}, by=name_actor(request)
         )
     except ActionError as error:
-        return access_error(request, error.detail, error.status)
+        return notify_error(request, error.detail, error.status)
     return notify_success(request, f"{asker.name} asked for the map.")
 
 
@@ -110,8 +110,8 @@ def accounts_page(request: PageRequest) -> HttpResponse:
     after = request.GET.get("after", "").replace("\x00", "")[:300]
     found = accounts.load_accounts(timezone.now(), wanted, after)
     context = {
-        "pilots": found[: accounts.PAGE],
-        "more": len(found) > accounts.PAGE,
+        "pilots": found[: accounts.ACCOUNTS_A_PAGE],
+        "more": len(found) > accounts.ACCOUNTS_A_PAGE,
         "after": after,
         "query": wanted,
         "nav": "accounts",

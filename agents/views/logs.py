@@ -22,14 +22,15 @@ from agents.dashboard.search import Result, SearchPage, search_log
 from agents.events import Kind
 from agents.forms import PoliciesForm, SearchForm
 from agents.models import Mysis, Prompt, PromptVersion
-from agents.views.access import PageRequest, query_with
+from agents.views.access import PageRequest, write_query
 from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
 from memory.lookup import SlowSearchError, parse_id
 from memory.models import ContextPolicy
 
-# Versions of a prompt, results of a search, and Myses that narrow it, on a page.
+# Versions of a prompt on a page.
 VERSIONS = 20
+# Results of a search on a page, and Myses that narrow it.
 PAGE = 20
 FACETS = 8
 
@@ -38,7 +39,7 @@ FACETS = 8
 def events_page(request: PageRequest) -> HttpResponse:
     """Events, newest first; ``kind``, ``mysis`` and ``before`` narrow them."""
     owner = parse_id(request.GET.get("mysis", ""))
-    chosen = live_page.EventFilter.of(request.GET.get("kind", ""), owner)
+    chosen = live_page.EventFilter.read(request.GET.get("kind", ""), owner)
     before = parse_id(request.GET.get("before", ""))
     # Before the rows: what settles meanwhile comes by the socket, not never.
     settled = events.newest_id()
@@ -120,7 +121,7 @@ def search_page(request: PageRequest) -> HttpResponse:
             "results": found.results[:PAGE],
             "where": form.cleaned_data["where"],
             "older": _older(request, found),
-            "newest": query_with(request, before="")
+            "newest": write_query(request, before="")
             if request.GET.get("before")
             else "",
             "facets": _facets(request, found.results),
@@ -141,7 +142,7 @@ def _facets(
         {
             "label": name,
             "count": count,
-            "query": query_with(request, mysis=str(owner), before=""),
+            "query": write_query(request, mysis=str(owner), before=""),
         }
         for (name, owner), count in counts.most_common(FACETS)
     ]
@@ -150,8 +151,8 @@ def _facets(
 def _older(request: PageRequest, found: SearchPage) -> str:
     """The query of the next page: behind what is shown, or what was looked through."""
     if len(found.results) > PAGE:
-        return query_with(request, before=str(found.results[PAGE - 1].id))
-    return query_with(request, before=str(found.reached)) if found.reached else ""
+        return write_query(request, before=str(found.results[PAGE - 1].id))
+    return write_query(request, before=str(found.reached)) if found.reached else ""
 
 
 @require_safe
@@ -177,12 +178,7 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
         form.add_error(None, error.detail)
         return {}
     comparison = context_diff.compare_strategies(first, second)
-    return {
-        "comparison": comparison,
-        "sides": (comparison.a, comparison.b),
-        "mysis": mysis,
-        "key": mysis.page_key,
-    }
+    return {"comparison": comparison, "mysis": mysis, "key": mysis.page_key}
 
 
 def _prepared(mysis: Mysis, policy: ContextPolicy) -> PreparedRequest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db.models import Count, Min
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -17,7 +18,7 @@ from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
 from agents.dashboard.live import turn_page as live_turn_page
 from agents.forms import MysisForm, add_action_error
-from agents.models import Turn
+from agents.models import Mysis, Turn
 from agents.views.access import PageRequest, admin_required, find_mysis, name_actor
 from memory.lookup import parse_id
 from memory.models import Memory
@@ -36,20 +37,20 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     now = timezone.now()
     place = parse_id(request.GET.get("at", ""))
     if place is None:
-        shown = conversation.load_newest_lines(mysis.pk, mysis.name)
+        shown = conversation.load_newest_lines(mysis)
     else:
-        shown = conversation.load_lines_around(mysis.pk, mysis.name, place)
+        shown = conversation.load_lines_around(mysis, place)
     found = dashboard_mysis.load_head(mysis, now)
     parts = fragments.draw_mysis(found, dashboard_mysis.load_panel(mysis, now))
     live = urlencode({"page": "mysis", "mysis": str(mysis.pk)})
     context = {
         "mysis": mysis,
-        "key": found.key,
+        "key": mysis.page_key,
         "head": found,
         "row": found.row,
         "parts": {part.id: part for part in parts},
         "lines": shown,
-        "older": _older(mysis.pk, shown),
+        "older": _find_older_id(mysis, shown),
         "place": place,
         "live_query": live,
         "max_text": MAX_TEXT,
@@ -59,11 +60,10 @@ def mysis_page(request: PageRequest, key: str) -> HttpResponse:
     return render(request, "agents/mysis.html", context)
 
 
-def _older(mysis_id: int, shown: list[conversation.Line]) -> int | None:
-    """The id before which there is more to read."""
+def _find_older_id(mysis: Mysis, shown: list[conversation.Line]) -> int | None:
     if not shown:
         return None
-    earlier = Memory.objects.filter(mysis_id=mysis_id, id__lt=shown[0].id)
+    earlier = Memory.objects.filter(mysis=mysis, id__lt=shown[0].id)
     return shown[0].id if earlier.order_by("-id").exists() else None
 
 
@@ -72,12 +72,12 @@ def older_lines(request: PageRequest, key: str) -> HttpResponse:
     """A page of the conversation before ``?before=<memory id>``."""
     mysis = find_mysis(key)
     before = parse_id(request.GET.get("before", ""))
-    shown = conversation.load_lines_before(mysis.pk, mysis.name, before)
+    shown = conversation.load_lines_before(mysis, before)
     context = {
         "mysis": mysis,
         "key": mysis.page_key,
         "lines": shown,
-        "older": _older(mysis.pk, shown),
+        "older": _find_older_id(mysis, shown),
     }
     template = "agents/conversation/log.html" if request.htmx else "agents/older.html"
     return render(request, template, context)
@@ -100,7 +100,7 @@ def whole_message(request: PageRequest, key: str, memory_id: int) -> HttpRespons
 def inspect_message(request: PageRequest, key: str, memory_id: int) -> HttpResponse:
     """One message with all that is known of it, for the pane beside the talk."""
     mysis = find_mysis(key)
-    found = conversation.load_lines(mysis.pk, mysis.name, [min(memory_id, 2**63 - 1)])
+    found = conversation.load_lines(mysis, [min(memory_id, 2**63 - 1)])
     if not found:
         raise Http404("No such message.")
     ledger = preview(mysis).assembly.ledger
@@ -167,8 +167,7 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
     calls = live_turn_page.load_call_page(
         turn, None if before is None else min(before, 2**63 - 1)
     )
-    name = turn.mysis.name
-    shown = conversation.load_newest_lines(turn.mysis_id, name, limit, turn_id=turn.pk)
+    shown = conversation.load_newest_lines(turn.mysis, limit, turn_id=turn.pk)
     parts = [
         *live_turn_page.draw_head(turn),
         live_turn_page.draw_call_list(
@@ -187,16 +186,15 @@ def turn_page(request: PageRequest, turn_id: int) -> HttpResponse:
         "keep": WHOLE if whole else KEEP,
         "live_query": live if turn.outcome is None and before is None else "",
         "now": timezone.now(),
-        **_rest(turn, len(shown), limit),
+        **_count_rest(turn, len(shown), limit),
     }
     return render(request, "agents/turn.html", context)
 
 
-def _rest(turn: Turn, shown: int, limit: int) -> dict[str, object]:
+def _count_rest(turn: Turn, shown: int, limit: int) -> dict[str, object]:
     """How many messages there are, where not all of them are shown."""
     if shown < limit:
         return {}
     rows = Memory.objects.filter(mysis=turn.mysis, turn=turn)
-    count = rows.count()
-    first = rows.order_by("id").values_list("id", flat=True).first()
-    return {"before": count - shown, "all": count, "first": first}
+    found = rows.aggregate(all=Count("id"), first=Min("id"))
+    return {**found, "before": found["all"] - shown}

@@ -23,7 +23,7 @@ from agents.views.access import PageRequest, admin_required, name_actor
 from memory.lookup import parse_id
 
 PROVIDER, PROMPT, MYSIS = "provider", "prompt", "mysis"
-#: Where a session keeps, sealed, the key of a provider that is not saved yet.
+# Where a session keeps, sealed, the key of a provider that is not saved yet.
 TYPED = "typed-key"
 
 

@@ -110,4 +110,4 @@ def test_the_socket_is_asked_for_as_the_script_asks(admin_client: Client):
     address = socket_address(admin_client.get("/").content.decode())
     asked = make_page(address.partition("?")[2].encode())
     assert isinstance(asked, FleetPage)
-    assert 'id="fleet-rows"' not in "".join(asked.snapshot(0))
+    assert 'id="fleet-rows"' not in "".join(asked.draw_all(0))

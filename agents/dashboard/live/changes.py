@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agents.events import Item, Kind
 
@@ -45,18 +45,12 @@ class Dirty:
     def __bool__(self) -> bool:
         return bool(self.everything or self.myses or self.feed or self.wide)
 
-    def take(self, most: int) -> Dirty:
-        """Hand out at most ``most`` Myses and all else; the rest stays."""
+    def hand_out(self, most: int) -> Dirty:
+        """At most ``most`` Myses and all else; the rest stays."""
         chosen = list(self.myses)[:most]
-        taken = Dirty(
-            myses={number: self.myses.pop(number) for number in chosen},
-            feed=self.feed,
-            newest=self.newest,
-            wide=self.wide,
-            prompts=self.prompts,
-            states=self.states.intersection(chosen),
-            everything=self.everything,
-        )
+        myses = {number: self.myses.pop(number) for number in chosen}
+        states = self.states.intersection(chosen)
+        taken = replace(self, myses=myses, states=states)
         self.feed = deque(maxlen=FEED)
         self.newest, self.wide, self.prompts, self.everything = 0, 0, 0, False
         self.states.difference_update(chosen)

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from agents import events
 from agents.context_inputs import read_inputs
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, SentVersions, draw_template
+from agents.dashboard.live.fragments import Fragment, SentVersions, draw_fragment
 from agents.events import START, Item, Kind, Position
 from agents.models import Mysis
 from memory.models import Memory
@@ -148,10 +148,10 @@ class ContextPage:
         self.gone = False
         self.sent = SentVersions()
 
-    def snapshot(self, version: int) -> list[SafeString]:
-        return self.changes(Dirty(everything=True))
+    def draw_all(self, version: int) -> list[SafeString]:
+        return self.draw_changes(Dirty(everything=True))
 
-    def changes(self, dirty: Dirty) -> list[SafeString]:
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
         log = dirty.everything or self.mysis_id in dirty.myses
         # A prompt that changed may be that of this Mysis.
         settings = dirty.everything or dirty.prompts or self.mysis_id in dirty.states
@@ -159,7 +159,7 @@ class ContextPage:
             self.news.read_on(self.mysis_id)
         if settings and self.changed is None:
             self._compare_settings()
-        return self.sent.news(self._draw()) if log or settings else []
+        return self.sent.draw_news(self._draw()) if log or settings else []
 
     def _compare_settings(self) -> None:
         rows = Mysis.objects.select_related("policy")
@@ -172,10 +172,7 @@ class ContextPage:
         since = self.news.since or self.changed
         state = "gone" if self.gone else "outdated" if since else ""
         words = {"since": since, "changed": self.changed, "most": MOST}
-        told = draw_template("context/news", state=state, news=self.news, **words)
         return [
-            Fragment(
-                "context-outdated", draw_template("context/outdated", state=state)
-            ),
-            Fragment("context-news", told),
+            draw_fragment("context/outdated", state=state),
+            draw_fragment("context/news", state=state, news=self.news, **words),
         ]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
 
@@ -17,9 +15,10 @@ from agents.dashboard import feed
 from agents.dashboard.feed import GROUPS, find_groups, is_news
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, SentVersions
+from agents.dashboard.live.fragments import Fragment, SentVersions, draw_count
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.events import Item, Kind, Position
+from agents.hub import passes_filter
 from agents.models import Event
 
 # Events on a page; in stream order, which is (xid, id).
@@ -37,9 +36,9 @@ class Counts:
     groups: Mapping[str, int]
 
 
-def count_newest(now: datetime | None = None) -> Counts:
+def count_newest() -> Counts:
     """Counted once in ten seconds per process."""
-    return shared.get(("chips", time_bucket(now or timezone.now())), _count)
+    return shared.get(("chips", time_bucket(timezone.now())), _count)
 
 
 def _count() -> Counts:
@@ -60,20 +59,14 @@ def make_element_id(kind: str) -> str:
 def draw_kind_counts() -> list[Fragment]:
     """The numbers on the chips of the events page."""
     kinds = count_newest().kinds
-    found = [
-        Fragment(make_element_id(kind), format_html("{}", kinds.get(str(kind), 0)))
-        for kind in Kind
-    ]
-    return [*found, Fragment("kind-all", format_html("{}", sum(kinds.values())))]
+    found = [draw_count(make_element_id(one), kinds.get(str(one), 0)) for one in Kind]
+    return [*found, draw_count("kind-all", sum(kinds.values()))]
 
 
 def draw_group_counts() -> list[Fragment]:
     """The numbers on the chips of the feed."""
     groups = count_newest().groups
-    return [
-        Fragment(f"group-{name}", format_html("{}", groups.get(name, 0)))
-        for name in GROUPS
-    ]
+    return [draw_count(f"group-{name}", groups.get(name, 0)) for name in GROUPS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +77,7 @@ class EventFilter:
     mysis: int | None = None
 
     @classmethod
-    def of(cls, kind: str, mysis: int | None) -> EventFilter:
+    def read(cls, kind: str, mysis: int | None) -> EventFilter:
         """What is no kind falls back to all."""
         return cls(kind if kind in Kind.__members__.values() else "", mysis)
 
@@ -97,8 +90,7 @@ class EventFilter:
         return not self.kind and self.mysis is None
 
     def takes(self, item: Item) -> bool:
-        owned = self.mysis is None or item["mysis"] == self.mysis
-        return owned and self.kind in ("", item["kind"])
+        return passes_filter(item, self.mysis, frozenset(self.kinds))
 
 
 def load_events(chosen: EventFilter, before: int | None = None) -> list[Event]:
@@ -129,15 +121,15 @@ class EventsPage:
         self.position = events.position_of(after)
         self.sent = SentVersions()
 
-    def snapshot(self, version: int) -> list[SafeString]:
+    def draw_all(self, version: int) -> list[SafeString]:
         return self._news()
 
-    def changes(self, dirty: Dirty) -> list[SafeString]:
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
         # A full list has lost its oldest.
         full = dirty.everything or len(dirty.feed) == dirty.feed.maxlen
         if full or any(map(self.chosen.takes, dirty.feed)):
             return self._news()
-        return self.sent.news(draw_kind_counts())
+        return self.sent.draw_news(draw_kind_counts())
 
     def _read(self) -> list[tuple[Position, Item]]:
         # What is not shown is stepped over once, not read at every look; taken
@@ -154,19 +146,15 @@ class EventsPage:
         return found
 
     def _news(self) -> list[SafeString]:
-        counts, found = self.sent.news(draw_kind_counts()), self._read()
+        counts, found = self.sent.draw_news(draw_kind_counts()), self._read()
         if not found:
             return counts
         if len(found) > PAGE:
             # So much that a page cannot be read any more: it begins anew.
             self.position = events.position_of(events.newest_id())
-            whole = fragments.draw_feed_lines(
-                feed.make_event_lines(load_events(self.chosen)[:PAGE])
-            )
-            return [*counts, fragments.swap_fragment(Fragment("feed", whole))]
+            newest = feed.make_event_lines(load_events(self.chosen)[:PAGE])
+            whole = Fragment("feed", fragments.draw_feed_lines(newest))
+            return [*counts, fragments.swap_fragment(whole)]
         self.position = found[-1][0]
         told = feed.make_item_lines([item for _, item in found])
-        added = fragments.append_items(
-            "feed", "afterbegin", fragments.draw_feed_lines(told)
-        )
-        return [*counts, added]
+        return [*counts, fragments.prepend_feed_lines(told)]

@@ -23,20 +23,10 @@ from django.utils.safestring import SafeString
 from agents.dashboard import budget_bars, feed, health
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
-from agents.dashboard.fleet import FleetRow, FleetRows
+from agents.dashboard.fleet import COLUMNS, FleetRow, FleetRows
 from agents.dashboard.health import find_fix, load_provider_ids
+from agents.dashboard.shared_results import Keyed
 
-# The cells of a fleet row, and what of the row each of them shows: a cell is drawn
-# again only when one of its fields changes.
-CELLS = {
-    "who": ("id", "key", "name", "state", "activity", "hold", "stuck", "last_error"),
-    "place": ("key", "name", "account", "standing"),
-    "purse": ("standing", "tick"),
-    "said": ("name", "said"),
-    "context": ("key", "gauge"),
-    "hour": ("hour",),
-    "acts": ("id", "key", "name", "state"),
-}
 CACHED_ROWS = 1024
 
 
@@ -62,7 +52,7 @@ class Fragment:
     def at(self) -> SafeString:
         return format_html('id="{}" data-v="{}"', self.id, self.version)
 
-    def element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
+    def draw_element(self, tag: str, attributes: Mapping[str, object]) -> SafeString:
         more = flatatt(dict(attributes))
         return format_html("<{0} {1}{2}>{3}</{0}>", tag, self.at, more, self.html)
 
@@ -73,36 +63,37 @@ def draw_template(template: str, **context: Any) -> SafeString:
     return render_to_string(f"agents/{template}.html", context)
 
 
+def draw_fragment(template: str, **context: Any) -> Fragment:
+    """A template as what its element holds: ``fleet/rows`` is that of ``fleet-rows``."""
+    return Fragment(template.replace("/", "-"), draw_template(template, **context))
+
+
+def draw_count(element: str, count: int) -> Fragment:
+    """A number that stands alone in its element."""
+    return Fragment(element, format_html("{}", count))
+
+
 @lru_cache(maxsize=CACHED_ROWS)
 def draw_cells(row: FleetRow) -> tuple[Fragment, ...]:
     """The cells of a fleet row; equal rows are drawn once per process."""
     found = []
-    for cell, fields in CELLS.items():
+    for cell, _, fields, _ in COLUMNS:
         shown = tuple(getattr(row, name) for name in fields)
-        html = _drawn(CellQuestion(cell, shown, row))
+        html = _draw_cell(cell, Keyed(shown, row))
         found.append(Fragment(f"m{row.id}-{cell}", html, f"cell cell-{cell}"))
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class CellQuestion:
-    """A cell of a row; ``shown`` alone tells whether the same was drawn before."""
-
-    cell: str
-    shown: tuple[object, ...]
-    row: FleetRow = field(compare=False)
-
-
-@lru_cache(maxsize=CACHED_ROWS * len(CELLS))
-def _drawn(asked: CellQuestion) -> SafeString:
+@lru_cache(maxsize=CACHED_ROWS * len(COLUMNS))
+def _draw_cell(cell: str, row: Keyed[FleetRow]) -> SafeString:
     # At a word of a Mysis two or three of its cells change.
-    return draw_template(f"fleet/cell_{asked.cell}", row=asked.row)
+    return draw_template(f"fleet/cell_{cell}", row=row.value)
 
 
 def draw_fleet_rows(rows: FleetRows) -> Fragment:
     """The whole list, for a start and whenever Myses come or go."""
     drawn = format_html_join("\n", "{}", ((draw_row(row),) for row in rows.shown))
-    return Fragment("fleet-rows", draw_template("fleet/rows", drawn=drawn, rows=rows))
+    return draw_fragment("fleet/rows", drawn=drawn, rows=rows)
 
 
 @lru_cache(maxsize=CACHED_ROWS)
@@ -121,16 +112,11 @@ def draw_fleet_head(found: health.Health) -> list[Fragment]:
     limits = found.sums.limits[: budget_bars.SHOWN]
     counts = {"all": found.total, **found.counts, **found.sums.flags}
     return [
-        Fragment("fleet-totals", draw_template("fleet/totals", health=found)),
-        Fragment(
-            "fleet-limits", draw_template("fleet/limits", limits=limits, health=found)
-        ),
-        Fragment("fleet-health", draw_template("fleet/health", health=found)),
-        Fragment("fleet-reach", draw_template("fleet/reach", health=found)),
-        *(
-            Fragment(f"count-{name}", format_html("{}", count))
-            for name, count in counts.items()
-        ),
+        draw_fragment("fleet/totals", health=found),
+        draw_fragment("fleet/limits", limits=limits, health=found),
+        draw_fragment("fleet/health", health=found),
+        draw_fragment("fleet/reach", health=found),
+        *(draw_count(f"count-{name}", count) for name, count in counts.items()),
     ]
 
 
@@ -158,16 +144,14 @@ def draw_mysis(
     trend = dashboard_mysis.load_credits_trend(found.mysis.pk)
     turns = dashboard_mysis.load_turns(found.mysis.pk)
     return [
-        Fragment("mysis-head", draw_template("mysis/head", head=found, row=found.row)),
-        Fragment("mysis-acts", draw_template("mysis/acts", row=found.row)),
-        Fragment("mysis-error", draw_template("mysis/error", row=found.row, fix=fix)),
-        Fragment("mysis-reach", draw_template("mysis/reach", row=found.row)),
-        Fragment("mysis-context", draw_template("mysis/context", row=found.row)),
-        Fragment("mysis-state", draw_template("mysis/state", panel=panel)),
-        Fragment("mysis-purse", draw_template("mysis/purse", trend=trend)),
-        Fragment(
-            "mysis-turns", draw_template("mysis/turns", turns=turns, key=found.key)
-        ),
+        draw_fragment("mysis/head", head=found, row=found.row),
+        draw_fragment("mysis/acts", row=found.row),
+        draw_fragment("mysis/error", row=found.row, fix=fix),
+        draw_fragment("mysis/reach", row=found.row),
+        draw_fragment("mysis/context", row=found.row),
+        draw_fragment("mysis/state", panel=panel),
+        draw_fragment("mysis/purse", trend=trend),
+        draw_fragment("mysis/turns", turns=turns, key=found.mysis.page_key),
     ]
 
 
@@ -200,6 +184,11 @@ def append_items(target: str, where: str, html: SafeString) -> SafeString:
     return format_html('<ol hx-swap-oob="{}:#{}">{}</ol>', where, target, html)
 
 
+def prepend_feed_lines(lines: Iterable[feed.FeedLine]) -> SafeString:
+    """Lines to stand above those that the feed has."""
+    return append_items("feed", "afterbegin", draw_feed_lines(lines))
+
+
 def join_swaps(parts: Iterable[SafeString]) -> str:
     return format_html_join("\n", "{}", ((part,) for part in parts))
 
@@ -210,14 +199,11 @@ class SentVersions:
     def __init__(self) -> None:
         self._versions: dict[str, str] = {}
 
-    def news(self, found: Iterable[Fragment]) -> list[SafeString]:
+    def draw_news(self, found: Iterable[Fragment]) -> list[SafeString]:
         """The swaps of those fragments that differ."""
-        swaps = []
-        for fragment in found:
-            if self._versions.get(fragment.id) != fragment.version:
-                self._versions[fragment.id] = fragment.version
-                swaps.append(swap_fragment(fragment))
-        return swaps
+        fresh = [one for one in found if self._versions.get(one.id) != one.version]
+        self.note(fresh)
+        return [swap_fragment(one) for one in fresh]
 
     def note(self, found: Iterable[Fragment]) -> None:
         """The viewer has these already, as parts of something bigger."""

@@ -7,7 +7,6 @@ every fragment that the viewer has, so that only what differs is sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -17,9 +16,10 @@ from django.utils.safestring import SafeString
 from agents.dashboard import conversation, feed, fleet, health, map, system_status
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.conversation import Line
+from agents.dashboard.fleet import FleetRow, FleetRows
 from agents.dashboard.live import events_page, fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, SentVersions, draw_template
+from agents.dashboard.live.fragments import Fragment, SentVersions, draw_fragment
 from agents.dashboard.map import Chart
 from agents.dashboard.shared_results import shared, time_bucket
 from agents.models import Mysis
@@ -30,64 +30,55 @@ PENDING = 50
 HEALTH_PARTS = ("troubles", "work", "fleet", "budgets", "models", "failures")
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationKey:
-    """Whose conversation: of a Mysis, or of one of its turns alone."""
-
-    mysis_id: int
-    name: str
-    key: str
-    turn_id: int | None = None
-
-
 class ConversationFeed:
-    """The lines that a viewer has.
+    """The lines that a viewer has of a Mysis, or of one of its turns alone.
 
     ``after`` is the newest of them, ``pending`` are lines whose answer it still waits
     for; ``after`` None leaves the conversation alone.
     """
 
     def __init__(
-        self, of: ConversationKey, after: int | None, pending: Iterable[int] = ()
+        self,
+        mysis: Mysis,
+        after: int | None,
+        pending: Iterable[int] = (),
+        turn_id: int | None = None,
     ) -> None:
-        self.of = of
+        self.mysis = mysis
+        self.turn_id = turn_id
         self.after = after
         self.open: dict[int, tuple[object, ...]] = dict.fromkeys(
             list(pending)[:PENDING], ()
         )
 
-    def news(self) -> list[SafeString]:
+    def draw_news(self) -> list[SafeString]:
         """Answers that have come, and the lines since the newest."""
         if self.after is None:
             return []
-        of = self.of
+        mysis, turn_id, key = self.mysis, self.turn_id, self.mysis.page_key
         fresh = conversation.load_lines_after(
-            of.mysis_id, of.name, self.after, LOG_GAP + 1, turn_id=of.turn_id
+            mysis, self.after, LOG_GAP + 1, turn_id=turn_id
         )
         if len(fresh) > LOG_GAP:
-            newest = conversation.load_newest_lines(
-                of.mysis_id, of.name, turn_id=of.turn_id
-            )
+            newest = conversation.load_newest_lines(mysis, turn_id=turn_id)
             self._note(newest)
             # What is older in the log belongs to other turns.
-            log = fragments.draw_log(newest, of.key, whole=of.turn_id is not None)
+            log = fragments.draw_log(newest, key, whole=turn_id is not None)
             return [fragments.swap_fragment(log)]
-        known = self._answered() if self.open else []
+        known = self._draw_answered() if self.open else []
         self._note(fresh)
         if not fresh:
             return known
-        added = fragments.draw_log_lines(fresh, of.key)
+        added = fragments.draw_log_lines(fresh, key)
         return [*known, fragments.append_items("log", "beforeend", added)]
 
-    def _answered(self) -> list[SafeString]:
-        """Lines that were waiting and have their answer now."""
-        of = self.of
-        found = conversation.load_lines(of.mysis_id, of.name, list(self.open))
+    def _draw_answered(self) -> list[SafeString]:
+        found = conversation.load_lines(self.mysis, list(self.open))
         changed = [line for line in found if self.open.get(line.id) != line.version]
         self._note(changed)
         if not changed:
             return []
-        return [fragments.draw_log_lines(changed, of.key, swap=True)]
+        return [fragments.draw_log_lines(changed, self.mysis.page_key, swap=True)]
 
     def _note(self, seen: Sequence[Line]) -> None:
         for line in seen:
@@ -103,32 +94,37 @@ class ConversationFeed:
 class LivePage(Protocol):
     """One viewer's page."""
 
-    def snapshot(self, version: int) -> list[SafeString]:
+    def draw_all(self, version: int) -> list[SafeString]:
         """Everything that is live on the page, read now.
 
         ``version`` is the id of the newest event that the viewer's stream
         has left behind.
         """
 
-    def changes(self, dirty: Dirty) -> list[SafeString]:
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
         """What differs from what the viewer has."""
 
 
 class TimedPage:
-    """A live page that changes as time goes on, whatever happens."""
+    """A live page that changes with time: drawn once in ten seconds for all viewers."""
 
-    def __init__(self, parts: Callable[[datetime], Iterable[Fragment]]) -> None:
-        self.parts = parts
+    def __init__(
+        self, name: str, draw: Callable[[datetime], Sequence[Fragment]]
+    ) -> None:
+        self.name = name
+        self.draw = draw
         self.sent = SentVersions()
 
-    def snapshot(self, version: int) -> list[SafeString]:
-        return self.sent.news(self.parts(timezone.now()))
+    def draw_all(self, version: int) -> list[SafeString]:
+        now = timezone.now()
+        key = ("page", self.name, time_bucket(now))
+        return self.sent.draw_news(shared.get(key, lambda: self.draw(now)))
 
-    def changes(self, dirty: Dirty) -> list[SafeString]:
-        return self.snapshot(0)
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
+        return self.draw_all(0)
 
 
-def draw_shared_rows(rows: fleet.FleetRows) -> Fragment:
+def draw_shared_rows(rows: FleetRows) -> Fragment:
     """The list of rows; its version stands for what a page with it shows."""
     fragment = fragments.draw_fleet_rows(rows)
     shared.get(("drawn", fragment.version), lambda: rows)
@@ -150,12 +146,12 @@ class FleetPage:
         self.sent = SentVersions()
         self.newest = self.wide = 0
 
-    def snapshot(self, version: int) -> list[SafeString]:
+    def draw_all(self, version: int) -> list[SafeString]:
         """Head, all rows, the feed; of the last two what the viewer has not got."""
         now = timezone.now()
         self.newest = self.wide = version
         rows = fleet.load_view(self.view, now)
-        head = self.sent.news(
+        head = self.sent.draw_news(
             [
                 *fragments.draw_fleet_head(health.read_health(now)),
                 *events_page.draw_group_counts(),
@@ -164,35 +160,28 @@ class FleetPage:
         shown, told = self.has
         newest = fragments.draw_newest_feed()
         feed = [] if newest.version == told else [fragments.swap_fragment(newest)]
-        return [*self._since(shared.known(("drawn", shown)), rows), *head, *feed]
+        return [*self._since(shared.peek(("drawn", shown)), rows), *head, *feed]
 
-    def _since(
-        self, shown: fleet.FleetRows | None, rows: fleet.FleetRows
-    ) -> list[SafeString]:
+    def _since(self, shown: FleetRows | None, rows: FleetRows) -> list[SafeString]:
         if shown is None or not shown.lists_as(rows):
             return self._list(rows)
-        self.ids = [row.id for row in rows.shown]
-        self.matching = rows.matching
-        for row in shown.shown:
-            self.sent.note(fragments.draw_cells(row))
-        return self.sent.news(
-            cell for row in rows.shown for cell in fragments.draw_cells(row)
-        )
+        self._note(rows, shown)
+        return self.sent.draw_news(_draw_cells(rows.shown))
 
-    def changes(self, dirty: Dirty) -> list[SafeString]:
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
         """Rows whose Mysis did something, the head, new feed lines."""
         now = timezone.now()
         self.newest = dirty.newest or self.newest
         self.wide = dirty.wide or self.wide
         if dirty.everything:
-            return [*self._recheck(now), *_fed(dirty)]
+            return [*self._recheck(now), *_draw_feed(dirty)]
         swaps: list[SafeString] = []
         if dirty.wide and self._matching() != self.matching:
             swaps += self._list(self._all_rows(now))
-        mine = {n: v for n, v in dirty.myses.items() if n in self.ids}
-        for found in _cells(mine).values():
-            swaps += self.sent.news(found)
-        return [*swaps, *self._head(now), *_fed(dirty)]
+        mine = [("cells", n, v) for n, v in dirty.myses.items() if n in self.ids]
+        for found in shared.get_many(mine, _load_cells).values():
+            swaps += self.sent.draw_news(found)
+        return [*swaps, *self._head(now), *_draw_feed(dirty)]
 
     def _recheck(self, now: datetime) -> list[SafeString]:
         rows = self._all_rows(now)
@@ -201,18 +190,19 @@ class FleetPage:
         moved = [row.id for row in rows.shown] != self.ids
         if rows.matching != self.matching or moved:
             return [*self._list(rows), *self._head(now)]
-        mine = [row for row in rows.shown if row.id in self.ids]
-        found = [cell for row in mine for cell in fragments.draw_cells(row)]
-        return [*self.sent.news(found), *self._head(now)]
+        return [*self.sent.draw_news(_draw_cells(rows.shown)), *self._head(now)]
 
-    def _list(self, rows: fleet.FleetRows) -> list[SafeString]:
-        self.ids = [row.id for row in rows.shown]
-        self.matching = rows.matching
-        for row in rows.shown:
-            self.sent.note(fragments.draw_cells(row))
+    def _list(self, rows: FleetRows) -> list[SafeString]:
+        self._note(rows, rows)
         return [fragments.swap_fragment(draw_shared_rows(rows))]
 
-    def _all_rows(self, now: datetime) -> fleet.FleetRows:
+    def _note(self, rows: FleetRows, drawn: FleetRows) -> None:
+        """Keep what is listed now, and in which versions the viewer has its cells."""
+        self.ids = [row.id for row in rows.shown]
+        self.matching = rows.matching
+        self.sent.note(_draw_cells(drawn.shown))
+
+    def _all_rows(self, now: datetime) -> FleetRows:
         key = ("rows", self.view, self.newest, time_bucket(now))
         return shared.get(key, lambda: fleet.load_view(self.view, now))
 
@@ -228,31 +218,26 @@ class FleetPage:
         head = shared.get(
             key, lambda: fragments.draw_fleet_head(health.read_health(now, known=known))
         )
-        return self.sent.news([*head, *events_page.draw_group_counts()])
+        return self.sent.draw_news([*head, *events_page.draw_group_counts()])
+
+
+def _draw_cells(rows: Iterable[FleetRow]) -> Iterable[Fragment]:
+    return (cell for row in rows for cell in fragments.draw_cells(row))
 
 
 Cells = Mapping[tuple[str, int, int], Sequence[Fragment]]
 
 
-def _cells(versions: Mapping[int, int]) -> Cells:
-    """The cells of Myses by number and newest event, loaded together."""
-
-    def make(keys: Sequence[tuple[str, int, int]]) -> Cells:
-        rows = fleet.load_rows([number for _, number, _ in keys], timezone.now())
-        drawn = {row.id: fragments.draw_cells(row) for row in rows}
-        return {key: drawn.get(key[1], ()) for key in keys}
-
-    keys = [("cells", number, version) for number, version in versions.items()]
-    return shared.get_many(keys, make)
+def _load_cells(keys: Sequence[tuple[str, int, int]]) -> Cells:
+    """The cells of Myses by number and newest event."""
+    rows = fleet.load_rows([number for _, number, _ in keys], timezone.now())
+    drawn = {row.id: fragments.draw_cells(row) for row in rows}
+    return {key: drawn.get(key[1], ()) for key in keys}
 
 
-def _fed(dirty: Dirty) -> list[SafeString]:
+def _draw_feed(dirty: Dirty) -> list[SafeString]:
     told = feed.make_news_lines(dirty.feed)
-    if not told:
-        return []
-    return [
-        fragments.append_items("feed", "afterbegin", fragments.draw_feed_lines(told))
-    ]
+    return [fragments.prepend_feed_lines(told)] if told else []
 
 
 class MysisPage:
@@ -268,16 +253,14 @@ class MysisPage:
         self.mysis_id = mysis.pk
         self.version = 0
         self.sent = SentVersions()
-        self.talk = ConversationFeed(
-            ConversationKey(mysis.pk, mysis.name, mysis.page_key), after, pending
-        )
+        self.talk = ConversationFeed(mysis, after, pending)
 
-    def snapshot(self, version: int) -> list[SafeString]:
+    def draw_all(self, version: int) -> list[SafeString]:
         self.version = version
         parts = self._draw(timezone.now())
-        return [*self.sent.news(parts), *self.talk.news()]
+        return [*self.sent.draw_news(parts), *self.talk.draw_news()]
 
-    def changes(self, dirty: Dirty) -> list[SafeString]:
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
         version = dirty.myses.get(self.mysis_id)
         if version is None and not dirty.everything:
             return []
@@ -285,7 +268,7 @@ class MysisPage:
         now = timezone.now()
         key = ("mysis", self.mysis_id, self.version, time_bucket(now))
         parts = shared.get(key, lambda: self._draw(now))
-        return [*self.sent.news(parts), *self.talk.news()]
+        return [*self.sent.draw_news(parts), *self.talk.draw_news()]
 
     def _draw(self, now: datetime) -> list[Fragment]:
         rows = Mysis.objects.select_related("account", "policy", "prompt")
@@ -298,25 +281,15 @@ class MysisPage:
         )
 
 
-# The pages that change with time are drawn at most once in ten seconds for all viewers.
-
-
 def draw_ships(chart: Chart) -> Fragment:
     """The ships over the drawing, and the list of where they are."""
-    return Fragment(
-        "map-ships",
-        draw_template("map/ships", chart=chart, fleet=map.place_ships(chart)),
-    )
+    return draw_fragment("map/ships", chart=chart, fleet=map.place_ships(chart))
 
 
-def make_map_page() -> TimedPage:
-    """The galaxy as the ships move; nothing while there is no map."""
-
-    def make() -> list[Fragment]:
-        chart = map.load_chart()
-        return [draw_ships(chart)] if chart else []
-
-    return TimedPage(lambda now: shared.get(("ships", time_bucket(now)), make))
+def draw_map_parts(now: datetime) -> list[Fragment]:
+    """Where the ships are now; nothing while there is no map."""
+    chart = map.load_chart()
+    return [draw_ships(chart)] if chart else []
 
 
 def draw_health_parts(now: datetime) -> list[Fragment]:
@@ -325,16 +298,4 @@ def draw_health_parts(now: datetime) -> list[Fragment]:
         "health": health.read_health(now, most=health.ALL_TROUBLES),
         "machine": system_status.read_machine(now),
     }
-    return [
-        Fragment(f"health-{name}", draw_template(f"health/{name}", **context))
-        for name in HEALTH_PARTS
-    ]
-
-
-def make_health_page() -> TimedPage:
-    """The state of the machine as time goes on."""
-    return TimedPage(
-        lambda now: shared.get(
-            ("health page", time_bucket(now)), lambda: draw_health_parts(now)
-        )
-    )
+    return [draw_fragment(f"health/{name}", **context) for name in HEALTH_PARTS]

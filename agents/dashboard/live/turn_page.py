@@ -14,13 +14,20 @@ from agents.dashboard import charts
 from agents.dashboard.health import Fix, find_fix, load_provider_ids
 from agents.dashboard.live import fragments
 from agents.dashboard.live.changes import Dirty
-from agents.dashboard.live.fragments import Fragment, SentVersions, draw_template
-from agents.dashboard.live.pages import ConversationFeed, ConversationKey
-from agents.models import ModelCall, Mysis, Turn
+from agents.dashboard.live.fragments import (
+    Fragment,
+    SentVersions,
+    draw_fragment,
+    draw_template,
+)
+from agents.dashboard.live.pages import ConversationFeed
+from agents.dashboard.shared_results import Keyed
+from agents.models import ModelCall, Turn
 from memory.models import SentContext
 
-# Calls that are listed at once, of a thousand there may be, and lines of messages.
+# Calls that are listed at once, of a thousand there may be.
 LISTED = 50
+# Lines of messages.
 LINES = 200
 DRAWN = 512
 # A call is opened without an event: seconds after which one is looked for, soon after
@@ -65,18 +72,11 @@ def load_call_page(turn: Turn, before: int | None = None) -> CallPage:
     if before is not None:
         rows = rows.filter(pk__lt=before)
     found = list(rows[: LISTED + 1])
-    return CallPage(
-        _call_items(turn, found[LISTED - 1 :: -1]), older=len(found) > LISTED
-    )
+    newest = _make_items(turn, found[LISTED - 1 :: -1])
+    return CallPage(newest, older=len(found) > LISTED)
 
 
-def load_calls_from(turn: Turn, first: int) -> list[CallItem]:
-    """The calls of a turn from one on."""
-    rows = ModelCall.objects.filter(turn=turn, pk__gte=first)
-    return _call_items(turn, rows.order_by("pk"))
-
-
-def _call_items(turn: Turn, calls: Iterable[ModelCall]) -> list[CallItem]:
+def _make_items(turn: Turn, calls: Iterable[ModelCall]) -> list[CallItem]:
     """Calls with what is kept of their contexts, without the payloads."""
     found = list(calls)
     rows = SentContext.objects.filter(call__in=found).defer("ledger", "view", "facts")
@@ -92,19 +92,10 @@ def _item(turn: Turn, call: ModelCall, sent: SentContext | None) -> CallItem:
 
 def draw_calls(turn: Turn, made: Iterable[CallItem]) -> list[Fragment]:
     """Each call as the inside of an item."""
-    return [Fragment(one.id, _part(turn, one), "call-row") for one in made]
+    return [Fragment(one.id, _draw_call(turn, one), "call-row") for one in made]
 
 
-@dataclass(frozen=True, slots=True)
-class CallQuestion:
-    """An ended call; ``shown`` alone tells whether the same was drawn before."""
-
-    shown: tuple[object, ...]
-    turn: Turn = field(compare=False)
-    made: CallItem = field(compare=False)
-
-
-def _part(turn: Turn, made: CallItem) -> SafeString:
+def _draw_call(turn: Turn, made: CallItem) -> SafeString:
     if not made.ended:
         return draw_template("turn/call", item=made, turn=turn)
     call, sent = made.call, made.sent
@@ -113,12 +104,13 @@ def _part(turn: Turn, made: CallItem) -> SafeString:
         call.cached_tokens, call.latency_ms, call.cost, call.finish_reason, call.error,
         made.gauge, sent and sent.strategy,
     )  # fmt: skip
-    return _drawn(CallQuestion(shown, turn, made))
+    return _draw_ended_call(Keyed(shown, (turn, made)))
 
 
 @lru_cache(maxsize=DRAWN)
-def _drawn(asked: CallQuestion) -> SafeString:
-    return draw_template("turn/call", item=asked.made, turn=asked.turn)
+def _draw_ended_call(asked: Keyed[tuple[Turn, CallItem]]) -> SafeString:
+    turn, made = asked.value
+    return draw_template("turn/call", item=made, turn=turn)
 
 
 def draw_call_list(turn: Turn, page: CallPage, parts: Sequence[Fragment]) -> Fragment:
@@ -126,9 +118,7 @@ def draw_call_list(turn: Turn, page: CallPage, parts: Sequence[Fragment]) -> Fra
     if not parts:
         return Fragment("turn-calls", draw_template("turn/no_call", turn=turn))
     first = page.made[0].call.pk if page.older else None
-    return Fragment(
-        "turn-calls", draw_template("turn/calls", older=first, items=draw_items(parts))
-    )
+    return draw_fragment("turn/calls", older=first, items=draw_items(parts))
 
 
 def draw_items(parts: Iterable[Fragment]) -> SafeString:
@@ -167,30 +157,26 @@ def draw_head(turn: Turn) -> list[Fragment]:
     """How the turn fares: what changes until it is over."""
     summaries = turn.calls.filter(kind=ModelCall.Kind.SUMMARY).count()
     return [
-        Fragment("turn-outcome", draw_template("turn/outcome", turn=turn)),
-        Fragment("turn-pager", draw_template("turn/pager", around=_around(turn))),
-        Fragment(
-            "turn-figures",
-            draw_template("turn/figures", turn=turn, summaries=summaries),
-        ),
-        Fragment("turn-error", draw_template("turn/error", turn=turn, fix=_fix(turn))),
+        draw_fragment("turn/outcome", turn=turn),
+        draw_fragment("turn/pager", around=_load_neighbours(turn)),
+        draw_fragment("turn/figures", turn=turn, summaries=summaries),
+        draw_fragment("turn/error", turn=turn, fix=_find_current_fix(turn)),
     ]
 
 
-def _fix(turn: Turn) -> Fix | None:
-    """Where its error is mended, if the Mysis still suffers from it."""
+def _find_current_fix(turn: Turn) -> Fix | None:
     mysis = turn.mysis
+    # An error that the Mysis suffers from no more is mended already.
     if not turn.error or turn.error != mysis.last_error:
         return None
     return find_fix(mysis, load_provider_ids())
 
 
-def _around(turn: Turn) -> tuple[Turn | None, Turn | None]:
-    rows = Turn.objects.filter(
-        mysis=turn.mysis, number__in=(turn.number - 1, turn.number + 1)
-    )
+def _load_neighbours(turn: Turn) -> tuple[Turn | None, Turn | None]:
+    before, after = turn.number - 1, turn.number + 1
+    rows = Turn.objects.filter(mysis=turn.mysis, number__in=(before, after))
     found = {row.number: row for row in rows}
-    return found.get(turn.number - 1), found.get(turn.number + 1)
+    return found.get(before), found.get(after)
 
 
 class TurnPage:
@@ -199,21 +185,19 @@ class TurnPage:
     def __init__(
         self, turn: Turn, after: int | None, pending: Iterable[int] = ()
     ) -> None:
-        mysis: Mysis = turn.mysis
         self.turn_id = turn.pk
-        self.mysis_id = mysis.pk
+        self.mysis_id = turn.mysis_id
         self.over = False
         self.listed = CallList()
         self.looked = 0.0
         self.rest = SELDOM
         self.sent = SentVersions()
-        of = ConversationKey(mysis.pk, mysis.name, mysis.page_key, turn.pk)
-        self.talk = ConversationFeed(of, after, pending)
+        self.talk = ConversationFeed(turn.mysis, after, pending, turn.pk)
 
-    def snapshot(self, version: int) -> list[SafeString]:
+    def draw_all(self, version: int) -> list[SafeString]:
         return self._draw(whole=True)
 
-    def changes(self, dirty: Dirty) -> list[SafeString]:
+    def draw_changes(self, dirty: Dirty) -> list[SafeString]:
         own = self.mysis_id in dirty.myses
         idle = self.over and not dirty.everything
         if idle or not (own or dirty.everything or self._due(dirty)):
@@ -230,11 +214,13 @@ class TurnPage:
         turn = find_turn(self.turn_id)
         if turn is None:
             self.over = True
-            return self.sent.news([Fragment("turn-error", draw_template("turn/gone"))])
+            return self.sent.draw_news(
+                [Fragment("turn-error", draw_template("turn/gone"))]
+            )
         # After its last line: what it wrote is read after its outcome was.
         self.over = turn.outcome is not None
         calls = self._list(turn) if whole else self._grown(turn)
-        return [*self.sent.news(draw_head(turn)), *calls, *self.talk.news()]
+        return [*self.sent.draw_news(draw_head(turn)), *calls, *self.talk.draw_news()]
 
     def _list(self, turn: Turn) -> list[SafeString]:
         page = load_call_page(turn)
@@ -242,15 +228,18 @@ class TurnPage:
         self.listed = CallList()
         self.listed.add(page.made, parts)
         self.sent.note(parts)
-        return self.sent.news([draw_call_list(turn, page, parts)])
+        return self.sent.draw_news([draw_call_list(turn, page, parts)])
 
     def _grown(self, turn: Turn) -> list[SafeString]:
         if not self.listed.ids:
             return self._list(turn)
-        found = load_calls_from(turn, self.listed.next)
+        rows = ModelCall.objects.filter(turn=turn, pk__gte=self.listed.next)
+        found = _make_items(turn, rows.order_by("pk"))
         parts = draw_calls(turn, found)
         fresh = [part for part in parts if part.id not in self.listed.ids]
-        swaps = self.sent.news(part for part in parts if part.id in self.listed.ids)
+        swaps = self.sent.draw_news(
+            part for part in parts if part.id in self.listed.ids
+        )
         self.listed.add(found, fresh)
         if fresh:
             self.sent.note(fresh)

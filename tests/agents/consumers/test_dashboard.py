@@ -188,16 +188,16 @@ async def test_a_failing_flush_keeps_the_socket(
     await frame(socket)
     failed = asyncio.Event()
     loop = asyncio.get_running_loop()
-    real = FleetPage.changes
+    real = FleetPage.draw_changes
 
     def broken(self: FleetPage, dirty: Dirty) -> Any:
         loop.call_soon_threadsafe(failed.set)
         raise ValueError("broken on purpose")
 
-    monkeypatch.setattr(FleetPage, "changes", broken)
+    monkeypatch.setattr(FleetPage, "draw_changes", broken)
     await say(mysis, "lost?")
     await asyncio.wait_for(failed.wait(), 10)
-    monkeypatch.setattr(FleetPage, "changes", real)
+    monkeypatch.setattr(FleetPage, "draw_changes", real)
     await frame_with(socket, "lost?")
     assert "broken on purpose" in caplog.text
 
@@ -220,13 +220,13 @@ async def test_nothing_is_sent_to_a_browser_that_does_not_read(
 ):
     monkeypatch.setattr(dashboard, "PATIENCE", 0.01)
     drawn: list[bool] = []
-    real = FleetPage.changes
+    real = FleetPage.draw_changes
 
     def counted(self: FleetPage, dirty: Dirty) -> Any:
         drawn.append(dirty.everything)
         return real(self, dirty)
 
-    monkeypatch.setattr(FleetPage, "changes", counted)
+    monkeypatch.setattr(FleetPage, "draw_changes", counted)
     mysis = await sync_to_async(make_mysis)(name="Ada", state="running")
     flow = Jammed()
     monkeypatch.setattr(daphne, "_current", ContextVar("flow", default=flow))

@@ -42,7 +42,7 @@ def opened(mysis: Mysis) -> ContextPage:
 
 def told(page: ContextPage) -> str:
     """What it sends when it looks at everything, as text."""
-    swaps = page.changes(Dirty(everything=True))
+    swaps = page.draw_changes(Dirty(everything=True))
     return re.sub(r"<[^>]*>", "", " ".join(swaps)).strip()
 
 
@@ -53,13 +53,13 @@ def write(mysis: Mysis, kind: Kind, **data: object) -> None:
 def test_nothing_new_says_nothing(mysis: Mysis):
     write(mysis, Kind.MEMORY_ADDED, memory_id=1)
     page = opened(mysis)
-    assert re.sub(r"<[^>]*>", "", "".join(page.snapshot(0))) == ""
+    assert re.sub(r"<[^>]*>", "", "".join(page.draw_all(0))) == ""
     assert told(page) == ""
 
 
 def test_what_is_written_afterwards_is_counted_once(mysis: Mysis):
     page = opened(mysis)
-    page.snapshot(0)
+    page.draw_all(0)
     turn = make_turn(mysis)
     row = make_memory(mysis, role="tool", pending=True)
     write(mysis, Kind.TURN_STARTED, turn=turn.pk)
@@ -69,12 +69,12 @@ def test_what_is_written_afterwards_is_counted_once(mysis: Mysis):
     write(mysis, Kind.MEMORY_ADDED, memory_id=row.pk + 1)
     write(mysis, Kind.SNAPSHOT_UPDATED, tool="get_ship", args={})
     write(mysis, Kind.TOOL_CALLED, tool="get_ship")
-    first = page.changes(Dirty(myses={mysis.pk: 1}))
+    first = page.draw_changes(Dirty(myses={mysis.pk: 1}))
     assert "This context is outdated." in first[0]
     assert "1 turn, 2 messages, 1 snapshot new." in first[1]
     write(mysis, Kind.TURN_FINISHED, turn=turn.pk)
     write(mysis, Kind.CONTEXT_COMPACTED, summary=1)
-    again = page.changes(Dirty(myses={mysis.pk: 2}))
+    again = page.draw_changes(Dirty(myses={mysis.pk: 2}))
     # The announcement is not made twice; the count goes on.
     assert len(again) == 1
     assert "1 turn, 2 messages, 1 snapshot, 1 summary new." in again[0]
@@ -82,15 +82,15 @@ def test_what_is_written_afterwards_is_counted_once(mysis: Mysis):
 
 def test_what_others_write_is_no_news(mysis: Mysis):
     page = opened(mysis)
-    page.snapshot(0)
+    page.draw_all(0)
     write(make_mysis(), Kind.MEMORY_ADDED, memory_id=1)
-    assert page.changes(Dirty(myses={mysis.pk + 1: 1})) == []
+    assert page.draw_changes(Dirty(myses={mysis.pk + 1: 1})) == []
     assert told(page) == ""
 
 
 def test_other_settings_are_told(mysis: Mysis):
     page = opened(mysis)
-    page.snapshot(0)
+    page.draw_all(0)
     policy = ContextPolicy.objects.create(name="small", budget_tokens=20_000)
     actions.update_mysis(mysis=mysis, by="ann", policy=policy)
     assert "its settings or prompt changed" in told(page)
@@ -99,7 +99,7 @@ def test_other_settings_are_told(mysis: Mysis):
 def test_what_is_learnt_by_itself_is_no_change_of_settings(mysis: Mysis):
     remember_tools([FOR_MYSES["zoea_search_messages"].spec])
     page = opened(mysis)
-    page.snapshot(0)
+    page.draw_all(0)
     TokenCalibration.objects.create(model=mysis.model, used=2.0, factor=2.0, error=0.1)
     soon = timezone.now() + timedelta(hours=1)
     narrow = {"view_tokens": 900, "view_model": mysis.model, "view_until": soon}
@@ -112,7 +112,7 @@ def test_what_somebody_sets_is_a_change(mysis: Mysis, what: str):
     policy = ContextPolicy.objects.create(name="small", budget_tokens=20_000)
     mysis = actions.update_mysis(mysis=mysis, by="ann", policy=policy)
     page = opened(mysis)
-    page.snapshot(0)
+    page.draw_all(0)
     if what == "policy":
         ContextPolicy.objects.update(budget_tokens=30_000)
     elif what == "pin":
@@ -128,31 +128,33 @@ def test_an_edited_prompt_is_told_at_once(mysis: Mysis):
     prompt = actions.get_default_prompt()
     mysis = actions.update_mysis(mysis=mysis, by="ann", prompt=prompt)
     page = opened(mysis)
-    page.snapshot(0)
+    page.draw_all(0)
     actions.save_prompt(prompt=prompt, text="Another.", by="ann")
     dirty = Dirty()
     [(_, item)] = events.read_from(events.START, kinds=["prompt.changed"], limit=9)[-1:]
     dirty.add(item)
-    assert "its settings or prompt changed" in "".join(page.changes(dirty.take(9)))
+    assert "its settings or prompt changed" in "".join(
+        page.draw_changes(dirty.hand_out(9))
+    )
 
 
 def test_what_others_do_costs_nothing(mysis: Mysis):
     other = make_mysis()
     page = opened(mysis)
-    page.snapshot(0)
+    page.draw_all(0)
     for kind in (Kind.TURN_FINISHED, Kind.MYSIS_STATE, Kind.ERROR):
         write(other, kind)
     dirty = Dirty()
     for _, item in events.read_from(events.START):
         dirty.add(item)
     with CaptureQueriesContext(connection) as queries:
-        assert page.changes(dirty.take(9)) == []
+        assert page.draw_changes(dirty.hand_out(9)) == []
     assert len(queries) == 0
     # Its own state may have changed because somebody set something.
     write(mysis, Kind.MYSIS_STATE)
     dirty = Dirty(myses={mysis.pk: 1}, states={mysis.pk, other.pk})
     Mysis.objects.update(model="other:one")
-    assert "settings" in "".join(page.changes(dirty.take(9)))
+    assert "settings" in "".join(page.draw_changes(dirty.hand_out(9)))
 
 
 def test_so_much_is_not_counted_to_the_end(mysis: Mysis, monkeypatch):
@@ -161,13 +163,13 @@ def test_so_much_is_not_counted_to_the_end(mysis: Mysis, monkeypatch):
     page = opened(mysis)
     for number in range(9):
         write(mysis, Kind.MEMORY_ADDED, memory_id=number)
-    assert "more than 5 things new" in "".join(page.snapshot(0))
+    assert "more than 5 things new" in "".join(page.draw_all(0))
     assert page.news.read == 6
 
 
 def test_a_deleted_mysis_is_told(mysis: Mysis):
     page = opened(mysis)
-    page.snapshot(0)
+    page.draw_all(0)
     actions.delete_mysis(mysis=mysis, by="system")
     assert "This Mysis was deleted." in told(page)
 
@@ -187,7 +189,7 @@ def test_the_page_says_as_of_when_and_its_socket_knows(admin: Client, mysis: Mys
     assert parse_qs(query)["event"] == [str(events.newest_id())]
     page = make_page(query.encode())
     assert isinstance(page, ContextPage)
-    page.snapshot(0)
+    page.draw_all(0)
     write(mysis, Kind.MEMORY_ADDED, memory_id=row.pk + 1)
     assert "1 message new." in told(page)
 

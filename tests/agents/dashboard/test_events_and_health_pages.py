@@ -34,7 +34,7 @@ def tell(count: int, kind: Kind = Kind.ERROR, mysis: int | None = None) -> list[
 
 def shown(page: EventsPage) -> list[str]:
     """The events that a look at everything brings."""
-    return SHOWN.findall("".join(page.changes(Dirty(everything=True))))
+    return SHOWN.findall("".join(page.draw_changes(Dirty(everything=True))))
 
 
 def told_of(kind: Kind, mysis: int | None = None, count: int = 1) -> Dirty:
@@ -50,9 +50,9 @@ def told_of(kind: Kind, mysis: int | None = None, count: int = 1) -> Dirty:
 def test_events_come_once_each_in_order_and_only_those_that_were_asked_for():
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
     tell(3, mysis=ada.pk)
-    everything = EventsPage(EventFilter.of("", None), events.newest_id())
-    chosen = EventsPage(EventFilter.of("error", ada.pk), events.newest_id())
-    odd = EventsPage(EventFilter.of("no such kind", None), events.newest_id())
+    everything = EventsPage(EventFilter.read("", None), events.newest_id())
+    chosen = EventsPage(EventFilter.read("error", ada.pk), events.newest_id())
+    odd = EventsPage(EventFilter.read("no such kind", None), events.newest_id())
     assert shown(everything) == []
     mine = tell(2, mysis=ada.pk)
     others = tell(1, mysis=brahe.pk) + tell(1, Kind.TURN_STARTED, ada.pk)
@@ -67,24 +67,26 @@ def test_the_log_is_read_only_where_it_may_bring_something(
     django_assert_num_queries: Any, moments: list[Any]
 ):
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
-    page = EventsPage(EventFilter.of("error", ada.pk), events.newest_id())
-    page.snapshot(0)
+    page = EventsPage(EventFilter.read("error", ada.pk), events.newest_id())
+    page.draw_all(0)
     with django_assert_num_queries(0):
-        page.changes(Dirty())
-        page.changes(told_of(Kind.ERROR, brahe.pk))
-        page.changes(told_of(Kind.TURN_STARTED, ada.pk))
+        page.draw_changes(Dirty())
+        page.draw_changes(told_of(Kind.ERROR, brahe.pk))
+        page.draw_changes(told_of(Kind.TURN_STARTED, ada.pk))
     [mine] = tell(1, mysis=ada.pk)
-    assert SHOWN.findall("".join(page.changes(told_of(Kind.ERROR, ada.pk)))) == [mine]
+    assert SHOWN.findall("".join(page.draw_changes(told_of(Kind.ERROR, ada.pk)))) == [
+        mine
+    ]
     # Of many events the hub keeps the last: the one that matters may be gone.
     [mine] = tell(1, mysis=ada.pk)
     burst = told_of(Kind.TURN_STARTED, brahe.pk, FEED)
-    assert SHOWN.findall("".join(page.changes(burst))) == [mine]
+    assert SHOWN.findall("".join(page.draw_changes(burst))) == [mine]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_is_not_shown_is_stepped_over_once():
     ada = make_mysis(name="Ada")
-    page = EventsPage(EventFilter.of("error", ada.pk), events.newest_id())
+    page = EventsPage(EventFilter.read("error", ada.pk), events.newest_id())
     [other, *_] = tell(3)
     assert shown(page) == []
     assert page.position == events.settled_end() == events.position_of(int(other))
@@ -97,7 +99,7 @@ def test_more_than_a_page_at_once_begins_anew():
     tell(1)
     page = EventsPage(EventFilter(), events.newest_id())
     newest = tell(events_page.PAGE + 5)
-    swap = "".join(page.snapshot(0))
+    swap = "".join(page.draw_all(0))
     assert 'hx-swap-oob="innerHTML"' in swap
     assert SHOWN.findall(swap) == newest[: events_page.PAGE]
     assert shown(page) == []
@@ -117,9 +119,9 @@ def test_the_events_page_hands_over_to_its_socket(
     assert isinstance(page, EventsPage)
     assert page.chosen == EventFilter("error")
     assert shown(page) == []
-    assert SHOWN.findall("".join(tell(1) and page.changes(Dirty(everything=True)))) != [
-        newest
-    ]
+    assert SHOWN.findall(
+        "".join(tell(1) and page.draw_changes(Dirty(everything=True)))
+    ) != [newest]
     # Older pages stand still.
     old = client.get(f"/events/?before={newest}").content.decode()
     assert "ws-connect" not in old
@@ -137,15 +139,15 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_health_is_looked_at_every_ten_seconds(db: None, moments: list[Any]):
-    page = pages.make_health_page()
-    first = "".join(page.snapshot(0))
+    page = pages.TimedPage("health", pages.draw_health_parts)
+    first = "".join(page.draw_all(0))
     for name in pages.HEALTH_PARTS:
         assert f'id="health-{name}"' in first
     make_mysis(name="Ada", state="errored", last_error="Broken <wire>.")
-    assert page.changes(Dirty()) == []
+    assert page.draw_changes(Dirty()) == []
     moments.append(moments[0] + timedelta(seconds=11))
     with CaptureQueriesContext(connection) as asked:
-        later = "".join(page.changes(Dirty()))
+        later = "".join(page.draw_changes(Dirty()))
     # What stands still on the page is not measured anew.
     assert not [query for query in asked if "_size(" in query["sql"]]
     assert "Broken &lt;wire&gt;." in later

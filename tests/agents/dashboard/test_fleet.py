@@ -33,7 +33,7 @@ def test_a_gap_is_bridged_by_starting_from_the_newest_page(db: None):
     mysis = make_mysis(name="Ada")
     rows = [make_memory(mysis, content=f"order {n}.") for n in range(260)]
     page = MysisPage(mysis, after=rows[0].pk)
-    [*_, log] = page.snapshot(0)
+    [*_, log] = page.draw_all(0)
     assert re.match('<div id="log" data-v="[0-9a-f]+" hx-swap-oob="innerHTML">', log)
     assert "order 259." in log
     assert "order 100." not in log
@@ -45,38 +45,40 @@ def test_a_pending_answer_is_sent_once_when_it_comes(db: None):
     mysis = make_mysis(name="Ada")
     row = make_memory(mysis, role="tool", content="", pending=True, tool_name="mine")
     page = MysisPage(mysis, after=0)
-    page.snapshot(0)
+    page.draw_all(0)
     dirty = Dirty()
     dirty.add(item(1, Kind.MEMORY_ADDED, mysis.pk))
-    assert not any(f"line-{row.pk}" in part for part in page.changes(dirty))
+    assert not any(f"line-{row.pk}" in part for part in page.draw_changes(dirty))
     row.content, row.pending = "got 3 ore", False
     row.save()
     dirty.add(item(2, Kind.MEMORY_ADDED, mysis.pk))
-    [swap] = [part for part in page.changes(dirty) if f"line-{row.pk}" in part]
+    [swap] = [part for part in page.draw_changes(dirty) if f"line-{row.pk}" in part]
     assert 'hx-swap-oob="outerHTML"' in swap
     dirty.add(item(3, Kind.MEMORY_ADDED, mysis.pk))
-    assert not any(f"line-{row.pk}" in part for part in page.changes(dirty))
+    assert not any(f"line-{row.pk}" in part for part in page.draw_changes(dirty))
 
 
 def test_a_filtered_page_takes_in_and_lets_go(db: None):
     ada = make_mysis(name="Ada", state="running")
     make_mysis(name="Brahe", state="stopped")
     page = FleetPage(fleet.FleetView(state="running"))
-    page.snapshot(0)
+    page.draw_all(0)
     assert page.ids == [ada.pk]
     actions.stop_mysis(mysis=ada, by="system")
     dirty = Dirty()
     dirty.add(item(1, Kind.MYSIS_STATE, ada.pk))
-    assert any("No Mysis matches." in part for part in page.changes(dirty.take(60)))
+    assert any(
+        "No Mysis matches." in part for part in page.draw_changes(dirty.hand_out(60))
+    )
 
 
 def test_a_flush_takes_a_bounded_share(db: None):
     dirty = Dirty()
     for number in range(100):
         dirty.add(item(number + 1, Kind.TOOL_CALLED, number))
-    assert len(dirty.take(60).myses) == 60
+    assert len(dirty.hand_out(60).myses) == 60
     assert dirty
-    assert len(dirty.take(60).myses) == 40
+    assert len(dirty.hand_out(60).myses) == 40
     assert not dirty
 
 
@@ -183,7 +185,7 @@ def test_what_cannot_be_read_is_no_crash(db: None):
     make_memory(mysis, role="assistant", content="", tool_calls=[broken])
     make_memory(mysis, role="tool", content='{"a": ' * 3000)
     make_memory(mysis, role="tool", content="[" * 3000)
-    found = conversation.load_newest_lines(mysis.pk, mysis.name)
+    found = conversation.load_newest_lines(mysis)
     assert [len(one.calls) for one in found] == [1, 1, 0, 0]
     assert found[1].calls[0].args == '{"a": '
     assert found[2].clipped
@@ -379,7 +381,7 @@ def test_rows_are_narrowed_to_what_is_the_matter_and_put_in_order(db: None):
     add_turns(cassini, share=0.9)
 
     def ids(**asked: str) -> list[int]:
-        rows = fleet.load_view(fleet.FleetView.of(asked), now)
+        rows = fleet.load_view(fleet.FleetView.read(asked), now)
         return [row.id for row in rows.shown]
 
     assert ids(state="held") == [brahe.pk]
@@ -392,10 +394,10 @@ def test_rows_are_narrowed_to_what_is_the_matter_and_put_in_order(db: None):
 def test_an_order_by_what_changes_is_kept(db: None):
     first, second = make_mysis(name="Ada", cost=2), make_mysis(name="Brahe", cost=1)
     page = FleetPage(fleet.FleetView(sort="cost"))
-    page.snapshot(1)
+    page.draw_all(1)
     assert page.ids == [first.pk, second.pk]
     second.cost = Decimal(9)
     second.save()
-    swaps = page.changes(Dirty(everything=True, newest=2, wide=2))
+    swaps = page.draw_changes(Dirty(everything=True, newest=2, wide=2))
     assert page.ids == [second.pk, first.pk]
     assert any('id="fleet-rows"' in swap for swap in swaps)

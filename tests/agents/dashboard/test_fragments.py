@@ -36,7 +36,7 @@ def loaded(client: Client) -> dict[str, str]:
 
 def frame_of(has: dict[str, str], view: fleet.FleetView | None = None) -> str:
     """What the socket of a page that shows so much sends first."""
-    return "".join(FleetPage(view or fleet.FleetView(), **has).snapshot(0))
+    return "".join(FleetPage(view or fleet.FleetView(), **has).draw_all(0))
 
 
 class Guarded:
@@ -73,9 +73,11 @@ def others(row: fleet.FleetRow) -> list[fleet.FleetRow]:
     ]
 
 
-@pytest.mark.parametrize("cell", fragments.CELLS)
-def test_a_cell_shows_those_fields_of_its_row_that_are_listed(cell: str, db: None):
-    fields = fragments.CELLS[cell]
+@pytest.mark.parametrize("column", fleet.COLUMNS, ids=lambda column: column.name)
+def test_a_cell_shows_those_fields_of_its_row_that_are_listed(
+    column: fleet.Column, db: None
+):
+    cell, fields = column.name, column.fields
     row = busy_row()
     asked: set[str] = set()
     for one in (row, *others(row)):
@@ -94,7 +96,7 @@ def test_a_page_that_was_just_loaded_is_not_sent_again(admin_client: Client):
     actions.stop_mysis(mysis=ada, by="system")
     make_memory(ada, role="assistant", content="Mining.")
     page = FleetPage(fleet.FleetView(), **has)
-    frame = "".join(page.snapshot(0))
+    frame = "".join(page.draw_all(0))
     assert "Mining." in frame
     assert f'id="m{ada.pk}-said"' in frame
     assert f'id="m{brahe.pk}-' not in frame
@@ -103,7 +105,7 @@ def test_a_page_that_was_just_loaded_is_not_sent_again(admin_client: Client):
     dirty = Dirty()
     at = events.iso(timezone.now())
     dirty.add(Item(id=1, kind=Kind.MEMORY_ADDED, at=at, mysis=brahe.pk, data={}))
-    assert not any(f'id="m{brahe.pk}-who"' in part for part in page.changes(dirty))
+    assert not any(f'id="m{brahe.pk}-who"' in part for part in page.draw_changes(dirty))
 
 
 def test_a_page_that_lists_others_is_sent_whole(admin_client: Client):
@@ -113,7 +115,7 @@ def test_a_page_that_lists_others_is_sent_whole(admin_client: Client):
     make_mysis(name="Brahe", state="running")
     assert any(
         'id="fleet-rows"' in part
-        for part in FleetPage(fleet.FleetView(), **has).snapshot(0)
+        for part in FleetPage(fleet.FleetView(), **has).draw_all(0)
     )
     assert 'id="fleet-rows"' in frame_of({"rows": "0" * 16})
 
@@ -121,11 +123,11 @@ def test_a_page_that_lists_others_is_sent_whole(admin_client: Client):
 def test_a_feed_that_is_shown_is_sent_when_more_happened(admin_client: Client):
     has = loaded(admin_client)
     assert not any(
-        'id="feed"' in part for part in FleetPage(fleet.FleetView(), **has).snapshot(0)
+        'id="feed"' in part for part in FleetPage(fleet.FleetView(), **has).draw_all(0)
     )
     events.append(Kind.ERROR, data={"error": "Oh no"})
     assert any(
-        'id="feed"' in part for part in FleetPage(fleet.FleetView(), **has).snapshot(0)
+        'id="feed"' in part for part in FleetPage(fleet.FleetView(), **has).draw_all(0)
     )
 
 
@@ -133,11 +135,10 @@ def test_a_cell_is_drawn_anew_when_what_it_shows_changes(db: None):
     row = busy_row()
     fragments.draw_cells(row)
     for other in others(row):
-        for cell, drawn in zip(
-            fragments.CELLS, fragments.draw_cells(other), strict=True
-        ):
+        cells = fragments.draw_cells(other)
+        for column, drawn in zip(fleet.COLUMNS, cells, strict=True):
             assert drawn.html == fragments.draw_template(
-                f"fleet/cell_{cell}", row=other
+                f"fleet/cell_{column.name}", row=other
             )
 
 
@@ -145,9 +146,9 @@ def test_a_cell_that_shows_the_same_is_not_drawn_again(db: None):
     make_mysis(name="Ada")
     [row] = fleet.load_view(fleet.FleetView(), timezone.now()).shown
     fragments.draw_cells(row)
-    before = fragments._drawn.cache_info().misses
+    before = fragments._draw_cell.cache_info().misses
     fragments.draw_cells(replace(row, activity="thinking"))
-    assert fragments._drawn.cache_info().misses == before + 1
+    assert fragments._draw_cell.cache_info().misses == before + 1
 
 
 def test_gauges_and_sparklines_are_drawn_with_their_words():
@@ -170,12 +171,12 @@ def test_the_fleet_is_not_added_up_at_every_event(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pages, "time_bucket", lambda now: "this one")
     ada = make_mysis(name="Ada", state="running")
     page = FleetPage(fleet.FleetView())
-    page.snapshot(0)
+    page.draw_all(0)
     for number, adds_up in ((10**9, True), (10**9 + 1, False)):
         ada.state = "idle" if ada.state == "running" else "running"
         ada.save()
         dirty = Dirty(wide=number, newest=number)
         with CaptureQueriesContext(connection) as asked:
-            frame = "".join(page.changes(dirty))
+            frame = "".join(page.draw_changes(dirty))
         assert 'id="count-idle"' in frame
         assert any("agents_usage" in query["sql"] for query in asked) is adds_up

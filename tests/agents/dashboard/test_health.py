@@ -57,7 +57,7 @@ def test_who_tries_again_is_no_picture_of_health():
     )
     make_mysis(name="Brahe", state="running", last_memory_at=timezone.now())
     [trouble] = health.read_health(timezone.now()).troubles
-    assert (trouble.name, trouble.remedy) == ("Ada", "It tries again by itself.")
+    assert (trouble.mysis.name, trouble.remedy) == ("Ada", "It tries again by itself.")
     assert len(trouble.text) <= 200
     head = {
         one.id: one.html

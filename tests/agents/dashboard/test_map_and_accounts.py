@@ -110,7 +110,7 @@ def test_the_map_hands_over_to_its_socket(
     assert query is not None
     page = dashboard.make_page(query[1].encode())
     assert page is not None
-    [swap] = page.snapshot(0)
+    [swap] = page.draw_all(0)
     # What the page has is what the socket brings: the browser leaves it alone.
     shown = re.search(r'id="map-ships" data-v="\w+"', html)
     assert shown is not None
@@ -118,11 +118,11 @@ def test_the_map_hands_over_to_its_socket(
     GameSnapshot.objects.filter(tool_name="get_status").update(
         content=json.dumps({"player": {"current_system": "s4"}})
     )
-    assert page.changes(Dirty()) == []
+    assert page.draw_changes(Dirty()) == []
     monkeypatch.setattr(timezone, "now", lambda: day + timedelta(seconds=11))
-    [swap] = page.changes(Dirty())
+    [swap] = page.draw_changes(Dirty())
     assert "Star 4" in swap
-    assert page.changes(Dirty(everything=True)) == []
+    assert page.draw_changes(Dirty(everything=True)) == []
 
 
 def test_without_a_map_somebody_can_ask_for_it(admin: Client):
@@ -326,7 +326,8 @@ def test_budgets_are_told_with_what_is_left(admin: Client):
             budget=each, subject=mysis.pk, day=today(), tokens=tokens
         )
     found = [
-        (one.name, one.percent, one.level) for one in budget_bars.load_fleet_limits()
+        (one.budget.name, one.percent, one.level)
+        for one in budget_bars.load_fleet_limits()
     ]
     assert found == [("Each", 100, "spent"), ("Cap", 84, "near"), ("Roomy", 0, "fine")]
     page = admin.get("/").content.decode()

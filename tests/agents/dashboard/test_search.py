@@ -92,7 +92,7 @@ def test_long_lists_go_on_behind_their_first_page(
     viewer: Client, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(views_mysis, "PAGE", 2)
-    monkeypatch.setattr(accounts, "PAGE", 2)
+    monkeypatch.setattr(accounts, "ACCOUNTS_A_PAGE", 2)
     monkeypatch.setattr(logs, "VERSIONS", 2)
     mysis, prompt = make_mysis(name="Ada"), actions.get_default_prompt()
     for number in range(3):

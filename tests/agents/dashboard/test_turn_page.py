@@ -49,50 +49,50 @@ def test_a_running_turn_is_live_and_one_that_is_over_is_not(admin: Client, turn:
 
 def test_calls_and_messages_come_as_they_are_made(turn: Turn):
     page = live(turn)
-    first = "".join(page.snapshot(0))
+    first = "".join(page.draw_all(0))
     assert "No model call yet" in first
     call(turn, 1)
-    [calls] = page.changes(Dirty())
+    [calls] = page.draw_changes(Dirty())
     assert 'id="turn-calls"' in calls
     assert "waiting for the model" in calls
     ModelCall.objects.update(input_tokens=1234, finish_reason="tool_calls")
     make_memory(turn.mysis, role="assistant", turn=turn, content="I mine.")
     make_memory(turn.mysis, content="Not of this turn.")
-    found = page.changes(Dirty())
+    found = page.draw_changes(Dirty())
     assert 'id="call-1"' in "".join(found[:-1])
     text = "".join(found)
     assert "1,234 in" in text
     assert "I mine." in text
     assert "Not of this turn." not in text
     call(turn, 2)
-    [added] = page.changes(Dirty())
+    [added] = page.draw_changes(Dirty())
     assert 'hx-swap-oob="beforeend:#turn-calls"' in added
     assert 'id="call-2"' in added
-    assert page.changes(Dirty()) == []
+    assert page.draw_changes(Dirty()) == []
 
 
 def test_the_outcome_comes_with_what_was_written_last(turn: Turn):
     page = live(turn)
-    page.snapshot(0)
+    page.draw_all(0)
     call(turn, 1)
     make_memory(turn.mysis, role="assistant", turn=turn, content="The end.")
     Turn.objects.update(outcome="errored", error="502 <b>")
-    text = "".join(page.changes(Dirty()))
+    text = "".join(page.draw_changes(Dirty()))
     assert "outcome-errored" in text
     assert "502 &lt;b&gt;" in text
     assert "The end." in text
     assert "no answer" in text
     make_turn(turn.mysis)
-    assert page.changes(Dirty()) == []
-    assert "Turn 2" in "".join(page.changes(Dirty(everything=True)))
+    assert page.draw_changes(Dirty()) == []
+    assert "Turn 2" in "".join(page.draw_changes(Dirty(everything=True)))
 
 
 def test_a_turn_that_is_pruned_says_so(turn: Turn):
     page = live(turn)
-    page.snapshot(0)
+    page.draw_all(0)
     turn.delete()
-    assert "no longer kept" in "".join(page.changes(Dirty()))
-    assert page.changes(Dirty()) == []
+    assert "no longer kept" in "".join(page.draw_changes(Dirty()))
+    assert page.draw_changes(Dirty()) == []
 
 
 def test_a_long_turn_is_shown_from_its_end(
@@ -133,22 +133,22 @@ def test_an_error_leads_to_its_fix_while_the_mysis_suffers_from_it(
 
 def test_what_others_do_costs_a_running_turn_nothing(turn: Turn):
     page = live(turn)
-    page.snapshot(0)
+    page.draw_all(0)
     call(turn, 1)
     others = Dirty(myses={turn.mysis_id + 1: 5}, newest=5, wide=5)
     with CaptureQueriesContext(connection) as queries:
-        assert page.changes(others) == []
+        assert page.draw_changes(others) == []
     assert len(queries) == 0
     # Somebody always does something in a big fleet: it is looked at all the same.
     page.looked -= turn_page.SELDOM
-    assert "call-1" in "".join(page.changes(others))
+    assert "call-1" in "".join(page.draw_changes(others))
     call(turn, 2)
     own = Dirty(myses={turn.mysis_id: 6})
-    assert "call-2" in "".join(page.changes(own))
+    assert "call-2" in "".join(page.draw_changes(own))
     # What its event was told for opens a call a little later.
     call(turn, 3)
     page.looked -= turn_page.SOON
-    assert "call-3" in "".join(page.changes(others))
+    assert "call-3" in "".join(page.draw_changes(others))
 
 
 def test_a_turn_of_a_thousand_calls_is_listed_from_its_end(admin: Client, turn: Turn):
@@ -173,16 +173,16 @@ def test_calls_that_came_to_an_end_are_not_read_again(
     for number in range(1, 6):
         call(turn, number, finish_reason="tool_calls")
     page = live(turn)
-    first = "".join(page.snapshot(0))
+    first = "".join(page.draw_all(0))
     assert re.findall(r'id="call-(\d)"', first) == ["3", "4", "5"]
     call(turn, 6)
     own = Dirty(myses={turn.mysis_id: 1})
-    assert "call-6" in "".join(page.changes(own))
+    assert "call-6" in "".join(page.draw_changes(own))
     ModelCall.objects.filter(number=5).update(model="never drawn again")
     ModelCall.objects.filter(number=6).update(finish_reason="stop", model="answered")
-    text = "".join(page.changes(own))
+    text = "".join(page.draw_changes(own))
     assert "answered" in text
     assert "never" not in text
     with CaptureQueriesContext(connection) as queries:
-        assert page.changes(own) == []
+        assert page.draw_changes(own) == []
     assert len(queries) <= 5

@@ -82,6 +82,18 @@ def test_what_is_not_there_says_where_to_go(admin: Client):
     page = admin.get("/myses/nobody/").content.decode()
     assert "Nothing here." in page
     assert "To the fleet" in page
+    assert 'aria-label="Main"' in page
+
+
+def test_a_stranger_is_told_that_nothing_is_there_without_navigation(client: Client):
+    answer = client.get("/no-such-page/")
+    page = answer.content.decode()
+    assert answer.status_code == 404
+    assert "Nothing here." in page
+    assert 'aria-label="Main"' not in page
+    assert reverse("events") not in page
+    assert reverse("sign-out") not in page
+    assert f'href="{reverse("sign-in")}"' in page
 
 
 @pytest.mark.parametrize(
