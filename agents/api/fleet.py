@@ -207,21 +207,13 @@ class BroadcastHitOut(HitOut):
     origin: Literal["broadcast"]
 
 
-@broadcasts_router.get(
-    "/broadcasts",
-    response=Page[BroadcastOut],
-    operation_id="agents_api_broadcasts_list_broadcasts",
-)
+@broadcasts_router.get("/broadcasts", response=Page[BroadcastOut])
 def list_broadcasts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All broadcasts, oldest first."""
     return build_page(Broadcast.objects.defer("vector"), window)
 
 
-@broadcasts_router.post(
-    "/broadcasts",
-    response={201: BroadcastOut},
-    operation_id="agents_api_broadcasts_send_broadcast",
-)
+@broadcasts_router.post("/broadcasts", response={201: BroadcastOut})
 def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]:
     """Send one; stopped and errored Myses get none."""
     return Status(
@@ -230,10 +222,7 @@ def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]
 
 
 @broadcasts_router.get(
-    "/search/broadcasts",
-    response=Page[BroadcastHitOut],
-    tags=["search"],
-    operation_id="agents_api_broadcasts_search_broadcasts",
+    "/search/broadcasts", response=Page[BroadcastHitOut], tags=["search"]
 )
 def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> Rows:
     """Matches in broadcasts, newest first; ``mysis`` is one that sent or got it."""

@@ -254,9 +254,7 @@ class CommandIn(Body):
 
 
 @commands_router.post(
-    "/myses/{reference}/command",
-    response={200: MemoryOut, 503: ErrorOut},
-    operation_id="agents_api_commands_command",
+    "/myses/{reference}/command", response={200: MemoryOut, 503: ErrorOut}
 )
 def command(request: HttpRequest, reference: MysisReference, body: CommandIn) -> Memory:
     """Run it as the Mysis's account; the result as it stands in the log.
@@ -301,11 +299,7 @@ class ToldOut(Schema):
     delivery: DeliveryOut = Field(validation_alias="reached")
 
 
-@messages_router.get(
-    "/myses/{reference}/messages",
-    response=Page[ToldOut],
-    operation_id="agents_api_messages_list_messages",
-)
+@messages_router.get("/myses/{reference}/messages", response=Page[ToldOut])
 def list_messages(
     request: HttpRequest, reference: MysisReference, window: Query[Window]
 ) -> Rows:

@@ -68,10 +68,7 @@ class SentContext(Schema):
 
 
 @context_router.get(
-    "/myses/{reference}/context",
-    response=ContextPreview,
-    exclude_unset=True,
-    operation_id="agents_api_context_preview_context",
+    "/myses/{reference}/context", response=ContextPreview, exclude_unset=True
 )
 def preview_context(
     request: HttpRequest, reference: MysisReference, wanted: Query[Variant]
@@ -126,11 +123,7 @@ def _json(field: str, text: str) -> Any:
         raise make_invalid(field, "is not JSON.") from error
 
 
-@context_router.get(
-    "/turns/{turn_id}/calls/{number}/context",
-    response=SentContext,
-    operation_id="agents_api_context_past_context",
-)
+@context_router.get("/turns/{turn_id}/calls/{number}/context", response=SentContext)
 def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> Document:
     """Exactly what one call of a turn was sent; calls count from 1."""
     turn, count = parse_id(turn_id), parse_id(number)
@@ -227,7 +220,7 @@ class ContextDiff(Schema):
     response=ContextDiff,
     operation_id="agents_api_difference_compare",
 )
-def compare(
+def compare_strategies(
     request: HttpRequest, reference: MysisReference, wanted: Query[Compared]
 ) -> dict[str, Any]:
     """What the next call would be sent under either, message by message.

@@ -102,42 +102,26 @@ class BudgetIn(BudgetChange):
     scope: Scope
 
 
-@budgets_router.get(
-    "/budgets",
-    response=Page[BudgetRead],
-    operation_id="agents_api_budgets_list_budgets",
-)
+@budgets_router.get("/budgets", response=Page[BudgetRead])
 def list_budgets(request: HttpRequest, window: Query[Window]) -> dict[str, Any]:
     """All budgets, with what is spent of them."""
     page = build_page(select_budgets(), window)
     return {"items": _with_status(page["items"]), "next": page["next"]}
 
 
-@budgets_router.post(
-    "/budgets",
-    response={201: BudgetRead},
-    operation_id="agents_api_budgets_create_budget",
-)
+@budgets_router.post("/budgets", response={201: BudgetRead})
 def create_budget(request: HttpRequest, body: BudgetIn) -> Status[dict[str, Any]]:
     """Make a budget; it stops the next call that it has no room for."""
     return Status(201, _apply_change(Budget(), body))
 
 
-@budgets_router.get(
-    "/budgets/{reference}",
-    response=BudgetRead,
-    operation_id="agents_api_budgets_read_budget",
-)
+@budgets_router.get("/budgets/{reference}", response=BudgetRead)
 def read_budget(request: HttpRequest, reference: BudgetReference) -> dict[str, Any]:
     """One budget, by number or name."""
     return _with_status([_get_budget(reference)])[0]
 
 
-@budgets_router.patch(
-    "/budgets/{reference}",
-    response=BudgetRead,
-    operation_id="agents_api_budgets_update_budget",
-)
+@budgets_router.patch("/budgets/{reference}", response=BudgetRead)
 def update_budget(
     request: HttpRequest, reference: BudgetReference, body: BudgetChange
 ) -> dict[str, Any]:
@@ -145,11 +129,7 @@ def update_budget(
     return _apply_change(_get_budget(reference), body)
 
 
-@budgets_router.delete(
-    "/budgets/{reference}",
-    response={204: None},
-    operation_id="agents_api_budgets_delete_budget",
-)
+@budgets_router.delete("/budgets/{reference}", response={204: None})
 def delete_budget(request: HttpRequest, reference: BudgetReference) -> Status[None]:
     """Remove a budget; nobody is held by it any more."""
     actions.delete_budget(budget=_get_budget(reference))
@@ -268,9 +248,7 @@ class Wanted(Schema):
     limit: Limit = DEFAULT_LIMIT
 
 
-@usage_router.get(
-    "/usage", response=UsagePage, operation_id="agents_api_usage_read_usage"
-)
+@usage_router.get("/usage", response=UsagePage)
 def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
     """Totals by Mysis, policy, model or day; of the whole fleet, deleted ones too."""
     day = wanted.since or usage.today() - timedelta(days=DAYS - 1)

@@ -175,9 +175,7 @@ class EventFilter(Window):
     ] = None
 
 
-@events_router.get(
-    "/events", response=Page[EventOut], operation_id="agents_api_events_list_events"
-)
+@events_router.get("/events", response=Page[EventOut])
 def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
     """Events in the order of the stream; the cursor is the last event's id."""
     mysis_id = None

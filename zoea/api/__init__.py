@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import NinjaAPI, Swagger
+from ninja import NinjaAPI, Router, Swagger
 from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
@@ -115,5 +116,18 @@ def _unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
     )
 
 
-for router in (*fleet_routers, *memory_routers):
-    api.add_router("", router)
+def _mount_routers(package: str, routers: Mapping[str, Router]) -> None:
+    """Add the routers; an operation's id is its package, router and function.
+
+    Clients are generated from these ids, so they do not follow files that move.
+    """
+    for name, router in routers.items():
+        for path in router.path_operations.values():
+            for operation in path.operations:
+                made = f"{package}_{name}_{operation.view_func.__name__}"
+                operation.operation_id = operation.operation_id or made
+        api.add_router("", router)
+
+
+_mount_routers("agents_api", fleet_routers)
+_mount_routers("memory_api", memory_routers)
