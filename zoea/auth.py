@@ -15,9 +15,17 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
+from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.contrib.auth.hashers import (
+    Argon2PasswordHasher,
+    BasePasswordHasher,
+    BCryptSHA256PasswordHasher,
+    PBKDF2PasswordHasher,
+    PBKDF2SHA1PasswordHasher,
+    ScryptPasswordHasher,
+)
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -89,7 +97,7 @@ class TokenError(Exception):
     """The token cannot be made; the text says why and what to do."""
 
 
-def admit(request: HttpRequest) -> Caller:
+def admit_request(request: HttpRequest) -> Caller:
     """Find the caller of a request, before its body is read.
 
     Raises a Problem, in this order: 401 for nobody, 403 for too low a role, 429 for
@@ -321,11 +329,37 @@ def is_loopback(address: str | None) -> bool:
     return (mapped or found).is_loopback
 
 
-class BoundedPasswordHasher(PBKDF2PasswordHasher):
-    """Django's own hashes, two at a time, with no pooled connection held meanwhile."""
+class _BoundedHasher(BasePasswordHasher):
+    """Hashes two passwords at a time, with no pooled connection held meanwhile."""
 
-    def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
+    def encode(self, *args: Any, **kwargs: Any) -> Any:
         """Hash; raises a 503 Problem where no place became free in time."""
         release_connection()
         with rate_limits.hashes.taken():
-            return super().encode(password, salt, iterations)
+            return super().encode(*args, **kwargs)
+
+
+class BoundedPBKDF2PasswordHasher(_BoundedHasher, PBKDF2PasswordHasher):
+    """Django's default."""
+
+
+class BoundedPBKDF2SHA1PasswordHasher(_BoundedHasher, PBKDF2SHA1PasswordHasher):
+    """For passwords of users that were brought along."""
+
+
+class BoundedArgon2PasswordHasher(_BoundedHasher, Argon2PasswordHasher):
+    """As above; needs argon2-cffi."""
+
+    def verify(self, password: str, encoded: str) -> bool:
+        """Compare by the library, which does not encode."""
+        release_connection()
+        with rate_limits.hashes.taken():
+            return super().verify(password, encoded)
+
+
+class BoundedBCryptSHA256PasswordHasher(_BoundedHasher, BCryptSHA256PasswordHasher):
+    """As above; needs bcrypt."""
+
+
+class BoundedScryptPasswordHasher(_BoundedHasher, ScryptPasswordHasher):
+    """As above."""

@@ -21,7 +21,7 @@ from django.http.response import HttpResponseBase
 from memory.lookup import Problem, release_connection
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
-from zoea.auth import API_ROOT, READS, Role, admit, check_csrf
+from zoea.auth import API_ROOT, READS, Role, admit_request, check_csrf
 
 MAX_BYTES = 1024 * 1024
 # Bytes of the routes that take whole histories.
@@ -69,7 +69,7 @@ class ApiGateMiddleware:
             return answer_problem(problem)
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:
-        caller = admit(request)
+        caller = admit_request(request)
         request.caller = caller  # type: ignore[attr-defined]
         if request.method in READS:
             return self.get_response(request)
@@ -106,7 +106,7 @@ def _shape_error(response: HttpResponseBase) -> HttpResponseBase:
 
 @contextmanager
 def read_body(request: HttpRequest, role: Role) -> Iterator[bytes]:
-    """Read the body, and hold a place for it while it is worked on if it is large.
+    """Read the body, and hold a place while it is worked on if it may be a history.
 
     Raises a Problem: 413 for more than the route takes from this role, 503 where no
     place became free in time.
@@ -118,20 +118,23 @@ def read_body(request: HttpRequest, role: Role) -> Iterator[bytes]:
         raise _too_large(allowed, limit)
     # A chunked body has no Content-Length.
     body = _read(request, MAX_BYTES + 1)
-    if len(body) <= MAX_BYTES:
+    is_large = len(body) > MAX_BYTES
+    if is_large and allowed == MAX_BYTES:
+        raise _too_large(allowed, limit)
+    if limit == MAX_BYTES:
         yield _checked(request, body)
         return
-    if allowed == MAX_BYTES:
-        raise _too_large(allowed, limit)
     release_connection()
-    with rate_limits.large_bodies.taken():
+    places = rate_limits.large_bodies if is_large else rate_limits.histories
+    with places.taken():
         body += _read(request, allowed - MAX_BYTES)
         if len(body) > allowed:
             raise _too_large(allowed, limit)
         try:
             yield _checked(request, body)
         finally:
-            _give_memory_back(request)
+            if is_large:
+                _give_memory_back(request)
 
 
 def _give_memory_back(request: HttpRequest) -> None:
