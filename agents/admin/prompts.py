@@ -86,7 +86,6 @@ class PromptAdmin(DraftAdmin[Prompt]):
 
     @admin.display(description="version")
     def version(self, row: Prompt) -> int:
-        """The number of the current version."""
         return getattr(row, "newest", None) or 0
 
     @admin.display(description="used by")
