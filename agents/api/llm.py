@@ -73,12 +73,10 @@ class PromptOut(Schema):
 
     @staticmethod
     def resolve_version(row: Prompt) -> int | None:
-        """The number of the current version."""
         return row.current.number if row.current else None
 
     @staticmethod
     def resolve_text(row: Prompt) -> str:
-        """The text of the current version."""
         return row.current.text if row.current else ""
 
 
@@ -185,7 +183,6 @@ class ProviderOut(Schema):
 
     @staticmethod
     def resolve_has_key(row: Provider) -> bool:
-        """Whether a key is stored."""
         return bool(row.sealed_key)
 
 
@@ -249,11 +246,9 @@ def update_provider(
 @transaction.atomic
 def _change_provider(provider: Provider, body: ProviderChange) -> Provider:
     """Apply the given fields and store; raises a 422 Problem."""
-    values = body.model_dump(exclude_unset=True)
+    values = turns.read_changes(body, "window")
     before = key_destination(provider.kind, provider.base_url)
     for field, value in values.items():
-        if value is None and field != "window":
-            raise make_invalid(field, "cannot be null; leave it out to keep it.")
         setattr(provider, field, value)
     try:
         provider.full_clean()

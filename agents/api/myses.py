@@ -38,7 +38,7 @@ from memory.models import ContextPolicy, Memory
 
 myses_router = Router(tags=["myses"])
 
-#: Fields of a new Mysis that a second action sets, in the same transaction.
+# Fields of a new Mysis that a second action sets, in the same transaction.
 SET_AFTERWARDS = ("messaging", "group")
 MaxIterations = Annotated[int, Field(ge=1, le=1000), FROM_JSON]
 
@@ -222,10 +222,7 @@ def send_message(
 
 def _changes_in(body: MysisChange) -> dict[str, Any]:
     """The given fields, with rows in place of names; raises a 422 Problem."""
-    values = body.model_dump(exclude_unset=True)
-    for field in ("name", "model", "pins", "max_iterations", *SET_AFTERWARDS):
-        if field in values and values[field] is None:
-            raise make_invalid(field, "cannot be null; leave it out to keep it.")
+    values = turns.read_changes(body, "policy", "prompt")
     if "prompt" in values:
         prompts = Prompt.objects.exclude(name=SUMMARY_PROMPT_NAME)
         values["prompt"] = _find_named(prompts, values["prompt"], "prompt")

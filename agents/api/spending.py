@@ -159,13 +159,9 @@ def _get_budget(reference: str) -> Budget:
 
 
 def _apply_change(budget: Budget, body: BudgetChange) -> dict[str, Any]:
-    values = body.model_dump(exclude_unset=True)
-    for field in ("name", "scope", "period"):
-        if field in values and values[field] is None:
-            raise make_invalid(field, "cannot be null; leave it out to keep it.")
-        setattr(budget, field, values.get(field, getattr(budget, field)))
-    if "tokens" in values:
-        budget.tokens = values["tokens"]
+    values = turns.read_changes(body, "target", "tokens", "cost")
+    for field in values.keys() - {"target", "cost"}:
+        setattr(budget, field, values[field])
     if "cost" in values:
         cost = values["cost"]
         budget.cost = None if cost is None else round(Decimal(str(cost)), 6)
@@ -208,7 +204,6 @@ class UsageOut(Schema):
 
     @staticmethod
     def resolve_tokens(sums: dict[str, Any]) -> dict[str, Any]:
-        """Three of the sums."""
         return sums
 
 

@@ -16,7 +16,15 @@ from pydantic import BeforeValidator, Field
 from agents import events
 from agents.events import Kind
 from agents.models import ModelCall, Mysis, Turn
-from memory.api.parameters import After, MysisReference, Page, Rows, Window, build_page
+from memory.api.parameters import (
+    After,
+    Body,
+    MysisReference,
+    Page,
+    Rows,
+    Window,
+    build_page,
+)
 from memory.lookup import (
     get_owner,
     make_invalid,
@@ -56,11 +64,20 @@ def find_row(rows: models.QuerySet[M], reference: str) -> M | None:
 
 
 def get_row(rows: models.QuerySet[M], reference: str, what: str) -> M:
-    """As ``find``; raises a 404 Problem. ``what`` names the kind of row."""
+    """As ``find_row``; raises a 404 Problem. ``what`` names the kind of row."""
     found = find_row(rows, reference)
     if found is None:
         raise make_missing(f"There is no {what} {reference[:100]!r}.")
     return found
+
+
+def read_changes(body: Body, *nullable: str) -> dict[str, Any]:
+    """The fields that were given; raises a 422 Problem for a null that clears nothing."""
+    values = body.model_dump(exclude_unset=True)
+    for field, value in values.items():
+        if value is None and field not in nullable:
+            raise make_invalid(field, "cannot be null; leave it out to keep it.")
+    return values
 
 
 def caller_name(request: HttpRequest) -> str:
@@ -93,7 +110,6 @@ class TurnOut(Schema):
 
     @staticmethod
     def resolve_tokens(row: Turn) -> Turn:
-        """Its columns."""
         return row
 
 
@@ -112,7 +128,6 @@ class CallOut(Schema):
 
     @staticmethod
     def resolve_tokens(row: ModelCall) -> ModelCall:
-        """Its columns."""
         return row
 
 

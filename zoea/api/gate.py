@@ -11,7 +11,7 @@ import ctypes
 import gc
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -22,6 +22,7 @@ from memory.lookup import Problem, release_connection
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
 from zoea.auth import API_ROOT, READS, Role, admit_request, check_csrf
+from zoea.middleware import Middleware
 
 MAX_BYTES = 1024 * 1024
 # Bytes of the routes that take whole histories.
@@ -42,8 +43,6 @@ _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 # string is scanned twice.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]|[^\s\[\]{}:,"]++', re.DOTALL)
 
-GetResponse = Callable[[HttpRequest], HttpResponseBase]
-
 MESSAGES = {
     400: ("bad_request", "The request cannot be understood."),
     403: ("forbidden", "This is not allowed."),
@@ -53,14 +52,10 @@ MESSAGES = {
 }
 
 
-class ApiGateMiddleware:
+class ApiGateMiddleware(Middleware):
     """Admits, bounds and answers everything below ``/api/v1/``."""
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer a request of the API; pass on every other one."""
         if not request.path_info.startswith(f"{API_ROOT}/"):
             return self.get_response(request)
         try:

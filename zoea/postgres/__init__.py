@@ -16,7 +16,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 
 import psycopg
 
@@ -59,7 +58,6 @@ class EmbeddedPostgres:
 
     @property
     def log(self) -> Path:
-        """The server's log file."""
         return self._cluster.log
 
     @property
@@ -120,12 +118,7 @@ class EmbeddedPostgres:
     def __enter__(self) -> EmbeddedPostgres:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 
