@@ -87,7 +87,6 @@ class Guest:
 async def answer_request(
     scope: AsgiScope, receive: Receive, send: Send, guest: Guest
 ) -> None:
-    """Answer one HTTP request of a caller."""
     manager = StreamableHTTPSessionManager(
         _make_server(guest),
         json_response=True,
@@ -206,7 +205,6 @@ def _clean_arguments(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
 
 
 def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    """What the next call of a Mysis would be sent, message by message."""
     mysis = scope.target(arguments.get("mysis_id"))
     try:
         prepared = preview(mysis, strategy=arguments.get("strategy"))

@@ -77,7 +77,6 @@ class Role(IntEnum):
 
     @classmethod
     def named(cls, name: str) -> Role:
-        """The role of a stored name."""
         return cls[name.upper()]
 
 
@@ -200,9 +199,17 @@ def commits_apart(path: str) -> bool:
 
 
 def find_token_caller(secret: str) -> Caller | None:
-    token = _find_token(secret)
+    """The caller of a token; None if it is unknown, expired or revoked."""
+    now = timezone.now()
+    token = (
+        ApiToken.objects.filter(digest=hash_secret(secret), revoked_at=None)
+        .filter(Q(expires_at=None) | Q(expires_at__gt=now))
+        .first()
+    )
     if token is None:
         return None
+    if token.last_used_at is None or token.last_used_at < now - LAST_USED_STEP:
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
     return Caller(f"token:{token.name}", Role.named(token.role), session=False)
 
 
@@ -271,24 +278,6 @@ def _name_taken(name: str) -> str:
         f"name: there is a token named {name!r} already; choose another name, or "
         "delete that token in the admin."
     )
-
-
-def _find_token(secret: str) -> ApiToken | None:
-    """The token of this secret; None if it is unknown, expired or revoked."""
-    now = timezone.now()
-    token = (
-        ApiToken.objects.filter(digest=hash_secret(secret), revoked_at=None)
-        .filter(Q(expires_at=None) | Q(expires_at__gt=now))
-        .first()
-    )
-    if token is not None:
-        _touch(token, now)
-    return token
-
-
-def _touch(token: ApiToken, now: datetime) -> None:
-    if token.last_used_at is None or token.last_used_at < now - LAST_USED_STEP:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
 
 
 def create_sign_in_link() -> str:

@@ -20,6 +20,7 @@ from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
+from starlette.responses import JSONResponse
 
 from agents.mcp_server import Guest, answer_request
 from memory.lookup import Problem, find_busy
@@ -33,7 +34,7 @@ from zoea.auth import (
     refuse_bearer,
     unauthenticated_problem,
 )
-from zoea.websockets import is_origin_allowed, read_header
+from zoea.websockets import App, Scope, is_origin_allowed, read_header
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -49,9 +50,6 @@ MESSAGES = {
     500: ("internal", "The server failed; its log says why."),
 }
 JSON_RPC_PARSE_ERROR = -32700
-
-App = Callable[[Any, Any, Any], Awaitable[None]]
-Scope = dict[str, Any]
 
 PATHS = frozenset({"/mcp", "/mcp/"})
 NO_BEARER = (
@@ -73,7 +71,9 @@ def with_mcp(pages: App) -> App:
                 problem = error if isinstance(error, Problem) else find_busy(error)
                 if problem is None:
                     raise
-                await _send_problem(problem, send)
+                document = {"detail": problem.detail, "code": problem.code}
+                refusal = JSONResponse(document, problem.status, problem.headers)
+                await refusal(scope, receive, send)
                 return
             await answer_request(scope, receive, ShapedSend(send), guest)
 
@@ -166,22 +166,3 @@ def _refusal(status: int, body: bytes) -> dict[str, Any]:
         if error.get("code") == JSON_RPC_PARSE_ERROR:
             code, detail = "malformed", f"The body is not usable JSON: {detail}."
     return {**document, "detail": detail, "code": code}
-
-
-async def _send_problem(problem: Problem, send: Send) -> None:
-    body = json.dumps({"detail": problem.detail, "code": problem.code}).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "Content-Length": str(len(body)),
-        **problem.headers,
-    }
-    await send(
-        {
-            "type": "http.response.start",
-            "status": problem.status,
-            "headers": [
-                (name.encode(), value.encode()) for name, value in headers.items()
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})

@@ -216,6 +216,5 @@ def _refuse_write(request: HttpRequest, wait: float) -> HttpResponse:
 
 
 def pending_migrations() -> int:
-    """The number of migrations that the database lacks."""
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

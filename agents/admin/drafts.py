@@ -271,7 +271,6 @@ class PolicyDraftAdmin(DraftAdmin[ContextPolicy], PolicyAdmin):
     draft_form = PolicyDraftForm
 
     def try_draft(self, form: PolicyDraftForm) -> dict[str, Any]:
-        """The next call of the chosen Mysis, now and under the values."""
         mysis = form.cleaned_data["mysis"]
         if not mysis:
             return {}

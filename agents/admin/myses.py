@@ -36,7 +36,6 @@ class OptionsField(forms.JSONField):
     """JSON that may be left out; the stock field would show null for that."""
 
     def prepare_value(self, value: Any) -> Any:
-        """Nothing stays an empty box."""
         return "" if value in (None, "") else super().prepare_value(value)
 
 

@@ -90,7 +90,6 @@ class PromptAdmin(DraftAdmin[Prompt]):
 
     @admin.display(description="used by")
     def users(self, row: Prompt) -> str:
-        """The Myses that are sent it."""
         if row.name == SUMMARY_PROMPT_NAME:
             return "every summary"
         names = sorted(mysis.name for mysis in row.myses.all())[:6]
@@ -117,7 +116,6 @@ class PromptAdmin(DraftAdmin[Prompt]):
         return [*own, *super().get_urls()]
 
     def try_draft(self, form: DraftForm) -> dict[str, Any]:
-        """The text before it is saved, and what it would change."""
         return try_prompt(form)
 
     def save_model(

@@ -89,7 +89,6 @@ class MysisDetail(MysisOut):
 
     @staticmethod
     def resolve_pins(row: Mysis) -> list[str]:
-        """Their texts, in the order in which they were given."""
         return list(row.pins.order_by("pk").values_list("text", flat=True))
 
     @staticmethod

@@ -195,7 +195,6 @@ class DiffPair(Schema):
 
     @staticmethod
     def resolve_b(pair: MessagePair) -> dict[str, Any] | None:
-        """As ``a``."""
         return _describe_side(pair.b)
 
 

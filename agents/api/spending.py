@@ -14,7 +14,7 @@ from pydantic import AliasPath, Field
 
 from agents import actions, usage
 from agents.api import turns
-from agents.api.turns import Tokens
+from agents.api.turns import Tokens, WithTokens
 from agents.budgets import statuses_of, warnings_of
 from agents.models import Budget, Mysis, Usage
 from memory.api.parameters import (
@@ -106,7 +106,7 @@ class BudgetIn(BudgetChange):
 def list_budgets(request: HttpRequest, window: Query[Window]) -> dict[str, Any]:
     """All budgets, with what is spent of them."""
     page = build_page(select_budgets(), window)
-    return {"items": _with_status(page["items"]), "next": page["next"]}
+    return {"items": _describe_budgets(page["items"]), "next": page["next"]}
 
 
 @budgets_router.post("/budgets", response={201: BudgetRead})
@@ -118,7 +118,7 @@ def create_budget(request: HttpRequest, body: BudgetIn) -> Status[dict[str, Any]
 @budgets_router.get("/budgets/{reference}", response=BudgetRead)
 def read_budget(request: HttpRequest, reference: BudgetReference) -> dict[str, Any]:
     """One budget, by number or name."""
-    return _with_status([_get_budget(reference)])[0]
+    return _describe_budgets([_get_budget(reference)])[0]
 
 
 @budgets_router.patch("/budgets/{reference}", response=BudgetRead)
@@ -141,8 +141,7 @@ def select_budgets() -> QuerySet[Budget]:
     return Budget.objects.select_related("mysis", "policy").order_by("pk")
 
 
-def _with_status(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
-    """Budgets as BudgetRead takes them."""
+def _describe_budgets(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
     missed = warnings_of(budgets)
     return [
         {
@@ -167,7 +166,7 @@ def _apply_change(budget: Budget, body: BudgetChange) -> dict[str, Any]:
         budget.cost = None if cost is None else round(Decimal(str(cost)), 6)
     if "target" in values or "scope" in values:
         _set_target(budget, values.get("target"))
-    return _with_status([actions.save_budget(budget=budget)])[0]
+    return _describe_budgets([actions.save_budget(budget=budget)])[0]
 
 
 def _set_target(budget: Budget, target: str | None) -> None:
@@ -188,7 +187,7 @@ def _set_target(budget: Budget, target: str | None) -> None:
     setattr(budget, field, found)
 
 
-class UsageOut(Schema):
+class UsageOut(WithTokens):
     """What calls came to.
 
     ``calls`` drive turns, ``summaries`` stand beside them, ``errors`` are those of
@@ -201,10 +200,6 @@ class UsageOut(Schema):
     tokens: Tokens
     cost: float = Field(examples=[0.21])
     latency_ms: int = Field(examples=[624000])
-
-    @staticmethod
-    def resolve_tokens(sums: dict[str, Any]) -> dict[str, Any]:
-        return sums
 
 
 class UsageLine(UsageOut):

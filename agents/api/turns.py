@@ -93,7 +93,15 @@ class Tokens(Schema):
     cached: int = Field(validation_alias="cached_tokens", examples=[18500])
 
 
-class TurnOut(Schema):
+class WithTokens(Schema):
+    """A row, or sums, whose columns are its ``tokens`` too."""
+
+    @staticmethod
+    def resolve_tokens(row: Any) -> Any:
+        return row
+
+
+class TurnOut(WithTokens):
     """One turn; ``outcome`` is null while it runs, ``cost`` is in US dollars."""
 
     id: int = Field(examples=[17])
@@ -108,12 +116,8 @@ class TurnOut(Schema):
     started_at: datetime
     finished_at: datetime | None = Field(examples=["2026-02-05T00:00:09Z"])
 
-    @staticmethod
-    def resolve_tokens(row: Turn) -> Turn:
-        return row
 
-
-class CallOut(Schema):
+class CallOut(WithTokens):
     """One request to a model: ``kind`` turn, or summary; numbered within its kind."""
 
     number: int
@@ -125,10 +129,6 @@ class CallOut(Schema):
     finish_reason: str = Field(examples=["stop"])
     error: TextOrNull = Field(examples=[None])
     created_at: datetime
-
-    @staticmethod
-    def resolve_tokens(row: ModelCall) -> ModelCall:
-        return row
 
 
 class TurnDetail(TurnOut):

@@ -35,7 +35,6 @@ class Admitted(HttpBearer):
     """Takes the caller that the gate has admitted; nobody else comes in."""
 
     def __call__(self, request: HttpRequest) -> Caller | None:
-        """The caller of the request."""
         caller: Caller | None = getattr(request, "caller", None)
         return caller
 
@@ -47,7 +46,6 @@ class GateParser(Parser):
     """Takes the body as the gate has parsed it."""
 
     def parse_body(self, request: HttpRequest) -> Any:
-        """The JSON value of the body."""
         return request.json  # type: ignore[attr-defined]
 
 
@@ -57,7 +55,6 @@ class Api(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: Any = None
     ) -> OpenAPISchema:
-        """The document with refusals and examples at each operation."""
         document = super().get_openapi_schema(
             path_prefix=path_prefix, path_params=path_params
         )

@@ -76,7 +76,6 @@ class ApiGateMiddleware(Middleware):
 
 
 def answer_problem(problem: Problem) -> JsonResponse:
-    """A Problem as an answer."""
     return JsonResponse(
         {"detail": problem.detail, "code": problem.code},
         status=problem.status,
@@ -92,11 +91,9 @@ def _shape_error(response: HttpResponseBase) -> HttpResponseBase:
     ):
         return response
     code, detail = MESSAGES.get(status, MESSAGES[500 if status >= 500 else 400])
-    answer = JsonResponse({"detail": detail, "code": code}, status=status)
-    for name in ("Allow", "Retry-After"):
-        if name in response.headers:
-            answer[name] = response.headers[name]
-    return answer
+    names = {"Allow", "Retry-After"} & response.headers.keys()
+    headers = {name: response.headers[name] for name in names}
+    return answer_problem(Problem(status, code, detail, headers=headers))
 
 
 @contextmanager

@@ -105,12 +105,10 @@ def _claim_key(wanted: IdempotencyRecord) -> IdempotencyRecord:
 
 
 def find_expired(now: datetime) -> QuerySet[IdempotencyRecord]:
-    """The records whose time is over."""
     return IdempotencyRecord.objects.filter(created_at__lt=now - LIFETIME)
 
 
 def _delete_expired(now: datetime) -> None:
-    """Delete some of the records whose time is over."""
     oldest = find_expired(now).order_by("created_at").values_list("pk", flat=True)
     ids = list(oldest[:DELETED_AT_ONCE])
     IdempotencyRecord.objects.filter(pk__in=ids).delete()

@@ -22,7 +22,6 @@ import psycopg
 from zoea.postgres.cluster import Cluster
 from zoea.postgres.process import (
     DATABASE,
-    PORT,
     USER,
     PostgresError,
     data_directory,
@@ -67,10 +66,7 @@ class EmbeddedPostgres:
         return None if found is None else found.pid
 
     def conninfo(self, database: str = DATABASE) -> str:
-        """A libpq connection string."""
-        return psycopg.conninfo.make_conninfo(
-            host=str(self.socket_directory), port=PORT, user=USER, dbname=database
-        )
+        return self._cluster.conninfo(database)
 
     def ensure_running(self) -> None:
         """Start the server again if it has died; raises PostgresError."""
