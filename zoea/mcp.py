@@ -27,7 +27,6 @@ from memory.lookup import Problem, find_busy
 from zoea import rate_limits
 from zoea.auth import (
     WRONG_BEARER,
-    Caller,
     Role,
     find_token_caller,
     read_bearer,
@@ -93,7 +92,7 @@ async def admit_guest(scope: Scope) -> Guest:
     given = read_header(scope, b"authorization")
     if not given:
         raise unauthenticated_problem(NO_BEARER)
-    caller = await _find_caller(read_bearer(given))
+    caller = await database_sync_to_async(find_token_caller)(read_bearer(given))
     if caller is None:
         address = (scope.get("client") or ("",))[0]
         raise refuse_bearer(address, WRONG_BEARER)
@@ -117,11 +116,6 @@ def _check_origin(scope: Scope) -> None:
         raise Problem(
             403, "wrong_origin", "This origin is not allowed: see ZOEA_ORIGINS."
         )
-
-
-@database_sync_to_async  # type: ignore[untyped-decorator]
-def _find_caller(secret: str) -> Caller | None:
-    return find_token_caller(secret) if secret else None
 
 
 class ShapedSend:

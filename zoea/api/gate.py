@@ -12,7 +12,7 @@ import gc
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn
 
 from django.http import HttpRequest, JsonResponse, UnreadablePostError
@@ -113,17 +113,20 @@ def read_body(request: HttpRequest, role: Role) -> Iterator[bytes]:
     is_large = len(body) > MAX_BYTES
     if is_large and allowed == MAX_BYTES:
         raise _too_large(allowed, limit)
-    if limit == MAX_BYTES:
-        yield _checked(request, body)
-        return
-    release_connection()
-    places = rate_limits.large_bodies if is_large else rate_limits.histories
-    with places.taken():
+    place: AbstractContextManager[None] = nullcontext()
+    if limit > MAX_BYTES:
+        release_connection()
+        places = rate_limits.large_bodies if is_large else rate_limits.histories
+        place = places.taken()
+    with place:
         body += _read(request, allowed - MAX_BYTES)
         if len(body) > allowed:
             raise _too_large(allowed, limit)
         try:
-            yield _checked(request, body)
+            check_counts(body)
+            # Django's own property would apply one limit to all routes.
+            request._body = body
+            yield body
         finally:
             if is_large:
                 _give_memory_back(request)
@@ -156,14 +159,6 @@ def _read(request: HttpRequest, size: int) -> bytes:
         return bytes(request.read(size))
     except UnreadablePostError as error:
         raise _malformed("it ended early") from error
-
-
-def _checked(request: HttpRequest, body: bytes) -> bytes:
-    """Check the body, and put it where Django looks for it."""
-    check_counts(body)
-    # Django's own property would apply one limit to all routes.
-    request._body = body
-    return body
 
 
 def check_counts(body: bytes) -> None:

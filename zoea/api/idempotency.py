@@ -75,7 +75,8 @@ def answer_once(
     key, path = _check_key(key), request.path_info
     if is_pure(request.method or "", path):
         return answer(request)
-    digest = _digest(request, body)
+    head = f"{request.method} {request.get_full_path()}\n"
+    digest = hashlib.sha256(head.encode() + body).hexdigest()
     record = _claim_key(
         IdempotencyRecord(
             actor=actor, key=key, request_digest=digest, apart=commits_apart(path)
@@ -210,8 +211,3 @@ def _check_key(key: str) -> str:
     raise Problem(
         422, "invalid", f"{HEADER}: use 1 to {MAX_KEY} printable ASCII characters."
     )
-
-
-def _digest(request: HttpRequest, body: bytes) -> str:
-    head = f"{request.method} {request.get_full_path()}\n"
-    return hashlib.sha256(head.encode() + body).hexdigest()
