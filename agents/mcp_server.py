@@ -84,14 +84,9 @@ class Guest:
     throttle: Callable[[], float]
 
 
-class RefusedError(Exception):
-    """A tool call that is refused; the text says why."""
-
-
 async def answer_request(
     scope: AsgiScope, receive: Receive, send: Send, guest: Guest
 ) -> None:
-    """Answer one HTTP request of a caller."""
     manager = StreamableHTTPSessionManager(
         _make_server(guest),
         json_response=True,
@@ -119,7 +114,7 @@ def _make_server(guest: Guest) -> Server[Any]:
             found = await run_in_db(
                 _call_tool, params.name, params.arguments or {}, guest
             )
-        except RefusedError as error:
+        except (ArgumentsError, LocalRefusedError) as error:
             return _result((f"Error: {error}",), is_error=True)
         except Exception as error:
             problem = find_busy(error)
@@ -176,30 +171,27 @@ def _offered_tools(guest: Guest) -> list[Tool]:
 
 
 def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
-    """Call one tool; raises RefusedError."""
+    """Call one tool; raises LocalRefusedError or ArgumentsError."""
     found = TOOLS.get(name)
     if found is None:
         listed = ", ".join(each.spec.name for each in _offered_tools(guest))
-        raise RefusedError(f"There is no tool {name[:100]!r}. There are {listed}.")
+        raise LocalRefusedError(f"There is no tool {name[:100]!r}. There are {listed}.")
     if name in SENDING:
         _check_may_send(guest)
-    try:
-        arguments = _clean_arguments(given, found)
-        check_arguments(arguments, found)
-        policies = ((row["name"], row["policy"]) for row in known_tools())
-        scope = Scope(guest.by, secret=secret_tools(policies))
-        return _ANSWERS[name](arguments, scope)
-    except (ArgumentsError, LocalRefusedError) as error:
-        raise RefusedError(str(error)) from error
+    arguments = _clean_arguments(given, found)
+    check_arguments(arguments, found)
+    policies = ((row["name"], row["policy"]) for row in known_tools())
+    scope = Scope(guest.by, secret=secret_tools(policies))
+    return _ANSWERS[name](arguments, scope)
 
 
 def _check_may_send(guest: Guest) -> None:
     if not guest.may_send:
-        raise RefusedError(f"This needs the role operator; yours is {guest.role}.")
+        raise LocalRefusedError(f"This needs the role operator; yours is {guest.role}.")
     wait = guest.throttle()
     if wait:
         seconds = max(1, math.ceil(wait))
-        raise RefusedError(f"Too many requests: try again in {seconds} s.")
+        raise LocalRefusedError(f"Too many requests: try again in {seconds} s.")
 
 
 def _clean_arguments(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
@@ -213,7 +205,6 @@ def _clean_arguments(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
 
 
 def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    """What the next call of a Mysis would be sent, message by message."""
     mysis = scope.target(arguments.get("mysis_id"))
     try:
         prepared = preview(mysis, strategy=arguments.get("strategy"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
@@ -23,7 +23,7 @@ MOVED = (
     "The stored key was given for another address or kind, and goes to no other by "
     "itself: type the key again, or forget the stored one."
 )
-#: What a form says of a provider that is not made yet, in the place of its number.
+# What a form says of a provider that is not made yet, in the place of its number.
 NEW = "new"
 APPEARED = (
     "Meanwhile there is another provider, so nothing was saved. Open this step again "
@@ -55,12 +55,9 @@ class Typed:
     base_url: str
 
     @classmethod
-    def of(cls, row: Provider) -> Typed:
+    def read_row(cls, row: Provider) -> Typed:
         """What a provider that is not saved holds."""
         return cls(row.sealed_key, row.kind, row.base_url)
-
-    def kept(self) -> dict[str, str]:
-        return asdict(self)
 
 
 class KeyedForm(forms.ModelForm[Provider]):
@@ -77,7 +74,7 @@ class KeyedForm(forms.ModelForm[Provider]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # Cleaning writes the new values into the row.
-        self.held = Typed.of(self.instance)
+        self.held = Typed.read_row(self.instance)
 
     def clean(self) -> dict[str, Any]:
         """Ask for the key again where it would go elsewhere."""

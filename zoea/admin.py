@@ -105,7 +105,6 @@ class TokenAdmin(admin.ModelAdmin[ApiToken]):
 
     @admin.action(description="Revoke the selected tokens")
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
-        """Revoke the tokens now."""
         count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
         self.message_user(request, f"Revoked {count}.", messages.SUCCESS)
 

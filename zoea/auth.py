@@ -15,9 +15,17 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
+from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.contrib.auth.hashers import (
+    Argon2PasswordHasher,
+    BasePasswordHasher,
+    BCryptSHA256PasswordHasher,
+    PBKDF2PasswordHasher,
+    PBKDF2SHA1PasswordHasher,
+    ScryptPasswordHasher,
+)
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -69,7 +77,6 @@ class Role(IntEnum):
 
     @classmethod
     def named(cls, name: str) -> Role:
-        """The role of a stored name."""
         return cls[name.upper()]
 
 
@@ -89,7 +96,7 @@ class TokenError(Exception):
     """The token cannot be made; the text says why and what to do."""
 
 
-def admit(request: HttpRequest) -> Caller:
+def admit_request(request: HttpRequest) -> Caller:
     """Find the caller of a request, before its body is read.
 
     Raises a Problem, in this order: 401 for nobody, 403 for too low a role, 429 for
@@ -192,9 +199,17 @@ def commits_apart(path: str) -> bool:
 
 
 def find_token_caller(secret: str) -> Caller | None:
-    token = _find_token(secret)
+    """The caller of a token; None if it is unknown, expired or revoked."""
+    now = timezone.now()
+    token = (
+        ApiToken.objects.filter(digest=hash_secret(secret), revoked_at=None)
+        .filter(Q(expires_at=None) | Q(expires_at__gt=now))
+        .first()
+    )
     if token is None:
         return None
+    if token.last_used_at is None or token.last_used_at < now - LAST_USED_STEP:
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
     return Caller(f"token:{token.name}", Role.named(token.role), session=False)
 
 
@@ -265,24 +280,6 @@ def _name_taken(name: str) -> str:
     )
 
 
-def _find_token(secret: str) -> ApiToken | None:
-    """The token of this secret; None if it is unknown, expired or revoked."""
-    now = timezone.now()
-    token = (
-        ApiToken.objects.filter(digest=hash_secret(secret), revoked_at=None)
-        .filter(Q(expires_at=None) | Q(expires_at__gt=now))
-        .first()
-    )
-    if token is not None:
-        _touch(token, now)
-    return token
-
-
-def _touch(token: ApiToken, now: datetime) -> None:
-    if token.last_used_at is None or token.last_used_at < now - LAST_USED_STEP:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
-
-
 def create_sign_in_link() -> str:
     """Make a link that signs in once; returns its path."""
     SignInLink.objects.filter(created_at__lt=timezone.now() - LINK_LIFETIME).delete()
@@ -321,11 +318,37 @@ def is_loopback(address: str | None) -> bool:
     return (mapped or found).is_loopback
 
 
-class BoundedPasswordHasher(PBKDF2PasswordHasher):
-    """Django's own hashes, two at a time, with no pooled connection held meanwhile."""
+class _BoundedHasher(BasePasswordHasher):
+    """Hashes two passwords at a time, with no pooled connection held meanwhile."""
 
-    def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
+    def encode(self, *args: Any, **kwargs: Any) -> Any:
         """Hash; raises a 503 Problem where no place became free in time."""
         release_connection()
         with rate_limits.hashes.taken():
-            return super().encode(password, salt, iterations)
+            return super().encode(*args, **kwargs)
+
+
+class BoundedPBKDF2PasswordHasher(_BoundedHasher, PBKDF2PasswordHasher):
+    """Django's default."""
+
+
+class BoundedPBKDF2SHA1PasswordHasher(_BoundedHasher, PBKDF2SHA1PasswordHasher):
+    """For passwords of users that were brought along."""
+
+
+class BoundedArgon2PasswordHasher(_BoundedHasher, Argon2PasswordHasher):
+    """As above; needs argon2-cffi."""
+
+    def verify(self, password: str, encoded: str) -> bool:
+        """Compare by the library, which does not encode."""
+        release_connection()
+        with rate_limits.hashes.taken():
+            return super().verify(password, encoded)
+
+
+class BoundedBCryptSHA256PasswordHasher(_BoundedHasher, BCryptSHA256PasswordHasher):
+    """As above; needs bcrypt."""
+
+
+class BoundedScryptPasswordHasher(_BoundedHasher, ScryptPasswordHasher):
+    """As above."""

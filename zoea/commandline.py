@@ -83,7 +83,6 @@ def print_refusal(text: str) -> int:
 
 
 def _needs_database(argv: Sequence[str]) -> bool:
-    """Whether the command of this ``sys.argv`` uses the database."""
     words = argv[1:]
     if not words or {"-h", "--help", "--version"} & set(words):
         return False

@@ -20,20 +20,20 @@ from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
+from starlette.responses import JSONResponse
 
 from agents.mcp_server import Guest, answer_request
 from memory.lookup import Problem, find_busy
 from zoea import rate_limits
 from zoea.auth import (
     WRONG_BEARER,
-    Caller,
     Role,
     find_token_caller,
     read_bearer,
     refuse_bearer,
     unauthenticated_problem,
 )
-from zoea.websockets import is_origin_allowed, read_header
+from zoea.websockets import App, Scope, is_origin_allowed, read_header
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -50,9 +50,6 @@ MESSAGES = {
 }
 JSON_RPC_PARSE_ERROR = -32700
 
-App = Callable[[Any, Any, Any], Awaitable[None]]
-Scope = dict[str, Any]
-
 PATHS = frozenset({"/mcp", "/mcp/"})
 NO_BEARER = (
     "Send 'Authorization: Bearer <token>' with a token of `manage.py create_token`."
@@ -68,19 +65,21 @@ def with_mcp(pages: App) -> App:
             return
         async with ThreadSensitiveContext():
             try:
-                guest = await admit(scope)
+                guest = await admit_guest(scope)
             except Exception as error:
                 problem = error if isinstance(error, Problem) else find_busy(error)
                 if problem is None:
                     raise
-                await _send_problem(problem, send)
+                document = {"detail": problem.detail, "code": problem.code}
+                refusal = JSONResponse(document, problem.status, problem.headers)
+                await refusal(scope, receive, send)
                 return
             await answer_request(scope, receive, ShapedSend(send), guest)
 
     return application
 
 
-async def admit(scope: Scope) -> Guest:
+async def admit_guest(scope: Scope) -> Guest:
     """Find the caller; raises a Problem for anybody who may not come in."""
     _check_origin(scope)
     if scope["method"] != "POST":
@@ -93,7 +92,7 @@ async def admit(scope: Scope) -> Guest:
     given = read_header(scope, b"authorization")
     if not given:
         raise unauthenticated_problem(NO_BEARER)
-    caller = await _find_caller(read_bearer(given))
+    caller = await database_sync_to_async(find_token_caller)(read_bearer(given))
     if caller is None:
         address = (scope.get("client") or ("",))[0]
         raise refuse_bearer(address, WRONG_BEARER)
@@ -117,11 +116,6 @@ def _check_origin(scope: Scope) -> None:
         raise Problem(
             403, "wrong_origin", "This origin is not allowed: see ZOEA_ORIGINS."
         )
-
-
-@database_sync_to_async  # type: ignore[untyped-decorator]
-def _find_caller(secret: str) -> Caller | None:
-    return find_token_caller(secret) if secret else None
 
 
 class ShapedSend:
@@ -166,22 +160,3 @@ def _refusal(status: int, body: bytes) -> dict[str, Any]:
         if error.get("code") == JSON_RPC_PARSE_ERROR:
             code, detail = "malformed", f"The body is not usable JSON: {detail}."
     return {**document, "detail": detail, "code": code}
-
-
-async def _send_problem(problem: Problem, send: Send) -> None:
-    body = json.dumps({"detail": problem.detail, "code": problem.code}).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "Content-Length": str(len(body)),
-        **problem.headers,
-    }
-    await send(
-        {
-            "type": "http.response.start",
-            "status": problem.status,
-            "headers": [
-                (name.encode(), value.encode()) for name, value in headers.items()
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})

@@ -13,15 +13,13 @@ from decimal import Decimal
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import connection
-from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from agents import usage
-from agents.api.fleet import count_by_confidence
+from agents.api.fleet import count_by_confidence, count_by_state
 from agents.hub import hub, sockets
-from agents.models import Mysis
 from memory.lookup import Problem
 from memory.snapshots.writes import read_newest_tick
 from zoea.api.gate import answer_problem
@@ -31,7 +29,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = ("GET", "HEAD")
 SOCKET_KINDS = ("stream", "dashboard")
 
-#: The id sequence of each log: an upper bound of what was ever added (roll-backs count).
+# The id sequence of each log: an upper bound of what was ever added (roll-backs count).
 LOGS = {
     "turns": "agents_turn_id_seq",
     "calls": "agents_modelcall_id_seq",
@@ -92,11 +90,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _fleet_metrics() -> Iterator[Metric]:
-    states = dict.fromkeys(map(str, Mysis.State), 0)
-    states |= dict(
-        Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
-    )
-    yield Metric("myses", "gauge", "Myses by state.", _label_values("state", states))
+    states = _label_values("state", count_by_state())
+    yield Metric("myses", "gauge", "Myses by state.", states)
     # From the usage by day: that of a deleted Mysis stays counted.
     spent = usage.totals(usage.rows_since(None))
     tokens = {kind: spent[f"{kind}_tokens"] for kind in ("input", "output")}

@@ -41,14 +41,17 @@ CONNECT_SECONDS = 3
 NO_ANSWER = "The database does not answer."
 
 
-class HealthMiddleware:
-    """Answers the two probes."""
+class Middleware:
+    """Something between the server and the views."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
+
+class HealthMiddleware(Middleware):
+    """Answers the two probes."""
+
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer a probe, or pass on."""
         if request.method in ("GET", "HEAD"):
             if request.path_info == "/healthz":
                 return JsonResponse({"status": "ok"})
@@ -95,31 +98,26 @@ def _is_reachable() -> bool:
     return True
 
 
-class ContentSecurityPolicyMiddleware:
+class ContentSecurityPolicyMiddleware(Middleware):
     """Sends ``settings.SECURE_CSP`` with every answer."""
 
     def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
+        super().__init__(get_response)
         self.policy = "; ".join(f"{k} {v}" for k, v in settings.SECURE_CSP.items())
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Add the header unless the view set its own."""
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", self.policy)
         return response
 
 
-class PartOrPageMiddleware:
+class PartOrPageMiddleware(Middleware):
     """Tells caches that a page's answer depends on whether htmx asks: a part or a whole.
 
     On every page, since sign-in and notices answer in two ways as well.
     """
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Add ``Vary: HX-Request`` to HTML."""
         response = self.get_response(request)
         if response.headers.get("Content-Type", "").startswith("text/html"):
             patch_vary_headers(response, ["HX-Request"])
@@ -139,17 +137,13 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         return redirect_to_login(request.get_full_path())
 
 
-class AdminAddressMiddleware:
+class AdminAddressMiddleware(Middleware):
     """Answers 404 to an admin address with a NUL or an impossible date.
 
     Django's list filters would pass it on to the database, which would end in a 500.
     """
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Refuse such an address; pass on every other one."""
         if not request.path_info.startswith("/admin/"):
             return self.get_response(request)
         nul = "\x00" in request.path_info or "%00" in request.META["QUERY_STRING"]
@@ -191,18 +185,14 @@ def _parse_numbers(texts: Iterable[str]) -> Iterable[int]:
                 yield int(one)
 
 
-class WriteLimitMiddleware:
+class WriteLimitMiddleware(Middleware):
     """Limits the writes of a browser session.
 
     Those of programs are counted by the API and MCP; a person's writes by page and API
     share one limit.
     """
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Count a write of a page; refuse it where there were too many."""
         if request.method in READS or request.path_info.startswith(f"{API_ROOT}/"):
             return self.get_response(request)
         caller = find_user_caller(request.user)
@@ -226,6 +216,5 @@ def _refuse_write(request: HttpRequest, wait: float) -> HttpResponse:
 
 
 def pending_migrations() -> int:
-    """The number of migrations that the database lacks."""
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

@@ -115,6 +115,10 @@ wrong_names = Limiter(rate=1 / 5, burst=50)
 hashes = ConcurrencyLimit(
     2, seconds=10, refusal="Too many are signing in at the same time: not tried."
 )
+# A history of 1 MiB takes some 40 MB while it is worked on.
+histories = ConcurrencyLimit(
+    4, seconds=15, refusal="Other histories are being worked on: not done."
+)
 # A large body takes some hundred megabytes while it is worked on.
 large_bodies = ConcurrencyLimit(
     1, seconds=15, refusal="Another large body is being worked on: not done."

@@ -197,8 +197,8 @@ DATABASES = {"default": _read_database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = [
-    "zoea.auth.BoundedPasswordHasher",
-    *global_settings.PASSWORD_HASHERS[1:],
+    f"zoea.auth.Bounded{path.rpartition('.')[2]}"
+    for path in global_settings.PASSWORD_HASHERS
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

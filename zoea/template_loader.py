@@ -1,7 +1,7 @@
 """Loads the program's templates with the line breaks and indents of tags removed.
 
-They are for authors; without them a page of sixty Myses, and what its socket sends, is
-a tenth shorter.
+They are for authors. Without them the page of sixty Myses has 3 % less to send after
+gzip (17,671 bytes), and that of one Mysis 8 % (4,549).
 """
 
 from __future__ import annotations

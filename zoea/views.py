@@ -56,14 +56,20 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
         (rate_limits.wrong_passwords, pair), (rate_limits.wrong_names, address)
     )
     if wait:
-        return _refuse_try(request, wait)
+        seconds = math.ceil(wait)
+        said = f"Too many wrong passwords. Try again in {seconds} seconds."
+        return _refuse_try(request, said, 429, str(seconds))
     form = AuthenticationForm(request, data=request.POST)
     try:
         right = form.is_valid()
     except Exception as error:
         rate_limits.wrong_passwords.give_back(pair)
         rate_limits.wrong_names.give_back(address)
-        return _refuse_busy(request, error)
+        problem = find_busy(error)
+        if problem is None:
+            raise
+        retry_after = problem.headers["Retry-After"]
+        return _refuse_try(request, problem.detail, 503, retry_after)
     if not right:
         return _render_page(request, form, status=422)
     rate_limits.wrong_passwords.forget(pair)
@@ -103,7 +109,6 @@ def admin_sign_in(request: HttpRequest) -> HttpResponseBase:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponseBase:
-    """End the session."""
     logout(request)
     return redirect(settings.LOGOUT_REDIRECT_URL)
 
@@ -132,24 +137,11 @@ def _normalise_name(request: HttpRequest) -> str:
     return unicodedata.normalize("NFKC", name).lower()
 
 
-def _refuse_busy(request: HttpRequest, error: Exception) -> HttpResponse:
-    """The sign-in page with the 503 of a busy server; raises any other error."""
-    problem = find_busy(error)
-    if problem is None:
-        raise error
-    answer = _render_page(
-        request, AuthenticationForm(request), problem.detail, status=503
-    )
-    answer["Retry-After"] = problem.headers["Retry-After"]
-    return answer
-
-
-def _refuse_try(request: HttpRequest, wait: float) -> HttpResponse:
-    """The sign-in page with the 429 for too many wrong passwords."""
-    seconds = math.ceil(wait)
-    said = f"Too many wrong passwords. Try again in {seconds} seconds."
-    answer = _render_page(request, AuthenticationForm(request), said, status=429)
-    answer["Retry-After"] = str(seconds)
+def _refuse_try(
+    request: HttpRequest, said: str, status: int, retry_after: str
+) -> HttpResponse:
+    answer = _render_page(request, AuthenticationForm(request), said, status=status)
+    answer["Retry-After"] = retry_after
     return answer
 
 

@@ -40,7 +40,6 @@ class Refuse(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.reason = reason
 
     async def connect(self) -> None:
-        """Close at once."""
         if self.code is not None:
             await self.accept()
         await self.close(code=self.code, reason=self.reason)
@@ -138,7 +137,6 @@ def _find_token(scope: Scope) -> str | None:
 
 
 def read_header(scope: Scope, name: bytes) -> str | None:
-    """One header's text, or None."""
     for key, value in scope.get("headers", ()):
         if key.lower() == name:
             text: str = value.decode("latin1")

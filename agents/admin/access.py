@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 
 from agents.llm.provider_check import try_provider
 from agents.models import Account, Provider
@@ -15,7 +15,7 @@ from agents.models.llm import AskedWindow
 from agents.provider_forms import PROVIDER_ERRORS, KeyedForm, secret_field
 from memory.admin.read_only import NewestValuesFilter, ReadOnlyAdmin
 
-#: The label of the button that saves a provider and checks it.
+# The label of the button that saves a provider and checks it.
 CHECK_LABEL = "Save and check"
 MAX_CHECKS = 3
 
@@ -35,23 +35,6 @@ class ProviderForm(KeyedForm):
             "anew after each change here."
         }
         error_messages = PROVIDER_ERRORS
-
-
-class RedirectAndCheck(HttpResponseRedirect):
-    """The redirect after saving, with the provider that is to be checked."""
-
-    def __init__(self, address: str, row: Provider) -> None:
-        super().__init__(address)
-        self.row = row
-
-
-def _mark_for_check(
-    request: HttpRequest, row: Provider, answer: HttpResponse
-) -> HttpResponse:
-    """The answer to a saved form, with the provider if its check was asked for."""
-    if request.POST.get("_continue") != CHECK_LABEL:
-        return answer
-    return RedirectAndCheck(answer["Location"], row)
 
 
 @admin.register(Provider)
@@ -75,7 +58,6 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
 
     @admin.display(boolean=True, description="key")
     def has_key(self, row: Provider) -> bool:
-        """Whether a key is stored."""
         return bool(row.sealed_key)
 
     def save_model(
@@ -87,6 +69,8 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
         elif form.cleaned_data["clear_key"]:
             obj.api_key = ""
         super().save_model(request, obj, form, change)
+        if request.POST.get("_continue") == CHECK_LABEL:
+            request.saved_provider = obj  # type: ignore[attr-defined]
 
     def changeform_view(
         self,
@@ -100,21 +84,9 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
         The result decides nothing: the provider may be down for an hour.
         """
         answer = super().changeform_view(request, object_id, form_url, extra_context)
-        if isinstance(answer, RedirectAndCheck):
-            self._check(request, answer.row)
+        if hasattr(request, "saved_provider"):
+            self._check(request, request.saved_provider)
         return answer
-
-    def response_add(
-        self, request: HttpRequest, obj: Provider, post_url_continue: str | None = None
-    ) -> HttpResponse:
-        """Redirect after a new one was saved."""
-        answer = super().response_add(request, obj, post_url_continue)
-        return _mark_for_check(request, obj, answer)
-
-    def response_change(self, request: HttpRequest, obj: Provider) -> HttpResponse:
-        """Redirect after one was changed."""
-        answer = super().response_change(request, obj)
-        return _mark_for_check(request, obj, answer)
 
     @admin.action(description="Check: ask the models for one word")
     def check_selected(
@@ -129,13 +101,11 @@ class ProviderAdmin(admin.ModelAdmin[Provider]):
 
     def _check(self, request: HttpRequest, row: Provider) -> None:
         trial = try_provider(row)
-        level = messages.SUCCESS if trial.good else messages.WARNING
-        words = (
-            trial.words
-            if trial.good
-            else f"Provider {row} does not work: {trial.words}"
-        )
-        self.message_user(request, words, level)
+        if trial.good:
+            self.message_user(request, trial.words, messages.SUCCESS)
+        else:
+            words = f"Provider {row} does not work: {trial.words}"
+            self.message_user(request, words, messages.WARNING)
 
 
 @admin.register(AskedWindow)
@@ -189,7 +159,6 @@ class AccountAdmin(admin.ModelAdmin[Account]):
 
     @admin.display(boolean=True, description="password")
     def has_password(self, row: Account) -> bool:
-        """Whether a password is stored."""
         return bool(row.sealed_password)
 
     def save_model(

@@ -7,12 +7,12 @@ assembled by the function that will make the call.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -28,11 +28,83 @@ from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.context.summary_prompt import build_summary_prompt
 from memory.models import ContextPolicy
 
+M = TypeVar("M", bound=Model)
 NAMED = 12
+ROWS = 60
 # By which a request for a summary can be made of any history that is long enough.
 SUMMARISING = "summary"
 AT_ONCE = {"threshold": 1}
 LIMIT = 2_000
+TRY_ON = forms.ModelChoiceField(
+    queryset=Mysis.objects.order_by("name"), required=False, label="Try it on"
+)
+
+
+class DraftAdmin(admin.ModelAdmin[M]):
+    """Rows that can be tried on a Mysis before they are saved.
+
+    ``used_as`` is the field of a Mysis that names such a row.
+    """
+
+    used_as: ClassVar[str]
+    draft_form: ClassVar[type[Any]]
+
+    def try_draft(self, form: Any) -> dict[str, Any]:
+        """What the page shows of a valid form."""
+        raise NotImplementedError
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.draft_view)
+        name = f"{self.opts.app_label}_{self.opts.model_name}_preview"
+        own = [
+            path("preview/", view, name=f"{name}_new"),
+            path("<int:pk>/preview/", view, name=name),
+        ]
+        return [*own, *super().get_urls()]
+
+    def draft_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
+        """The page; it takes the values by POST, since an address cannot hold a text.
+
+        ``pk`` None is a row that is not there yet.
+        """
+        row: Any = get_object_or_404(self.model, pk=pk) if pk else self.model()
+        address = f"admin:{self.opts.app_label}_{self.opts.model_name}"
+        if pk:
+            allowed = self.has_change_permission(request, row)
+            back = reverse(f"{address}_change", args=[pk])
+        else:
+            allowed = self.has_add_permission(request)
+            back = reverse(f"{address}_add")
+        if not allowed:
+            raise PermissionDenied
+        if request.method != "POST":
+            return redirect(back)
+        users = Mysis.objects.filter(**{f"{self.used_as}_id": pk or 0}).order_by("name")
+        form = self.draft_form(_fill_in_mysis(request, users), instance=row)
+        page = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"{row.name or f'A new {self.used_as}'}, before it is saved",
+            self.used_as: row,
+            "back": back,
+            "form": form,
+            "users": list(users[: NAMED + 1]),
+            "count": users.count(),
+            "named": NAMED,
+        }
+        if form.is_valid():
+            page |= self.try_draft(form)
+        folder = f"admin/{self.opts.app_label}/{self.opts.model_name}"
+        return TemplateResponse(request, f"{folder}/draft.html", page)
+
+
+def _fill_in_mysis(request: HttpRequest, users: QuerySet[Mysis]) -> Any:
+    """What was sent; without a choice the first Mysis that is concerned."""
+    sent = request.POST.copy()
+    first = users.first() or Mysis.objects.order_by("name").first()
+    if not sent.get("mysis") and first is not None:
+        sent["mysis"] = str(first.pk)
+    return sent
 
 
 class DraftForm(forms.Form):
@@ -47,9 +119,15 @@ class DraftForm(forms.Form):
         ),
     )
     note = forms.CharField(required=False, max_length=300)
-    mysis = forms.ModelChoiceField(
-        queryset=Mysis.objects.order_by("name"), required=False, label="Try it on"
-    )
+    mysis = TRY_ON
+
+    def __init__(self, *args: Any, instance: Prompt) -> None:
+        super().__init__(*args)
+        self.instance = instance
+        self.summarises = instance.name == SUMMARY_PROMPT_NAME
+        if self.summarises:
+            # The template of summaries is found by its name, so it has no field for it.
+            del self.fields["name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +145,7 @@ class PromptEffect:
     def tokens(self) -> int:
         """How many tokens more each call would have; negative for fewer."""
         before, after = self.comparison.a, self.comparison.b
-        return _system_tokens(after) - _system_tokens(before)
+        return _count_system_tokens(after) - _count_system_tokens(before)
 
     @property
     def words(self) -> str:
@@ -77,7 +155,7 @@ class PromptEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
+class SummaryDraft:
     """The request for a summary that a Mysis would make if it were time now.
 
     ``asked`` is the last message of it; ``reason`` tells why its history is none to
@@ -93,107 +171,44 @@ class Summarised:
     reason: str
 
 
-def draft_view(
-    site_admin: admin.ModelAdmin[Prompt], request: HttpRequest, pk: int | None
-) -> HttpResponse:
-    """The page; it takes the text by POST, since an address cannot hold it.
-
-    ``pk`` None is a prompt that is not there yet.
-    """
-    prompt = get_object_or_404(Prompt, pk=pk) if pk else Prompt()
-    if not _may(site_admin, request, prompt):
-        raise PermissionDenied
-    if request.method != "POST":
-        return redirect(_back(prompt))
-    users = prompt.myses.order_by("name") if prompt.pk else Mysis.objects.none()
-    form = DraftForm(given(request, users))
-    summarises = prompt.name == SUMMARY_PROMPT_NAME
-    if summarises:
-        # The template of summaries is found by its name, so it has no field for it.
-        del form.fields["name"]
-    page = {
-        **site_admin.admin_site.each_context(request),
-        "opts": site_admin.opts,
-        "title": f"{prompt.name or 'A new prompt'}, before it is saved",
-        "prompt": prompt,
-        "back": _back(prompt),
-        "form": form,
-        "users": list(users[: NAMED + 1]),
-        "count": users.count(),
-        "named": NAMED,
-        "summarises": summarises,
-    }
-    if form.is_valid():
-        page |= _tried(prompt, form.cleaned_data["mysis"], form.cleaned_data["text"])
-    return TemplateResponse(request, "admin/agents/prompt/draft.html", page)
-
-
-def _may(
-    site_admin: admin.ModelAdmin[Prompt], request: HttpRequest, prompt: Prompt
-) -> bool:
-    if prompt.pk:
-        return site_admin.has_change_permission(request, prompt)
-    return site_admin.has_add_permission(request)
-
-
-def _back(prompt: Prompt) -> str:
-    if prompt.pk:
-        return reverse("admin:agents_prompt_change", args=[prompt.pk])
-    return reverse("admin:agents_prompt_add")
-
-
-def given(request: HttpRequest, users: QuerySet[Mysis]) -> Any:
-    """What was sent; without a choice the first Mysis that is concerned."""
-    sent = request.POST.copy()
-    first = users.first() or Mysis.objects.order_by("name").first()
-    if not sent.get("mysis") and first is not None:
-        sent["mysis"] = str(first.pk)
-    return sent
-
-
-def _tried(prompt: Prompt, mysis: Mysis | None, text: str) -> dict[str, Any]:
+def try_prompt(form: DraftForm) -> dict[str, Any]:
     """The difference of the texts, and of what the Mysis would be sent."""
-    text = _unified(text)
+    prompt, mysis = form.instance, form.cleaned_data["mysis"]
+    # Browsers send other line ends than are stored.
+    text = form.cleaned_data["text"].replace("\r\n", "\n").replace("\r", "\n")
+    text = text.replace("\x00", "")
     current = prompt.current if prompt.pk else None
     before = current.text if current else ""
     found: dict[str, Any] = {"difference": context_diff.compare_texts(before, text)}
     if mysis is None:
         return found
-    if prompt.name == SUMMARY_PROMPT_NAME:
-        return {**found, "summarised": _summarised(mysis, before, text)}
-    return {**found, "effect": _effect(prompt, mysis, text)}
+    if form.summarises:
+        return {**found, "summarised": _draft_summary(mysis, before, text)}
+    return {**found, "effect": _measure_prompt(prompt, mysis, text)}
 
 
-def _unified(text: str) -> str:
-    """Browsers send other line ends than are stored."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
-
-
-def _effect(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
+def _measure_prompt(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
     subject = context_inputs.subject_of(mysis)
     system = context_inputs.fill_prompt(text, mysis, subject.username)
-    before, after = (
-        prepare_request(subject),
-        prepare_request(replace(subject, system=system)),
-    )
+    before = prepare_request(subject)
+    after = prepare_request(replace(subject, system=system))
     return PromptEffect(
         mysis=mysis,
         uses=prompt.pk is not None and mysis.prompt_id == prompt.pk,
         comparison=context_diff.compare_strategies(before, after),
-        kept=kept(before, after),
+        kept=_measure_kept(before, after),
         system=system,
         lines=context_diff.compare_texts(subject.system or "", system),
     )
 
 
-def _summarised(mysis: Mysis, before: str, text: str) -> Summarised:
+def _draft_summary(mysis: Mysis, before: str, text: str) -> SummaryDraft:
     """As the runtime would ask, but without waiting for the history to be long."""
-    subject = context_inputs.subject_of(mysis)
-    assembly = _asking(subject, text).assembly
+    assembly = _assemble_summary(context_inputs.subject_of(mysis), text).assembly
     wanted = assembly.summary_wanted
     limit = wanted.limit if wanted else LIMIT
     asked = build_summary_prompt(text, limit)
-    return Summarised(
+    return SummaryDraft(
         mysis=mysis,
         asked=asked,
         lines=context_diff.compare_texts(build_summary_prompt(before, limit), asked),
@@ -204,7 +219,7 @@ def _summarised(mysis: Mysis, before: str, text: str) -> Summarised:
     )
 
 
-def _asking(subject: Subject, text: str) -> PreparedRequest:
+def _assemble_summary(subject: Subject, text: str) -> PreparedRequest:
     free = replace(
         subject.compaction, prompt=text, breaker_open=False, cooling_turns=0, failure=""
     )
@@ -213,7 +228,7 @@ def _asking(subject: Subject, text: str) -> PreparedRequest:
     )
 
 
-def kept(before: PreparedRequest, after: PreparedRequest) -> int:
+def _measure_kept(before: PreparedRequest, after: PreparedRequest) -> int:
     """How much of the call, in per cent, a provider's cache would still know."""
     a, b = before.assembly, after.assembly
     return context_diff.compare_requests(
@@ -221,20 +236,15 @@ def kept(before: PreparedRequest, after: PreparedRequest) -> int:
     ).percent
 
 
-def _system_tokens(column: context_diff.StrategyColumn) -> int:
+def _count_system_tokens(column: context_diff.StrategyColumn) -> int:
     segments = column.gauge.segments if column.gauge else ()
     return sum(part.tokens for part in segments if part.category == "system")
 
 
-ROWS = 60
-
-
-class TriedForm(PolicyForm):
+class PolicyDraftForm(PolicyForm):
     """The values as they would be saved, and on whom to try them."""
 
-    mysis = forms.ModelChoiceField(
-        queryset=Mysis.objects.order_by("name"), required=False, label="Try it on"
-    )
+    mysis = TRY_ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,57 +264,23 @@ class PolicyEffect:
 
 
 @admin.register(ContextPolicy)
-class TriedPolicyAdmin(PolicyAdmin):
+class PolicyDraftAdmin(DraftAdmin[ContextPolicy], PolicyAdmin):
     """Strategy, options and budget under a name."""
 
-    def get_urls(self) -> list[URLPattern]:
-        """The stock addresses, and those of trying a policy before it is saved."""
-        view = self.admin_site.admin_view(self.draft_view)
-        own = [
-            path("preview/", view, name="memory_contextpolicy_preview_new"),
-            path("<int:pk>/preview/", view, name="memory_contextpolicy_preview"),
-        ]
-        return [*own, *super().get_urls()]
+    used_as = "policy"
+    draft_form = PolicyDraftForm
 
-    def draft_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
-        """The page; the values come by POST, as to the form that saves them."""
-        policy = get_object_or_404(ContextPolicy, pk=pk) if pk else ContextPolicy()
-        changing = pk is not None and self.has_change_permission(request, policy)
-        if not changing and not (pk is None and self.has_add_permission(request)):
-            raise PermissionDenied
-        if request.method != "POST":
-            return redirect(_policy_back(pk))
-        users = Mysis.objects.filter(policy_id=pk or 0).order_by("name")
-        form = TriedForm(given(request, users), instance=policy)
-        page = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": f"{policy.name or 'A new policy'}, before it is saved",
-            "back": _policy_back(pk),
-            "form": form,
-            "users": list(users[: NAMED + 1]),
-            "count": users.count(),
-            "named": NAMED,
-        }
-        if form.is_valid() and form.cleaned_data["mysis"]:
-            page |= _policy_tried(form, form.cleaned_data["mysis"])
-        return TemplateResponse(request, "admin/memory/contextpolicy/draft.html", page)
+    def try_draft(self, form: PolicyDraftForm) -> dict[str, Any]:
+        mysis = form.cleaned_data["mysis"]
+        if not mysis:
+            return {}
+        try:
+            return {"effect": _measure_policy(mysis, form.instance)}
+        except ActionError as error:
+            return {"problem": error.detail}
 
 
-def _policy_back(pk: int | None) -> str:
-    if pk:
-        return reverse("admin:memory_contextpolicy_change", args=[pk])
-    return reverse("admin:memory_contextpolicy_add")
-
-
-def _policy_tried(form: TriedForm, mysis: Mysis) -> dict[str, Any]:
-    try:
-        return {"effect": _policy_effect(mysis, form.instance)}
-    except ActionError as error:
-        return {"problem": error.detail}
-
-
-def _policy_effect(mysis: Mysis, policy: ContextPolicy) -> PolicyEffect:
+def _measure_policy(mysis: Mysis, policy: ContextPolicy) -> PolicyEffect:
     uses = policy.pk is not None and mysis.policy_id == policy.pk
     before = context_inputs.preview(mysis)
     mysis.policy = policy
@@ -315,7 +291,7 @@ def _policy_effect(mysis: Mysis, policy: ContextPolicy) -> PolicyEffect:
         mysis=mysis,
         uses=uses,
         comparison=comparison,
-        kept=kept(before, after),
+        kept=_measure_kept(before, after),
         rows=tuple(found[-ROWS:]),
         rest=max(0, len(found) - ROWS),
     )

@@ -26,7 +26,6 @@ from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.dashboard import context
 from agents.models import Mysis, Pin, Prompt
 from memory.admin.read_only import NewestValuesFilter
-from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
 from memory.context.types import Budget
 
@@ -37,14 +36,18 @@ class OptionsField(forms.JSONField):
     """JSON that may be left out; the stock field would show null for that."""
 
     def prepare_value(self, value: Any) -> Any:
-        """Nothing stays an empty box."""
         return "" if value in (None, "") else super().prepare_value(value)
+
+
+def _list_strategies() -> list[tuple[str, str]]:
+    names = [(name, name) for name in registry.list_names()]
+    return [("", "as the policy says"), *names]
 
 
 class PreviewForm(forms.Form):
     """What to try instead of the Mysis's own policy."""
 
-    strategy = forms.ChoiceField(required=False)
+    strategy = forms.ChoiceField(required=False, choices=_list_strategies)
     options = OptionsField(
         required=False,
         widget=forms.TextInput,
@@ -53,13 +56,6 @@ class PreviewForm(forms.Form):
     budget = forms.IntegerField(
         required=False, min_value=SMALLEST_BUDGET, label="Budget (tokens)"
     )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        chooser = self.fields["strategy"]
-        assert isinstance(chooser, forms.ChoiceField)  # noqa: S101 (for types)
-        names = [(name, name) for name in registry.list_names()]
-        chooser.choices = [("", "as the policy says"), *names]
 
     def clean_options(self) -> dict[str, Any] | None:
         """A JSON object or nothing."""
@@ -70,55 +66,27 @@ class PreviewForm(forms.Form):
             raise forms.ValidationError("Give a JSON object, for example {}.")
         return options
 
-
-def preview_view(
-    site_admin: admin.ModelAdmin[Mysis], request: HttpRequest, pk: int
-) -> TemplateResponse:
-    """The page."""
-    mysis = get_object_or_404(Mysis, pk=pk)
-    if not site_admin.has_view_permission(request, mysis):
-        raise PermissionDenied
-    form = PreviewForm(request.GET)
-    prepared, problem = _try(mysis, form)
-    page = {
-        **site_admin.admin_site.each_context(request),
-        "opts": site_admin.opts,
-        "title": f"Next context of {mysis.name}",
-        "mysis": mysis,
-        "form": form,
-        "problem": problem,
-    }
-    if prepared is not None:
-        page |= _shown(prepared)
-    return TemplateResponse(request, "admin/agents/mysis/preview.html", page)
+    def clean_budget(self) -> Budget | None:
+        """The budget of so many tokens, with the usual reserve."""
+        tokens = self.cleaned_data["budget"]
+        if tokens is None:
+            return None
+        share = tokens // context_inputs.RESERVE_SHARE
+        return Budget(tokens, min(context_inputs.RESERVE, share))
 
 
-def _try(mysis: Mysis, form: PreviewForm) -> tuple[PreparedRequest | None, str]:
-    if not form.is_valid():
-        return None, ""
+def _try_variant(mysis: Mysis, form: PreviewForm) -> dict[str, Any]:
+    """What the page shows of a valid form."""
     wanted = form.cleaned_data
-    budget = _budget(wanted["budget"])
     try:
         prepared = context_inputs.preview(
             mysis,
             strategy=wanted["strategy"] or None,
             options=wanted["options"],
-            budget=budget,
+            budget=wanted["budget"],
         )
     except ActionError as error:
-        return None, error.detail
-    return prepared, ""
-
-
-def _budget(tokens: int | None) -> Budget | None:
-    if tokens is None:
-        return None
-    return Budget(
-        tokens, min(context_inputs.RESERVE, tokens // context_inputs.RESERVE_SHARE)
-    )
-
-
-def _shown(prepared: PreparedRequest) -> dict[str, Any]:
+        return {"problem": error.detail}
     shown = context.show_preview(prepared)
     raw: Any = shown.messages
     if shown.system is not None:
@@ -126,14 +94,14 @@ def _shown(prepared: PreparedRequest) -> dict[str, Any]:
     return {
         "prepared": prepared,
         "assembly": prepared.assembly,
-        "lines": [(block, _text(block)) for block in shown.blocks],
+        "lines": [(block, _write_block(block)) for block in shown.blocks],
         "left_out": [x for x in shown.ledger if x.disposition != "kept"],
         "categories": shown.stats["tokens_by_category"].items(),
         "raw": json.dumps(raw, indent=2, ensure_ascii=False),
     }
 
 
-def _text(block: context.Block) -> str:
+def _write_block(block: context.Block) -> str:
     """What a message says, and its calls with every argument."""
     calls = [
         f"{call['function']['name']}({call['function']['arguments']})"
@@ -230,14 +198,26 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         return f"${row.cost:,.4f}"
 
     def get_urls(self) -> list[URLPattern]:
-        """The stock addresses, and that of the preview."""
-        view = self.admin_site.admin_view(self.preview)
+        view = self.admin_site.admin_view(self.preview_view)
         own = path("<int:pk>/preview/", view, name="agents_mysis_preview")
         return [own, *super().get_urls()]
 
-    def preview(self, request: HttpRequest, pk: int) -> Any:
+    def preview_view(self, request: HttpRequest, pk: int) -> TemplateResponse:
         """What the next call of this Mysis would be sent."""
-        return preview_view(self, request, pk)
+        mysis = get_object_or_404(Mysis, pk=pk)
+        if not self.has_view_permission(request, mysis):
+            raise PermissionDenied
+        form = PreviewForm(request.GET)
+        page = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"Next context of {mysis.name}",
+            "mysis": mysis,
+            "form": form,
+        }
+        if form.is_valid():
+            page |= _try_variant(mysis, form)
+        return TemplateResponse(request, "admin/agents/mysis/preview.html", page)
 
     def save_model(
         self, request: HttpRequest, obj: Mysis, form: Any, change: bool
@@ -261,11 +241,9 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
         return summarise_deletion(objs, "its turns, messages and contexts")
 
     def delete_model(self, request: HttpRequest, obj: Mysis) -> None:
-        """Delete through the action."""
         actions.delete_mysis(mysis=obj, by=operator_name(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
-        """Delete each through the action."""
         for mysis in queryset:
             actions.delete_mysis(mysis=mysis, by=operator_name(request))
 
@@ -276,7 +254,6 @@ class MysisAdmin(admin.ModelAdmin[Mysis]):
 
     @admin.action(description="Stop the selected Myses")
     def stop_selected(self, request: HttpRequest, queryset: QuerySet[Mysis]) -> None:
-        """Stop each."""
         self._each(request, queryset, actions.stop_mysis, "Stopped")
 
     def _each(

@@ -16,7 +16,7 @@ from django.urls import URLPattern, path
 from agents import actions
 from agents.actions import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
-from agents.admin.drafts import draft_view
+from agents.admin.drafts import DraftAdmin, DraftForm, try_prompt
 from agents.admin.myses import operator_name, summarise_deletion
 from agents.dashboard import context_diff
 from agents.models import Prompt, PromptVersion
@@ -68,10 +68,12 @@ class PromptForm(forms.ModelForm[Prompt]):
 
 
 @admin.register(Prompt)
-class PromptAdmin(admin.ModelAdmin[Prompt]):
+class PromptAdmin(DraftAdmin[Prompt]):
     """System prompts. The newest version is what every next call is sent (A10)."""
 
     form = PromptForm
+    used_as = "prompt"
+    draft_form = DraftForm
     list_display = ("name", "version", "users", "created_at")
     search_fields = ("name", "versions__text")
 
@@ -84,12 +86,10 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
 
     @admin.display(description="version")
     def version(self, row: Prompt) -> int:
-        """The number of the current version."""
         return getattr(row, "newest", None) or 0
 
     @admin.display(description="used by")
     def users(self, row: Prompt) -> str:
-        """The Myses that are sent it."""
         if row.name == SUMMARY_PROMPT_NAME:
             return "every summary"
         names = sorted(mysis.name for mysis in row.myses.all())[:6]
@@ -102,17 +102,21 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
         return ("name",) if obj and obj.name == SUMMARY_PROMPT_NAME else ()
 
     def get_urls(self) -> list[URLPattern]:
-        """The stock addresses, and those of comparing, previewing and rolling back."""
-        wrap, name = self.admin_site.admin_view, "agents_prompt_"
-        diff, preview = wrap(self.diff_view), wrap(self.preview_view)
-        rollback = wrap(self.rollback_view)
         own = [
-            path("<int:pk>/diff/<int:number>/", diff, name=f"{name}diff"),
-            path("preview/", preview, name=f"{name}preview_new"),
-            path("<int:pk>/preview/", preview, name=f"{name}preview"),
-            path("<int:pk>/rollback/<int:number>/", rollback, name=f"{name}rollback"),
+            path(
+                f"<int:pk>/{name}/<int:number>/",
+                self.admin_site.admin_view(view),
+                name=f"agents_prompt_{name}",
+            )
+            for name, view in (
+                ("diff", self.diff_view),
+                ("rollback", self.rollback_view),
+            )
         ]
         return [*own, *super().get_urls()]
+
+    def try_draft(self, form: DraftForm) -> dict[str, Any]:
+        return try_prompt(form)
 
     def save_model(
         self, request: HttpRequest, obj: Prompt, form: Any, change: bool
@@ -161,10 +165,6 @@ class PromptAdmin(admin.ModelAdmin[Prompt]):
             "may_change": self.has_change_permission(request, prompt),
         }
         return TemplateResponse(request, "admin/agents/prompt/diff.html", page)
-
-    def preview_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
-        """The text before it is saved, and what it would change."""
-        return draft_view(self, request, pk)
 
     def rollback_view(self, request: HttpRequest, pk: int, number: int) -> HttpResponse:
         """Make an old version current again, as a new one."""

@@ -40,8 +40,9 @@ from memory.admin.read_only import (
 )
 from memory.models import HistorySummary
 
-#: A search looks at the newest events only: no index helps it.
+# A search looks at the newest events only: no index helps it.
 SEARCHED_EVENTS = 20_000
+SPENT = ("input_tokens", "output_tokens", "cached_tokens", "cost", "latency_ms")
 M = TypeVar("M", bound=Model)
 
 
@@ -50,17 +51,8 @@ class TurnAdmin(ReadOnlyAdmin[Turn]):
     """Each turn with its cost and outcome."""
 
     list_display = (
-        "id",
-        "mysis",
-        "number",
-        "trigger",
-        "outcome",
-        "iterations",
-        "input_tokens",
-        "output_tokens",
-        "cached_tokens",
-        "cost",
-        "latency_ms",
+        *("id", "mysis", "number", "trigger", "outcome", "iterations"),
+        *SPENT,
         "started_at",
     )
     list_filter = (MysisFilter, "outcome", ("trigger", NewestValuesFilter))
@@ -74,19 +66,9 @@ class CallAdmin(ReadOnlyAdmin[ModelCall]):
     """Each request to a model."""
 
     list_display = (
-        "id",
-        "mysis",
-        "turn_number",
-        "kind",
-        "number",
-        "model",
-        "input_tokens",
-        "output_tokens",
-        "cached_tokens",
-        "cost",
-        "latency_ms",
-        "finish_reason",
-        "created_at",
+        *("id", "mysis", "turn_number", "kind", "number", "model"),
+        *SPENT,
+        *("finish_reason", "created_at"),
     )
     list_filter = (
         MysisOfTurnFilter,
@@ -100,7 +82,6 @@ class CallAdmin(ReadOnlyAdmin[ModelCall]):
 
     @admin.display(description="Mysis", ordering="turn__mysis__name")
     def mysis(self, row: ModelCall) -> str:
-        """Whose call it was."""
         return row.turn.mysis.name
 
     @admin.display(description="turn", ordering="turn")
@@ -116,8 +97,7 @@ class NamedMysisAdmin(ReadOnlyAdmin[M]):
         """The rows with the names, by a subquery: a join leaves deleted Myses out."""
         names = Mysis.objects.filter(pk=OuterRef("mysis_id")).values("name")
         rows = super().get_queryset(request)
-        found: QuerySet[Any] = rows.annotate(name=Subquery(names[:1]))
-        return found
+        return rows.annotate(name=Subquery(names[:1]))
 
     @admin.display(description="Mysis", ordering="mysis_id")
     def mysis_name(self, row: Any) -> str:
@@ -132,18 +112,8 @@ class UsageAdmin(NamedMysisAdmin[Usage]):
     """What each Mysis used on each day; stays when its turns are deleted."""
 
     list_display = (
-        "day",
-        "mysis_name",
-        "policy",
-        "model",
-        "calls",
-        "summaries",
-        "errors",
-        "input_tokens",
-        "output_tokens",
-        "cached_tokens",
-        "cost",
-        "latency_ms",
+        *("day", "mysis_name", "policy", "model", "calls", "summaries", "errors"),
+        *SPENT,
     )
     list_filter = (
         MysisFilter,
@@ -214,7 +184,6 @@ class ToolsAdmin(ReadOnlyAdmin[ToolCatalogue]):
 
     @admin.display(description="tools")
     def count(self, row: ToolCatalogue) -> int:
-        """How many tools."""
         return len(row.tools)
 
 
@@ -250,17 +219,9 @@ class SummaryAdmin(ReadOnlyAdmin[HistorySummary]):
     """Summaries of parts of histories, and why some could not be made."""
 
     list_display = (
-        "mysis",
-        "generation",
-        "first_id",
-        "through_id",
-        "tokens_before",
-        "tokens_after",
-        "status",
-        "attempts",
-        "cost",
-        "error",
-        "created_at",
+        *("mysis", "generation", "first_id", "through_id"),
+        *("tokens_before", "tokens_after"),
+        *("status", "attempts", "cost", "error", "created_at"),
     )
     list_filter = (MysisFilter, "status")
     list_select_related = ("mysis",)
@@ -339,11 +300,9 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
             messages.warning(request, warning)
 
     def delete_model(self, request: HttpRequest, obj: Budget) -> None:
-        """Delete through the action."""
         actions.delete_budget(budget=obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
-        """Delete each through the action."""
         for budget in queryset:
             actions.delete_budget(budget=budget)
 

@@ -1,22 +1,22 @@
-"""The REST routes of the fleet; ``zoea.api`` mounts them."""
+"""The REST routes of the fleet; ``zoea.api`` mounts them and names their operations."""
 
 from __future__ import annotations
 
 from agents.api import fleet, llm, myses, previews, spending, turns
 
-routers = [
-    myses.myses_router,
-    turns.turns_router,
-    previews.context_router,
-    previews.difference_router,
-    myses.commands_router,
-    fleet.fleet_router,
-    fleet.broadcasts_router,
-    llm.providers_router,
-    llm.prompts_router,
-    turns.events_router,
-    llm.accounts_router,
-    spending.usage_router,
-    spending.budgets_router,
-    myses.messages_router,
-]
+routers = {
+    "myses": myses.myses_router,
+    "turns": turns.turns_router,
+    "context": previews.context_router,
+    "difference": previews.difference_router,
+    "commands": myses.commands_router,
+    "fleet": fleet.fleet_router,
+    "broadcasts": fleet.broadcasts_router,
+    "providers": llm.providers_router,
+    "prompts": llm.prompts_router,
+    "events": turns.events_router,
+    "accounts": llm.accounts_router,
+    "usage": spending.usage_router,
+    "budgets": spending.budgets_router,
+    "messages": myses.messages_router,
+}

@@ -98,10 +98,7 @@ class FleetOut(Schema):
 def read_fleet(request: HttpRequest) -> dict[str, Any]:
     """The fleet now."""
     now = timezone.now()
-    counts = dict.fromkeys(map(str, Mysis.State), 0)
-    counts |= dict(
-        Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
-    )
+    counts = count_by_state()
     turn = find_first_turn_since(now - HOUR)
     reads = _count_redundant_reads(turn)
     return {
@@ -119,6 +116,12 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
     }
 
 
+def count_by_state() -> dict[str, int]:
+    """The number of Myses in each state."""
+    found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
+    return dict.fromkeys(map(str, Mysis.State), 0) | dict(found)
+
+
 def _sum_since(turn: int | None) -> dict[str, Any]:
     """Turns, tokens and cost from this turn on; zeros for no turn."""
     rows = Turn.objects.none() if turn is None else Turn.objects.filter(id__gte=turn)
@@ -132,10 +135,8 @@ def count_by_confidence(now: datetime) -> dict[str, int]:
     """The number of snapshots of the fleet's accounts at each level of confidence."""
     flown = Mysis.objects.exclude(account=None)
     names = list(flown.values_list("account__username", flat=True))
-    present, cached = (
-        game_state.load_moments(names, now),
-        game_state.load_snapshots(names),
-    )
+    present = game_state.load_moments(names, now)
+    cached = game_state.load_snapshots(names)
     found = Counter(
         str(judge_confidence(one.snapshot, present[name]))
         for name in names
@@ -207,21 +208,13 @@ class BroadcastHitOut(HitOut):
     origin: Literal["broadcast"]
 
 
-@broadcasts_router.get(
-    "/broadcasts",
-    response=Page[BroadcastOut],
-    operation_id="agents_api_broadcasts_list_broadcasts",
-)
+@broadcasts_router.get("/broadcasts", response=Page[BroadcastOut])
 def list_broadcasts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All broadcasts, oldest first."""
     return build_page(Broadcast.objects.defer("vector"), window)
 
 
-@broadcasts_router.post(
-    "/broadcasts",
-    response={201: BroadcastOut},
-    operation_id="agents_api_broadcasts_send_broadcast",
-)
+@broadcasts_router.post("/broadcasts", response={201: BroadcastOut})
 def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]:
     """Send one; stopped and errored Myses get none."""
     return Status(
@@ -230,10 +223,7 @@ def send_broadcast(request: HttpRequest, body: BroadcastIn) -> Status[Broadcast]
 
 
 @broadcasts_router.get(
-    "/search/broadcasts",
-    response=Page[BroadcastHitOut],
-    tags=["search"],
-    operation_id="agents_api_broadcasts_search_broadcasts",
+    "/search/broadcasts", response=Page[BroadcastHitOut], tags=["search"]
 )
 def search_broadcasts(request: HttpRequest, asked: Query[BroadcastQuestion]) -> Rows:
     """Matches in broadcasts, newest first; ``mysis`` is one that sent or got it."""

@@ -73,12 +73,10 @@ class PromptOut(Schema):
 
     @staticmethod
     def resolve_version(row: Prompt) -> int | None:
-        """The number of the current version."""
         return row.current.number if row.current else None
 
     @staticmethod
     def resolve_text(row: Prompt) -> str:
-        """The text of the current version."""
         return row.current.text if row.current else ""
 
 
@@ -111,19 +109,13 @@ def _get_prompt(reference: str) -> Prompt:
     return turns.get_row(Prompt.objects.all(), reference, "prompt")
 
 
-@prompts_router.get(
-    "/prompts", response=Page[PromptOut], operation_id="agents_api_prompts_list_prompts"
-)
+@prompts_router.get("/prompts", response=Page[PromptOut])
 def list_prompts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All prompts."""
     return build_page(Prompt.objects.all(), window)
 
 
-@prompts_router.post(
-    "/prompts",
-    response={201: PromptOut},
-    operation_id="agents_api_prompts_create_prompt",
-)
+@prompts_router.post("/prompts", response={201: PromptOut})
 def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
     """Make a prompt."""
     prompt = Prompt(name=body.name)
@@ -139,21 +131,13 @@ def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
     return Status(201, prompt)
 
 
-@prompts_router.get(
-    "/prompts/{reference}",
-    response=PromptOut,
-    operation_id="agents_api_prompts_read_prompt",
-)
+@prompts_router.get("/prompts/{reference}", response=PromptOut)
 def read_prompt(request: HttpRequest, reference: PromptReference) -> Prompt:
     """One prompt, by number or name."""
     return _get_prompt(reference)
 
 
-@prompts_router.get(
-    "/prompts/{reference}/versions",
-    response=Page[VersionOut],
-    operation_id="agents_api_prompts_list_versions",
-)
+@prompts_router.get("/prompts/{reference}/versions", response=Page[VersionOut])
 def list_versions(
     request: HttpRequest, reference: PromptReference, window: Query[Window]
 ) -> Rows:
@@ -163,11 +147,7 @@ def list_versions(
     )
 
 
-@prompts_router.post(
-    "/prompts/{reference}/versions",
-    response={201: VersionOut},
-    operation_id="agents_api_prompts_create_version",
-)
+@prompts_router.post("/prompts/{reference}/versions", response={201: VersionOut})
 def create_version(
     request: HttpRequest, reference: PromptReference, body: VersionIn
 ) -> Status[PromptVersion]:
@@ -181,11 +161,7 @@ def create_version(
     return Status(201, version)
 
 
-@prompts_router.post(
-    "/prompts/{reference}/rollback",
-    response=VersionOut,
-    operation_id="agents_api_prompts_rollback",
-)
+@prompts_router.post("/prompts/{reference}/rollback", response=VersionOut)
 def rollback(
     request: HttpRequest, reference: PromptReference, body: RollbackIn
 ) -> PromptVersion:
@@ -207,7 +183,6 @@ class ProviderOut(Schema):
 
     @staticmethod
     def resolve_has_key(row: Provider) -> bool:
-        """Whether a key is stored."""
         return bool(row.sealed_key)
 
 
@@ -238,41 +213,25 @@ class ProviderIn(ProviderChange):
     kind: Kind
 
 
-@providers_router.get(
-    "/providers",
-    response=Page[ProviderOut],
-    operation_id="agents_api_providers_list_providers",
-)
+@providers_router.get("/providers", response=Page[ProviderOut])
 def list_providers(request: HttpRequest, window: Query[Window]) -> Rows:
     """All configured endpoints, without those that the environment brings."""
     return build_page(Provider.objects.all(), window)
 
 
-@providers_router.post(
-    "/providers",
-    response={201: ProviderOut},
-    operation_id="agents_api_providers_create_provider",
-)
+@providers_router.post("/providers", response={201: ProviderOut})
 def create_provider(request: HttpRequest, body: ProviderIn) -> Status[Provider]:
     """Add an endpoint; it wins over one of that name in the environment."""
     return Status(201, _change_provider(Provider(), body))
 
 
-@providers_router.get(
-    "/providers/{reference}",
-    response=ProviderOut,
-    operation_id="agents_api_providers_read_provider",
-)
+@providers_router.get("/providers/{reference}", response=ProviderOut)
 def read_provider(request: HttpRequest, reference: ProviderReference) -> Provider:
     """One endpoint, by name or number."""
     return turns.get_row(Provider.objects.all(), reference, "provider")
 
 
-@providers_router.patch(
-    "/providers/{reference}",
-    response=ProviderOut,
-    operation_id="agents_api_providers_update_provider",
-)
+@providers_router.patch("/providers/{reference}", response=ProviderOut)
 def update_provider(
     request: HttpRequest, reference: ProviderReference, body: ProviderChange
 ) -> Provider:
@@ -287,11 +246,9 @@ def update_provider(
 @transaction.atomic
 def _change_provider(provider: Provider, body: ProviderChange) -> Provider:
     """Apply the given fields and store; raises a 422 Problem."""
-    values = body.model_dump(exclude_unset=True)
+    values = turns.read_changes(body, "window")
     before = key_destination(provider.kind, provider.base_url)
     for field, value in values.items():
-        if value is None and field != "window":
-            raise make_invalid(field, "cannot be null; leave it out to keep it.")
         setattr(provider, field, value)
     try:
         provider.full_clean()
@@ -319,11 +276,7 @@ class AccountOut(Schema):
     created_at: datetime
 
 
-@accounts_router.get(
-    "/accounts",
-    response=Page[AccountOut],
-    operation_id="agents_api_accounts_list_accounts",
-)
+@accounts_router.get("/accounts", response=Page[AccountOut])
 def list_accounts(request: HttpRequest, window: Query[Window]) -> Rows:
     """All game accounts."""
     return build_page(Account.objects.select_related("assigned_to"), window)

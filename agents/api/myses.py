@@ -38,7 +38,7 @@ from memory.models import ContextPolicy, Memory
 
 myses_router = Router(tags=["myses"])
 
-#: Fields of a new Mysis that a second action sets, in the same transaction.
+# Fields of a new Mysis that a second action sets, in the same transaction.
 SET_AFTERWARDS = ("messaging", "group")
 MaxIterations = Annotated[int, Field(ge=1, le=1000), FROM_JSON]
 
@@ -89,7 +89,6 @@ class MysisDetail(MysisOut):
 
     @staticmethod
     def resolve_pins(row: Mysis) -> list[str]:
-        """Their texts, in the order in which they were given."""
         return list(row.pins.order_by("pk").values_list("text", flat=True))
 
     @staticmethod
@@ -222,10 +221,7 @@ def send_message(
 
 def _changes_in(body: MysisChange) -> dict[str, Any]:
     """The given fields, with rows in place of names; raises a 422 Problem."""
-    values = body.model_dump(exclude_unset=True)
-    for field in ("name", "model", "pins", "max_iterations", *SET_AFTERWARDS):
-        if field in values and values[field] is None:
-            raise make_invalid(field, "cannot be null; leave it out to keep it.")
+    values = turns.read_changes(body, "policy", "prompt")
     if "prompt" in values:
         prompts = Prompt.objects.exclude(name=SUMMARY_PROMPT_NAME)
         values["prompt"] = _find_named(prompts, values["prompt"], "prompt")
@@ -254,9 +250,7 @@ class CommandIn(Body):
 
 
 @commands_router.post(
-    "/myses/{reference}/command",
-    response={200: MemoryOut, 503: ErrorOut},
-    operation_id="agents_api_commands_command",
+    "/myses/{reference}/command", response={200: MemoryOut, 503: ErrorOut}
 )
 def command(request: HttpRequest, reference: MysisReference, body: CommandIn) -> Memory:
     """Run it as the Mysis's account; the result as it stands in the log.
@@ -301,11 +295,7 @@ class ToldOut(Schema):
     delivery: DeliveryOut = Field(validation_alias="reached")
 
 
-@messages_router.get(
-    "/myses/{reference}/messages",
-    response=Page[ToldOut],
-    operation_id="agents_api_messages_list_messages",
-)
+@messages_router.get("/myses/{reference}/messages", response=Page[ToldOut])
 def list_messages(
     request: HttpRequest, reference: MysisReference, window: Query[Window]
 ) -> Rows:

@@ -11,19 +11,19 @@ from pydantic import Field
 
 from agents.api import turns
 from agents.api.turns import TurnId
-from agents.context_inputs import preview
+from agents.context_inputs import RESERVE, RESERVE_SHARE, preview
 from agents.dashboard.context import (
     Document,
     build_preview_document,
     build_sent_document,
 )
-from agents.models import ModelCall, Mysis
+from agents.models import ModelCall
 from memory.api.parameters import MysisReference
 from memory.api.policies import LEDGER, REASON, STATS, VIEW, Assembled, SourceOut
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.replay import MessagePair, Side, compare_views
 from memory.context.types import Budget
-from memory.lookup import Problem, make_invalid, make_missing, parse_id
+from memory.lookup import make_invalid, make_missing, parse_id
 
 context_router = Router(tags=["context"])
 
@@ -68,10 +68,7 @@ class SentContext(Schema):
 
 
 @context_router.get(
-    "/myses/{reference}/context",
-    response=ContextPreview,
-    exclude_unset=True,
-    operation_id="agents_api_context_preview_context",
+    "/myses/{reference}/context", response=ContextPreview, exclude_unset=True
 )
 def preview_context(
     request: HttpRequest, reference: MysisReference, wanted: Query[Variant]
@@ -80,38 +77,36 @@ def preview_context(
     prepared = preview(
         turns.get_mysis(reference),
         strategy=wanted.strategy,
-        options=options_of(wanted.options),
-        budget=budget_of(wanted.budget),
+        options=parse_options(wanted.options),
+        budget=parse_budget(wanted.budget),
     )
     return build_preview_document(prepared)
 
 
-def options_of(text: str | None) -> dict[str, Any] | None:
+def parse_options(text: str | None) -> dict[str, Any] | None:
     """The options of a query string; raises a 422 Problem."""
     if text is None:
         return None
-    value = _json("options", text)
+    value = _parse_json("options", text)
     if not isinstance(value, dict):
         raise make_invalid("options", 'give a JSON object, for example {"window": 20}.')
     return value
 
 
-def budget_of(text: str | None) -> Budget | None:
+def parse_budget(text: str | None) -> Budget | None:
     """The budget of a query string; raises a 422 Problem."""
     if text is None:
         return None
-    value = _json("budget", text)
+    value = _parse_json("budget", text)
     given = value if isinstance(value, dict) else {"tokens": value}
     if set(given) - {"tokens", "reserve"}:
         raise make_invalid("budget", 'give tokens, or {"tokens": ..., "reserve": ...}.')
-    tokens = _count("budget.tokens", given.get("tokens"), 1, 2**31 - 1)
-    usual = min(Budget().reserve, tokens // 4)
-    return Budget(
-        tokens, _count("budget.reserve", given.get("reserve", usual), 0, tokens - 1)
-    )
+    tokens = _check_count("budget.tokens", given.get("tokens"), 1, 2**31 - 1)
+    wanted = given.get("reserve", min(RESERVE, tokens // RESERVE_SHARE))
+    return Budget(tokens, _check_count("budget.reserve", wanted, 0, tokens - 1))
 
 
-def _count(field: str, value: object, least: int, most: int) -> int:
+def _check_count(field: str, value: object, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise make_invalid(field, "give a whole number.")
     if not least <= value <= most:
@@ -119,35 +114,26 @@ def _count(field: str, value: object, least: int, most: int) -> int:
     return value
 
 
-def _json(field: str, text: str) -> Any:
+def _parse_json(field: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise make_invalid(field, "is not JSON.") from error
 
 
-@context_router.get(
-    "/turns/{turn_id}/calls/{number}/context",
-    response=SentContext,
-    operation_id="agents_api_context_past_context",
-)
+@context_router.get("/turns/{turn_id}/calls/{number}/context", response=SentContext)
 def past_context(request: HttpRequest, turn_id: TurnId, number: CallNumber) -> Document:
     """Exactly what one call of a turn was sent; calls count from 1."""
     turn, count = parse_id(turn_id), parse_id(number)
-    if turn is None or count is None:
-        raise _no_call(turn_id, number)
-    call = (
-        ModelCall.objects.select_related("sent")
-        .filter(turn=turn, number=min(count, 2**31 - 1), sent__isnull=False)
-        .first()
-    )
+    call = None
+    if turn is not None and count is not None:
+        calls = ModelCall.objects.select_related("sent").filter(sent__isnull=False)
+        call = calls.filter(turn=turn, number=min(count, 2**31 - 1)).first()
     if call is None:
-        raise _no_call(turn_id, number)
+        raise make_missing(
+            f"Turn {turn_id[:30]!r} has no call {number[:30]!r} on record."
+        )
     return build_sent_document(call.sent)
-
-
-def _no_call(turn: str, number: str) -> Problem:
-    return make_missing(f"Turn {turn[:30]!r} has no call {number[:30]!r} on record.")
 
 
 # --- Two strategies side by side
@@ -205,12 +191,11 @@ class DiffPair(Schema):
     @staticmethod
     def resolve_a(pair: MessagePair) -> dict[str, Any] | None:
         """Null where the strategy did not even consider it."""
-        return _side(pair.a)
+        return _describe_side(pair.a)
 
     @staticmethod
     def resolve_b(pair: MessagePair) -> dict[str, Any] | None:
-        """As ``a``."""
-        return _side(pair.b)
+        return _describe_side(pair.b)
 
 
 class ContextDiff(Schema):
@@ -227,7 +212,7 @@ class ContextDiff(Schema):
     response=ContextDiff,
     operation_id="agents_api_difference_compare",
 )
-def compare(
+def compare_strategies(
     request: HttpRequest, reference: MysisReference, wanted: Query[Compared]
 ) -> dict[str, Any]:
     """What the next call would be sent under either, message by message.
@@ -237,22 +222,19 @@ def compare(
     the same of it.
     """
     mysis = turns.get_mysis(reference)
-    a = _prepared(mysis, wanted.a, wanted.budget)
-    b = _prepared(mysis, wanted.b, wanted.budget)
+    budget = parse_budget(wanted.budget)
+    a = preview(mysis, strategy=wanted.a, budget=budget)
+    b = preview(mysis, strategy=wanted.b, budget=budget)
     pairs = compare_views(a, b)
     return {
-        "a": _head(a),
-        "b": _head(b),
+        "a": _describe_whole(a),
+        "b": _describe_whole(b),
         "differing": sum(not pair.same for pair in pairs),
         "messages": pairs,
     }
 
 
-def _prepared(mysis: Mysis, strategy: str, budget: str | None) -> PreparedRequest:
-    return preview(mysis, strategy=strategy, budget=budget_of(budget))
-
-
-def _head(prepared: PreparedRequest) -> dict[str, Any]:
+def _describe_whole(prepared: PreparedRequest) -> dict[str, Any]:
     assembly = prepared.assembly
     return {
         "strategy": prepared.subject.strategy,
@@ -263,7 +245,7 @@ def _head(prepared: PreparedRequest) -> dict[str, Any]:
     }
 
 
-def _side(side: Side) -> dict[str, Any] | None:
+def _describe_side(side: Side) -> dict[str, Any] | None:
     if side.line is None and side.message is None:
         return None
     told = {name: getattr(side.line, name, None) for name in DiffSide.model_fields}

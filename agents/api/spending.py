@@ -14,7 +14,7 @@ from pydantic import AliasPath, Field
 
 from agents import actions, usage
 from agents.api import turns
-from agents.api.turns import Tokens
+from agents.api.turns import Tokens, WithTokens
 from agents.budgets import statuses_of, warnings_of
 from agents.models import Budget, Mysis, Usage
 from memory.api.parameters import (
@@ -102,42 +102,26 @@ class BudgetIn(BudgetChange):
     scope: Scope
 
 
-@budgets_router.get(
-    "/budgets",
-    response=Page[BudgetRead],
-    operation_id="agents_api_budgets_list_budgets",
-)
+@budgets_router.get("/budgets", response=Page[BudgetRead])
 def list_budgets(request: HttpRequest, window: Query[Window]) -> dict[str, Any]:
     """All budgets, with what is spent of them."""
     page = build_page(select_budgets(), window)
-    return {"items": _with_status(page["items"]), "next": page["next"]}
+    return {"items": _describe_budgets(page["items"]), "next": page["next"]}
 
 
-@budgets_router.post(
-    "/budgets",
-    response={201: BudgetRead},
-    operation_id="agents_api_budgets_create_budget",
-)
+@budgets_router.post("/budgets", response={201: BudgetRead})
 def create_budget(request: HttpRequest, body: BudgetIn) -> Status[dict[str, Any]]:
     """Make a budget; it stops the next call that it has no room for."""
     return Status(201, _apply_change(Budget(), body))
 
 
-@budgets_router.get(
-    "/budgets/{reference}",
-    response=BudgetRead,
-    operation_id="agents_api_budgets_read_budget",
-)
+@budgets_router.get("/budgets/{reference}", response=BudgetRead)
 def read_budget(request: HttpRequest, reference: BudgetReference) -> dict[str, Any]:
     """One budget, by number or name."""
-    return _with_status([_get_budget(reference)])[0]
+    return _describe_budgets([_get_budget(reference)])[0]
 
 
-@budgets_router.patch(
-    "/budgets/{reference}",
-    response=BudgetRead,
-    operation_id="agents_api_budgets_update_budget",
-)
+@budgets_router.patch("/budgets/{reference}", response=BudgetRead)
 def update_budget(
     request: HttpRequest, reference: BudgetReference, body: BudgetChange
 ) -> dict[str, Any]:
@@ -145,11 +129,7 @@ def update_budget(
     return _apply_change(_get_budget(reference), body)
 
 
-@budgets_router.delete(
-    "/budgets/{reference}",
-    response={204: None},
-    operation_id="agents_api_budgets_delete_budget",
-)
+@budgets_router.delete("/budgets/{reference}", response={204: None})
 def delete_budget(request: HttpRequest, reference: BudgetReference) -> Status[None]:
     """Remove a budget; nobody is held by it any more."""
     actions.delete_budget(budget=_get_budget(reference))
@@ -161,8 +141,7 @@ def select_budgets() -> QuerySet[Budget]:
     return Budget.objects.select_related("mysis", "policy").order_by("pk")
 
 
-def _with_status(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
-    """Budgets as BudgetRead takes them."""
+def _describe_budgets(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
     missed = warnings_of(budgets)
     return [
         {
@@ -179,19 +158,15 @@ def _get_budget(reference: str) -> Budget:
 
 
 def _apply_change(budget: Budget, body: BudgetChange) -> dict[str, Any]:
-    values = body.model_dump(exclude_unset=True)
-    for field in ("name", "scope", "period"):
-        if field in values and values[field] is None:
-            raise make_invalid(field, "cannot be null; leave it out to keep it.")
-        setattr(budget, field, values.get(field, getattr(budget, field)))
-    if "tokens" in values:
-        budget.tokens = values["tokens"]
+    values = turns.read_changes(body, "target", "tokens", "cost")
+    for field in values.keys() - {"target", "cost"}:
+        setattr(budget, field, values[field])
     if "cost" in values:
         cost = values["cost"]
         budget.cost = None if cost is None else round(Decimal(str(cost)), 6)
     if "target" in values or "scope" in values:
         _set_target(budget, values.get("target"))
-    return _with_status([actions.save_budget(budget=budget)])[0]
+    return _describe_budgets([actions.save_budget(budget=budget)])[0]
 
 
 def _set_target(budget: Budget, target: str | None) -> None:
@@ -212,7 +187,7 @@ def _set_target(budget: Budget, target: str | None) -> None:
     setattr(budget, field, found)
 
 
-class UsageOut(Schema):
+class UsageOut(WithTokens):
     """What calls came to.
 
     ``calls`` drive turns, ``summaries`` stand beside them, ``errors`` are those of
@@ -225,11 +200,6 @@ class UsageOut(Schema):
     tokens: Tokens
     cost: float = Field(examples=[0.21])
     latency_ms: int = Field(examples=[624000])
-
-    @staticmethod
-    def resolve_tokens(sums: dict[str, Any]) -> dict[str, Any]:
-        """Three of the sums."""
-        return sums
 
 
 class UsageLine(UsageOut):
@@ -268,9 +238,7 @@ class Wanted(Schema):
     limit: Limit = DEFAULT_LIMIT
 
 
-@usage_router.get(
-    "/usage", response=UsagePage, operation_id="agents_api_usage_read_usage"
-)
+@usage_router.get("/usage", response=UsagePage)
 def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
     """Totals by Mysis, policy, model or day; of the whole fleet, deleted ones too."""
     day = wanted.since or usage.today() - timedelta(days=DAYS - 1)

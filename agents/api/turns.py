@@ -16,7 +16,15 @@ from pydantic import BeforeValidator, Field
 from agents import events
 from agents.events import Kind
 from agents.models import ModelCall, Mysis, Turn
-from memory.api.parameters import After, MysisReference, Page, Rows, Window, build_page
+from memory.api.parameters import (
+    After,
+    Body,
+    MysisReference,
+    Page,
+    Rows,
+    Window,
+    build_page,
+)
 from memory.lookup import (
     get_owner,
     make_invalid,
@@ -56,11 +64,20 @@ def find_row(rows: models.QuerySet[M], reference: str) -> M | None:
 
 
 def get_row(rows: models.QuerySet[M], reference: str, what: str) -> M:
-    """As ``find``; raises a 404 Problem. ``what`` names the kind of row."""
+    """As ``find_row``; raises a 404 Problem. ``what`` names the kind of row."""
     found = find_row(rows, reference)
     if found is None:
         raise make_missing(f"There is no {what} {reference[:100]!r}.")
     return found
+
+
+def read_changes(body: Body, *nullable: str) -> dict[str, Any]:
+    """The fields that were given; raises a 422 Problem for a null that clears nothing."""
+    values = body.model_dump(exclude_unset=True)
+    for field, value in values.items():
+        if value is None and field not in nullable:
+            raise make_invalid(field, "cannot be null; leave it out to keep it.")
+    return values
 
 
 def caller_name(request: HttpRequest) -> str:
@@ -76,7 +93,15 @@ class Tokens(Schema):
     cached: int = Field(validation_alias="cached_tokens", examples=[18500])
 
 
-class TurnOut(Schema):
+class WithTokens(Schema):
+    """A row, or sums, whose columns are its ``tokens`` too."""
+
+    @staticmethod
+    def resolve_tokens(row: Any) -> Any:
+        return row
+
+
+class TurnOut(WithTokens):
     """One turn; ``outcome`` is null while it runs, ``cost`` is in US dollars."""
 
     id: int = Field(examples=[17])
@@ -91,13 +116,8 @@ class TurnOut(Schema):
     started_at: datetime
     finished_at: datetime | None = Field(examples=["2026-02-05T00:00:09Z"])
 
-    @staticmethod
-    def resolve_tokens(row: Turn) -> Turn:
-        """Its columns."""
-        return row
 
-
-class CallOut(Schema):
+class CallOut(WithTokens):
     """One request to a model: ``kind`` turn, or summary; numbered within its kind."""
 
     number: int
@@ -109,11 +129,6 @@ class CallOut(Schema):
     finish_reason: str = Field(examples=["stop"])
     error: TextOrNull = Field(examples=[None])
     created_at: datetime
-
-    @staticmethod
-    def resolve_tokens(row: ModelCall) -> ModelCall:
-        """Its columns."""
-        return row
 
 
 class TurnDetail(TurnOut):
@@ -175,9 +190,7 @@ class EventFilter(Window):
     ] = None
 
 
-@events_router.get(
-    "/events", response=Page[EventOut], operation_id="agents_api_events_list_events"
-)
+@events_router.get("/events", response=Page[EventOut])
 def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
     """Events in the order of the stream; the cursor is the last event's id."""
     mysis_id = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from django import forms
 from django.contrib import messages
@@ -136,7 +136,7 @@ def _save_provider(request: PageRequest, form: forms.BaseForm) -> HttpResponse |
     if "insist" not in request.POST:
         trial = try_provider(form.instance)
         if not trial.good:
-            request.session[TYPED] = Typed.of(form.instance).kept()
+            request.session[TYPED] = asdict(Typed.read_row(form.instance))
             form.insist = True
             form.add_error(trial.field or None, trial.words)
             return None

@@ -1,15 +1,15 @@
-"""The REST routes of what is remembered; mounted by ``zoea.api``."""
+"""The REST routes of what is remembered; ``zoea.api`` mounts and names them."""
 
 from __future__ import annotations
 
 from memory.api import log, policies, state, summaries
 
-routers = [
-    policies.assembly_router,
-    log.memories_router,
-    policies.policies_router,
-    log.search_router,
-    state.state_router,
-    summaries.summaries_router,
-    summaries.summary_router,
-]
+routers = {
+    "assembly": policies.assembly_router,
+    "memories": log.memories_router,
+    "policies": policies.policies_router,
+    "search": log.search_router,
+    "state": state.state_router,
+    "summaries": summaries.summaries_router,
+    "summary": summaries.summary_router,
+}

@@ -64,11 +64,7 @@ class MemoryFilter(Window):
     origin: Origin | None = Field(None, examples=["agent"])
 
 
-@memories_router.get(
-    "/myses/{reference}/memories",
-    response=Page[MemoryOut],
-    operation_id="memory_api_memories_list_memories",
-)
+@memories_router.get("/myses/{reference}/memories", response=Page[MemoryOut])
 def list_memories(
     request: HttpRequest, reference: MysisReference, wanted: Query[MemoryFilter]
 ) -> Rows:
@@ -126,21 +122,13 @@ class Question(Schema):
     )
 
 
-@search_router.get(
-    "/search/messages",
-    response=Page[HitOut],
-    operation_id="memory_api_search_search_messages",
-)
+@search_router.get("/search/messages", response=Page[HitOut])
 def search_messages(request: HttpRequest, asked: Query[Question]) -> Rows:
     """Matches in what was said."""
     return _search(asked, reasoning=False)
 
 
-@search_router.get(
-    "/search/reasoning",
-    response=Page[HitOut],
-    operation_id="memory_api_search_search_reasoning",
-)
+@search_router.get("/search/reasoning", response=Page[HitOut])
 def search_reasoning(request: HttpRequest, asked: Query[Question]) -> Rows:
     """Matches in what the models thought."""
     return _search(asked, reasoning=True)

@@ -281,12 +281,7 @@ class Assembled(Schema):
     )
 
 
-@assembly_router.post(
-    "/context/assemble",
-    response=Assembled,
-    exclude_unset=True,
-    operation_id="memory_api_assembly_assemble_document",
-)
+@assembly_router.post("/context/assemble", response=Assembled, exclude_unset=True)
 def assemble_document(
     request: HttpRequest,
     body: RequestBody[Annotated[Document, WithJsonSchema(AssembleIn.json_schema())]],

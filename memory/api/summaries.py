@@ -193,7 +193,6 @@ class SummaryOut(Schema):
     "/myses/{reference}/summary",
     response={200: SummaryOut, 304: None},
     openapi_extra={"responses": {200: ETAG_AND_MARKDOWN}},
-    operation_id="memory_api_summary_read_summary",
 )
 def read_summary(request: HttpRequest, reference: MysisReference) -> HttpResponse:
     """The state block and the newest history summary, as JSON or Markdown.

@@ -5,14 +5,12 @@ transaction: a million messages take minutes, in which nobody reads or writes th
 What is broken off begins again.
 """
 
-from __future__ import annotations
-
 import django.contrib.postgres.search
 import django.db.models.functions.comparison
 import django.db.models.functions.text
+from django.db import migrations, models
+
 import memory.models.vectors
-from django.db import migrations
-from django.db import models
 
 BATCH = 2000
 # Their indexes go with them; what is filled in next then costs no index either.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
@@ -88,6 +89,24 @@ def test_large_bodies_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         assert refused.value.headers == {"Retry-After": "5"}
         assert read(ASSEMBLE, Role.ADMIN, io.BytesIO(b" ")) == b" "
     assert read(ASSEMBLE, Role.ADMIN, io.BytesIO(large)) == large
+
+
+def test_histories_of_any_size_have_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes far more memory than its bytes, and a viewer may send them too."""
+    places = ConcurrencyLimit(2, seconds=0.01, refusal="Others are being worked on.")
+    monkeypatch.setattr(rate_limits, "histories", places)
+    with ExitStack() as stack:
+        for _ in range(2):
+            request = request_of(ASSEMBLE, io.BytesIO(b"{}"))
+            stack.enter_context(gate.read_body(request, Role.VIEWER))
+        for path in (ASSEMBLE, f"{ASSEMBLE}/"):
+            with pytest.raises(
+                Problem, match=r"worked on\. Try again in 5 s"
+            ) as refused:
+                read(path, Role.VIEWER, io.BytesIO(b"{}"))
+            assert refused.value.status == 503
+        assert read("/api/v1/broadcasts", Role.ADMIN, io.BytesIO(b"{}")) == b"{}"
+    assert read(ASSEMBLE, Role.VIEWER, io.BytesIO(b"{}")) == b"{}"
 
 
 @pytest.mark.parametrize(

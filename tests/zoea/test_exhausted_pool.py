@@ -13,12 +13,14 @@ from typing import Any, cast
 
 import pytest
 from channels.testing import WebsocketCommunicator
+from django.contrib.auth.hashers import get_hasher, get_hashers, make_password
 from django.contrib.auth.models import User
 from django.db import connection, connections
 from django.test import Client
 from django.utils.crypto import pbkdf2
 
 from agents.mcp_server import Guest
+from memory.lookup import Problem
 from tests.factories import make_mysis
 from tests.programs import ROOT, Program
 from zoea import mcp, rate_limits
@@ -133,6 +135,35 @@ def test_changing_passwords_hashes_two_at_a_time_as_well(hashing: Hashing) -> No
     user.refresh_from_db()
     assert in_threads(change, 8) == [200] * 8
     assert (hashing.most, hashing.held) == (2, 0)
+
+
+def test_passwords_of_another_hasher_count_as_well(hashing: Hashing) -> None:
+    stored = make_password("correct horse", hasher="pbkdf2_sha1")
+    User.objects.filter(username="ann").update(password=stored)
+    hashing.most = 0
+    assert in_threads(lambda _: attempt("ann").status_code, 8) == [422] * 8
+    assert (hashing.most, hashing.held) == (2, 0)
+    assert attempt("ann", "correct horse").status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "stored"),
+    [
+        ("pbkdf2_sha256", "pbkdf2_sha256$1$salt$x"),
+        ("pbkdf2_sha1", "pbkdf2_sha1$1$salt$x"),
+        ("argon2", "argon2$argon2id$v=19$m=102400,t=2,p=8$c2FsdA$x"),
+        ("bcrypt_sha256", "bcrypt_sha256$$2b$12$x"),
+        ("scrypt", "scrypt$16384$salt$8$5$x"),
+    ],
+)
+def test_no_hasher_works_without_a_place(
+    monkeypatch: pytest.MonkeyPatch, algorithm: str, stored: str
+) -> None:
+    places = ConcurrencyLimit(1, seconds=0.01, refusal="Too many are signing in.")
+    monkeypatch.setattr(rate_limits, "hashes", places)
+    assert len(get_hashers()) == 5
+    with places.taken(), pytest.raises(Problem, match="Too many are signing in"):
+        get_hasher(algorithm).verify("correct horse", stored)
 
 
 def test_who_waits_too_long_for_a_hash_is_told_when_to_come_back(
@@ -263,17 +294,17 @@ def test_mcp_without_a_connection_is_503() -> None:
     with pool_in_use():
         start, body = elsewhere(lambda: call_tool(secret))
     assert start["status"] == 503
-    assert (b"Retry-After", b"5") in start["headers"]
-    assert b'"code": "overloaded"' in body["body"]
+    assert (b"retry-after", b"5") in start["headers"]
+    assert json.loads(body["body"])["code"] == "overloaded"
 
 
 def test_a_tool_over_mcp_without_a_connection_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def admit(scope: Any) -> Guest:
+    async def admit_guest(scope: Any) -> Guest:
         return Guest(by="ann", role="viewer", may_send=False, throttle=lambda: 0.0)
 
-    monkeypatch.setattr(mcp, "admit", admit)
+    monkeypatch.setattr(mcp, "admit_guest", admit_guest)
     with pool_in_use():
         _, body = elsewhere(lambda: call_tool("let in already"))[:2]
     found = json.loads(body["body"])["result"]

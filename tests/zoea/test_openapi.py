@@ -225,6 +225,30 @@ def test_every_refusal_is_documented_with_its_shape() -> None:
             assert shape == "#/components/schemas/ErrorOut"
 
 
+def test_a_command_may_find_the_game_out_of_reach() -> None:
+    command = DOCUMENT["paths"]["/api/v1/myses/{reference}/command"]["post"]
+    start = DOCUMENT["paths"]["/api/v1/myses/{reference}/start"]["post"]
+    codes = [
+        resolved(one["responses"]["503"])["content"]["application/json"]["example"][
+            "code"
+        ]
+        for one in (command, start)
+    ]
+    assert codes == ["game_unreachable", "overloaded"]
+
+
+def test_every_body_has_a_name_for_programs_made_from_the_document() -> None:
+    bodies = [
+        content["schema"]["$ref"]
+        for _, _, operation in list_operations(DOCUMENT)
+        for content in operation.get("requestBody", {}).get("content", {}).values()
+    ]
+    assert "#/components/schemas/AssembleIn" in bodies
+    assert (
+        "tool_policy" in DOCUMENT["components"]["schemas"]["AssembleIn"]["properties"]
+    )
+
+
 def test_programs_made_from_the_document_keep_their_names() -> None:
     """Clients are generated from these ids; they do not follow files that move."""
     document = api.get_openapi_schema()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import NinjaAPI, Swagger
+from ninja import NinjaAPI, Router, Swagger
 from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
@@ -34,7 +35,6 @@ class Admitted(HttpBearer):
     """Takes the caller that the gate has admitted; nobody else comes in."""
 
     def __call__(self, request: HttpRequest) -> Caller | None:
-        """The caller of the request."""
         caller: Caller | None = getattr(request, "caller", None)
         return caller
 
@@ -46,7 +46,6 @@ class GateParser(Parser):
     """Takes the body as the gate has parsed it."""
 
     def parse_body(self, request: HttpRequest) -> Any:
-        """The JSON value of the body."""
         return request.json  # type: ignore[attr-defined]
 
 
@@ -56,7 +55,6 @@ class Api(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: Any = None
     ) -> OpenAPISchema:
-        """The document with refusals and examples at each operation."""
         document = super().get_openapi_schema(
             path_prefix=path_prefix, path_params=path_params
         )
@@ -115,5 +113,18 @@ def _unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
     )
 
 
-for router in (*fleet_routers, *memory_routers):
-    api.add_router("", router)
+def _mount_routers(package: str, routers: Mapping[str, Router]) -> None:
+    """Add the routers; an operation's id is its package, router and function.
+
+    Clients are generated from these ids, so they do not follow files that move.
+    """
+    for name, router in routers.items():
+        for path in router.path_operations.values():
+            for operation in path.operations:
+                made = f"{package}_{name}_{operation.view_func.__name__}"
+                operation.operation_id = operation.operation_id or made
+        api.add_router("", router)
+
+
+_mount_routers("agents_api", fleet_routers)
+_mount_routers("memory_api", memory_routers)

@@ -11,8 +11,8 @@ import ctypes
 import gc
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn
 
 from django.http import HttpRequest, JsonResponse, UnreadablePostError
@@ -21,7 +21,8 @@ from django.http.response import HttpResponseBase
 from memory.lookup import Problem, release_connection
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
-from zoea.auth import API_ROOT, READS, Role, admit, check_csrf
+from zoea.auth import API_ROOT, READS, Role, admit_request, check_csrf
+from zoea.middleware import Middleware
 
 MAX_BYTES = 1024 * 1024
 # Bytes of the routes that take whole histories.
@@ -42,8 +43,6 @@ _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 # string is scanned twice.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]|[^\s\[\]{}:,"]++', re.DOTALL)
 
-GetResponse = Callable[[HttpRequest], HttpResponseBase]
-
 MESSAGES = {
     400: ("bad_request", "The request cannot be understood."),
     403: ("forbidden", "This is not allowed."),
@@ -53,14 +52,10 @@ MESSAGES = {
 }
 
 
-class ApiGateMiddleware:
+class ApiGateMiddleware(Middleware):
     """Admits, bounds and answers everything below ``/api/v1/``."""
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer a request of the API; pass on every other one."""
         if not request.path_info.startswith(f"{API_ROOT}/"):
             return self.get_response(request)
         try:
@@ -69,7 +64,7 @@ class ApiGateMiddleware:
             return answer_problem(problem)
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:
-        caller = admit(request)
+        caller = admit_request(request)
         request.caller = caller  # type: ignore[attr-defined]
         if request.method in READS:
             return self.get_response(request)
@@ -81,7 +76,6 @@ class ApiGateMiddleware:
 
 
 def answer_problem(problem: Problem) -> JsonResponse:
-    """A Problem as an answer."""
     return JsonResponse(
         {"detail": problem.detail, "code": problem.code},
         status=problem.status,
@@ -97,41 +91,46 @@ def _shape_error(response: HttpResponseBase) -> HttpResponseBase:
     ):
         return response
     code, detail = MESSAGES.get(status, MESSAGES[500 if status >= 500 else 400])
-    answer = JsonResponse({"detail": detail, "code": code}, status=status)
-    for name in ("Allow", "Retry-After"):
-        if name in response.headers:
-            answer[name] = response.headers[name]
-    return answer
+    names = {"Allow", "Retry-After"} & response.headers.keys()
+    headers = {name: response.headers[name] for name in names}
+    return answer_problem(Problem(status, code, detail, headers=headers))
 
 
 @contextmanager
 def read_body(request: HttpRequest, role: Role) -> Iterator[bytes]:
-    """Read the body, and hold a place for it while it is worked on if it is large.
+    """Read the body, and hold a place while it is worked on if it may be a history.
 
     Raises a Problem: 413 for more than the route takes from this role, 503 where no
     place became free in time.
     """
-    limit = LARGER.get(request.path_info, MAX_BYTES)
+    # A viewer may also write to the path with a slash, though nothing is there.
+    limit = LARGER.get(request.path_info.removesuffix("/"), MAX_BYTES)
     allowed = limit if role >= Role.OPERATOR else MAX_BYTES
     length = request.headers.get("Content-Length", "0")
     if length.isdecimal() and int(length) > allowed:
         raise _too_large(allowed, limit)
     # A chunked body has no Content-Length.
     body = _read(request, MAX_BYTES + 1)
-    if len(body) <= MAX_BYTES:
-        yield _checked(request, body)
-        return
-    if allowed == MAX_BYTES:
+    is_large = len(body) > MAX_BYTES
+    if is_large and allowed == MAX_BYTES:
         raise _too_large(allowed, limit)
-    release_connection()
-    with rate_limits.large_bodies.taken():
+    place: AbstractContextManager[None] = nullcontext()
+    if limit > MAX_BYTES:
+        release_connection()
+        places = rate_limits.large_bodies if is_large else rate_limits.histories
+        place = places.taken()
+    with place:
         body += _read(request, allowed - MAX_BYTES)
         if len(body) > allowed:
             raise _too_large(allowed, limit)
         try:
-            yield _checked(request, body)
+            check_counts(body)
+            # Django's own property would apply one limit to all routes.
+            request._body = body
+            yield body
         finally:
-            _give_memory_back(request)
+            if is_large:
+                _give_memory_back(request)
 
 
 def _give_memory_back(request: HttpRequest) -> None:
@@ -161,14 +160,6 @@ def _read(request: HttpRequest, size: int) -> bytes:
         return bytes(request.read(size))
     except UnreadablePostError as error:
         raise _malformed("it ended early") from error
-
-
-def _checked(request: HttpRequest, body: bytes) -> bytes:
-    """Check the body, and put it where Django looks for it."""
-    check_counts(body)
-    # Django's own property would apply one limit to all routes.
-    request._body = body
-    return body
 
 
 def check_counts(body: bytes) -> None:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
@@ -36,28 +35,30 @@ from zoea.rate_limits import Limiter
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 MAX_KEY = 200
-#: A longer answer is not kept; a repetition is told where to read it instead.
+# A longer answer is not kept; a repetition is told where to read it instead.
 MAX_BODY = 1024 * 1024
 LIFETIME = timedelta(hours=24)
 ABANDONED = timedelta(minutes=5)
-#: The longest that a command may run, sign-in and hand-over included.
+# The longest that a command may run, sign-in and hand-over included.
 RUNNING = LONGEST + timedelta(minutes=1)
 DELETED_AT_ONCE = 1000
 NOT_DONE = 503
 
+OUTCOME_UNKNOWN = (
+    "idempotency_outcome_unknown",
+    f"{HEADER}: the first request under this key broke off, and the command may have "
+    "been run. See in the memories of the Mysis what came of it; to run it again, take "
+    "a new key.",
+)
+ANSWER_NOT_KEPT = (
+    "idempotency_answer_not_kept",
+    f"{HEADER}: this was done, but its answer was too long to be kept: read what came "
+    "of it by GET.",
+)
+
 Answer = Callable[[HttpRequest], HttpResponseBase]
 # Once in a minute in each process.
 _sweeps = Limiter(rate=1 / 60, burst=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Who asks for a key, and for which request; ``apart`` as in IdempotencyRecord."""
-
-    actor: str
-    key: str
-    digest: str
-    apart: bool = False
 
 
 def answer_once(
@@ -74,17 +75,22 @@ def answer_once(
     key, path = _check_key(key), request.path_info
     if is_pure(request.method or "", path):
         return answer(request)
-    apart = commits_apart(path)
-    record = _claim(Claim(actor, key, _digest(request, body), apart))
+    head = f"{request.method} {request.get_full_path()}\n"
+    digest = hashlib.sha256(head.encode() + body).hexdigest()
+    record = _claim_key(
+        IdempotencyRecord(
+            actor=actor, key=key, request_digest=digest, apart=commits_apart(path)
+        )
+    )
     if record.status is not None:
         return _replay(record)
-    if apart:
+    if record.apart:
         return _answer_apart(request, record, answer)
     return _answer_together(request, record, answer)
 
 
-def _claim(wanted: Claim) -> IdempotencyRecord:
-    """Store a record for the key, or return the finished one of the first request."""
+def _claim_key(wanted: IdempotencyRecord) -> IdempotencyRecord:
+    """Store the record, or return the finished one of the first request."""
     now = timezone.now()
     if not _sweeps.take(""):
         _delete_expired(now)
@@ -93,29 +99,23 @@ def _claim(wanted: Claim) -> IdempotencyRecord:
     records.filter(status=None, apart=False, created_at__lt=now - ABANDONED).delete()
     try:
         with transaction.atomic():
-            return IdempotencyRecord.objects.create(
-                actor=wanted.actor,
-                key=wanted.key,
-                request_digest=wanted.digest,
-                apart=wanted.apart,
-            )
+            wanted.save(force_insert=True)
     except IntegrityError:
-        return _finished(records.first(), wanted.digest, now)
+        return _check_finished(records.first(), wanted.request_digest, now)
+    return wanted
 
 
 def find_expired(now: datetime) -> QuerySet[IdempotencyRecord]:
-    """The records whose time is over."""
     return IdempotencyRecord.objects.filter(created_at__lt=now - LIFETIME)
 
 
 def _delete_expired(now: datetime) -> None:
-    """Delete some of the records whose time is over."""
     oldest = find_expired(now).order_by("created_at").values_list("pk", flat=True)
     ids = list(oldest[:DELETED_AT_ONCE])
     IdempotencyRecord.objects.filter(pk__in=ids).delete()
 
 
-def _finished(
+def _check_finished(
     found: IdempotencyRecord | None, digest: str, now: datetime
 ) -> IdempotencyRecord:
     if found is not None and found.request_digest != digest:
@@ -125,7 +125,7 @@ def _finished(
             f"{HEADER}: this key was used for another request; take a new one.",
         )
     if found is not None and found.status is None and found.created_at < now - RUNNING:
-        raise _outcome_unknown()
+        raise Problem(409, *OUTCOME_UNKNOWN)
     if found is None or found.status is None:
         raise Problem(
             409,
@@ -162,14 +162,14 @@ def _answer_apart(
     try:
         response = answer(request)
     except BaseException:
-        _record_problem(record, _outcome_unknown())
+        _record_conflict(record, *OUTCOME_UNKNOWN)
         raise
     if response.status_code < 400:
         _record_answer(record, response)
     elif _is_not_done(response):
         record.delete()
     else:
-        _record_problem(record, _outcome_unknown())
+        _record_conflict(record, *OUTCOME_UNKNOWN)
     return response
 
 
@@ -184,36 +184,17 @@ def _is_not_done(response: HttpResponseBase) -> bool:
 def _record_answer(record: IdempotencyRecord, response: HttpResponseBase) -> None:
     body = response.content if isinstance(response, HttpResponse) else None
     if body is None or len(body) > MAX_BODY:
-        _record_problem(record, _answer_not_kept())
+        _record_conflict(record, *ANSWER_NOT_KEPT)
         return
     record.status, record.body = response.status_code, body.decode()
     # Fails where another request has the claim by now: then this write is undone.
     record.save(update_fields=["status", "body"])
 
 
-def _record_problem(record: IdempotencyRecord, problem: Problem) -> None:
-    record.status = problem.status
-    record.body = json.dumps({"detail": problem.detail, "code": problem.code})
+def _record_conflict(record: IdempotencyRecord, code: str, detail: str) -> None:
+    record.status = 409
+    record.body = json.dumps({"detail": detail, "code": code})
     record.save(update_fields=["status", "body"])
-
-
-def _outcome_unknown() -> Problem:
-    return Problem(
-        409,
-        "idempotency_outcome_unknown",
-        f"{HEADER}: the first request under this key broke off, and the command may "
-        "have been run. See in the memories of the Mysis what came of it; to run it "
-        "again, take a new key.",
-    )
-
-
-def _answer_not_kept() -> Problem:
-    return Problem(
-        409,
-        "idempotency_answer_not_kept",
-        f"{HEADER}: this was done, but its answer was too long to be kept: read what "
-        "came of it by GET.",
-    )
 
 
 def _replay(record: IdempotencyRecord) -> HttpResponse:
@@ -230,8 +211,3 @@ def _check_key(key: str) -> str:
     raise Problem(
         422, "invalid", f"{HEADER}: use 1 to {MAX_KEY} printable ASCII characters."
     )
-
-
-def _digest(request: HttpRequest, body: bytes) -> str:
-    head = f"{request.method} {request.get_full_path()}\n"
-    return hashlib.sha256(head.encode() + body).hexdigest()

@@ -42,7 +42,7 @@ RETRY_AFTER: Json = {
     "Retry-After": {"description": "Seconds.", "schema": {"type": "string"}}
 }
 
-#: The refusals of the gate and the routes, by status.
+# The refusals of the gate and the routes, by status.
 REFUSALS: dict[str, Json] = {
     "400": _refusal(
         "Malformed",
@@ -103,13 +103,21 @@ REFUSALS: dict[str, Json] = {
     ),
     "503": _refusal(
         "Unavailable",
-        "The server has no room now: no free database connection, or another large body "
-        "is worked on. Of a command: the game cannot be reached; nothing was done.",
+        "The server has no room now: no free database connection, or other bodies are "
+        "worked on.",
         "overloaded",
         "The database has no free connection. Try again in 5 s.",
         RETRY_AFTER,
     ),
 }
+# The 503 of the operations that declare one of their own.
+GAME_UNREACHABLE = _refusal(
+    "GameUnreachable",
+    "The game cannot be reached, or the server has no room now; nothing was done.",
+    "game_unreachable",
+    "The game cannot be reached: try again later.",
+    RETRY_AFTER,
+)
 # By type, or by format.
 EXAMPLES: Json = {
     "integer": 1,
@@ -126,7 +134,8 @@ def complete_document(document: Json) -> None:
     """Add refusals, the Idempotency-Key header and examples to every operation."""
     parts = document["components"]
     parts["schemas"]["ErrorOut"] = ErrorOut.json_schema()
-    parts["responses"] = {one["name"]: one["answer"] for one in REFUSALS.values()}
+    refusals = [*REFUSALS.values(), GAME_UNREACHABLE]
+    parts["responses"] = {one["name"]: one["answer"] for one in refusals}
     parts["parameters"] = {"IdempotencyKey": IDEMPOTENCY_KEY}
     for path, method, operation in list_operations(document):
         _add_refusals(method, path, operation)
@@ -136,8 +145,10 @@ def complete_document(document: Json) -> None:
         if method != "get" and not is_pure(method, path.removeprefix(API_ROOT)):
             named = {"$ref": "#/components/parameters/IdempotencyKey"}
             operation["parameters"].append(named)
-        bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
-        for body in bodies:
+        asked = operation.get("requestBody", {})
+        for content in asked.get("content", {}).values():
+            _name_schema(content, parts["schemas"])
+        for body in (asked, *operation["responses"].values()):
             for content in body.get("content", {}).values():
                 made = _example(content["schema"], parts["schemas"])
                 content.setdefault("example", made)
@@ -161,9 +172,18 @@ def _add_refusals(method: str, path: str, operation: Json) -> None:
         statuses.add("422")
     if "{" in path or "mysis" in query:
         statuses.add("404")
+    refusals = REFUSALS | ({"503": GAME_UNREACHABLE} if "503" in answers else {})
     for status in sorted(statuses):
-        answers[status] = {"$ref": f"#/components/responses/{REFUSALS[status]['name']}"}
+        answers[status] = {"$ref": f"#/components/responses/{refusals[status]['name']}"}
     operation["responses"] = answers
+
+
+def _name_schema(content: Json, schemas: Json) -> None:
+    """Move a body's schema that stands inline to the components, under its title."""
+    schema = content["schema"]
+    if "$ref" not in schema:
+        schemas[schema["title"]] = schema
+        content["schema"] = {"$ref": f"#/components/schemas/{schema['title']}"}
 
 
 def _example(schema: Json, schemas: Json) -> Any:

@@ -16,14 +16,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 
 import psycopg
 
 from zoea.postgres.cluster import Cluster
 from zoea.postgres.process import (
     DATABASE,
-    PORT,
     USER,
     PostgresError,
     data_directory,
@@ -59,7 +57,6 @@ class EmbeddedPostgres:
 
     @property
     def log(self) -> Path:
-        """The server's log file."""
         return self._cluster.log
 
     @property
@@ -69,10 +66,7 @@ class EmbeddedPostgres:
         return None if found is None else found.pid
 
     def conninfo(self, database: str = DATABASE) -> str:
-        """A libpq connection string."""
-        return psycopg.conninfo.make_conninfo(
-            host=str(self.socket_directory), port=PORT, user=USER, dbname=database
-        )
+        return self._cluster.conninfo(database)
 
     def ensure_running(self) -> None:
         """Start the server again if it has died; raises PostgresError."""
@@ -120,12 +114,7 @@ class EmbeddedPostgres:
     def __enter__(self) -> EmbeddedPostgres:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 

@@ -79,13 +79,17 @@ class Cluster:
         )
 
     def running(self) -> process.Postmaster | None:
-        """The server's process, or None."""
         if self._started is not None and self._started.poll() is None:
             # While it starts it is not in the pid file yet.
             return process.Postmaster(
                 psutil.Process(self._started.pid), self.sockets, ""
             )
         return process.find_server(self.folder)
+
+    def conninfo(self, database: str) -> str:
+        return psycopg.conninfo.make_conninfo(
+            host=str(self.sockets), port=PORT, user=USER, dbname=database
+        )
 
     def ensure_running(self) -> None:
         """Make the cluster and start its server where needed; wait until it is ready.
@@ -106,7 +110,6 @@ class Cluster:
             raise not_started_error(str(error), self.log, self.data) from error
 
     def stop(self, timeout: float) -> None:
-        """Stop the server, if it runs."""
         found = self.running()
         if found is not None:
             found.stop(timeout)
@@ -299,10 +302,5 @@ class Cluster:
 
     def _connect(self, database: str) -> psycopg.Connection:
         return psycopg.connect(
-            host=str(self.sockets),
-            port=PORT,
-            user=USER,
-            dbname=database,
-            autocommit=True,
-            connect_timeout=10,
+            self.conninfo(database), autocommit=True, connect_timeout=10
         )

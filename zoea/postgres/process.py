@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -284,7 +283,7 @@ def choose_account(folder: Path) -> SystemAccount:
         return SystemAccount(os.geteuid(), os.getegid(), switch=False)
     if folder.exists() and (found := folder.stat()).st_uid != 0:
         return SystemAccount(found.st_uid, found.st_gid, switch=True)
-    entry = _system_user()
+    entry = _get_system_user()
     return SystemAccount(entry.pw_uid, entry.pw_gid, switch=True)
 
 
@@ -319,8 +318,8 @@ def _can_run(programs: Path, account: SystemAccount) -> bool:
     return True
 
 
-def _system_user() -> pwd.struct_passwd:
-    for entry in _find_user(SYSTEM_USER):
+def _get_system_user() -> pwd.struct_passwd:
+    if entry := _find_user(SYSTEM_USER):
         return entry
     program = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if program:
@@ -337,7 +336,7 @@ def _system_user() -> pwd.struct_passwd:
             check=False,
             capture_output=True,
         )
-    for entry in (*_find_user(SYSTEM_USER), *_find_user("postgres")):
+    if entry := _find_user(SYSTEM_USER) or _find_user("postgres"):
         return entry
     raise PostgresError(
         "PostgreSQL does not run as root, and the system user "
@@ -345,8 +344,8 @@ def _system_user() -> pwd.struct_passwd:
     )
 
 
-def _find_user(name: str) -> Iterator[pwd.struct_passwd]:
+def _find_user(name: str) -> pwd.struct_passwd | None:
     try:
-        yield pwd.getpwnam(name)
+        return pwd.getpwnam(name)
     except KeyError:
-        return
+        return None

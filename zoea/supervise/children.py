@@ -85,7 +85,10 @@ class Fleet:
         if self.game is None:
             self._game_answers.set()
         else:
-            last.append(self._run_game(self.game))
+            run = keep_running(
+                self.game, self.console.say, GAME_PATIENCE, running=self.game_process
+            )
+            last.append(run)
             first.append(self._await_game(self.game))
         # The workers play against the game, so they end first; the game starts first.
         ending_last = [asyncio.create_task(task) for task in last]
@@ -96,25 +99,14 @@ class Fleet:
         await self._game_answers.wait()
         await keep_running(worker, self.console.say, PATIENCE)
 
-    async def _run_game(self, game: Program) -> None:
-        await keep_running(
-            game, self.console.say, GAME_PATIENCE, running=self.game_process
-        )
-
     async def _await_game(self, game: Program) -> None:
-        try:
-            async with asyncio.timeout(GAME_SECONDS):
-                await wait_for_answer(HOST, self.game_port or 0, "/mcp", wanted=None)
-        except TimeoutError:
-            raise _no_answer(game, GAME_SECONDS) from None
+        answer = wait_for_answer(HOST, self.game_port or 0, "/mcp", wanted=None)
+        await _limit_wait(game, answer, GAME_SECONDS)
         self._game_answers.set()
 
     async def _welcome(self) -> None:
-        try:
-            async with asyncio.timeout(WEB_SECONDS):
-                await wait_for_answer(HOST, self.web_port, "/readyz")
-        except TimeoutError:
-            raise _no_answer(self.web, WEB_SECONDS) from None
+        answer = wait_for_answer(HOST, self.web_port, "/readyz")
+        await _limit_wait(self.web, answer, WEB_SECONDS)
         self.console.say(self.welcome)
 
     async def _watch_database(self, server: EmbeddedPostgres) -> None:
@@ -206,10 +198,16 @@ def _describe_end(status: int, line: str) -> str:
     return f"{how}, saying: {line}" if line else f"{how}, saying nothing"
 
 
-def _no_answer(program: Program, seconds: float) -> GaveUpError:
-    line = program.last_line()
-    said = f"its last line: {line}" if line else "it wrote nothing"
-    return GaveUpError(
-        f"The {program.name} process did not answer within {seconds:.0f} s; {said} "
-        f"(log: {program.log})."
-    )
+async def _limit_wait(
+    program: Program, answer: Coroutine[Any, Any, None], seconds: float
+) -> None:
+    """Wait for a program's answer; raises GaveUpError after so many seconds."""
+    try:
+        await asyncio.wait_for(answer, seconds)
+    except TimeoutError:
+        line = program.last_line()
+        said = f"its last line: {line}" if line else "it wrote nothing"
+        raise GaveUpError(
+            f"The {program.name} process did not answer within {seconds:.0f} s; {said} "
+            f"(log: {program.log})."
+        ) from None

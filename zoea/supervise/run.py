@@ -81,7 +81,8 @@ def run_everything(wishes: UpOptions) -> None:
     # An interrupted migration leaves a connection that the pool would warn of.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     with ExitStack() as stack:
-        held = stack.enter_context(_claimed(settings.ZOEA_DATA))
+        held = claim_folder(settings.ZOEA_DATA)
+        stack.callback(held.release)
         patience = UNCLEAN_PATIENCE if held.unclean else 0.0
         listening = stack.enter_context(listen(wishes.port, patience))
         web_port = listening.getsockname()[1]
@@ -176,18 +177,6 @@ def _stop(runner: asyncio.Runner, process: asyncio.subprocess.Process) -> None:
     runner.run(stop_process(process, GAME_PATIENCE))
 
 
-@contextmanager
-def _claimed(data: Path) -> Iterator[Claim]:
-    try:
-        held = claim_folder(data)
-    except OSError as error:
-        raise DatabaseError(str(from_os_error(error, data))) from error
-    try:
-        yield held
-    finally:
-        held.release()
-
-
 class Claim:
     """The lock on a data folder; the kernel releases it when the process ends."""
 
@@ -210,11 +199,14 @@ class Claim:
 def claim_folder(data: Path) -> Claim:
     """Lock the data folder for this process; ``unclean``: the former run was killed.
 
-    Raises AlreadyRunningError, and OSError where the folder cannot be written.
+    Raises AlreadyRunningError, and DatabaseError where the folder cannot be written.
     """
-    data.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-    descriptor = os.open(data / "up.lock", flags, 0o600)
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(data / "up.lock", flags, 0o600)
+    except OSError as error:
+        raise DatabaseError(str(from_os_error(error, data))) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

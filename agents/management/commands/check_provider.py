@@ -37,7 +37,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the provider, the model and the form of the output."""
         parser.add_argument(
             "name",
             metavar="NAME",

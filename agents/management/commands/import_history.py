@@ -26,7 +26,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the file, the Mysis, and the name in a database with several."""
         parser.add_argument("file", metavar="FILE")
         parser.add_argument("--mysis", required=True, help="Its number or name.")
         parser.add_argument(

@@ -16,7 +16,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the options of the server and its world."""
         add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -18,7 +18,6 @@ class Command(BaseCommand):
     help = "Make an API token and print it, once; only its hash is stored."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the name, the role, and the lifetime."""
         parser.add_argument("name", help="What the token is called; unique.")
         parser.add_argument(
             "--role",

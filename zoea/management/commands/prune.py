@@ -30,7 +30,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the number of days, and the dry run."""
         parser.add_argument("--keep-days", type=_days, required=True, metavar="N")
         parser.add_argument(
             "--dry-run", action="store_true", help="Count, and remove nothing."

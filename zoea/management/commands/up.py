@@ -32,7 +32,6 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument(
             "--myses",
             type=_whole(0, 1000),
