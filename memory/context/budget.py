@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from memory.context.text import count_shortest, shorten
+from memory.context.text import count_shortest, shorten_text
 from memory.context.tokens import TokenCounter
 from memory.context.types import Impossible
 from memory.context.units import Fate, History, Item, Unit
@@ -229,7 +229,7 @@ def _cut_item(item: Item, limit: int, history: History) -> Item:
         return item
     calls = item.tokens - history.count(item.content)
     handle = history.handle(item.source)
-    text = shorten(item.content, limit - calls, history.count, handle)
+    text = shorten_text(item.content, limit - calls, history.count, handle)
     if text is None:
         return item
     return item.with_text(text, calls + history.count(text))

@@ -13,7 +13,7 @@ from typing import Any
 
 from memory.context import registry
 from memory.context.json_fields import DocumentError, JsonFields, require_object
-from memory.context.text import clean
+from memory.context.text import clean_text
 from memory.context.tool_calls import check_policy
 from memory.context.types import (
     COUNTERS,
@@ -97,7 +97,7 @@ def parse_request(
         budget=_budget(fields),
         dialect=fields.choice("dialect", DIALECTS, "openai"),
         counter=fields.choice("counter", COUNTERS, "estimate"),
-        mysis=clean(fields.text("mysis", "self")),
+        mysis=clean_text(fields.text("mysis", "self")),
         previous=_previous(fields),
         mission=fields.optional_text("mission"),
         turns_left=fields.optional_whole("turns_left"),
@@ -108,7 +108,7 @@ def parse_request(
     )
 
 
-def result_document(assembly: Assembly) -> dict[str, Any]:
+def build_result_document(assembly: Assembly) -> dict[str, Any]:
     """The assembly as JSON values; `system` and `impossible` only where they apply."""
     wanted = assembly.summary_wanted
     document: dict[str, Any] = {

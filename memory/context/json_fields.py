@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, TypeVar
 
-from memory.context.text import clean
+from memory.context.text import clean_text
 
 _Choice = TypeVar("_Choice", bound=str)
 _LONGEST = 600
@@ -15,7 +15,7 @@ class DocumentError(ValueError):
     """A document of the wrong form; one printable line names the key and the remedy."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(" ".join(clean(text)[:_LONGEST].split()))
+        super().__init__(" ".join(clean_text(text)[:_LONGEST].split()))
 
 
 def require_object(value: object, where: str) -> dict[str, Any]:

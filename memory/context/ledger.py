@@ -16,7 +16,7 @@ from memory.context.types import (
     Disposition,
     LedgerLine,
     Message,
-    handle_of,
+    build_handle,
 )
 from memory.context.units import Fate, Unit
 
@@ -105,7 +105,7 @@ def _line(row: int, fate: Fate, prepared: Prepared, tokens_out: int) -> LedgerLi
         reason=fate.reason,
         tokens_in=prepared.repaired.tokens_in[row],
         tokens_out=tokens_out,
-        handle=None if whole else handle_of(prepared.request.mysis, row),
+        handle=None if whole else build_handle(prepared.request.mysis, row),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from memory.context.budget import Frame
 from memory.context.strategy import CommonOptions
-from memory.context.text import shorten
+from memory.context.text import shorten_text
 from memory.context.tokens import TokenCounter, choose_counter
 from memory.context.tool_blocks import (
     PINNED_FATE,
@@ -35,7 +35,7 @@ from memory.context.types import (
     NUDGE_TEXT,
     AssemblyRequest,
     Message,
-    handle_of,
+    build_handle,
 )
 from memory.context.units import Fate, History, Item, RepairedLog, Unit
 
@@ -293,7 +293,7 @@ def _cap_results(
     def capped(item: Item) -> Item:
         if item.role != "tool" or item.tokens <= cap or item.source is None:
             return item
-        text = shorten(item.content, cap, count, handle_of(mysis, item.source))
+        text = shorten_text(item.content, cap, count, build_handle(mysis, item.source))
         if text is None:
             return item
         fates[item.source] = Fate("truncated", "result_cap", reason)

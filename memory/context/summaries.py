@@ -19,7 +19,7 @@ from memory.context.summary_prompt import (
     build_summary_prompt,
     quote_unit,
 )
-from memory.context.text import shorten
+from memory.context.text import shorten_text
 from memory.context.types import (
     FILLER_TEXT,
     Budget,
@@ -164,9 +164,9 @@ def _quote_order(order: Item, before: str, history: History) -> str:
         return whole
     room = max(1, limit - history.count(before + LAST_ORDER_LABEL))
     handle = history.handle(order.source)
-    cut = shorten(order.content, room, history.count, handle)
+    cut = shorten_text(order.content, room, history.count, handle)
     if cut is None:  # not even the note fits half of it; the budget has the last word
-        cut = shorten(order.content, 64, history.count, handle) or order.content
+        cut = shorten_text(order.content, 64, history.count, handle) or order.content
     return LAST_ORDER_LABEL + cut
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memory.context.text import clean
+from memory.context.text import clean_text
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import parse_json
 from memory.context.types import ToolCall
@@ -83,7 +83,7 @@ def read_summary(text: str) -> str:
     Thoughts and drafts may come first: the last complete pair of tags counts, and in
     it the innermost text. An answer with a tag after that pair was cut off.
     """
-    text = clean(text)
+    text = clean_text(text)
     tags = [(tag, "/" in tag.group(1)) for tag in _TAG.finditer(text)]
     if not tags:
         what = "has no <summary> tags" if text.strip() else "is empty"

@@ -14,7 +14,7 @@ _BOUNDARY_SHARE = 3
 _BOUNDARIES = ("\n", "},", "],", ",", " ")
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """The text without NUL and with U+FFFD for lone surrogates."""
     if "\x00" in text:
         text = text.replace("\x00", "")
@@ -37,7 +37,7 @@ def find_safe_cut(text: str, index: int) -> int:
     return index
 
 
-def shorten(text: str, limit: int, count: TokenCounter, handle: str) -> str | None:
+def shorten_text(text: str, limit: int, count: TokenCounter, handle: str) -> str | None:
     """The head and the tail of a text within `limit` tokens, with a note between.
 
     The note says how much is missing and by which handle to read it. None where not

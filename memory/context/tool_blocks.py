@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from memory.context.text import clean
+from memory.context.text import clean_text
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import (
     REDACTED,
     PolicyLookup,
     Sanitizer,
     normalize_arguments,
+    normalize_name,
     redact_arguments,
-    wire_name,
 )
 from memory.context.types import NO_RESPONSE_TEXT, Dialect, Message, ToolCall
-from memory.context.units import Fate, Item, RepairedLog, Unit, item_tokens
+from memory.context.units import Fate, Item, RepairedLog, Unit, count_message_tokens
 
 PINNED_FATE = Fate(
     "pinned", "pins", "Shown with the standing orders instead of in place."
@@ -158,7 +158,7 @@ class RepairRules:
         text, signature = message.reasoning, message.signature
         if not (text and text.strip() and signature):
             return None, None
-        if self.sanitize(text) is not text or clean(signature) is not signature:
+        if self.sanitize(text) is not text or clean_text(signature) is not signature:
             return None, None
         return text, signature
 
@@ -232,14 +232,14 @@ def _pinned_calls(
     out.fates[message.id] = PINNED_FATE
     if is_signed(message):
         return item
-    tokens = item_tokens("", item.calls, rules.count)
+    tokens = count_message_tokens("", item.calls, rules.count)
     return Item("assistant", "", tokens, message.id, calls=item.calls)
 
 
 def _sendable(
     call: ToolCall, row: int, rules: RepairRules, out: RepairedLog
 ) -> ToolCall:
-    name = wire_name(call.name)
+    name = normalize_name(call.name)
     if rules.policy_of(call.name) == "secret":
         return ToolCall(call.id, name, redact_arguments(call.arguments))
     text = rules.sanitize(call.arguments)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NoReturn
 
-from memory.context.text import clean
+from memory.context.text import clean_text
 from memory.context.types import POLICIES, Message, Policy
 
 PolicyLookup = Callable[[str], Policy]
@@ -126,7 +126,7 @@ _INVALID = object()
 
 
 @lru_cache(maxsize=4096)
-def wire_name(name: str) -> str:
+def normalize_name(name: str) -> str:
     """The tool name in the alphabet that providers accept."""
     return _ODD_NAME.sub("_", name)[:_NAME_LENGTH] or "unknown"
 
@@ -139,7 +139,7 @@ def normalize_arguments(text: str) -> tuple[str, bool]:
     """
     if text == "{}":
         return text, True
-    text = clean(text)
+    text = clean_text(text)
     if is_object(text):
         try:
             return _without_odd_escapes(text), True
@@ -188,7 +188,7 @@ def canonicalize_arguments(text: str) -> str:
 
 def redact_arguments(text: str) -> str:
     """The arguments as JSON with every value hidden (A11)."""
-    hidden = dict.fromkeys(map(clean, parse_arguments(text)), REDACTED)
+    hidden = dict.fromkeys(map(clean_text, parse_arguments(text)), REDACTED)
     return json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -198,9 +198,9 @@ def clean_value(value: Any) -> Any:
     Raises RecursionError for one that is nested some hundred times.
     """
     if isinstance(value, str):
-        return clean(value)
+        return clean_text(value)
     if isinstance(value, dict):
-        return {clean(key): clean_value(item) for key, item in value.items()}
+        return {clean_text(key): clean_value(item) for key, item in value.items()}
     if isinstance(value, list):
         return [clean_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -230,12 +230,12 @@ def build_sanitizer(messages: Iterable[Message], policy_of: PolicyLookup) -> San
     """A function that makes a text sendable: clean, and without this log's secrets."""
     values = _find_secrets(messages, policy_of)
     if not values:
-        return clean
+        return clean_text
     longest_first = sorted(values, key=lambda value: (-len(value), value))
     pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def sanitize(text: str) -> str:
-        text = clean(text)
+        text = clean_text(text)
         if any(value in text for value in values):
             return pattern.sub(REDACTED, text)
         return text
@@ -268,7 +268,7 @@ def _collect_secrets(value: Any, found: set[str]) -> None:
                 if not isinstance(item, str):
                     rest.append(item)
                 elif len(item) >= _SHORTEST_SECRET and _SENSITIVE.search(key):
-                    found.update(_spell_in_json(clean(item)))
+                    found.update(_spell_in_json(clean_text(item)))
 
 
 def _spell_in_json(secret: str) -> set[str]:

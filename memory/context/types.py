@@ -286,7 +286,7 @@ class Assembly:
     dialect: Dialect = "openai"
 
 
-def handle_of(mysis: str, message_id: int) -> str:
+def build_handle(mysis: str, message_id: int) -> str:
     """The handle by which a stored message can be read in full (I21)."""
     return f"ctx://{mysis}/{message_id}"
 

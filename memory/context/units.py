@@ -23,7 +23,7 @@ from memory.context.types import (
     Summary,
     SummaryWanted,
     ToolCall,
-    handle_of,
+    build_handle,
 )
 
 
@@ -164,7 +164,7 @@ class History:
 
     def handle(self, message_id: int) -> str:
         """The handle by which a stored message can be read in full (I21)."""
-        return handle_of(self.request.mysis, message_id)
+        return build_handle(self.request.mysis, message_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,9 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
-def item_tokens(content: str, calls: tuple[ToolCall, ...], count: TokenCounter) -> int:
+def count_message_tokens(
+    content: str, calls: tuple[ToolCall, ...], count: TokenCounter
+) -> int:
     """Tokens of a message: content, call names and arguments, without overhead."""
     tokens = count(content)
     for call in calls:

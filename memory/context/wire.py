@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.context.text import clean
-from memory.context.tool_calls import is_object, parse_arguments, wire_name
+from memory.context.text import clean_text
+from memory.context.tool_calls import is_object, normalize_name, parse_arguments
 from memory.context.types import Dialect, Source, Synthetic
 from memory.context.units import Item, Unit
 
@@ -48,7 +48,7 @@ class _Ids:
         return [self._unique(self._base(call.id)) for call in unit.items[0].calls]
 
     def _base(self, raw: str) -> str:
-        text = clean(raw)
+        text = clean_text(raw)
         if self._dialect == "anthropic":
             text = _ODD.sub("_", text)
         return text or "call"
@@ -99,7 +99,10 @@ def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
         {
             "id": call_id,
             "type": "function",
-            "function": {"name": wire_name(call.name), "arguments": call.arguments},
+            "function": {
+                "name": normalize_name(call.name),
+                "arguments": call.arguments,
+            },
         }
         for call_id, call in zip(call_ids, item.calls, strict=True)
     ]
@@ -151,7 +154,7 @@ def _anthropic_blocks(item: Item, call_ids: list[str]) -> list[dict[str, Any]]:
         {
             "type": "tool_use",
             "id": call_id,
-            "name": wire_name(call.name),
+            "name": normalize_name(call.name),
             "input": parse_arguments(call.arguments),
         }
         for call_id, call in zip(call_ids, item.calls, strict=True)
@@ -195,7 +198,7 @@ class _Check:
     def check_text(self, position: int, text: object) -> None:
         if not isinstance(text, str):
             self.report(position, "its text is no text")
-        elif clean(text) is not text:
+        elif clean_text(text) is not text:
             self.report(position, "its text holds NUL or a lone surrogate")
 
     def check_call(self, position: int, call_id: object, name: object) -> None:

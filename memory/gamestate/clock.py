@@ -52,7 +52,7 @@ class Recency:
     skew: bool = False
 
 
-def elapsed_seconds(since: datetime, now: datetime) -> float:
+def count_seconds(since: datetime, now: datetime) -> float:
     """Seconds from ``since`` to ``now``; negative when the clock went backwards.
 
     A moment without a time zone is read as UTC.
@@ -73,7 +73,7 @@ def estimate_tick(
     """
     if seen is None:
         return None
-    return seen.tick + count_ticks(elapsed_seconds(seen.at, now), seconds_per_tick)
+    return seen.tick + count_ticks(count_seconds(seen.at, now), seconds_per_tick)
 
 
 def count_ticks(seconds: float, seconds_per_tick: float = SECONDS_PER_TICK) -> int:
@@ -98,7 +98,7 @@ def choose_tick(
         return own
     if seen is None:
         return None
-    age = elapsed_seconds(seen.at, now)
+    age = count_seconds(seen.at, now)
     if age < 0 or age > STAMP_WITHIN_TICKS * seconds_per_tick:
         return None
     return estimate_tick(seen, now, seconds_per_tick)
@@ -128,7 +128,7 @@ def is_reachable(
     """Whether a tick can have come by now; one that an entry names may lie ahead."""
     if seen is None:
         return True
-    passed = count_ticks(elapsed_seconds(seen.at, now), seconds_per_tick)
+    passed = count_ticks(count_seconds(seen.at, now), seconds_per_tick)
     return tick <= seen.tick + passed * (1 + REACH_SHARE) + RESET_AFTER_TICKS
 
 
@@ -152,7 +152,7 @@ def keep_newest_sighting(
         return Sighting(tick, at)
     if not is_current and not is_reachable(seen, tick, at, seconds_per_tick):
         return seen
-    early = elapsed_seconds(seen.at, at) < 0
+    early = count_seconds(seen.at, at) < 0
     if (early and tick < seen.tick) or (not is_current and (early or tick < seen.tick)):
         return seen
     return Sighting(tick, at)
@@ -168,7 +168,7 @@ def is_reset(previous: int | None, tick: int | None) -> bool:
     return previous - tick > RESET_AFTER_TICKS
 
 
-def recency(
+def measure_recency(
     tick: int | None,
     captured_at: datetime,
     current: int | None,
@@ -176,7 +176,7 @@ def recency(
     seconds_per_tick: float = SECONDS_PER_TICK,
 ) -> Recency:
     """How long ago a snapshot was taken (G7)."""
-    seconds = max(0.0, elapsed_seconds(captured_at, now))
+    seconds = max(0.0, count_seconds(captured_at, now))
     ticks = _tick_age(tick, current)
     if ticks is None:
         words, rough = _wall_clock_words(seconds)
@@ -248,7 +248,7 @@ class Offset:
         """The bound by now: it widens, as clocks part slowly."""
         if self.at is None:
             return self
-        parted = DRIFT * abs(elapsed_seconds(self.at, now))
+        parted = DRIFT * abs(count_seconds(self.at, now))
         return Offset(self.low - parted, self.high + parted, now)
 
     def and_seen(self, seen: Offset | None) -> Offset:
@@ -263,16 +263,16 @@ class Offset:
 
     def not_after(self, moment: datetime, received: datetime) -> Offset:
         """The bound narrowed by an event: it happened before it was received."""
-        high = elapsed_seconds(moment, received)
+        high = count_seconds(moment, received)
         return replace(self, high=high) if self.low <= high < self.high else self
 
 
 SAME_CLOCK = Offset(0.0, 0.0)  # the game runs on this machine: there is one clock
 
 
-def plausible_stamp(stamp: datetime | None, now: datetime) -> datetime | None:
+def check_stamp(stamp: datetime | None, now: datetime) -> datetime | None:
     """A stamp in UTC; None for one too far from now to be meant, such as year 1."""
-    if stamp is None or abs(elapsed_seconds(stamp, now)) > FARTHEST:
+    if stamp is None or abs(count_seconds(stamp, now)) > FARTHEST:
         return None
     return stamp.astimezone(UTC)
 
@@ -284,5 +284,5 @@ def read_offset_bound(
     if stamp is None:
         return None
     cut = 1.0 if stamp.microsecond == 0 else 0.0  # the fraction may have been cut off
-    low, high = elapsed_seconds(stamp, asked) - cut, elapsed_seconds(stamp, received)
+    low, high = count_seconds(stamp, asked) - cut, count_seconds(stamp, received)
     return Offset(min(low, high), high, received)

@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from memory.gamestate.clock import (
     STAMP_WITHIN_TICKS,
+    count_seconds,
     count_ticks,
-    elapsed_seconds,
-    recency,
+    measure_recency,
 )
 from memory.gamestate.types import (
     ANY_TOOL,
@@ -108,12 +108,12 @@ def _thresholds_for(tool: str, moment: Moment) -> Thresholds:
     return found or moment.thresholds.get(ANY_TOOL, NORMAL)
 
 
-def age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
+def count_age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
     """A snapshot's age in ticks, None where neither ticks nor the clock can tell.
 
     For a tick that has not come yet, the clock tells.
     """
-    age = recency(
+    age = measure_recency(
         snapshot.tick,
         snapshot.captured_at,
         moment.current_tick,
@@ -122,7 +122,7 @@ def age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
     )
     if age.ticks is not None and not age.skew:
         return age.ticks
-    elapsed = elapsed_seconds(snapshot.captured_at, moment.now)
+    elapsed = count_seconds(snapshot.captured_at, moment.now)
     if elapsed < -STAMP_WITHIN_TICKS * moment.seconds_per_tick:
         return None
     return count_ticks(elapsed, moment.seconds_per_tick)
@@ -142,7 +142,7 @@ def judge_confidence(
         found.append(Confidence.MERGED)
     if any(may_have_recharged(snapshot, moment, path) for path in _SHIELDS):
         found.append(Confidence.AGEING)
-    if stale_paths(snapshot) != ():
+    if find_stale_paths(snapshot) != ():
         found.append(Confidence.INVALIDATED)
     return choose_worst(found)
 
@@ -184,7 +184,7 @@ def may_have_recharged(snapshot: Snapshot, moment: Moment, path: str) -> bool:
     if merged_at is not None and moment.current_tick is not None:
         return now < most and moment.current_tick > merged_at
     # Within the length of a tick, seconds do not tell whether one has begun.
-    age = None if snapshot.tick is None else age_in_ticks(snapshot, moment)
+    age = None if snapshot.tick is None else count_age_in_ticks(snapshot, moment)
     return now < most and (age is None or age > 0)
 
 
@@ -192,7 +192,7 @@ def judge_age(snapshot: Snapshot, moment: Moment) -> Confidence:
     """The confidence by age alone; what is from before a logout is stale."""
     if snapshot.logged_out:
         return Confidence.STALE
-    age = age_in_ticks(snapshot, moment)
+    age = count_age_in_ticks(snapshot, moment)
     if age is None:
         return Confidence.AGEING
     return _grade_ticks(age, snapshot.tool, moment)
@@ -205,7 +205,7 @@ def _grade_ticks(age: int, tool: str, moment: Moment) -> Confidence:
     return Confidence.AGEING if age <= limits.ageing else Confidence.STALE
 
 
-def stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
+def find_stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
     """The marked paths that apply to the content; None stands for all of it.
 
     All of it is marked where the content has another shape than the paths were made
@@ -228,7 +228,7 @@ def _is_marked(snapshot: Snapshot, path: str, merged_at: int | None) -> bool:
         return False
     if merged_at is not None and mark.tick is not None and merged_at >= mark.tick:
         return False
-    marked = stale_paths(snapshot)
+    marked = find_stale_paths(snapshot)
     return marked is None or any(paths_overlap(path, other) for other in marked)
 
 

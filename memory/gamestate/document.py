@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory.gamestate.extract import parse_tick
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.types import (
     SECONDS_PER_TICK,
     AccountState,
@@ -55,11 +55,11 @@ class StateBlock:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._state = read_state(document)
-        self.tick_skew = render(self._state).tick_skew
+        self.tick_skew = render_block(self._state).tick_skew
 
     def __call__(self, max_bytes: int) -> str:
         """The block as text of at most ``max_bytes`` bytes."""
-        return render(self._state, max_bytes).text
+        return render_block(self._state, max_bytes).text
 
 
 def _snapshot(document: object, index: int) -> Snapshot:

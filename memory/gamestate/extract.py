@@ -203,14 +203,14 @@ def belongs_to(result: Result, username: str) -> bool:
 
 
 def _find_error(values: list[object], *, flagged: bool) -> GameError | None:
-    error = next(filter(None, map(error_of, values)), None)
+    error = next(filter(None, map(_read_error, values)), None)
     if error is not None or not flagged:
         return error
     first = values[0] if values else ""
     return GameError("", first if isinstance(first, str) else _brief(first))
 
 
-def error_of(value: object) -> GameError | None:
+def _read_error(value: object) -> GameError | None:
     """The refusal in a value: an ``Error: code: message`` text, an ``error`` key that
     holds something, or ``throttled: true``; else None."""
     if isinstance(value, str):
@@ -274,7 +274,7 @@ def _is_queued(value: object) -> bool:
 # --- Arguments
 
 
-def args_key(args: Mapping[str, object] | None) -> str:
+def build_args_key(args: Mapping[str, object] | None) -> str:
     """Canonical JSON of a call's arguments, "" for none.
 
     Key order and 2 or 2.0 make no difference; the session id is left out.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from memory.gamestate.types import Snapshot
-from memory.gamestate.values import HUGE, find_first, is_number, to_line
+from memory.gamestate.values import HUGE, find_first, format_line, is_number
 
 Names = Mapping[str, str]
 
@@ -65,30 +65,30 @@ class View:
         """A thing's name: an id looked up, an object by its own name."""
         if isinstance(value, Mapping):
             named = find_first(value, "name", "title", "username")
-            return to_line(named) or self.name(
+            return format_line(named) or self.name(
                 find_first(value, "id", "system_id", "poi_id", "item_id")
             )
         return find_name(self.names, value)
 
 
-def items_of(value: object) -> list[object]:
+def list_entries(value: object) -> list[object]:
     """The first thousand entries of a list, or of an object keyed by id."""
     if isinstance(value, Mapping):
         return list(islice(value.values(), MAX_ITEMS))
     return value[:MAX_ITEMS] if isinstance(value, list) else []
 
 
-def count_of(value: object) -> int:
+def count_entries(value: object) -> int:
     """How many entries there are, however many."""
     return len(value) if isinstance(value, (Mapping, list)) else 0
 
 
-def dicts_of(value: object) -> Iterator[Mapping[str, object]]:
+def list_objects(value: object) -> Iterator[Mapping[str, object]]:
     """The objects of a list."""
-    return (item for item in items_of(value) if isinstance(item, Mapping))
+    return (item for item in list_entries(value) if isinstance(item, Mapping))
 
 
-def fact(label: str, value: str, *paths: str) -> Iterator[Fact]:
+def make_fact(label: str, value: str, *paths: str) -> Iterator[Fact]:
     """A fact, or nothing where the value is unknown."""
     if value:
         yield Fact(label, value, paths)
@@ -102,7 +102,7 @@ def read_transit(view: View) -> Iterator[Fact]:
     to = view.name(
         view.get(*(f"{place}{k}" for k in ("to_poi", "to_system", "destination")))
     )
-    ticks = to_line(view.get(f"{place}ticks_remaining"))
+    ticks = format_line(view.get(f"{place}ticks_remaining"))
     words = ("Yes", to and f"to {to}", ticks and f"({ticks} ticks left)")
     yield Fact("In transit", " ".join(filter(None, words)), (f"{place}in_transit",))
 
@@ -156,7 +156,7 @@ def _pair(
 ) -> Iterator[tuple[str, str]]:
     identity, name = item.get(key), item.get(named)
     if isinstance(identity, str) and identity and isinstance(name, str):
-        shown = to_line(name)
+        shown = format_line(name)
         if shown:
             yield identity, shown
 
@@ -178,4 +178,4 @@ def find_name(names: Names, value: object) -> str:
     """The name for an id, else the id itself as a line."""
     if isinstance(value, str) and value in names:
         return names[value]
-    return to_line(value)
+    return format_line(value)

@@ -106,7 +106,7 @@ def find_invalidations(
     """
     around = circumstances or Circumstances()
     answer = result if isinstance(result, Result) else read_result(result)
-    name = action_name(tool, arguments)
+    name = read_action_name(tool, arguments)
     if not is_mutation(name, around.mutation):
         return ()
     if answer.error is not None:
@@ -140,13 +140,13 @@ def find_telling_fields(
 
     No fields means the whole answer; for an unknown action it is the status.
     """
-    effects = _effects_of(action_name(tool, arguments))
+    effects = _effects_of(read_action_name(tool, arguments))
     if effects is None:
         return {"get_status": (), "get_state": ()}
     return {name: effect.fields for name, effect in effects.items() if not effect.when}
 
 
-def action_name(tool: str, arguments: Mapping[str, object] | None) -> str:
+def read_action_name(tool: str, arguments: Mapping[str, object] | None) -> str:
     """The action of a call: grouped tools of API v2 name it in an argument."""
     action = (arguments or {}).get("action")
     if tool.startswith("spacemolt") and isinstance(action, str) and action:
@@ -288,7 +288,7 @@ def build_marks(
     found: dict[Stale, None] = {}
     for other in live:
         for action in other.reason.split(SEPARATOR):
-            effects, name = _effects_of(action), action_name(tool, args)
+            effects, name = _effects_of(action), read_action_name(tool, args)
             if effects is None:
                 found[replace(other, reason=action, fields=())] = None
             elif name in effects:

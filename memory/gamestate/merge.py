@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import Enum
 
 from memory.gamestate import invalidation, values
-from memory.gamestate.clock import elapsed_seconds
+from memory.gamestate.clock import count_seconds
 from memory.gamestate.draft import Draft
 from memory.gamestate.extract import find_tick
 from memory.gamestate.facts import learn_sizes as sizes_of
@@ -124,7 +124,7 @@ def write_events(
             marks.remove(own)
         when = compare_event(snapshot, notice, own_tick=own_tick)
         asked = own.at if own is not None else None
-        if asked is not None and elapsed_seconds(snapshot.captured_at, asked) > 0:
+        if asked is not None and count_seconds(snapshot.captured_at, asked) > 0:
             when = EventOrder.AFTER
         if when is EventOrder.BEFORE:
             continue
@@ -204,10 +204,10 @@ def compare_event(
 def _by_clock(snapshot: Snapshot, notice: Notice) -> EventOrder | None:
     if notice.at is None:
         return None
-    if elapsed_seconds(snapshot.captured_at, notice.at) > notice.slack:
+    if count_seconds(snapshot.captured_at, notice.at) > notice.slack:
         return EventOrder.AFTER
     asked = snapshot.asked_at or snapshot.captured_at
-    if elapsed_seconds(notice.at, asked) > notice.slack:
+    if count_seconds(notice.at, asked) > notice.slack:
         return EventOrder.BEFORE
     return EventOrder.UNSURE
 
@@ -259,7 +259,7 @@ def _ticks_near(tick: int | None, known: Iterable[int | None]) -> list[int | Non
 def _distance(one: Notice, other: Notice) -> float:
     first, second = one.sent_at or one.at, other.sent_at or other.at
     if first is not None and second is not None:
-        return abs(elapsed_seconds(first, second))
+        return abs(count_seconds(first, second))
     return float(abs((one.tick or 0) - (other.tick or 0)))
 
 
@@ -283,7 +283,7 @@ def _find_answered_mark(
     for each in marks:
         if each.reason != command or each.at is None:
             continue
-        if elapsed_seconds(each.at, notice.at) > notice.slack:
+        if count_seconds(each.at, notice.at) > notice.slack:
             return each
     return None
 

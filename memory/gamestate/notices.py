@@ -18,9 +18,9 @@ from memory.gamestate.clock import (
     RESET_AFTER_TICKS,
     SAME_CLOCK,
     Offset,
+    check_stamp,
+    count_seconds,
     count_ticks,
-    elapsed_seconds,
-    plausible_stamp,
     read_offset_bound,
 )
 from memory.gamestate.extract import ENVELOPES, find_tick, parse_tick
@@ -78,11 +78,11 @@ class _Clock:
     def local(self, moment: datetime) -> tuple[datetime | None, float]:
         """A moment of the game's clock by ours, and how far that may be off."""
         if self.offset is None:
-            age = elapsed_seconds(moment, self.ours)
+            age = count_seconds(moment, self.ours)
             return (moment, _SAME_CLOCK) if -1.0 <= age <= FARTHEST else (None, 0.0)
         known = self.offset.not_after(moment, self.ours)
         at = known.ours(moment)
-        if not -FARTHEST <= elapsed_seconds(at, self.ours) <= FARTHEST:
+        if not -FARTHEST <= count_seconds(at, self.ours) <= FARTHEST:
             return None, 0.0
         return at, known.slack
 
@@ -90,7 +90,7 @@ class _Clock:
         """The tick of a moment of the game's clock."""
         if self.tick is None or moment is None:
             return None
-        passed = elapsed_seconds(moment, self.server or self.ours)
+        passed = count_seconds(moment, self.server or self.ours)
         return max(0, self.tick - count_ticks(passed, self.pace))
 
 
@@ -192,7 +192,7 @@ def _notice(item: Mapping[str, object], clock: _Clock) -> Notice | None:
     data = item.get("data")
     data = data if isinstance(data, Mapping) else item.get("payload")
     data = data if isinstance(data, Mapping) else {}
-    moment = plausible_stamp(_moment(item.get("timestamp")), clock.server or clock.ours)
+    moment = check_stamp(_moment(item.get("timestamp")), clock.server or clock.ours)
     local, slack = (None, 0.0) if moment is None else clock.local(moment)
     named = parse_tick(data.get("tick"))
     own = named if named is not None and clock.is_possible(named) else None
@@ -227,7 +227,7 @@ def _identity(item: Mapping[str, object]) -> str:
 def _server_time(content: object, now: datetime) -> datetime | None:
     for part in _parts(content):
         if "notifications" in part:
-            return plausible_stamp(_moment(part.get("timestamp")), now)
+            return check_stamp(_moment(part.get("timestamp")), now)
     return None
 
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory.gamestate.clock import Recency, elapsed_seconds, recency
+from memory.gamestate.clock import Recency, count_seconds, measure_recency
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
     Moment,
+    find_stale_paths,
     judge_age,
     judge_confidence,
     may_have_recharged,
-    stale_paths,
 )
 from memory.gamestate.effects import LOCATION_TOOL, TICK_TOOL
-from memory.gamestate.extract import args_key
+from memory.gamestate.extract import build_args_key
 from memory.gamestate.facts import Fact, Names, View, collect_names
 from memory.gamestate.invalidation import SEPARATOR
 from memory.gamestate.layout import (
@@ -35,7 +35,13 @@ from memory.gamestate.layout import (
 )
 from memory.gamestate.sections import READERS, read_facts
 from memory.gamestate.types import AccountState, Snapshot
-from memory.gamestate.values import empire, find_first, title, to_line, unwrap_content
+from memory.gamestate.values import (
+    find_first,
+    format_empire,
+    format_line,
+    format_title,
+    unwrap_content,
+)
 
 MAX_BYTES = 2048
 _MAX_SECTIONS = 40
@@ -83,7 +89,7 @@ class Scene:
         same = state.last_shown.get(OWNER_KEY) == state.username
         newest_first = sorted(
             state.snapshots,
-            key=lambda s: (elapsed_seconds(s.captured_at, state.now), _snapshot_key(s)),
+            key=lambda s: (count_seconds(s.captured_at, state.now), _snapshot_key(s)),
         )
         # Curated sections in their order, the call without arguments first.
         ordered = sorted(
@@ -98,7 +104,7 @@ class Scene:
         )
 
     def age(self, snapshot: Snapshot) -> Recency:
-        return recency(
+        return measure_recency(
             snapshot.tick,
             snapshot.captured_at,
             self.state.current_tick,
@@ -108,11 +114,13 @@ class Scene:
 
     def plain(self, tool: str) -> Snapshot | None:
         """The snapshot of a tool that was called without arguments."""
-        found = (s for s in self.ordered if s.tool == tool and not args_key(s.args))
+        found = (
+            s for s in self.ordered if s.tool == tool and not build_args_key(s.args)
+        )
         return next(found, None)
 
 
-def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
+def render_block(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
     """The state block of an account in at most ``max_bytes`` bytes of UTF-8."""
     if state.username is None:
         lines = [Line(NOT_LOGGED_IN)]
@@ -122,7 +130,7 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
     unlisted = scene.ordered[_MAX_SECTIONS:]
     sections = [_build_section(scene, each) for each in scene.ordered[:_MAX_SECTIONS]]
     untrue = [each.untrue for each in sections]
-    untrue += [stale_paths(each) is None for each in unlisted]
+    untrue += [find_stale_paths(each) is None for each in unlisted]
     told = build_events_section(state)
     sections += [told] if told else []
     notes = Notes(
@@ -140,8 +148,8 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
 def _header(scene: Scene) -> list[Line]:
     known = scene.plain("get_status")
     content = unwrap_content(known.current) if known else None
-    ruler = empire(find_first(content, "player.empire", "empire"))
-    name = to_line(scene.state.username) or "unknown"
+    ruler = format_empire(find_first(content, "player.empire", "empire"))
+    name = format_line(scene.state.username) or "unknown"
     suffix = f" ({ruler})" if ruler else ""
     ages = [scene.age(snapshot) for snapshot in scene.ordered]
     ages.sort(key=lambda age: (age.ticks is None, age.ticks or 0, age.seconds))
@@ -163,12 +171,12 @@ def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, Line]]:
 
 
 def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:
-    start, tool = "**Stale data:**", to_line(snapshot.tool, 40)
+    start, tool = "**Stale data:**", format_line(snapshot.tool, 40)
     call = f"{start} {_format_call(snapshot)}"
     if snapshot.logged_out:
         return Line(f"{call} was {LOGGED_OUT} - call {tool}.")
     if untrue:
-        whole = stale_paths(snapshot) is None
+        whole = find_stale_paths(snapshot) is None
         parts = f"{start} parts of {_format_call(snapshot)} are"
         what = f"{call} is" if whole else parts
         cause, cure = _describe_cause(snapshot), _describe_remedy(scene, snapshot)
@@ -211,16 +219,16 @@ def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
     )
     facts = read_facts(snapshot.tool, view, content)[:_MAX_FACTS]
     curated = READERS.get(snapshot.tool)
-    heading = curated[0] if curated else title(snapshot.tool)
+    heading = curated[0] if curated else format_title(snapshot.tool)
     age, end = scene.age(snapshot), f", {LOGGED_OUT}" if snapshot.logged_out else ""
     start = f"{heading} ({_format_call(snapshot)} - "
     entries = [_entry(scene, snapshot, fact) for fact in facts]
-    whole = stale_paths(snapshot) is None
+    whole = find_stale_paths(snapshot) is None
     return Section(
         heading=f"{start}{age.short}{end}",
         rough=f"{start}{age.rough}{end}",
         entries=entries,
-        recall=f'zoea_recall("state://{to_line(snapshot.tool, 40)}")',
+        recall=f'zoea_recall("state://{format_line(snapshot.tool, 40)}")',
         whole=_describe_mark(scene, snapshot) if whole else "",
         folded=whole and not any(entry.mark for entry in entries),
         untrue=whole or any(_is_untrue(scene, snapshot, fact) for fact in facts),
@@ -315,11 +323,11 @@ def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
     mark, now = snapshot.stale, scene.state.current_tick
     flown = mark and scene.state.unsettled.intersection(mark.reason.split(SEPARATOR))
     if flown and snapshot.tool != LOCATION_TOOL:
-        return f"call {LOCATION_TOOL}, then {to_line(snapshot.tool, 40)}"
+        return f"call {LOCATION_TOOL}, then {format_line(snapshot.tool, 40)}"
     if _awaits_game_tick(scene, snapshot):
-        return f"call {TICK_TOOL}, then {to_line(snapshot.tool, 40)}"
+        return f"call {TICK_TOOL}, then {format_line(snapshot.tool, 40)}"
     pending = mark and mark.tick is not None and now is not None and mark.tick > now
-    return f"call {to_line(snapshot.tool, 40)}{' then' if pending else ''}"
+    return f"call {format_line(snapshot.tool, 40)}{' then' if pending else ''}"
 
 
 def _awaits_game_tick(scene: Scene, snapshot: Snapshot) -> bool:
@@ -343,7 +351,7 @@ def _format_was(scene: Scene, key: str, value: str) -> str:
         return ""
     number, slash, limit = shown.partition("/")
     same_limit = slash and value.endswith(f"/{limit}")
-    return f" (was {to_line(number if same_limit else shown)})"
+    return f" (was {format_line(number if same_limit else shown)})"
 
 
 def _describe_cause(snapshot: Snapshot) -> str:
@@ -352,21 +360,21 @@ def _describe_cause(snapshot: Snapshot) -> str:
     if mark is None:
         return ""
     at = "" if mark.tick is None else f" at tick {mark.tick}"
-    return f"before {to_line(mark.reason, 40) or 'an action'}{at}"
+    return f"before {format_line(mark.reason, 40) or 'an action'}{at}"
 
 
 def _format_call(snapshot: Snapshot) -> str:
     """A snapshot's call with its arguments, as headings name it."""
-    tool = to_line(snapshot.tool, 40)
+    tool = format_line(snapshot.tool, 40)
     if not snapshot.args:
         return tool
     values = ", ".join(
-        f"{to_line(str(key), 20)}="
-        + ("..." if isinstance(value, (Mapping, list)) else to_line(value, 30))
+        f"{format_line(str(key), 20)}="
+        + ("..." if isinstance(value, (Mapping, list)) else format_line(value, 30))
         for key, value in list(snapshot.args.items())[:3]
     )
-    return f"{tool} {to_line(values, 60)}"
+    return f"{tool} {format_line(values, 60)}"
 
 
 def _snapshot_key(snapshot: Snapshot) -> str:
-    return f"{snapshot.tool}{args_key(snapshot.args)}"
+    return f"{snapshot.tool}{build_args_key(snapshot.args)}"

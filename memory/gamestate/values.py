@@ -171,15 +171,15 @@ _HIDDEN = re.compile(
 )
 
 
-def to_line(value: object, limit: int = MAX_VALUE) -> str:
+def format_line(value: object, limit: int = MAX_VALUE) -> str:
     """A value as one bounded line; "" for what is no text or number."""
     if isinstance(value, bool):
         return "Yes" if value else "No"
     if isinstance(value, (int, float)):
-        return number(value)
+        return format_number(value)
     if not isinstance(value, str):
         return ""
-    return clip(_printable(value[:MAX_SOURCE]), limit)
+    return _clip_text(_printable(value[:MAX_SOURCE]), limit)
 
 
 def _printable(text: str) -> str:
@@ -191,7 +191,7 @@ def _printable(text: str) -> str:
     return "".join(kept).strip()
 
 
-def clip(text: str, limit: int) -> str:
+def _clip_text(text: str, limit: int) -> str:
     """At most ``limit`` characters, cut between characters as a reader sees them."""
     if len(text) <= limit:
         return text
@@ -205,7 +205,7 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:cut].rstrip()}…"
 
 
-def number(value: float, *, grouped: bool = False) -> str:
+def format_number(value: float, *, grouped: bool = False) -> str:
     """A number without needless digits; ``grouped`` writes 5,000."""
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -224,23 +224,23 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def quantity(value: object) -> str:
+def format_quantity(value: object) -> str:
     """A number such as 5,000, else the value as a line."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return number(value, grouped=True)
-    return to_line(value)
+        return format_number(value, grouped=True)
+    return format_line(value)
 
 
-def ratio(value: object, limit: object) -> str:
+def format_ratio(value: object, limit: object) -> str:
     """``85/100``, or the value alone where the limit is unknown."""
-    shown, most = to_line(value), to_line(limit)
+    shown, most = format_line(value), format_line(limit)
     return f"{shown}/{most}" if shown and most else shown
 
 
-def title(tool: str) -> str:
+def format_title(tool: str) -> str:
     """A heading for a tool: ``get_active_missions`` is "Active Missions"."""
     words = re.sub(r"^(?:get|view|list)_", "", tool)
-    return to_line(words.replace("_", " "), 40).title() or "Result"
+    return format_line(words.replace("_", " "), 40).title() or "Result"
 
 
 EMPIRES: Mapping[str, str] = {
@@ -252,7 +252,7 @@ EMPIRES: Mapping[str, str] = {
 }
 
 
-def empire(value: object) -> str:
+def format_empire(value: object) -> str:
     """An empire's id as its name; names stay as they are."""
-    shown = to_line(value, 40)
+    shown = format_line(value, 40)
     return EMPIRES.get(shown.lower(), shown)

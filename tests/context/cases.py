@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memory.context import registry
 from memory.context.assemble import assemble
-from memory.context.text import clean
+from memory.context.text import clean_text
 from memory.context.types import (
     Assembly,
     AssemblyRequest,
@@ -123,7 +123,7 @@ def build(log: Log, strategy: str, **more: Any) -> tuple[AssemblyRequest, Assemb
 
 
 def sendable(message: Message, dialect: str) -> bool:
-    text = clean(message.content)
+    text = clean_text(message.content)
     return bool(text.strip() if dialect == "anthropic" else text)
 
 

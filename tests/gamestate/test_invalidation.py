@@ -14,12 +14,12 @@ from memory.gamestate.invalidation import (
     EVERYTHING,
     Circumstances,
     Invalidation,
-    action_name,
     add_mark,
     carry_mark,
     find_invalidations,
     inherit_mark,
     is_mutation,
+    read_action_name,
 )
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import GOLDEN, payload
@@ -114,8 +114,8 @@ def test_the_servers_word_does_not_free_an_action_of_the_table():
 
 
 def test_grouped_tools_are_known_by_their_action():
-    assert action_name("spacemolt", {"action": "mine"}) == "mine"
-    assert action_name("facility", {"action": "build"}) == "facility"
+    assert read_action_name("spacemolt", {"action": "mine"}) == "mine"
+    assert read_action_name("facility", {"action": "build"}) == "facility"
     found = find_invalidations("spacemolt", {"action": "get_status"}, {"ok": 1})
     assert found == ()
 

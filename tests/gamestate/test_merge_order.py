@@ -16,7 +16,7 @@ from memory.gamestate.merge import (
     merge_events,
 )
 from memory.gamestate.notices import Notice
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.types import Snapshot, Stale
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot, state
 from tests.gamestate.merging import (
@@ -98,7 +98,9 @@ def test_a_count_never_lifts_the_doubt_of_another_action():
 
 
 def test_the_block_says_where_a_value_comes_from():
-    text = render(state(merged("get_cargo", notice("mining_yield", **YIELD)))).text
+    text = render_block(
+        state(merged("get_cargo", notice("mining_yield", **YIELD)))
+    ).text
     assert "- Cargo: 17/50 (from an event at tick 106)\n  - Iron Ore x17\n" in text
 
 

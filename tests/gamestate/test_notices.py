@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory.gamestate.clock import Offset
 from memory.gamestate.merge import learn_account, merge_events
 from memory.gamestate.notices import read_notices, read_offset
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from tests.gamestate.builders import NOW, PACE, TICK, payload, snapshot, state
 from tests.gamestate.merging import CARGO, CONTENTS, DATA, ME, YIELD, value
 
@@ -75,7 +75,9 @@ def test_nothing_a_server_sends_raises(answer, content, tool):
     for found in (read_notices(answer, NOW), read_notices(whole, NOW)):
         for body in (content, CONTENTS[tool]):
             row = snapshot(tool, {} if body is None else body)
-            render(state(merge_events(row, found, learn_account(ME, [row]), TICK)))
+            render_block(
+                state(merge_events(row, found, learn_account(ME, [row]), TICK))
+            )
 
 
 @pytest.mark.parametrize(

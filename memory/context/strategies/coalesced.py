@@ -12,7 +12,7 @@ from typing import Any
 
 from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.strategy import CommonOptions, Strategy, option
-from memory.context.text import clean, find_safe_cut, shorten
+from memory.context.text import clean_text, find_safe_cut, shorten_text
 from memory.context.tool_calls import parse_arguments
 from memory.context.types import NUDGE_TEXT, AssemblyRequest
 from memory.context.units import Fate, History, Item, Plan, Unit
@@ -57,7 +57,7 @@ class _Limits:
     tokens: int | None = None
 
 
-def coalesced(history: History, options: CoalescedOptions) -> Plan:
+def plan_coalesced(history: History, options: CoalescedOptions) -> Plan:
     """One message instead of the log; the log itself where a run has one turn only."""
     if history.request.max_turns == 1:
         why = "One turn only, so there is nothing to coalesce."
@@ -222,7 +222,7 @@ def _cut_text(item: Item, limits: _Limits, history: History) -> str:
     if limits.tokens is None or item.source is None:
         return item.content
     handle = history.handle(item.source)
-    cut = shorten(item.content, limits.tokens, history.count, handle)
+    cut = shorten_text(item.content, limits.tokens, history.count, handle)
     return item.content if cut is None else cut
 
 
@@ -273,7 +273,7 @@ def _format_value(value: Any, depth: int = _DEPTH) -> str:
 
 
 def _quote_text(text: str) -> str:
-    cut = text = clean(text)
+    cut = text = clean_text(text)
     if len(text) > _MOST_CHARS:
         cut = text[: find_safe_cut(text, _MOST_CHARS)] + "..."
     return json.dumps(cut, ensure_ascii=False)
@@ -354,4 +354,4 @@ def _to_line(text: str) -> str:
     return " ".join(text.split())[:200]
 
 
-STRATEGY = Strategy("coalesced", coalesced, CoalescedOptions)
+STRATEGY = Strategy("coalesced", plan_coalesced, CoalescedOptions)

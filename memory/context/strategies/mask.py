@@ -36,7 +36,7 @@ class MaskOptions(CommonOptions):
     )
 
 
-def mask(history: History, options: MaskOptions) -> Plan:
+def plan_mask(history: History, options: MaskOptions) -> Plan:
     """All units, with old tool results replaced."""
     units, fates = mask_results(history.units, history, options)
     return Plan(tuple(units), fates)
@@ -151,4 +151,4 @@ def _write_note(unit: Unit, item: Item, history: History) -> str:
     return f"{_START}{name} result of {size} characters, see {history.handle(item.source)}]"
 
 
-STRATEGY = Strategy("mask", mask, MaskOptions)
+STRATEGY = Strategy("mask", plan_mask, MaskOptions)

@@ -19,7 +19,7 @@ from memory.context.strategies.window import (
 )
 from memory.context.strategy import Strategy, option
 from memory.context.tool_calls import canonicalize_arguments, parse_json
-from memory.context.units import Fate, History, Item, Plan, Unit, item_tokens
+from memory.context.units import Fate, History, Item, Plan, Unit, count_message_tokens
 
 Mode = Literal["prune", "stub"]
 _STUB_START = "[superseded by a newer "
@@ -36,7 +36,7 @@ class SnapshotWindowOptions(WindowOptions):
     )
 
 
-def snapshot_window(history: History, options: SnapshotWindowOptions) -> Plan:
+def plan_snapshot_window(history: History, options: SnapshotWindowOptions) -> Plan:
     """Window first, then compaction; with `backfill` the other way round (A5)."""
     mode = cast("Mode", options.prune)
     if options.backfill:
@@ -149,7 +149,7 @@ def _prune(
     if head.source is not None:
         fates[head.source] = Fate("truncated", by, "Its superseded calls are left out.")
     calls = tuple(head.calls[index] for index in stays)
-    tokens = item_tokens(head.content, calls, history.count)
+    tokens = count_message_tokens(head.content, calls, history.count)
     moved = {index: place for place, index in enumerate(stays)}
     results = (
         replace(item, call=moved[item.call])
@@ -164,5 +164,5 @@ def _superseded_fate(by: int, name: str, what: str) -> Fate:
 
 
 STRATEGY = Strategy(
-    "snapshot-window", snapshot_window, SnapshotWindowOptions, reads="newest"
+    "snapshot-window", plan_snapshot_window, SnapshotWindowOptions, reads="newest"
 )

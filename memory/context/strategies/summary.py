@@ -14,7 +14,7 @@ from memory.context.summaries import (
 from memory.context.units import History, Plan
 
 
-def summary(history: History, options: SummaryOptions) -> Plan:
+def plan_summary(history: History, options: SummaryOptions) -> Plan:
     """The newest summary and what it does not cover; asks for the next when it is due."""
     shown = apply_summary(history)
     verdict = _decide_summary(shown, history, options)
@@ -43,4 +43,4 @@ def _decide_summary(
     return decide_summary(shown, history, options)
 
 
-STRATEGY = Strategy("summary", summary, SummaryOptions, reads="unsummarized")
+STRATEGY = Strategy("summary", plan_summary, SummaryOptions, reads="unsummarized")

@@ -80,7 +80,7 @@ class TieredOptions(SummaryOptions, MaskOptions):
         return min(mark, self.threshold_in(budget) or mark)
 
 
-def tiered(history: History, options: TieredOptions) -> Plan:
+def plan_tiered(history: History, options: TieredOptions) -> Plan:
     """The view between its marks; a summary is asked for where that is not enough."""
     shown = apply_summary(history)
     units = shown.units
@@ -209,4 +209,4 @@ class Tiers:
         self.size -= freed
 
 
-STRATEGY = Strategy("tiered", tiered, TieredOptions, reads="unsummarized")
+STRATEGY = Strategy("tiered", plan_tiered, TieredOptions, reads="unsummarized")
