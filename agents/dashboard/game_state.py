@@ -245,7 +245,7 @@ def load_moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
         for row in AccountClock.objects.filter(username__in=usernames)
     }
     return {
-        name: Moment.at(
+        name: Moment(
             clock.estimate_tick(seen.get(name), now, pace),
             now,
             pace,

@@ -123,7 +123,7 @@ def _moment(row: GameSnapshot) -> Moment:
     tick, at = getattr(row, "seen_tick", None), getattr(row, "seen_at", None)
     seen = Sighting(tick, at) if tick is not None and at is not None else None
     present = estimate_tick(seen, now, pace)
-    return Moment.at(present, now, pace, settings.ZOEA_STATE_AGES)
+    return Moment(present, now, pace, settings.ZOEA_STATE_AGES)
 
 
 @admin.register(AccountClock)

@@ -15,16 +15,18 @@ from datetime import UTC, datetime, timedelta
 
 from memory.gamestate.types import SECONDS_PER_TICK
 
+# A result without a tick gets the account's one only if that was seen so lately.
 STAMP_WITHIN_TICKS = 2
-"""A result without a tick gets the account's one only if that was seen so lately."""
+# A counter that goes back by more than this was reset by the server.
 RESET_AFTER_TICKS = 100
-"""A counter that goes back by more than this was reset by the server."""
+# An estimated tick counts as certain so many ticks later, or doubts never ended.
 UNSEEN_TICKS = 60
-"""An estimated tick counts as certain so many ticks later, or doubts never ended."""
-REACH_SHARE = 0.1  # the share by which a server may be faster than its nominal pace
+# The share by which a server may be faster than its nominal pace.
+REACH_SHARE = 0.1
+# Seconds by which two clocks may part in a second; also while one is being set.
 DRIFT = 0.0005
-"""Seconds by which two clocks may part in a second; also while one is being set."""
-FARTHEST = 86_400.0  # seconds that a stamp may be from now; farther ones are not meant
+# Seconds that a stamp may be from now; farther ones are not meant.
+FARTHEST = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +269,8 @@ class Offset:
         return replace(self, high=high) if self.low <= high < self.high else self
 
 
-SAME_CLOCK = Offset(0.0, 0.0)  # the game runs on this machine: there is one clock
+# The game runs on this machine: there is one clock.
+SAME_CLOCK = Offset(0.0, 0.0)
 
 
 def check_stamp(stamp: datetime | None, now: datetime) -> datetime | None:

@@ -74,38 +74,19 @@ def choose_worst(values: Iterable[Confidence]) -> Confidence:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The present, as an account sees it, and the thresholds to judge by."""
+    """The present, as an account sees it; ``thresholds`` go before the defaults."""
 
     current_tick: int | None
     now: datetime
     seconds_per_tick: float = SECONDS_PER_TICK
-    thresholds: Mapping[str, Thresholds] = field(
-        default_factory=lambda: DEFAULT_THRESHOLDS
-    )
+    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, state: AccountState) -> Moment:
-        """The moment of a state, with its own thresholds over the defaults."""
-        return cls.at(
+    def from_state(cls, state: AccountState) -> Moment:
+        """The moment of a state, with the state's own thresholds."""
+        return cls(
             state.current_tick, state.now, state.seconds_per_tick, state.thresholds
         )
-
-    @classmethod
-    def at(
-        cls,
-        tick: int | None,
-        now: datetime,
-        seconds_per_tick: float,
-        thresholds: Mapping[str, Thresholds],
-    ) -> Moment:
-        """A moment with these thresholds over the defaults."""
-        limits = {**DEFAULT_THRESHOLDS, **thresholds}
-        return cls(tick, now, seconds_per_tick, limits)
-
-
-def _thresholds_for(tool: str, moment: Moment) -> Thresholds:
-    found = moment.thresholds.get(tool)
-    return found or moment.thresholds.get(ANY_TOOL, NORMAL)
 
 
 def count_age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
@@ -199,7 +180,11 @@ def judge_age(snapshot: Snapshot, moment: Moment) -> Confidence:
 
 
 def _grade_ticks(age: int, tool: str, moment: Moment) -> Confidence:
-    limits = _thresholds_for(tool, moment)
+    limits = (
+        moment.thresholds.get(tool)
+        or DEFAULT_THRESHOLDS.get(tool)
+        or moment.thresholds.get(ANY_TOOL, NORMAL)
+    )
     if age <= limits.fresh:
         return Confidence.FRESH
     return Confidence.AGEING if age <= limits.ageing else Confidence.STALE

@@ -144,7 +144,7 @@ def _ages(value: object) -> Mapping[str, Thresholds]:
 def _pace(value: object) -> float:
     if value is None:
         return SECONDS_PER_TICK
-    if is_number(value) and isinstance(value, (int, float)) and 0 < value < 86_400:
+    if is_number(value) and 0 < value < 86_400:
         return float(value)
     raise ValueError(
         "state.seconds_per_tick: give the seconds of a tick, above 0 and below 86400."

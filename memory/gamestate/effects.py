@@ -253,38 +253,40 @@ _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (_status("player.anonymous"), "set_anonymous"),
 )
 
+# Every known action, with what it changes.
 ACTIONS: Mapping[str, Effects] = {
     name: effects for effects, names in _FAMILIES for name in names.split()
 }
-"""Every known action, with what it changes."""
 
+# Effects by the start of a name, for actions that `ACTIONS` does not hold.
 PREFIXES: Mapping[str, Effects] = {
     "faction_": FACTION,
     "trade_": SELL_ORDER,
     "forum_": _wholly("forum_list", "forum_get_thread"),
 }
-"""Effects by the start of a name, for actions that `ACTIONS` does not hold."""
 
 LOST_SESSION = "the lost session"
 LOST_EVENTS = "lost events"
+# What unread events may have told: of the own ship, wherever it is by then, of others
+# near it, and of the outcome of actions under way.
 LOSSES: Mapping[str, Effects] = dict.fromkeys((LOST_SESSION, LOST_EVENTS), _UNHEARD)
-"""What unread events may have told: of the own ship, wherever it is by then, of others
-near it, and of the outcome of actions under way."""
+# All that a refused action can have changed: in era C it may have docked first.
 DOCK_STATE: Effects = {**_status(*DOCK), "get_ship": Effect(DOCK)}
-"""All that a refused action can have changed: in era C it may have docked first."""
 
 # --- Flights: where an answer shows the ship
 
-FLIGHTS = frozenset({"travel", "jump"})  # actions that last as long as the way is
+# Actions that last as long as the way is.
+FLIGHTS = frozenset({"travel", "jump"})
+# Actions that the game refuses while the ship flies.
 NEED_REST = frozenset(
     {"travel", "jump", "mine", "dock", "undock", "buy", "sell", "refuel", "repair"}
     | {"attack", "craft", "survey_system"}
 )
-"""Actions that the game refuses while the ship flies."""
-LOCATION_TOOL = (
-    "get_system"  # the tool whose answer always tells whether the ship rests
-)
-TICK_TOOL = "get_notifications"  # the tool whose answer tells the current tick
+# The tool whose answer always tells whether the ship rests.
+LOCATION_TOOL = "get_system"
+# The tool whose answer tells the current tick.
+TICK_TOOL = "get_notifications"
+# Where an answer holds something, the ship rests.
 _PLACES: Mapping[str, tuple[str, ...]] = {
     "get_system": ("system", "pois"),
     "get_poi": ("poi",),
@@ -292,7 +294,7 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "get_nearby": ("poi_id",),
     "get_status": ("player.docked_at_base",),
 }
-"""Where an answer holds something, the ship rests."""
+_FLYING = ("in_transit", "location.in_transit")
 _HERE = ("player.current_poi", "current_poi", "location.poi_id")
 _SYSTEM = ("player.current_system", "current_system", "location.system_id")
 _TARGETS = ("target_poi", "target_system", "poi_id", "system_id", "id", "target")
@@ -303,7 +305,7 @@ def is_at_rest(tool: str, content: object) -> bool:
     root = unwrap_content(content)
     if not isinstance(root, Mapping):
         return False
-    flags = [find_value(root, path) for path in ("in_transit", "location.in_transit")]
+    flags = [find_value(root, path) for path in _FLYING]
     if any(flags):
         return False
     return False in flags or bool(find_first(root, *_PLACES.get(tool, ())))
@@ -320,9 +322,7 @@ def is_arrival(tool: str, content: object, target: str) -> bool:
 def find_ticks_left(content: object) -> int | None:
     """The ticks that the ship still flies by an answer; None if it does not say."""
     root = unwrap_content(content)
-    if not find_value(root, "in_transit") and not find_value(
-        root, "location.in_transit"
-    ):
+    if not any(find_value(root, path) for path in _FLYING):
         return None
     return parse_tick(find_first(root, "ticks_remaining", "location.ticks_remaining"))
 

@@ -9,15 +9,21 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from memory.gamestate.values import make_storable, parse_text, repair_text
+from memory.gamestate.values import (
+    find_first,
+    is_number,
+    make_storable,
+    parse_text,
+    repair_text,
+    walk_objects,
+)
 
 ENVELOPES = ("data", "result", "payload", "response")
-MAX_NODES = 20_000
+_MAX_NODES = 20_000
 _MAX_TICK = 2**31 - 1
 
 _ERROR_TEXT = re.compile(
@@ -104,9 +110,9 @@ def _is_block(block: object) -> bool:
 def _block_value(block: object) -> object:
     if isinstance(block, Mapping):
         text = block.get("text")
-        return parse_text(text) if isinstance(text, str) else make_storable(block)
-    text = getattr(block, "text", None)
-    return parse_text(text) if isinstance(text, str) else make_storable(str(block))
+    else:
+        text = getattr(block, "text", None)
+    return parse_text(text) if isinstance(text, str) else make_storable(block)
 
 
 # --- Ticks
@@ -119,7 +125,7 @@ def find_tick(value: object) -> tuple[int, bool] | None:
     then in the usual envelopes, then breadth first.
     """
     for key in ("current_tick", "tick"):
-        for place in chain(_places(value), _breadth_first(value)):
+        for place in chain(_places(value), walk_objects(value, _MAX_NODES)):
             found = parse_tick(place.get(key))
             if found is not None:
                 return found, key == "current_tick"
@@ -135,21 +141,6 @@ def _places(value: object) -> Iterator[Mapping[str, object]]:
         inner = value.get(name)
         if isinstance(inner, Mapping):
             yield inner
-
-
-def _breadth_first(value: object) -> Iterator[Mapping[str, object]]:
-    queue: deque[object] = deque([value])
-    for _ in range(MAX_NODES):
-        if not queue:
-            return
-        item = queue.popleft()
-        children: Iterable[object] = ()
-        if isinstance(item, dict):
-            yield item
-            children = item.values()
-        elif isinstance(item, list):
-            children = item
-        queue.extend(c for c in children if isinstance(c, (dict, list)))
 
 
 def parse_tick(value: object) -> int | None:
@@ -239,13 +230,11 @@ def _error(
     """An error without its code in the message, and with the wait that either names."""
     code = code if re.fullmatch(r"[a-z][a-z0-9_]*|-?\d+", code) else ""
     message = message.strip().removeprefix(f"{code}:").strip() if code else message
-    wait: object = None
-    for key in ("wait_seconds", "retry_after"):
-        wait = wait if wait is not None else (source or {}).get(key)
-    if isinstance(wait, bool) or not isinstance(wait, (int, float)):
+    wait = find_first(source, "wait_seconds", "retry_after")
+    if not is_number(wait):
         match = _WAIT_TEXT.search(message)
-        wait = float(match.group(1)) if match else None
-    return GameError(code, message, None if wait is None else max(0.0, float(wait)))
+        return GameError(code, message, float(match.group(1)) if match else None)
+    return GameError(code, message, max(0.0, float(wait)))
 
 
 def _text(value: object) -> str:

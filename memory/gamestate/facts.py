@@ -6,13 +6,18 @@ are learnt by id from all that the game answered.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 from memory.gamestate.types import Snapshot
-from memory.gamestate.values import HUGE, find_first, format_line, is_number
+from memory.gamestate.values import (
+    HUGE,
+    find_first,
+    format_line,
+    is_number,
+    walk_objects,
+)
 
 Names = Mapping[str, str]
 
@@ -62,13 +67,15 @@ class View:
         return find_first(self.content, *paths)
 
     def name(self, value: object) -> str:
-        """A thing's name: an id looked up, an object by its own name."""
+        """A thing's name: an object's own; that of an id, else the id itself."""
         if isinstance(value, Mapping):
             named = find_first(value, "name", "title", "username")
             return format_line(named) or self.name(
                 find_first(value, "id", "system_id", "poi_id", "item_id")
             )
-        return find_name(self.names, value)
+        if isinstance(value, str) and value in self.names:
+            return self.names[value]
+        return format_line(value)
 
 
 def list_entries(value: object) -> list[object]:
@@ -114,7 +121,7 @@ def collect_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
     """Names by id from snapshots, oldest first; later names win."""
     names: dict[str, str] = {}
     for snapshot in snapshots:
-        for item in _objects(snapshot.current):
+        for item in walk_objects(snapshot.current, _MAX_NODES):
             names.update(_pairs_of(item))
     return names
 
@@ -122,7 +129,7 @@ def collect_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
 def learn_names(content: object) -> dict[str, str]:
     """Names by id from one answer or event of the game."""
     names: dict[str, str] = {}
-    for item in _objects(content):
+    for item in walk_objects(content, _MAX_NODES):
         for place in _PLACES:
             names.update(_pair(item, f"{place}_id", place))
         names.update(_pairs_of(item))
@@ -134,11 +141,11 @@ def learn_names(content: object) -> dict[str, str]:
 def learn_sizes(content: object) -> dict[str, float]:
     """The hold space that one of each item takes, by id, from one answer."""
     found: dict[str, float] = {}
-    for item in _objects(content):
+    for item in walk_objects(content, _MAX_NODES):
         name, size = item.get("item_id"), item.get("size")
         if not isinstance(name, str) or len(found) >= _MOST_LEARNT:
             continue
-        if isinstance(size, (int, float)) and is_number(size) and 0 < size < HUGE:
+        if is_number(size) and 0 < size < HUGE:
             found[name] = size
     return found
 
@@ -159,23 +166,3 @@ def _pair(
         shown = format_line(name)
         if shown:
             yield identity, shown
-
-
-def _objects(content: object) -> Iterator[Mapping[str, object]]:
-    queue: deque[object] = deque([content])
-    for _ in range(_MAX_NODES):
-        if not queue:
-            return
-        item = queue.popleft()
-        if isinstance(item, dict):
-            yield item
-            queue.extend(v for v in item.values() if isinstance(v, (dict, list)))
-        elif isinstance(item, list):
-            queue.extend(v for v in item if isinstance(v, (dict, list)))
-
-
-def find_name(names: Names, value: object) -> str:
-    """The name for an id, else the id itself as a line."""
-    if isinstance(value, str) and value in names:
-        return names[value]
-    return format_line(value)

@@ -14,11 +14,13 @@ from memory.gamestate.clock import round_down
 from memory.gamestate.types import AccountState, Happening
 from memory.gamestate.values import format_line
 
-LIST_LIMITS = (12, 6, 3, 1)  # how many items of a list are shown, step by step
+# How many items of a list are shown, step by step.
+LIST_LIMITS = (12, 6, 3, 1)
+# The share of the bytes that the closing lines may take before they shrink.
 NOTES_SHARE = 0.3
-"""The share of the bytes that the closing lines may take before they shrink."""
-MOST_EVENTS = 6  # how many of the newest events are shown
-RECENT_TICKS = 20  # older events are not shown: search and the facts tell of them
+MOST_EVENTS = 6
+# Older events are not shown: search and the facts tell of them.
+RECENT_TICKS = 20
 _EVENT_TOOL = "get_notifications"
 _MOST_VALUES = 4
 _LONGEST = 40
@@ -74,11 +76,10 @@ def join_items(items: Sequence[str], limit: int) -> str:
 class Section:
     """A snapshot's part of the block, with ``step`` and ``kept`` as it shrinks.
 
-    ``rough`` is the heading with its age rounded down.
-
-    ``whole`` is the mark that all its entries share; when ``folded`` it stands once,
-    in the heading. ``untrue`` says that an action changed something that the section
-    shows. ``recall`` says how to get what was left out.
+    ``rough`` is the heading with its age rounded down. ``whole`` is the mark that all
+    its entries share; when ``folded`` it stands once, in the heading. ``untrue`` says
+    that an action changed something that the section shows, ``recall`` how to get what
+    was left out.
     """
 
     heading: str

@@ -25,15 +25,17 @@ from memory.gamestate.clock import (
 )
 from memory.gamestate.extract import ENVELOPES, find_tick, parse_tick
 from memory.gamestate.types import SECONDS_PER_TICK
-from memory.gamestate.values import make_storable, repair_text
+from memory.gamestate.values import is_number, make_storable, repair_text
 
-MOST = 1000  # more notices than the game ever keeps for one session
+# More notices than the game ever keeps for one session.
+MOST = 1000
+# So many notices the game keeps for one session; then the oldest are dropped.
 QUEUE_LENGTH = 100
-"""So many notices the game keeps for one session; then the oldest are dropped."""
 _NO_EVENTS = "no notifications"
 _LONGEST_ID = 100
 _LONGEST_KIND = 100
-_MADE_UP = "sha:"  # how the id of an event begins that has none of its own
+# How the id of an event begins that has none of its own.
+_MADE_UP = "sha:"
 # Seconds that the game's clock may differ from ours where nothing tells.
 _SAME_CLOCK = 2.5
 # Ticks that an event may be ahead of a tick that was only estimated.
@@ -237,7 +239,7 @@ def _moment(value: object) -> datetime | None:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if is_number(value):
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError):
         pass

@@ -53,9 +53,10 @@ FETCHED = (
     "**Note:** Events are fetched for you at the start of each turn and merged above; "
     "call get_notifications for one that you miss."
 )
-#: Said of a shield that was not full and may have grown by itself.
+# Said of a shield that was not full and may have grown by itself.
 _RECHARGING = "recharging since"
-OWNER_KEY = "account"  # the key of the account's name among the facts last shown
+# The key of the account's name among the facts last shown.
+OWNER_KEY = "account"
 
 _ORDER = {tool: place for place, tool in enumerate(READERS)}
 
@@ -85,7 +86,7 @@ class Scene:
     was: Mapping[str, str]
 
     @classmethod
-    def of(cls, state: AccountState) -> Scene:
+    def from_state(cls, state: AccountState) -> Scene:
         same = state.last_shown.get(OWNER_KEY) == state.username
         newest_first = sorted(
             state.snapshots,
@@ -97,7 +98,7 @@ class Scene:
         )
         return cls(
             state,
-            Moment.of(state),
+            Moment.from_state(state),
             tuple(ordered),
             {**state.names, **collect_names(newest_first[::-1])},
             state.last_shown if same else {},
@@ -126,7 +127,7 @@ def render_block(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
         lines = [Line(NOT_LOGGED_IN)]
         text = NOT_LOGGED_IN if count_bytes(lines) <= max_bytes + 1 else ""
         return Rendered(text, text)
-    scene = Scene.of(state)
+    scene = Scene.from_state(state)
     unlisted = scene.ordered[_MAX_SECTIONS:]
     sections = [_build_section(scene, each) for each in scene.ordered[:_MAX_SECTIONS]]
     untrue = [each.untrue for each in sections]
@@ -209,7 +210,6 @@ def _facts(scene: Scene, lines: list[Line]) -> dict[str, str]:
 
 
 def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
-    """A snapshot's heading and facts, each with what makes it doubtful."""
     content = unwrap_content(snapshot.current)
     view = View(
         content if isinstance(content, Mapping) else {},
@@ -364,7 +364,6 @@ def _describe_cause(snapshot: Snapshot) -> str:
 
 
 def _format_call(snapshot: Snapshot) -> str:
-    """A snapshot's call with its arguments, as headings name it."""
     tool = format_line(snapshot.tool, 40)
     if not snapshot.args:
         return tool

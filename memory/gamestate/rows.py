@@ -54,7 +54,7 @@ def build_rows(state: AccountState) -> tuple[StateRow, ...]:
     """A row for each snapshot, in the order given; none where nobody is logged in."""
     if state.username is None:
         return ()
-    moment = Moment.of(state)
+    moment = Moment.from_state(state)
     return tuple(_make_row(snapshot, moment) for snapshot in state.snapshots)
 
 

@@ -161,12 +161,14 @@ def _read_missions(view: View) -> Iterator[Fact]:
         "Active",
         format_ratio(len(active), limit),
         ("missions.*",),
-        children=tuple((_mission(view, item), _progress(item)) for item in active),
+        children=tuple(
+            (
+                view.name(item) or format_line(item.get("mission_id")) or "mission",
+                _progress(item),
+            )
+            for item in active
+        ),
     )
-
-
-def _mission(view: View, item: Mapping[str, object]) -> str:
-    return view.name(item) or format_line(item.get("mission_id")) or "mission"
 
 
 def _progress(item: Mapping[str, object]) -> str:
@@ -295,6 +297,7 @@ def _read_galaxy(view: View) -> Iterator[Fact]:
 
 # --- Any tool
 
+# The heading and reader of each known tool, in the order of their sections.
 READERS: Mapping[str, tuple[str, Reader]] = {
     "get_status": ("Status", _read_status),
     "get_ship": ("Ship", _read_ship),
@@ -308,7 +311,6 @@ READERS: Mapping[str, tuple[str, Reader]] = {
     "get_skills": ("Skills", _read_skills),
     "get_active_missions": ("Missions", _read_missions),
 }
-"""The heading and reader of each known tool, in the order of their sections."""
 
 
 def _read_generic(content: object) -> Iterator[Fact]:

@@ -13,11 +13,14 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
-MAX_DEPTH = 100  # deeper values are kept as text: databases and browsers refuse them
+# Deeper values are kept as text: databases and browsers refuse them.
+MAX_DEPTH = 100
+# Python refuses to write out much longer numbers; the game has none.
 MAX_INT_BITS = 1024
-"""Python refuses to write out much longer numbers; the game has none."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SUSPECT = ("\x00", "\\u0000", "\\ud", "\\uD")
@@ -84,6 +87,20 @@ def make_storable(value: object, depth: int = MAX_DEPTH) -> object:
 def _number(text: str) -> float | None:
     value = float(text)
     return value if math.isfinite(value) else None
+
+
+def walk_objects(value: object, most: int) -> Iterator[Mapping[str, object]]:
+    """The objects in a JSON value, breadth first, among its first ``most`` nodes."""
+    queue: deque[object] = deque([value])
+    for _ in range(most):
+        if not queue:
+            return
+        item = queue.popleft()
+        if isinstance(item, dict):
+            yield item
+            queue.extend(v for v in item.values() if isinstance(v, (dict, list)))
+        elif isinstance(item, list):
+            queue.extend(v for v in item if isinstance(v, (dict, list)))
 
 
 # --- Paths
@@ -160,7 +177,8 @@ def paths_overlap(one: str, other: str) -> bool:
 # --- Words
 
 MAX_VALUE = 60
-MAX_SOURCE = 2_000  # no more characters of a value are read
+# No more characters of a value are read.
+MAX_SOURCE = 2_000
 HUGE = 10**15
 
 _SPACE = re.compile(r"\s+")
@@ -219,16 +237,16 @@ def format_number(value: float, *, grouped: bool = False) -> str:
     return f"{value:,}" if grouped else str(value)
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Whether a value is a number that can be shown."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def format_quantity(value: object) -> str:
     """A number such as 5,000, else the value as a line."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return format_number(value, grouped=True)
-    return format_line(value)
+    return (
+        format_number(value, grouped=True) if is_number(value) else format_line(value)
+    )
 
 
 def format_ratio(value: object, limit: object) -> str:

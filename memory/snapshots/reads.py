@@ -222,7 +222,7 @@ def _find_moments(
         seen = Sighting(row.tick, row.seen_at) if row else None
         yield (
             name,
-            Moment.at(compute_tick(seen, now), now, pace, settings.ZOEA_STATE_AGES),
+            Moment(compute_tick(seen, now), now, pace, settings.ZOEA_STATE_AGES),
         )
 
 

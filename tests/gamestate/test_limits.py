@@ -32,10 +32,14 @@ def test_what_is_no_limit_is_refused_by_name(text):
 
 def test_own_limits_go_before_the_table_and_any_before_the_normal():
     rows = snapshot("get_nearby", age=3), snapshot("get_status", age=3)
-    moment = Moment.of(state(*rows, thresholds=read_limits("get_nearby=3:4,*=1:2")))
+    moment = Moment.from_state(
+        state(*rows, thresholds=read_limits("get_nearby=3:4,*=1:2"))
+    )
     assert judge_confidence(rows[0], moment) is Confidence.FRESH
     assert judge_confidence(rows[1], moment) is Confidence.STALE
-    assert judge_confidence(rows[1], Moment.of(state(*rows))) is Confidence.FRESH
+    assert (
+        judge_confidence(rows[1], Moment.from_state(state(*rows))) is Confidence.FRESH
+    )
     assert NORMAL.fresh >= 3
 
 

@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate.confidence import Confidence, Moment, judge_confidence
-from memory.gamestate.merge import (
-    EventOrder,
-    compare_event,
-    learn_account,
-    merge_events,
-)
+from memory.gamestate.merge import EventOrder, compare_event, learn_account
 from memory.gamestate.notices import Notice
 from memory.gamestate.render import render_block
 from memory.gamestate.types import Snapshot, Stale
@@ -25,6 +20,7 @@ from tests.gamestate.merging import (
     ME,
     YIELD,
     believed,
+    merge_events,
     merged,
     notice,
     notices,

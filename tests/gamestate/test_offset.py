@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from memory.gamestate import clock
 from memory.gamestate.clock import DRIFT, SAME_CLOCK, Offset
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.merge import learn_account
 from memory.gamestate.notices import Notice, read_notices, read_offset
 from memory.gamestate.types import Snapshot
 from tests.gamestate.builders import NOW, PACE
-from tests.gamestate.merging import ME, believed, value
+from tests.gamestate.merging import ME, believed, merge_events, value
 
 
 @dataclass

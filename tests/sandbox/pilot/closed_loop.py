@@ -97,7 +97,8 @@ class Cache:
         stamp = clock.choose_tick(result.tick, self.seen, now, SECONDS)
         tick = stamp if stamp is not None else self.tick(now)
         marks = [known.stale for known in self.snapshots.values() if known.stale]
-        stale = invalidation.inherit_mark(marks, tool, arguments, tick)
+        under_way = invalidation.inherit_marks(marks, tool, arguments, tick)
+        stale = invalidation.join_marks(under_way, tick)
         self.snapshots[key] = Snapshot(
             tool, dict(arguments), result.content, stamp, now, stale
         )
@@ -111,7 +112,7 @@ class Cache:
         snapshot = self.snapshots.get((tool, ""))
         if snapshot is None:
             return False
-        moment = Moment.of(self.state(now))
+        moment = Moment.from_state(self.state(now))
         return judge_confidence(snapshot, moment) is Confidence.FRESH
 
 
