@@ -21,9 +21,8 @@ from memory.context.types import (
     FILLER_TEXT,
     Assembly,
     AssemblyRequest,
-    Kind,
 )
-from memory.context.units import Fate, Item, Plan, Unit
+from memory.context.units import Fate, Plan, Unit, build_program_unit
 
 _ORDER = Fate("kept", None, "The newest order; kept beyond what the strategy keeps.")
 _NEWEST = Fate("kept", None, "The newest unit; kept beyond what the strategy keeps.")
@@ -46,7 +45,7 @@ def assemble(request: AssemblyRequest) -> Assembly:
     try:
         return _build_or_fall_back(prepared, options, failure)
     except BudgetImpossible as error:
-        return report_unsent(prepared, error.impossible)
+        return report_unsent(prepared, error)
 
 
 def _options(request: AssemblyRequest) -> tuple[CommonOptions, str]:
@@ -136,9 +135,11 @@ def _add_filler_and_nudge(units: Sequence[Unit], prepared: Prepared) -> list[Uni
     """The units, beginning and ending with what dialects demand: the user's side."""
     framed = list(units)
     if framed and framed[0].role == "assistant":
-        framed.insert(0, _program_unit(FILLER_TEXT, prepared.frame.filler, "filler"))
+        framed.insert(
+            0, build_program_unit(FILLER_TEXT, prepared.frame.filler, "filler")
+        )
     if not framed or framed[-1].items[-1].role == "assistant":
-        framed.append(_program_unit(prepared.nudge, prepared.frame.nudge, "nudge"))
+        framed.append(build_program_unit(prepared.nudge, prepared.frame.nudge, "nudge"))
     return framed
 
 
@@ -173,8 +174,4 @@ def _add_state(
         return units
     if attach is not None:
         return list(attach(text))
-    return [*units, _program_unit(text, prepared.count(text), "state")]
-
-
-def _program_unit(text: str, tokens: int, kind: Kind) -> Unit:
-    return Unit((Item("user", text, tokens, kind=kind),), start=-1)
+    return [*units, build_program_unit(text, prepared.count(text), "state")]

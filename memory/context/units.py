@@ -191,6 +191,13 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
+def build_program_unit(
+    text: str, tokens: int, kind: Kind, role: str = "user", *, required: bool = False
+) -> Unit:
+    """A unit of one message that is no stored row."""
+    return Unit((Item(role, text, tokens, kind=kind),), start=-1, required=required)
+
+
 def count_message_tokens(
     content: str, calls: tuple[ToolCall, ...], count: TokenCounter
 ) -> int:

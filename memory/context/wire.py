@@ -16,7 +16,8 @@ from memory.context.tool_calls import is_object, normalize_name, parse_arguments
 from memory.context.types import Dialect, Source, Synthetic
 from memory.context.units import Item, Unit
 
-EMPTY_RESULT = "(empty)"  # sent for an empty result that a dialect refuses
+# Sent for an empty result that a dialect refuses.
+_EMPTY_RESULT = "(empty)"
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -66,10 +67,16 @@ class _Ids:
         return wire
 
 
-def to_openai(system: Item | None, units: Sequence[Unit]) -> WireView:
-    """Chat-completions messages; the system text is the first of them."""
+def write_messages(
+    dialect: Dialect, system: Item | None, units: Sequence[Unit]
+) -> WireView:
+    """The messages of a dialect; the system text is the first of them for OpenAI."""
+    write = _write_anthropic if dialect == "anthropic" else _write_openai
+    return write(system, units, _Ids(units, dialect))
+
+
+def _write_openai(system: Item | None, units: Sequence[Unit], ids: _Ids) -> WireView:
     wire = WireView()
-    ids = _Ids(units, "openai")
     if system is not None:
         _append(wire, {"role": "system", "content": system.content}, system)
     for unit in units:
@@ -109,10 +116,9 @@ def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
     return {"role": "assistant", "content": item.content or None, "tool_calls": calls}
 
 
-def to_anthropic(system: Item | None, units: Sequence[Unit]) -> WireView:
+def _write_anthropic(system: Item | None, units: Sequence[Unit], ids: _Ids) -> WireView:
     """Messages of alternating roles; consecutive ones of one role are joined."""
     wire = WireView(system=system.content if system is not None else None)
-    ids = _Ids(units, "anthropic")
     for unit in units:
         call_ids = ids.assign(unit)
         for item in unit.items:
@@ -171,7 +177,7 @@ def _tool_result(item: Item, call_id: str) -> dict[str, Any]:
     if item.is_error:
         block["is_error"] = True
         if not item.content.strip():
-            block["content"] = EMPTY_RESULT
+            block["content"] = _EMPTY_RESULT
     return block
 
 

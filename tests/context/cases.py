@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -103,7 +104,8 @@ requests = st.fixed_dictionaries(
 
 
 def window_options(strategy: str, size: int) -> dict[str, object]:
-    names = {spec.name for spec in registry.describe_options(name_of(strategy))}
+    params = registry.find_strategy(name_of(strategy)).params
+    names = {each.name for each in fields(params)}
     return {"window": size} if "window" in names else {}
 
 

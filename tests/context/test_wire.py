@@ -9,7 +9,7 @@ import pytest
 
 from memory.context import registry
 from memory.context.documents import build_result_document
-from memory.context.ledger import count_shared_bytes
+from memory.context.report import count_shared_bytes
 from memory.context.wire import find_problems
 from tests.context.histories import SECRET, Log
 from tests.context.views import fate, line, sent, view

@@ -9,7 +9,7 @@ came later, so between two marks a view only grows at its end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import cast
 
@@ -31,6 +31,7 @@ from memory.context.summaries import (
     decide_summary,
     estimate_next_call,
     limit_summary,
+    plan_view,
 )
 from memory.context.types import Budget
 from memory.context.units import (
@@ -43,7 +44,7 @@ from memory.context.units import (
 )
 
 _WHY = "The view reached its upper mark; a note with its handle is sent."
-#: Where a compaction frees little, the next waits until the view grew by this share.
+# Where a compaction frees little, the next waits until the view grew by this share.
 _PATIENCE = 4
 
 
@@ -70,7 +71,6 @@ class TieredOptions(SummaryOptions, MaskOptions):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a lower mark above the upper one (OptionError)."""
         if self.lo > self.hi:
             raise OptionError("options.lo: must not be above options.hi")
 
@@ -90,20 +90,10 @@ def plan_tiered(history: History, options: TieredOptions) -> Plan:
     head = sum(unit.tokens for unit in shown.head)
     tiers = Tiers(history, options, history.window - history.room + head)
     tiers.grow(units)
-    left = SummarizedLog(shown.head, tuple(tiers.units))
-    verdict = _decide_summary(left, tiers, history, options)
-    status = verdict.status
-    if shown.head and status is None:
-        status = "compacted"
-    return Plan(
-        (*left.head, *left.units),
-        {**shown.fates, **tiers.fates},
-        status=status,
-        reason=verdict.reason,
-        summary_wanted=verdict.wanted,
-        covers_intent=shown.covers_intent,
-        exempt_newest=shown.covers_newest and not options.keep_recent,
-    )
+    fates = {**shown.fates, **tiers.fates}
+    left = replace(shown, units=tuple(tiers.units), fates=fates)
+    decision = _decide_summary(left, tiers, history, options)
+    return plan_view(left, decision, options)
 
 
 def _decide_summary(
