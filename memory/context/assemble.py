@@ -79,7 +79,7 @@ def _build_or_fall_back(
 def _build_view(
     prepared: Prepared, name: str, options: CommonOptions, failure: str = ""
 ) -> Assembly:
-    history = prepared.history()
+    history = prepared.build_history()
     plan = registry.find_strategy(name).run(history, options)
     kept = _anchor(plan, prepared)
     fitted = fit_units(kept.units, kept.newest, kept.intent, prepared.frame, history)
@@ -154,7 +154,6 @@ def _add_state(
     render = prepared.request.render_state
     if render is None:
         return units
-    size = prepared.request.state_bytes
     room = prepared.frame.room() - fitted.used
     attach = None if fitted.over_budget else plan.attach_state
 
@@ -164,6 +163,7 @@ def _add_state(
             return prepared.count(block)
         return sum(unit.tokens for unit in attach(block)) - fitted.used
 
+    size = prepared.request.state_bytes
     text, cut = fit_state(
         lambda limit: prepared.sanitize(render(limit)), size, room, cost
     )

@@ -18,7 +18,8 @@ from memory.context.units import Fate, History, Item, Unit
 
 _DROPPED = Fate("dropped_for_budget", "budget", "No room was left for it.")
 _TRUNCATED = Fate("truncated", "budget", "Cut to fit the budget; head and tail stay.")
-_SMALLEST_STATE = 64  # below this many bytes a state block says nothing worth sending
+# Below this many bytes a state block says nothing worth sending.
+_SMALLEST_STATE = 64
 _STATE_TRIES = 6
 
 
@@ -81,10 +82,7 @@ def fit_units(
     frame: Frame,
     history: History,
 ) -> FittedUnits:
-    """Choose what fits the frame's room; `newest` and `intent` are kept by index.
-
-    Raises BudgetImpossible where what must be sent does not fit.
-    """
+    """What fits, `newest` and `intent` (indexes) in any case; else BudgetImpossible."""
     room = frame.room()
     if not units:
         if frame.nudge > room:

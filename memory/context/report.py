@@ -199,10 +199,8 @@ def _view_statistics(
 
 
 def _count_by_category(prepared: Prepared, units: Sequence[Unit]) -> dict[str, int]:
-    tokens = dict.fromkeys(_CATEGORIES, 0)
-    tokens["system"] = prepared.frame.system
-    tokens["pins"] = prepared.frame.pins
-    tokens["tools"] = prepared.frame.tools
+    frame, tokens = prepared.frame, dict.fromkeys(_CATEGORIES, 0)
+    tokens |= {"system": frame.system, "pins": frame.pins, "tools": frame.tools}
     for unit in units:
         for item in unit.items:
             kind = item.kind if item.kind in ("summary", "state") else item.role

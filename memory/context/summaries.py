@@ -20,13 +20,7 @@ from memory.context.summary_prompt import (
     quote_unit,
 )
 from memory.context.text import shorten_text
-from memory.context.types import (
-    FILLER_TEXT,
-    Budget,
-    Status,
-    Summary,
-    SummaryWanted,
-)
+from memory.context.types import FILLER_TEXT, Budget, Status, Summary, SummaryWanted
 from memory.context.units import (
     Fate,
     History,
@@ -258,10 +252,7 @@ def decide_summary(
 
 
 def limit_summary(options: SummaryOptions, history: History) -> int:
-    """The most tokens of a summary: at most a quarter of what units may use.
-
-    In a small window a larger one would leave nothing to fold.
-    """
+    """The most tokens of a summary: a quarter of the room, to leave some to fold."""
     return max(1, min(options.max_summary_tokens, history.room // 4))
 
 

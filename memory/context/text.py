@@ -9,7 +9,7 @@ from memory.context.tokens import TokenCounter
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JOINER = "\u200d"
-#: A cut may move by one part in so many of the text to end at a line or a value.
+# A cut may move by one part in so many of the text to end at a line or a value.
 _BOUNDARY_SHARE = 3
 _BOUNDARIES = ("\n", "},", "],", ",", " ")
 
@@ -115,7 +115,6 @@ def _step_before_escape(text: str, index: int) -> int:
 
 
 def _splits_grapheme(text: str, index: int) -> bool:
-    """Whether the characters around `index` are parts of one grapheme."""
     before, after = text[index - 1], text[index]
     if before.isascii() and after.isascii():
         return before == "\r" and after == "\n"

@@ -22,8 +22,9 @@ Sanitizer = Callable[[str], str]
 
 REDACTED = "[redacted]"
 
-_DRAINS = frozenset({"get_notifications"})  # reads that empty what they read
-#: Actions that are named like a read.
+# Reads that empty what they read.
+_DRAINS = frozenset({"get_notifications"})
+# Actions that are named like a read.
 _ACTION_NAMES = frozenset({"list_item", "list_ship_for_sale"})
 _SNAPSHOT_NAMES = frozenset(
     {"captains_log_list", "zoea_swarm_status", "zoea_list_myses"}
@@ -59,10 +60,7 @@ def guess_policy(name: str) -> Policy:
 def build_policy_table(
     tools: Iterable[ToolFacts], overrides: Mapping[str, str] | None = None
 ) -> dict[str, Policy]:
-    """The policies of a server's tools: by override, annotation, mark, then name.
-
-    Raises ValueError for an override that is no policy.
-    """
+    """Policies by override (ValueError for a bad one), annotation, mark, then name."""
     table = {fact.name: _policy_of(fact) for fact in tools}
     for name, policy in (overrides or {}).items():
         table[name] = check_policy(name, policy)
@@ -71,9 +69,8 @@ def build_policy_table(
 
 def check_policy(name: str, policy: object) -> Policy:
     """The policy, if it is one of the closed set; else ValueError naming the tool."""
-    for known in POLICIES:
-        if policy == known:
-            return known
+    if policy in POLICIES:
+        return policy
     choices = ", ".join(POLICIES)
     raise ValueError(f'tool_policy.{name}: "{policy}" is not one of {choices}')
 
@@ -118,7 +115,7 @@ def _parse_float(text: str) -> float | str:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-#: For values that are written again: 1e999 is JSON, but infinity is not.
+# For values that are written again: 1e999 is JSON, but infinity is not.
 _FINITE_DECODER = json.JSONDecoder(
     parse_constant=_refuse_constant, parse_float=_parse_float
 )
@@ -193,10 +190,7 @@ def redact_arguments(text: str) -> str:
 
 
 def clean_value(value: Any) -> Any:
-    """A JSON value whose strings and numbers can all be sent.
-
-    Raises RecursionError for one that is nested some hundred times.
-    """
+    """A JSON value that can be sent; RecursionError where it nests too deep."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):

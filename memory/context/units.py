@@ -232,10 +232,7 @@ def may_share_turn(unit: Unit, other: Unit) -> bool:
 
 
 def find_turn_start(units: Sequence[Unit]) -> int:
-    """The index at which the open turn begins: its user messages, then the loop (A16).
-
-    A log that ends with a plain answer has no open turn: its length is returned.
-    """
+    """Where the open turn begins (A16): at the end, if the log ends with an answer."""
     if not units or (units[-1].role == "assistant" and not units[-1].items[0].calls):
         return len(units)
     index = find_loop_start(units)

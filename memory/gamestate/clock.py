@@ -55,10 +55,7 @@ class Recency:
 
 
 def count_seconds(since: datetime, now: datetime) -> float:
-    """Seconds from ``since`` to ``now``; negative when the clock went backwards.
-
-    A moment without a time zone is read as UTC.
-    """
+    """Seconds between moments, below 0 if the clock went back; naive ones are UTC."""
     return (_aware(now) - _aware(since)).total_seconds()
 
 
@@ -69,10 +66,7 @@ def _aware(moment: datetime) -> datetime:
 def estimate_tick(
     seen: Sighting | None, now: datetime, seconds_per_tick: float = SECONDS_PER_TICK
 ) -> int | None:
-    """The account's tick now: the newest seen plus the whole ticks since.
-
-    It is at most one tick behind a server that keeps its pace.
-    """
+    """The account's tick now: at most one behind a server that keeps its pace."""
     if seen is None:
         return None
     return seen.tick + count_ticks(count_seconds(seen.at, now), seconds_per_tick)
@@ -161,10 +155,7 @@ def keep_newest_sighting(
 
 
 def is_reset(previous: int | None, tick: int | None) -> bool:
-    """Whether the counter went back so far that the server must have reset it.
-
-    Snapshots from before must lose their ticks then, and age by the wall clock.
-    """
+    """Whether the server reset its counter, so that ticks from before tell nothing."""
     if previous is None or tick is None:
         return False
     return previous - tick > RESET_AFTER_TICKS
@@ -254,10 +245,7 @@ class Offset:
         return Offset(self.low - parted, self.high + parted, now)
 
     def and_seen(self, seen: Offset | None) -> Offset:
-        """The bound after one more answer.
-
-        Where the two exclude each other, a clock was set and only the newer counts.
-        """
+        """The bound after one more answer; that answer's, where a clock was set."""
         if seen is None:
             return self
         low, high = max(self.low, seen.low), min(self.high, seen.high)

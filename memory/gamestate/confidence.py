@@ -90,10 +90,7 @@ class Moment:
 
 
 def count_age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
-    """A snapshot's age in ticks, None where neither ticks nor the clock can tell.
-
-    For a tick that has not come yet, the clock tells.
-    """
+    """A snapshot's age by its tick, else by the clock; None where neither can tell."""
     age = measure_recency(
         snapshot.tick,
         snapshot.captured_at,
@@ -112,10 +109,7 @@ def count_age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
 def judge_confidence(
     snapshot: Snapshot, moment: Moment, path: str | None = None
 ) -> Confidence:
-    """How far to believe a snapshot, or the value at one path of it.
-
-    Without a path it is the worst of its parts.
-    """
+    """How far to believe the value at a path; without one, the worst of all parts."""
     if path is not None:
         return _judge_path(snapshot, moment, path)
     found = [judge_age(snapshot, moment)]

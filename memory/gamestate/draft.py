@@ -93,10 +93,7 @@ class Draft:
         return (place if isinstance(place, dict) else None), key
 
     def load(self, item_id: str, amount: float, name: str = "") -> tuple[bool, bool]:
-        """Add items to the hold, or take some out.
-
-        Returns whether the items are now right, and whether the space used is.
-        """
+        """Change the hold; whether its items, and the space used, are right then."""
         size = self._size(item_id)
         listed = [self._stock(p, item_id, amount, name) for p in self._item_lists()]
         items = bool(listed) and all(listed)

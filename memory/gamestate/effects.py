@@ -89,18 +89,15 @@ TRAVEL: Effects = {
 JUMP: Effects = {
     **TRAVEL,
     **_status(*HERE, *SYSTEM, *FUEL, *SKILLS),
-    "get_system": WHOLE,
+    **_wholly("get_system", "find_route"),
     "get_map": Effect(("systems.*.visited", "systems.*.visited_at")),
-    "find_route": WHOLE,
 }
 DOCKING: Effects = {
     **_status(*DOCK),
     "get_ship": Effect(DOCK),
     "get_system": Effect(ONLINE),
     "get_poi": Effect(("poi.online", "online")),
-    "get_nearby": WHOLE,
-    "get_location": WHOLE,
-    "get_queue": WHOLE,
+    **_wholly("get_nearby", "get_location", "get_queue"),
     **_STATION,
 }
 MINE: Effects = {
@@ -108,9 +105,8 @@ MINE: Effects = {
     **_HOLD,
     "get_ship": Effect((*CARGO, *MODULES)),
     "get_poi": Effect(("resources", "poi.resources")),
-    "get_skills": WHOLE,
+    **_wholly("get_skills", "get_queue"),
     **_MISSIONS,
-    "get_queue": WHOLE,
 }
 TRADE: Effects = {
     **_status(*CREDITS, *CARGO, *SKILLS),
@@ -144,10 +140,9 @@ CRAFT: Effects = {
 }
 COMBAT: Effects = {
     **_wholly("get_status", "get_state", "get_ship", "get_cargo", "list_ships"),
-    **_wholly("get_system", "get_base", "get_battle_status"),
+    **_wholly("get_system", "get_base", "get_battle_status", "get_skills"),
     **_AROUND,
     **_MARKET,
-    "get_skills": WHOLE,
     "get_active_missions": PROGRESS,
 }
 REFIT: Effects = {
@@ -230,10 +225,8 @@ _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (USE_ITEM, "use_item"),
     (REFIT, "install_mod uninstall_mod reload refit repair_module"),
     (SWITCH, "switch_ship buy_ship buy_listed_ship sell_ship list_ship_for_sale"),
-    (
-        STORAGE,
-        "deposit_items withdraw_items deposit_credits withdraw_credits send_gift",
-    ),
+    (STORAGE, "deposit_items withdraw_items deposit_credits withdraw_credits"),
+    (STORAGE, "send_gift"),
     (SELL_ORDER, "create_sell_order cancel_order list_item cancel_list buy_listing"),
     (SELL_ORDER, "trade_offer trade_accept trade_decline trade_cancel"),
     (BUY_ORDER, "create_buy_order modify_order"),

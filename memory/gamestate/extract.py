@@ -165,10 +165,7 @@ def _first_number(values: list[object], key: str) -> int | None:
 
 
 def find_username(value: object) -> str | None:
-    """The account that a result is for, None where it names none (A22).
-
-    Names inside lists are those of others: who is near, who arrived.
-    """
+    """The account that a result is for (A22); names in lists are those of others."""
     if isinstance(value, str):
         found = _STATUS_TEXT.match(value) or _WELCOME_TEXT.match(value)
         return found.group("name").strip() or None if found else None
@@ -182,10 +179,7 @@ def find_username(value: object) -> str | None:
 
 
 def belongs_to(result: Result, username: str) -> bool:
-    """Whether a result may be stored under an account: it names that one or none.
-
-    The case of letters makes no difference: the game may spell a name otherwise.
-    """
+    """Whether a result names this account, in whatever case of letters, or none."""
     named = result.username
     return named is None or named.casefold() == username.casefold()
 
@@ -264,10 +258,7 @@ def _is_queued(value: object) -> bool:
 
 
 def build_args_key(args: Mapping[str, object] | None) -> str:
-    """Canonical JSON of a call's arguments, "" for none.
-
-    Key order and 2 or 2.0 make no difference; the session id is left out.
-    """
+    """Canonical JSON of arguments, "" for none; 2.0 is 2, and no session id."""
     own = {k: v for k, v in (args or {}).items() if k != "session_id"}
     if not own:
         return ""

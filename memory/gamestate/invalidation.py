@@ -228,18 +228,20 @@ def add_mark(
     new = Stale(
         tool, current_tick if resolves is None else resolves, invalidation.fields
     )
-    return new if before is None else _join_two(before, new, current_tick)
+    return _join_two(current_tick, before, new)
 
 
 def join_marks(marks: Iterable[Stale], current_tick: int | None) -> Stale | None:
     """One mark that says what several say, the newest last; None for none."""
     found: Stale | None = None
     for each in marks:
-        found = each if found is None else _join_two(found, each, current_tick)
+        found = _join_two(current_tick, found, each)
     return found
 
 
-def _join_two(before: Stale, new: Stale, current_tick: int | None) -> Stale:
+def _join_two(current_tick: int | None, before: Stale | None, new: Stale) -> Stale:
+    if before is None:
+        return new
     whole = not before.fields or not new.fields
     fields = () if whole else tuple(dict.fromkeys((*before.fields, *new.fields)))
     ticks = [stale.tick for stale in (before, new) if stale.tick is not None]
@@ -255,10 +257,7 @@ def _join_reasons(before: str, tool: str) -> str:
 
 
 def carry_mark(before: Stale | None, tick: int | None) -> Stale | None:
-    """The mark, if its action has not taken effect by ``tick``; else None.
-
-    ``tick`` is that of a new snapshot, or the account's estimated one.
-    """
+    """The mark, if it takes effect after ``tick``: a new snapshot's, or the present."""
     if before is None or before.tick is None:
         return None
     if tick is not None and not tick < before.tick <= tick + LONGEST_WAIT_TICKS:

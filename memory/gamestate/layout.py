@@ -28,10 +28,7 @@ _LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the block, and the (key, value) facts that it shows.
-
-    ``rough`` is the text with its age rounded down; empty where it names no age.
-    """
+    """One line and the facts it shows; ``rough`` has its age, if any, rounded down."""
 
     text: str
     facts: tuple[tuple[str, str], ...] = ()

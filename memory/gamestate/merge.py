@@ -31,12 +31,7 @@ from memory.gamestate.reactions import (
     find_outcome,
 )
 from memory.gamestate.types import Snapshot, Stale
-from memory.gamestate.values import (
-    find_first,
-    is_deep,
-    paths_overlap,
-    unwrap_content,
-)
+from memory.gamestate.values import find_first, is_deep, paths_overlap, unwrap_content
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # Snapshots that events write into; others they can only make doubtful.
@@ -99,10 +94,7 @@ def write_events(
     account: AccountFacts,
     current_tick: int | None = None,
 ) -> Snapshot:
-    """The snapshot after all events since it was captured.
-
-    ``ordered`` is what `arrange_events` gave: once for several snapshots.
-    """
+    """The snapshot after all events since; `arrange_events` puts them in order."""
     draft = _make_draft(snapshot, account)
     draft.tick = snapshot.tick or 0
     marks = _marks(snapshot)
@@ -275,7 +267,6 @@ def _moment_of(notice: Notice) -> tuple[int, datetime, str]:
 def _find_answered_mark(
     marks: Sequence[Stale], command: str, notice: Notice
 ) -> Stale | None:
-    """The oldest mark of an action whose outcome an event may be."""
     if notice.at is None:
         return None
     for each in marks:
@@ -329,7 +320,6 @@ def _finish(
     marks: Sequence[tuple[Stale, int | None]],
     current_tick: int | None,
 ) -> Snapshot:
-    """The snapshot with the draft's content, and the doubts that are left."""
     kept = (_lift_doubt(mark, since, draft) for mark, since in marks)
     left = [each for each in kept if each is not None]
     whole = any(not each.fields for each in left)

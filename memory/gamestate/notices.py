@@ -64,7 +64,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """The game's clock at the moment of an answer, and our own."""
+    """The game's clock at an answer, and our own; no event is later than ``newest``."""
 
     tick: int | None
     server: datetime | None
@@ -72,10 +72,6 @@ class _Clock:
     pace: float
     newest: int | None = None
     offset: Offset | None = None
-
-    def is_possible(self, tick: int) -> bool:
-        """Whether that tick may have come, so that an event can be from it."""
-        return self.newest is None or tick <= self.newest
 
     def local(self, moment: datetime) -> tuple[datetime | None, float]:
         """A moment of the game's clock by ours, and how far that may be off."""
@@ -197,7 +193,7 @@ def _notice(item: Mapping[str, object], clock: _Clock) -> Notice | None:
     moment = check_stamp(_moment(item.get("timestamp")), clock.server or clock.ours)
     local, slack = (None, 0.0) if moment is None else clock.local(moment)
     named = parse_tick(data.get("tick"))
-    own = named if named is not None and clock.is_possible(named) else None
+    own = named if clock.newest is None or (named or 0) <= clock.newest else None
     category = item.get("type")
     category = repair_text(category) if isinstance(category, str) else ""
     return Notice(

@@ -165,7 +165,6 @@ def _header(scene: Scene) -> list[Line]:
 
 
 def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, Line]]:
-    """(call, line) for every snapshot that shows something untrue or old."""
     lines = zip(scene.ordered, untrue, strict=True)
     found = [(each, _stale_line(scene, each, changed)) for each, changed in lines]
     return [(_format_call(each), warning) for each, warning in found if warning]
@@ -255,7 +254,6 @@ def _has_ship(snapshot: Snapshot | None) -> bool:
 def _at_least_as_good(
     scene: Scene, one: Snapshot | None, other: Snapshot | None
 ) -> bool:
-    """Whether one snapshot is no older than another and no more doubtful."""
     if one is None or other is None:
         return one is not None
     if one.tick is None or other.tick is None:
@@ -316,10 +314,7 @@ def _describe_mark(scene: Scene, snapshot: Snapshot) -> str:
 
 
 def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
-    """Which tool to call for the truth, such as ``call get_status``, and when.
-
-    While it is unknown whether a flight is over, another tool must settle that first.
-    """
+    """Which tool to call for the truth; another first while a flight may go on."""
     mark, now = snapshot.stale, scene.state.current_tick
     flown = mark and scene.state.unsettled.intersection(mark.reason.split(SEPARATOR))
     if flown and snapshot.tool != LOCATION_TOOL:

@@ -263,7 +263,13 @@ def _read_nearby(view: View) -> Iterator[Fact]:
 def _read_market(view: View) -> Iterator[Fact]:
     yield from make_fact("At", view.name(view.get("base")), "base")
     offers = view.get("items", "listings")
-    lines = ((_item(view, offer), _prices(offer)) for offer in list_objects(offers))
+    lines = [
+        (
+            format_line(offer.get("item_name")) or view.name(offer.get("item_id")),
+            _format_prices(offer),
+        )
+        for offer in list_objects(offers)
+    ]
     yield Fact(
         "Items",
         format_quantity(count_entries(offers)),
@@ -272,11 +278,7 @@ def _read_market(view: View) -> Iterator[Fact]:
     )
 
 
-def _item(view: View, offer: Mapping[str, object]) -> str:
-    return format_line(offer.get("item_name")) or view.name(offer.get("item_id"))
-
-
-def _prices(offer: Mapping[str, object]) -> str:
+def _format_prices(offer: Mapping[str, object]) -> str:
     """What the station asks and pays; a price of 0 means that it does not trade."""
     asks = find_first(offer, "best_sell", "sell_price", "price_each", "price")
     pays = find_first(offer, "best_buy", "buy_price")

@@ -110,10 +110,7 @@ ENVELOPES = ("structuredContent", "data", "result", "payload", "response")
 
 
 def unwrap_content(content: object) -> object:
-    """The value that facts are read from.
-
-    Of several content blocks that is the first object; of an envelope, what is inside.
-    """
+    """What facts are read from: the first object of several, an envelope's inside."""
     if isinstance(content, list):
         content = next((part for part in content if isinstance(part, Mapping)), content)
     if isinstance(content, Mapping):

@@ -15,8 +15,7 @@ from typing import cast
 
 from memory.context.strategies.mask import (
     MaskOptions,
-    find_results,
-    mask_item,
+    find_savings,
     mask_result,
     mask_snapshots,
 )
@@ -177,21 +176,15 @@ class Tiers:
 
     def _mask(self, cut: int) -> None:
         """Mask the oldest results before `cut`, if that frees a whole batch of tokens."""
-        places = find_results(self.units)
-        places = places[: max(0, len(places) - self.options.keep_results)]
         excess = self.size - self._share(self.options.lo)
         chosen, freed = [], 0
-        for at, place in places:
-            unit = self.units[at]
-            item = unit.items[place]
-            if at >= cut or freed >= excess:
+        for place, saved in find_savings(self.units, self.history, self.options):
+            if place[0] >= cut:
                 break
-            if unit.pending or item.tokens <= self.options.min_tokens:
-                continue
-            saved = item.tokens - mask_item(unit, item, self.history).tokens
-            if saved:
-                chosen.append((at, place))
-                freed += saved
+            chosen.append(place)
+            freed += saved
+            if freed >= excess:
+                break
         if freed < self._share(self.options.batch_fraction):
             return
         for each in chosen:
