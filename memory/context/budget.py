@@ -27,10 +27,9 @@ class BudgetImpossible(Exception):
     """What must be sent does not fit; raised before any network call."""
 
     def __init__(self, component: str, need: int, have: int) -> None:
-        self.impossible = Impossible(component, need, max(0, have))
-        super().__init__(
-            f"{component} needs {need} tokens and {max(0, have)} are left for it"
-        )
+        have = max(0, have)
+        self.impossible = Impossible(component, need, have)
+        super().__init__(f"{component} needs {need} tokens and {have} are left for it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +180,7 @@ def _least_item_tokens(item: Item, history: History) -> int:
 
 
 def shrink_unit(unit: Unit, limit: int, history: History) -> Unit | None:
-    """The unit within `limit` tokens: results are cut first, then other text.
-
-    Calls are never cut. None where even the shortest form is too long.
-    """
+    """The unit within `limit`: results are cut first, calls never; None if too long."""
     if unit.tokens <= limit:
         return unit
     floors = [_least_item_tokens(item, history) for item in unit.items]
@@ -238,8 +234,7 @@ def fit_state(
 ) -> tuple[str, bool]:
     """The state block within `size` bytes and `room` tokens, and whether it was cut.
 
-    When room is scarce it is shortened, then left out: the text is empty then, and
-    where there is no state.
+    When room is scarce it is shortened, then left out: the text is empty.
     """
     text = render(size).strip()
     if not text:

@@ -103,10 +103,7 @@ class Calibration:
 
 
 def choose_error_bound(name: str, measured: float | None) -> float:
-    """The fraction by which a counter may be off: `measured`, where it is known.
-
-    `chars` is exact. Raises ValueError for a measured error below 0.
-    """
+    """How far a counter may be off: `measured` (ValueError below 0); `chars` is exact."""
     if measured is not None and not (math.isfinite(measured) and measured >= 0):
         raise ValueError("estimate_error: must be a number from 0")
     if name == "chars":

@@ -225,7 +225,7 @@ class Offset:
         """The seconds by which a moment may be off, to either side."""
         return (self.high - self.low) / 2
 
-    def ours(self, moment: datetime) -> datetime:
+    def convert(self, moment: datetime) -> datetime:
         """A moment of the game's clock by ours, give or take ``slack``."""
         return moment + timedelta(seconds=(self.low + self.high) / 2)
 
@@ -237,21 +237,21 @@ class Offset:
         """Whether the difference may be so many seconds."""
         return self.low <= seconds <= self.high
 
-    def known_at(self, now: datetime) -> Offset:
+    def widen(self, now: datetime) -> Offset:
         """The bound by now: it widens, as clocks part slowly."""
         if self.at is None:
             return self
         parted = DRIFT * abs(count_seconds(self.at, now))
         return Offset(self.low - parted, self.high + parted, now)
 
-    def and_seen(self, seen: Offset | None) -> Offset:
+    def narrow(self, seen: Offset | None) -> Offset:
         """The bound after one more answer; that answer's, where a clock was set."""
         if seen is None:
             return self
         low, high = max(self.low, seen.low), min(self.high, seen.high)
         return seen if low > high else replace(seen, low=low, high=high)
 
-    def not_after(self, moment: datetime, received: datetime) -> Offset:
+    def narrow_by_event(self, moment: datetime, received: datetime) -> Offset:
         """The bound narrowed by an event: it happened before it was received."""
         high = count_seconds(moment, received)
         return replace(self, high=high) if self.low <= high < self.high else self

@@ -26,10 +26,7 @@ _STALE_KEYS = frozenset({"reason", "tick", "fields"})
 
 
 def read_state(document: object) -> AccountState:
-    """The state that a JSON document describes; only ``now`` must be there.
-
-    Raises ValueError with one sentence that names the field and the remedy.
-    """
+    """A document's state (``now`` at least); ValueError names field and remedy."""
     state = _object(document, "state", _STATE_KEYS)
     username = state.get("username")
     if username is not None and not (isinstance(username, str) and username):

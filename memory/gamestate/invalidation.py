@@ -139,10 +139,7 @@ def find_lost(reason: str) -> tuple[Invalidation, ...]:
 def find_telling_fields(
     tool: str, arguments: Mapping[str, object] | None
 ) -> Mapping[str, tuple[str, ...]]:
-    """The tools whose answers tell whether an action happened, and which fields.
-
-    No fields means the whole answer; for an unknown action it is the status.
-    """
+    """The tools that tell whether an action happened, by which fields; () for all."""
     effects = _find_effects(read_action_name(tool, arguments))
     if effects is None:
         return {"get_status": (), "get_state": ()}

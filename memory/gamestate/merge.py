@@ -254,9 +254,7 @@ def _distance(one: Notice, other: Notice) -> float:
 
 
 def _earlier_tick(tick: int | None, current: int | None) -> int | None:
-    if tick is None or current is None:
-        return current if tick is None else tick
-    return min(tick, current)
+    return min((t for t in (tick, current) if t is not None), default=None)
 
 
 def _moment_of(notice: Notice) -> tuple[int, datetime, str]:

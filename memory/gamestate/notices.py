@@ -78,8 +78,8 @@ class _Clock:
         if self.offset is None:
             age = count_seconds(moment, self.ours)
             return (moment, _SAME_CLOCK) if -1.0 <= age <= FARTHEST else (None, 0.0)
-        known = self.offset.not_after(moment, self.ours)
-        at = known.ours(moment)
+        known = self.offset.narrow_by_event(moment, self.ours)
+        at = known.convert(moment)
         if not -FARTHEST <= count_seconds(at, self.ours) <= FARTHEST:
             return None, 0.0
         return at, known.slack
@@ -113,7 +113,7 @@ def read_notices(
     beyond = _MOST_BEYOND if own is None else 1
     if offset is None:
         seen = read_offset(content, asked_at, received_at)
-        offset = None if seen is None else SAME_CLOCK.and_seen(seen)
+        offset = None if seen is None else SAME_CLOCK.narrow(seen)
     clock = _Clock(
         tick=now,
         server=_server_time(content, received_at),

@@ -326,10 +326,7 @@ def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
 
 
 def _awaits_game_tick(scene: Scene, snapshot: Snapshot) -> bool:
-    """Whether only a tick of the game's own can tell that an action is over.
-
-    So it is for a snapshot asked for after an action that, by our clock, is over.
-    """
+    """Whether an action was over, by our clock alone, before this was asked for."""
     now, asked = scene.state.current_tick, snapshot.asked_at
     return any(
         mark.tick is not None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, cast
 
 from memory.context.strategies.window import (
     WindowOptions,
@@ -21,7 +20,6 @@ from memory.context.strategy import Strategy, option
 from memory.context.tool_calls import canonicalize_arguments, parse_json
 from memory.context.units import Fate, History, Item, Plan, Unit, count_message_tokens
 
-Mode = Literal["prune", "stub"]
 _STUB_START = "[superseded by a newer "
 
 
@@ -38,19 +36,18 @@ class SnapshotWindowOptions(WindowOptions):
 
 def plan_snapshot_window(history: History, options: SnapshotWindowOptions) -> Plan:
     """Window first, then compaction; with `backfill` the other way round (A5)."""
-    mode = cast("Mode", options.prune)
     if options.backfill:
-        units, fates = compact_snapshots(history.units, history, mode)
+        units, fates = compact_snapshots(history.units, history, options.prune)
         return replace(backfill_window(units, history, options.window), fates=fates)
     units, fates = compact_snapshots(
-        select_window(history, options.window), history, mode
+        select_window(history, options.window), history, options.prune
     )
     exceeded = exceeds_window(history, options.window)
     return Plan(tuple(units), fates, window_exceeded=exceeded)
 
 
 def compact_snapshots(
-    units: Iterable[Unit], history: History, mode: Mode
+    units: Iterable[Unit], history: History, mode: str
 ) -> tuple[list[Unit], dict[int, Fate]]:
     """The units with old snapshots pruned or stubbed, and what became of their rows."""
     newest: dict[tuple[str, str], int] = {}

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import cast
 
 from memory.context.strategies.mask import (
     MaskOptions,
@@ -19,7 +18,7 @@ from memory.context.strategies.mask import (
     mask_result,
     mask_snapshots,
 )
-from memory.context.strategies.snapshot_window import Mode, compact_snapshots
+from memory.context.strategies.snapshot_window import compact_snapshots
 from memory.context.strategies.window import select_window
 from memory.context.strategy import OptionError, Strategy, option
 from memory.context.summaries import (
@@ -162,8 +161,8 @@ class Tiers:
     def _compact(self) -> None:
         """Supersede, measure, mask; the current turn is left whole (A16)."""
         cut = min(find_turn_start(self.units), len(self.units) - 1)
-        mode = cast("Mode", self.options.prune)
-        older, fates = compact_snapshots(self.units[:cut], self.history, mode)
+        prune = self.options.prune
+        older, fates = compact_snapshots(self.units[:cut], self.history, prune)
         self.fates.update(fates)
         self.closed = max(0, self.closed - (cut - len(older)))
         self.units[:cut] = older
