@@ -18,10 +18,10 @@ from agents.dashboard.game_state import (
 )
 from agents.dashboard.shared_results import Keyed
 from agents.models import Account, Mysis
-from memory.gamestate.confidence import Confidence, Moment, stale_paths
+from memory.gamestate.confidence import Confidence, Moment, find_stale_paths
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Snapshot
-from memory.gamestate.values import find_first, title, unwrap_content
+from memory.gamestate.values import find_first, format_title, unwrap_content
 
 SUSPECT = (Confidence.INVALIDATED, Confidence.STALE)
 UNKNOWN = ShownFact("", "", "fresh", (), (), 0)
@@ -175,7 +175,7 @@ def _badges(
         if level in SUSPECT:
             doubted = _doubted(snapshot, moment, names)
             badge = Badge(
-                title=", ".join(doubted) or title(snapshot.tool),
+                title=", ".join(doubted) or format_title(snapshot.tool),
                 tool=snapshot.tool,
                 confidence="partly" if doubted else str(level),
                 reason=explain_doubt(snapshot, level, moment),
@@ -188,7 +188,7 @@ def _badges(
 
 def _doubted(snapshot: Snapshot, moment: Moment, names: Names) -> tuple[str, ...]:
     """The facts that an action made untrue, where it left others as they were."""
-    facts = read_facts(snapshot, moment, names) if stale_paths(snapshot) else ()
+    facts = read_facts(snapshot, moment, names) if find_stale_paths(snapshot) else ()
     named = [f.label for f in facts if f.confidence == Confidence.INVALIDATED]
     return tuple(label for label in named if label)[:SHOWN_FACTS]
 

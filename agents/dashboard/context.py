@@ -22,7 +22,7 @@ from agents.models import Mysis
 from memory import calibration
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import render_sent
-from memory.context.documents import result_document
+from memory.context.documents import build_result_document
 from memory.context.tokens import choose_counter
 from memory.models import HistorySummary, SentContext
 
@@ -143,7 +143,7 @@ class ShownContext:
 
 def build_preview_document(prepared: PreparedRequest) -> Document:
     """What the next call would be sent, as JSON values."""
-    document = result_document(prepared.assembly)
+    document = build_result_document(prepared.assembly)
     return document | {"hash": prepared.digest, "sent": False}
 
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 from agents.dashboard.conversation import clip_text, format_arguments, read_sender_name
 from agents.events import Item, Kind
 from agents.models import Event, Mysis
-from memory.gamestate.values import title
+from memory.gamestate.values import format_title
 from memory.models import Origin, Role
 
 # Looking at something is no news, unless it failed.
@@ -161,7 +161,7 @@ def make_feed_line(
         text=_style(kind).words(data),
         bad=_is_bad(kind, data),
         cause=_text(data, "reason" if is_stale else "tool"),
-        stale=title(_text(data, "tool")) if is_stale else "",
+        stale=format_title(_text(data, "tool")) if is_stale else "",
         link=_find_link(kind, data, key),
     )
 
@@ -224,7 +224,7 @@ def _stale(data: Data) -> str:
 
 def _updated(data: Data) -> str:
     done = "merged" if data.get("fields") else "captured"
-    return f"{title(_text(data, 'tool'))} {done}"
+    return f"{format_title(_text(data, 'tool'))} {done}"
 
 
 def _begun(data: Data, does: str = "begins") -> str:

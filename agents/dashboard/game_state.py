@@ -25,14 +25,14 @@ from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
     Moment,
-    age_in_ticks,
     choose_worst,
+    count_age_in_ticks,
+    find_stale_paths,
     judge_confidence,
-    stale_paths,
 )
 from memory.gamestate.facts import Names, collect_names
 from memory.gamestate.types import Snapshot
-from memory.gamestate.values import find_first, title, unwrap_content
+from memory.gamestate.values import find_first, format_title, unwrap_content
 from memory.models import AccountClock, GameSnapshot
 from memory.snapshots.reads import read_names
 
@@ -228,7 +228,7 @@ def load_moments(usernames: Sequence[str], now: datetime) -> dict[str, Moment]:
         for row in AccountClock.objects.filter(username__in=usernames)
     }
     return {
-        name: Moment.at(
+        name: Moment(
             clock.estimate_tick(seen.get(name), now, pace),
             now,
             pace,
@@ -243,7 +243,7 @@ def judge_snapshot(snapshot: Snapshot, moment: Moment, names: Names) -> Confiden
 
     An action that touched only fields which nobody is shown raises no alarm.
     """
-    if stale_paths(snapshot) in ((), None):
+    if find_stale_paths(snapshot) in ((), None):
         return judge_confidence(snapshot, moment)
     levels = [
         Confidence(fact.confidence) for fact in read_facts(snapshot, moment, names)
@@ -258,7 +258,7 @@ def explain_doubt(snapshot: Snapshot, level: Confidence, moment: Moment) -> str:
         return f"changed by {snapshot.stale.reason}{when}; call {snapshot.tool}"
     if snapshot.logged_out:
         return LOGGED_OUT
-    age = age_in_ticks(snapshot, moment)
+    age = count_age_in_ticks(snapshot, moment)
     if level in (Confidence.STALE, Confidence.AGEING) and age is not None:
         return f"{age} ticks old"
     return ""
@@ -291,10 +291,10 @@ def _make_section(
     args = ", ".join(f"{k}={v}" for k, v in snapshot.args.items())
     return Section(
         tool=snapshot.tool,
-        title=title(snapshot.tool),
+        title=format_title(snapshot.tool),
         args=args,
         tick=snapshot.tick,
-        age_ticks=age_in_ticks(snapshot, moment),
+        age_ticks=count_age_in_ticks(snapshot, moment),
         captured_at=snapshot.captured_at,
         confidence=str(level),
         reason=explain_doubt(snapshot, level, moment),

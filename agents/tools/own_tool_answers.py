@@ -18,7 +18,7 @@ from agents.actions.base import ActionError
 from agents.actions.messages import count_recipients, send_broadcast, send_message
 from agents.broadcast_search import search_broadcasts
 from agents.models import Mysis
-from memory.context.types import handle_of
+from memory.context.types import build_handle
 from memory.handles import (
     LARGEST_PART,
     RecallError,
@@ -301,7 +301,7 @@ def _message_hit(hit: Hit, search: Search) -> dict[str, Any]:
 
 
 def _handle(hit: Hit) -> str:
-    return handle_of(str(hit.mysis), hit.memory_id)
+    return build_handle(str(hit.mysis), hit.memory_id)
 
 
 @contextmanager

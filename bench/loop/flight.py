@@ -263,7 +263,7 @@ def find_wrong_beliefs(
     ``truth`` are the answers that the account would get now, by tool. Facts whose
     tool answers with an error now are not counted.
     """
-    moment, names = Moment.of(state), Scene.of(state).names
+    moment, names = Moment.from_state(state), Scene.from_state(state).names
     good, found = 0, []
     for snapshot in state.snapshots:
         answer = truth.get(snapshot.tool)

@@ -15,7 +15,12 @@ from django.utils import timezone
 from memory.admin.read_only import MysisFilter, NewestValuesFilter, ReadOnlyAdmin
 from memory.context import registry
 from memory.gamestate.clock import Sighting, estimate_tick
-from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, judge_age
+from memory.gamestate.confidence import (
+    Confidence,
+    Moment,
+    count_age_in_ticks,
+    judge_age,
+)
 from memory.gamestate.types import Snapshot
 from memory.models import (
     AccountClock,
@@ -85,7 +90,7 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
 
     @admin.display(description="age, ticks")
     def age(self, row: GameSnapshot) -> int | None:
-        return age_in_ticks(_aged(row), _moment(row))
+        return count_age_in_ticks(_aged(row), _moment(row))
 
     @admin.display(description="confidence")
     def confidence(self, row: GameSnapshot) -> str:
@@ -118,7 +123,7 @@ def _moment(row: GameSnapshot) -> Moment:
     tick, at = getattr(row, "seen_tick", None), getattr(row, "seen_at", None)
     seen = Sighting(tick, at) if tick is not None and at is not None else None
     present = estimate_tick(seen, now, pace)
-    return Moment.at(present, now, pace, settings.ZOEA_STATE_AGES)
+    return Moment(present, now, pace, settings.ZOEA_STATE_AGES)
 
 
 @admin.register(AccountClock)

@@ -23,7 +23,7 @@ from memory.api.parameters import (
 )
 from memory.context import registry
 from memory.context.assemble import assemble
-from memory.context.documents import parse_request, result_document
+from memory.context.documents import build_result_document, parse_request
 from memory.context.types import (
     DEFAULT_STRATEGY,
     CounterName,
@@ -289,6 +289,6 @@ def assemble_document(
     """Assemble a history that the body brings; stores and calls nothing."""
     # The schema only describes: the core reads, and its errors name key and remedy.
     try:
-        return result_document(assemble(parse_request(body, StateBlock)))
+        return build_result_document(assemble(parse_request(body, StateBlock)))
     except ValueError as error:
         raise Problem(422, "invalid", str(error)) from error

@@ -23,7 +23,7 @@ from pydantic import Field
 
 from memory.api.parameters import After, MysisReference, Page, Rows, Window, build_page
 from memory.gamestate.layout import MOST_EVENTS
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.lookup import filter_by_reference, get_owner, make_unknown_mysis
 from memory.models import HistorySummary, SentContext
 from memory.snapshots.reads import fetches_events, read_account_state
@@ -149,7 +149,7 @@ def _make_document(
     state = read_account_state(
         username, last_shown=shown, newest_only=True, fetched=fetched
     )
-    block = render(state, settings.ZOEA_STATE_BLOCK_BYTES)
+    block = render_block(state, settings.ZOEA_STATE_BLOCK_BYTES)
     newest = HistorySummary.objects.filter(mysis_id=mysis_id, status="active")
     row = newest.order_by("-through_id", "-id").first()
     summary = SummaryText.from_orm(row).model_dump(mode="json") if row else None

@@ -39,7 +39,7 @@ from memory.context.types import (
     Dialect,
     Summary,
 )
-from memory.gamestate.render import Rendered, render
+from memory.gamestate.render import Rendered, render_block
 from memory.models import HistorySummary, SentContext
 from memory.snapshots.reads import read_account_state
 
@@ -269,7 +269,7 @@ def _state_renderer(
     )
 
     def block(max_bytes: int) -> str:
-        rendered = render(state, max_bytes)
+        rendered = render_block(state, max_bytes)
         shown.append(rendered)
         return rendered.text
 

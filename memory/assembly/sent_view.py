@@ -18,7 +18,7 @@ from django.db import connection
 
 from memory.assembly import load
 from memory.assembly.load import LogRow, Stored
-from memory.context.types import LedgerLine, Message, handle_of
+from memory.context.types import LedgerLine, Message, build_handle
 from memory.models import Role, SentContext
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
@@ -57,7 +57,9 @@ def _unpack_verdicts(
 def _to_line(values: Sequence[Any], mysis_id: int) -> dict[str, Any]:
     known = dict(zip(COLUMNS, values, strict=True))
     whole = known["disposition"] == "kept"
-    return known | {"handle": None if whole else handle_of(str(mysis_id), known["id"])}
+    return known | {
+        "handle": None if whole else build_handle(str(mysis_id), known["id"])
+    }
 
 
 # --- What makes two payloads the same

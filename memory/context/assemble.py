@@ -21,9 +21,8 @@ from memory.context.types import (
     FILLER_TEXT,
     Assembly,
     AssemblyRequest,
-    Kind,
 )
-from memory.context.units import Fate, Item, Plan, Unit
+from memory.context.units import Fate, Plan, Unit, build_program_unit
 
 _ORDER = Fate("kept", None, "The newest order; kept beyond what the strategy keeps.")
 _NEWEST = Fate("kept", None, "The newest unit; kept beyond what the strategy keeps.")
@@ -46,7 +45,7 @@ def assemble(request: AssemblyRequest) -> Assembly:
     try:
         return _build_or_fall_back(prepared, options, failure)
     except BudgetImpossible as error:
-        return report_unsent(prepared, error.impossible)
+        return report_unsent(prepared, error)
 
 
 def _options(request: AssemblyRequest) -> tuple[CommonOptions, str]:
@@ -80,7 +79,7 @@ def _build_or_fall_back(
 def _build_view(
     prepared: Prepared, name: str, options: CommonOptions, failure: str = ""
 ) -> Assembly:
-    history = prepared.history()
+    history = prepared.build_history()
     plan = registry.find_strategy(name).run(history, options)
     kept = _anchor(plan, prepared)
     fitted = fit_units(kept.units, kept.newest, kept.intent, prepared.frame, history)
@@ -136,9 +135,11 @@ def _add_filler_and_nudge(units: Sequence[Unit], prepared: Prepared) -> list[Uni
     """The units, beginning and ending with what dialects demand: the user's side."""
     framed = list(units)
     if framed and framed[0].role == "assistant":
-        framed.insert(0, _program_unit(FILLER_TEXT, prepared.frame.filler, "filler"))
+        framed.insert(
+            0, build_program_unit(FILLER_TEXT, prepared.frame.filler, "filler")
+        )
     if not framed or framed[-1].items[-1].role == "assistant":
-        framed.append(_program_unit(prepared.nudge, prepared.frame.nudge, "nudge"))
+        framed.append(build_program_unit(prepared.nudge, prepared.frame.nudge, "nudge"))
     return framed
 
 
@@ -153,7 +154,6 @@ def _add_state(
     render = prepared.request.render_state
     if render is None:
         return units
-    size = prepared.request.state_bytes
     room = prepared.frame.room() - fitted.used
     attach = None if fitted.over_budget else plan.attach_state
 
@@ -163,6 +163,7 @@ def _add_state(
             return prepared.count(block)
         return sum(unit.tokens for unit in attach(block)) - fitted.used
 
+    size = prepared.request.state_bytes
     text, cut = fit_state(
         lambda limit: prepared.sanitize(render(limit)), size, room, cost
     )
@@ -173,8 +174,4 @@ def _add_state(
         return units
     if attach is not None:
         return list(attach(text))
-    return [*units, _program_unit(text, prepared.count(text), "state")]
-
-
-def _program_unit(text: str, tokens: int, kind: Kind) -> Unit:
-    return Unit((Item("user", text, tokens, kind=kind),), start=-1)
+    return [*units, build_program_unit(text, prepared.count(text), "state")]

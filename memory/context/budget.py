@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from memory.context.text import count_shortest, shorten
+from memory.context.text import count_shortest, shorten_text
 from memory.context.tokens import TokenCounter
 from memory.context.types import Impossible
 from memory.context.units import Fate, History, Item, Unit
 
 _DROPPED = Fate("dropped_for_budget", "budget", "No room was left for it.")
 _TRUNCATED = Fate("truncated", "budget", "Cut to fit the budget; head and tail stay.")
-_SMALLEST_STATE = 64  # below this many bytes a state block says nothing worth sending
+# Below this many bytes a state block says nothing worth sending.
+_SMALLEST_STATE = 64
 _STATE_TRIES = 6
 
 
@@ -26,10 +27,9 @@ class BudgetImpossible(Exception):
     """What must be sent does not fit; raised before any network call."""
 
     def __init__(self, component: str, need: int, have: int) -> None:
-        self.impossible = Impossible(component, need, max(0, have))
-        super().__init__(
-            f"{component} needs {need} tokens and {max(0, have)} are left for it"
-        )
+        have = max(0, have)
+        self.impossible = Impossible(component, need, have)
+        super().__init__(f"{component} needs {need} tokens and {have} are left for it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,7 @@ def fit_units(
     frame: Frame,
     history: History,
 ) -> FittedUnits:
-    """Choose what fits the frame's room; `newest` and `intent` are kept by index.
-
-    Raises BudgetImpossible where what must be sent does not fit.
-    """
+    """What fits, `newest` and `intent` (indexes) in any case; else BudgetImpossible."""
     room = frame.room()
     if not units:
         if frame.nudge > room:
@@ -183,10 +180,7 @@ def _least_item_tokens(item: Item, history: History) -> int:
 
 
 def shrink_unit(unit: Unit, limit: int, history: History) -> Unit | None:
-    """The unit within `limit` tokens: results are cut first, then other text.
-
-    Calls are never cut. None where even the shortest form is too long.
-    """
+    """The unit within `limit`: results are cut first, calls never; None if too long."""
     if unit.tokens <= limit:
         return unit
     floors = [_least_item_tokens(item, history) for item in unit.items]
@@ -229,7 +223,7 @@ def _cut_item(item: Item, limit: int, history: History) -> Item:
         return item
     calls = item.tokens - history.count(item.content)
     handle = history.handle(item.source)
-    text = shorten(item.content, limit - calls, history.count, handle)
+    text = shorten_text(item.content, limit - calls, history.count, handle)
     if text is None:
         return item
     return item.with_text(text, calls + history.count(text))
@@ -240,8 +234,7 @@ def fit_state(
 ) -> tuple[str, bool]:
     """The state block within `size` bytes and `room` tokens, and whether it was cut.
 
-    When room is scarce it is shortened, then left out: the text is empty then, and
-    where there is no state.
+    When room is scarce it is shortened, then left out: the text is empty.
     """
     text = render(size).strip()
     if not text:

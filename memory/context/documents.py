@@ -12,8 +12,13 @@ from itertools import pairwise
 from typing import Any
 
 from memory.context import registry
-from memory.context.json_fields import DocumentError, JsonFields, require_object
-from memory.context.text import clean
+from memory.context.json_fields import (
+    DocumentError,
+    JsonFields,
+    read_object,
+    require_object,
+)
+from memory.context.text import clean_text
 from memory.context.tool_calls import check_policy
 from memory.context.types import (
     COUNTERS,
@@ -44,16 +49,16 @@ _REQUEST_KEYS = frozenset(
     | {"turns_left", "max_turns", "data", "tools", "definitions"}
 )
 _LEDGER_KEYS = tuple(LedgerLine.__annotations__)
-#: Keys of our own in a message.
+# Keys of our own in a message.
 _OWN = frozenset(
     {"id", "origin", "reasoning", "signature", "signed", "is_error", "pending"}
     | {"created_at", "tick", "pinned"}
 )
-#: Keys of the format that change nothing in a view.
+# Keys of the format that change nothing in a view.
 _IGNORED = {"name", "refusal", "audio", "annotations", "function_call"}
 _MESSAGE_KEYS = _OWN | _IGNORED | {"role", "content", "tool_calls", "tool_call_id"}
 _CALL_KEYS = {"id", "type", "function", "index"}
-#: Texts of our own, which come back when a view is fed in as a log.
+# Texts of our own, which come back when a view is fed in as a log.
 _RECOGNISED: dict[tuple[Role, str], Origin] = {
     ("user", NUDGE_TEXT): "nudge",
     ("user", FILLER_TEXT): "filler",
@@ -97,7 +102,7 @@ def parse_request(
         budget=_budget(fields),
         dialect=fields.choice("dialect", DIALECTS, "openai"),
         counter=fields.choice("counter", COUNTERS, "estimate"),
-        mysis=clean(fields.text("mysis", "self")),
+        mysis=clean_text(fields.text("mysis", "self")),
         previous=_previous(fields),
         mission=fields.optional_text("mission"),
         turns_left=fields.optional_whole("turns_left"),
@@ -108,7 +113,7 @@ def parse_request(
     )
 
 
-def result_document(assembly: Assembly) -> dict[str, Any]:
+def build_result_document(assembly: Assembly) -> dict[str, Any]:
     """The assembly as JSON values; `system` and `impossible` only where they apply."""
     wanted = assembly.summary_wanted
     document: dict[str, Any] = {
@@ -124,11 +129,7 @@ def result_document(assembly: Assembly) -> dict[str, Any]:
         "stats": assembly.stats,
         "warnings": assembly.warnings,
         "summary_wanted": wanted
-        and {
-            "first_id": wanted.first_id,
-            "last_id": wanted.last_id,
-            "request": wanted.request,
-        },
+        and {key: getattr(wanted, key) for key in ("first_id", "last_id", "request")},
     }
     if assembly.dialect == "anthropic":
         document["system"] = assembly.system
@@ -185,9 +186,8 @@ def _state(
         render = renderer(state)
     except ValueError as error:
         text = str(error)
-        raise DocumentError(
-            text if text.startswith("state") else f"state: {text}"
-        ) from None
+        where = "" if text.startswith("state") else "state: "
+        raise DocumentError(f"{where}{text}") from None
     return render, int(getattr(render, "tick_skew", 0))
 
 
@@ -198,10 +198,10 @@ def parse_messages(value: object) -> tuple[Message, ...]:
     """The log of a document; ids are numbered from 1 where no message has one."""
     if not isinstance(value, list):
         raise DocumentError("messages: must be a list")
-    found: list[JsonFields] = []
-    for index, entry in enumerate(value):
-        where = f"messages[{index}]"
-        found.append(JsonFields(require_object(entry, where), where, _MESSAGE_KEYS))
+    found = [
+        read_object(entry, f"messages[{index}]", _MESSAGE_KEYS)
+        for index, entry in enumerate(value)
+    ]
     with_id = sum("id" in fields.values for fields in found)
     if with_id not in (0, len(found)):
         raise DocumentError("messages: either all carry an id or none does")
@@ -299,7 +299,7 @@ def _calls(fields: JsonFields, role: Role) -> tuple[ToolCall, ...]:
 
 
 def _call(value: Any, where: str) -> ToolCall:
-    fields = JsonFields(require_object(value, where), where, _CALL_KEYS)
+    fields = read_object(value, where, _CALL_KEYS)
     if fields.values.get("type", "function") != "function":
         raise fields.wrong("type", "function")
     function = fields.optional_object("function", {"name", "arguments"})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from memory.context.text import clean
+from memory.context.text import clean_text
 
 _Choice = TypeVar("_Choice", bound=str)
 _LONGEST = 600
@@ -15,7 +15,7 @@ class DocumentError(ValueError):
     """A document of the wrong form; one printable line names the key and the remedy."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(" ".join(clean(text)[:_LONGEST].split()))
+        super().__init__(" ".join(clean_text(text)[:_LONGEST].split()))
 
 
 def require_object(value: object, where: str) -> dict[str, Any]:
@@ -101,9 +101,8 @@ class JsonFields:
     def choice(self, key: str, known: tuple[_Choice, ...], default: _Choice) -> _Choice:
         """One of a closed set, or the default where it is missing."""
         value = self.values.get(key, default)
-        for choice in known:
-            if value == choice:
-                return choice
+        if value in known:
+            return cast("_Choice", value)
         raise self.wrong(key, f"one of {', '.join(known)}")
 
     def mapping(self, key: str) -> dict[str, Any]:
@@ -116,7 +115,7 @@ class JsonFields:
         value = self.values.get(key)
         if value is None:
             return None
-        return JsonFields(require_object(value, self.at(key)), self.at(key), known)
+        return read_object(value, self.at(key), known)
 
     def wrong(self, key: str, wanted: str) -> DocumentError:
         """The error for a value of the wrong kind."""
@@ -124,6 +123,11 @@ class JsonFields:
             return DocumentError(f"{self.at(key)}: missing; it must be {wanted}")
         found = _name_type(self.values[key])
         return DocumentError(f"{self.at(key)}: must be {wanted}, not {found}")
+
+
+def read_object(value: object, where: str, known: Collection[str]) -> JsonFields:
+    """The fields of a value, if it is a JSON object with known keys only."""
+    return JsonFields(require_object(value, where), where, known)
 
 
 def _name_type(value: object) -> str:

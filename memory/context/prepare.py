@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from memory.context.budget import Frame
 from memory.context.strategy import CommonOptions
-from memory.context.text import shorten
+from memory.context.text import shorten_text
 from memory.context.tokens import TokenCounter, choose_counter
 from memory.context.tool_blocks import (
-    PINNED_FATE,
     BlockDraft,
     RepairRules,
     ResultMatcher,
     build_block,
     is_signed,
+    pin_text,
 )
 from memory.context.tool_calls import (
     PolicyLookup,
@@ -34,8 +34,9 @@ from memory.context.types import (
     MADE_UP_ORIGINS,
     NUDGE_TEXT,
     AssemblyRequest,
+    Kind,
     Message,
-    handle_of,
+    build_handle,
 )
 from memory.context.units import Fate, History, Item, RepairedLog, Unit
 
@@ -61,7 +62,7 @@ class Prepared:
     sanitize: Sanitizer
     nudge: str
 
-    def history(self) -> History:
+    def build_history(self) -> History:
         """What a strategy sees; BudgetImpossible where nothing is left for units."""
         return History(
             units=self.units,
@@ -76,10 +77,7 @@ class Prepared:
         )
 
     def is_empty(self) -> bool:
-        """Whether there is nothing that a model could be asked to answer.
-
-        A coalesced view begins with the mission, so there that is enough.
-        """
+        """Whether nothing asks for an answer; a coalesced view has its mission."""
         request = self.request
         if request.strategy == "coalesced" and (request.mission or "").strip():
             return False
@@ -98,16 +96,14 @@ def prepare_request(request: AssemblyRequest, options: CommonOptions) -> Prepare
     units, capped = repaired.units, dict[int, Fate]()
     if options.result_cap:
         units, capped = _cap_results(units, options.result_cap, count, request.mysis)
-    base = _base_text(request, repaired, rules)
-    system = _system_item(base, request, repaired, rules)
+    system, prompt_tokens = _build_system(request, repaired, rules)
     nudge = sanitize(request.nudge or "").strip() or NUDGE_TEXT
-    base_tokens = count(base) if base else 0
     frame = Frame(
         tokens=request.budget.tokens,
         reserve=request.budget.reserve,
         tools=request.tools_tokens,
-        system=base_tokens,
-        pins=system.tokens - base_tokens if system else 0,
+        system=prompt_tokens,
+        pins=system.tokens - prompt_tokens if system else 0,
         filler=count(FILLER_TEXT),
         nudge=count(nudge),
     )
@@ -136,30 +132,24 @@ def _sort_by_id(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return messages
 
 
-def _base_text(
+def _build_system(
     request: AssemblyRequest, repaired: RepairedLog, rules: RepairRules
-) -> str | None:
-    """The current system prompt: the request's, else the newest stored one."""
-    stored = repaired.prompt.content if repaired.prompt is not None else ""
-    text = rules.sanitize((request.system or "") if rules.system_given else stored)
-    return None if rules.is_blank(text) else text
+) -> tuple[Item | None, int]:
+    """The one system message, and the tokens of the prompt in it; the pins follow.
 
-
-def _system_item(
-    base: str | None,
-    request: AssemblyRequest,
-    repaired: RepairedLog,
-    rules: RepairRules,
-) -> Item | None:
-    """The one system message: the prompt, then the pins; made up unless stored."""
+    The prompt is the request's, else the newest stored one.
+    """
+    stored = repaired.prompt
+    kept = stored.content if stored is not None else ""
+    prompt = rules.sanitize((request.system or "") if rules.system_given else kept)
+    prompt = "" if rules.is_blank(prompt) else prompt
     pinned = (text for _, text in sorted(repaired.pins.items()))
-    text = _add_pins(base, (*map(rules.sanitize, request.pins), *pinned))
-    if text is None:
-        return None
-    tokens = rules.count(text)
-    if repaired.prompt is not None and base:
-        return Item("system", text, tokens, repaired.prompt.id)
-    return Item("system", text, tokens, kind="prompt")
+    text = _add_pins(prompt, (*map(rules.sanitize, request.pins), *pinned))
+    if not text:
+        return None, 0
+    row = stored.id if stored is not None and prompt else None
+    kind: Kind | None = "prompt" if row is None else None
+    return Item("system", text, rules.count(text), row, kind), rules.count(prompt)
 
 
 # --- The log as units
@@ -239,15 +229,11 @@ class _Repair:
         intent = not assistant and message.origin in INTENT_ORIGINS
         if intent:
             self.out.intent = message.id
-        if message.pinned and text.strip():
-            self.out.pins[message.id] = text
-            self.out.fates[message.id] = PINNED_FATE
+        if pin_text(message, text, self.out):
             return
         if self.current is not None:
             self.since.append(message.id)
-        reasoning, signature = (
-            self.rules.signed_reasoning(message) if assistant else (None, None)
-        )
+        reasoning, signature = self.rules.find_signed_reasoning(message)
         item = Item(
             role="assistant" if assistant else "user",
             content=text,
@@ -274,11 +260,7 @@ class _Repair:
         for message in self.prompts:
             if message is newest or message.id in self.out.fates:
                 continue
-            text = self.rules.sanitize(message.content)
-            if message.pinned and text.strip():
-                self.out.pins[message.id] = text
-                self.out.fates[message.id] = PINNED_FATE
-            else:
+            if not pin_text(message, self.rules.sanitize(message.content), self.out):
                 self.out.fates[message.id] = Fate("superseded", by, _OLD_PROMPT)
         self.out.prompt = newest
 
@@ -293,7 +275,7 @@ def _cap_results(
     def capped(item: Item) -> Item:
         if item.role != "tool" or item.tokens <= cap or item.source is None:
             return item
-        text = shorten(item.content, cap, count, handle_of(mysis, item.source))
+        text = shorten_text(item.content, cap, count, build_handle(mysis, item.source))
         if text is None:
             return item
         fates[item.source] = Fate("truncated", "result_cap", reason)
@@ -310,14 +292,14 @@ def _cap_results(
 # --- Standing orders: verbatim, each once (I16)
 
 
-def _add_pins(system: str | None, pins: Iterable[str]) -> str | None:
-    """The system message with the pins at its end; None where there is neither.
+def _add_pins(system: str, pins: Iterable[str]) -> str:
+    """The system message with the pins at its end; empty where there is neither.
 
     A text that ends with such a section already, as in a view that is fed back, only
     gets the pins that this section lacks.
     """
     unique = dict.fromkeys(text for text in pins if text.strip())
-    base, section = _split_section(system or "")
+    base, section = _split_section(system)
     lines = [f"\n- {text}" for text in unique if f"\n- {text}\n" not in f"{section}\n"]
     if not lines:
         return system

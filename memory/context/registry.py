@@ -7,13 +7,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from memory.context.strategy import (
-    CommonOptions,
-    OptionSpec,
-    Strategy,
-    build_options,
-    list_option_specs,
-)
+from memory.context.strategy import CommonOptions, Strategy, build_options
 from memory.context.types import DEFAULT_STRATEGY
 
 BUILT_IN: Mapping[str, str] = {
@@ -53,17 +47,6 @@ def find_strategy(name: str) -> Strategy:
 def validate_options(strategy: str, options: Mapping[str, object]) -> CommonOptions:
     """The options of a strategy, checked; raises UnknownStrategy or OptionError."""
     return build_options(strategy, find_strategy(strategy).params, options)
-
-
-def describe_options(strategy: str) -> tuple[OptionSpec, ...]:
-    """The options of a strategy, as a form shows them."""
-    return list_option_specs(find_strategy(strategy).params)
-
-
-def forget_strategies() -> None:
-    """Forget what was resolved; for tests that add strategies."""
-    find_strategy.cache_clear()
-    _plugin_names.cache_clear()
 
 
 @cache

@@ -1,29 +1,34 @@
-"""The result of an assembly: messages, ledger and statistics (I28: every key)."""
+"""The result of an assembly: messages, ledger and statistics (I28: every key).
+
+The ledger says what became of each stored message and why (I20, I21).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections import Counter as Tally
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory.context.ledger import (
-    SENT_WHOLE,
-    count_dispositions,
-    count_sent_tokens,
-    count_shared_bytes,
-    explain_losses,
-    write_ledger,
-    write_unsent_ledger,
-)
+from memory.context.budget import BudgetImpossible
 from memory.context.prepare import Prepared
 from memory.context.tokens import choose_error_bound
-from memory.context.types import Assembly, Impossible, LedgerLine, Status
+from memory.context.types import (
+    DISPOSITIONS,
+    Assembly,
+    Disposition,
+    LedgerLine,
+    Message,
+    Status,
+    build_handle,
+)
 from memory.context.units import Fate, Plan, Unit
-from memory.context.wire import WireView, find_problems, to_anthropic, to_openai
+from memory.context.wire import Messages, WireView, find_problems, write_messages
 
 _WAITING = Fate("kept", None, "There is nothing to send beside it.")
 _UNSENT = Fate("dropped_for_budget", "budget", "The view cannot be sent.")
-#: The statistics of compression where nothing was coalesced (seed 004).
+# The statistics of compression where nothing was coalesced (seed 004).
 _NO_COMPRESSION: Mapping[str, object] = {
     "enabled": False,
     "strategy": "none",
@@ -40,6 +45,27 @@ _CATEGORIES = (
     *("system", "tools", "pins", "summary"),
     *("state", "user", "assistant", "tool"),
 )
+# The dispositions that a row of the view may have, and those of one that is not in it.
+_PRESENT: frozenset[Disposition] = frozenset(
+    {"kept", "pinned", "superseded", "masked", "truncated", "displaced"}
+)
+_ABSENT = frozenset(DISPOSITIONS) - {"kept", "truncated", "displaced"}
+# Whose text is sent as it was stored.
+_SENT_WHOLE: frozenset[Disposition] = frozenset({"kept", "pinned", "displaced"})
+_WORDS: Mapping[Disposition, str] = {
+    "out_of_window": "outside the window",
+    "superseded": "superseded",
+    "masked": "masked",
+    "truncated": "shortened",
+    "summarized": "in the summary",
+    "coalesced": "coalesced",
+    "dropped_for_budget": "dropped for the budget",
+    "orphan": "without a call",
+    "empty": "empty",
+}
+_KEPT = Fate("kept", None, "Sent as stored.")
+# One for all messages of a view: making an encoder takes longer than a short message.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class InvalidView(Exception):
@@ -60,15 +86,14 @@ class ViewDraft:
 
 def report_sent(prepared: Prepared, sent: ViewDraft) -> Assembly:
     """The assembly of a view; InvalidView where the dialect's rules refuse it."""
-    to_dialect = to_anthropic if prepared.request.dialect == "anthropic" else to_openai
-    wire = to_dialect(prepared.system, sent.units)
+    wire = write_messages(prepared.request.dialect, prepared.system, sent.units)
     problems = find_problems(prepared.request.dialect, wire.messages)
     if problems:
         raise InvalidView("; ".join(problems[:5]))
-    view = count_sent_tokens(sent.units)
+    view = _count_sent_tokens(sent.units)
     if prepared.system is not None and prepared.system.source is not None:
         view[prepared.system.source] = prepared.frame.system
-    lines = write_ledger(prepared, sent.fates, view)
+    lines = _write_ledger(prepared, sent.fates, view)
     status, reason = _choose_status(sent, lines)
     figures = _common_statistics(prepared, lines, status, reason)
     figures.update(_view_statistics(prepared, sent, wire))
@@ -87,21 +112,13 @@ def report_sent(prepared: Prepared, sent: ViewDraft) -> Assembly:
     )
 
 
-def report_unsent(prepared: Prepared, impossible: Impossible | None) -> Assembly:
+def report_unsent(prepared: Prepared, error: BudgetImpossible | None) -> Assembly:
     """The assembly where nothing is sent: no room, or nothing to say."""
-    status: Status
-    if impossible is None:
-        status, reason = "nothing_to_send", "The log holds nothing that can be sent."
-        lines = write_unsent_ledger(prepared, _WAITING)
-    else:
-        status = "budget_impossible"
-        reason = (
-            f"{impossible.component} needs {impossible.need} tokens and "
-            f"{impossible.have} are left for it."
-        )
-        lines = write_unsent_ledger(prepared, _UNSENT)
+    status: Status = "nothing_to_send" if error is None else "budget_impossible"
+    reason = f"{error or 'The log holds nothing that can be sent'}."
+    lines = _write_unsent_ledger(prepared, _WAITING if error is None else _UNSENT)
     figures = _common_statistics(prepared, lines, status, reason)
-    figures["over_budget"] = impossible is not None
+    figures["over_budget"] = error is not None
     return Assembly(
         status=status,
         reason=reason,
@@ -111,7 +128,7 @@ def report_unsent(prepared: Prepared, impossible: Impossible | None) -> Assembly
         ledger=lines,
         stats=figures,
         warnings=[],
-        impossible=impossible,
+        impossible=error.impossible if error else None,
         dialect=prepared.request.dialect,
     )
 
@@ -119,8 +136,8 @@ def report_unsent(prepared: Prepared, impossible: Impossible | None) -> Assembly
 def _choose_status(sent: ViewDraft, lines: Sequence[LedgerLine]) -> tuple[Status, str]:
     if sent.failure:
         return "fallback_used", f"{sent.failure}; the window stands in."
-    whole = all(line.disposition in SENT_WHOLE for line in lines)
-    reason = explain_losses(lines)
+    whole = all(line.disposition in _SENT_WHOLE for line in lines)
+    reason = _explain_losses(lines)
     if sent.plan.reason:
         reason = sent.plan.reason if whole else f"{sent.plan.reason} {reason}"
     if sent.plan.status is not None:
@@ -148,7 +165,7 @@ def _common_statistics(
         "reserve": request.budget.reserve,
         "over_budget": False,
         "window_exceeded": False,
-        **count_dispositions(lines, prepared.messages),
+        **_count_dispositions(lines, prepared.messages),
         "fillers": 0,
         "prefix_shared_bytes": 0,
         "summary_calls": request.compaction.summary_calls,
@@ -182,12 +199,141 @@ def _view_statistics(
 
 
 def _count_by_category(prepared: Prepared, units: Sequence[Unit]) -> dict[str, int]:
-    tokens = dict.fromkeys(_CATEGORIES, 0)
-    tokens["system"] = prepared.frame.system
-    tokens["pins"] = prepared.frame.pins
-    tokens["tools"] = prepared.frame.tools
+    frame, tokens = prepared.frame, dict.fromkeys(_CATEGORIES, 0)
+    tokens |= {"system": frame.system, "pins": frame.pins, "tools": frame.tools}
     for unit in units:
         for item in unit.items:
             kind = item.kind if item.kind in ("summary", "state") else item.role
             tokens[kind] += item.tokens
     return tokens
+
+
+# --- The ledger
+
+
+def _write_ledger(
+    prepared: Prepared, fates: Sequence[Mapping[int, Fate]], view: Mapping[int, int]
+) -> list[LedgerLine]:
+    """The ledger of a view, which holds so many tokens of each stored row in it.
+
+    `fates` stand in the order in which they applied, after those of the repair.
+    """
+    repaired = prepared.repaired
+    left_out = Fate(
+        "out_of_window", prepared.request.strategy, "Older than what is sent."
+    )
+    newest_first = [*(each for each in reversed(fates) if each), repaired.fates]
+    lines = []
+    for message in prepared.messages:
+        row = message.id
+        if row in repaired.pins:
+            fate = repaired.fates[row]
+        elif row in view:
+            fate = _find_fate(row, newest_first, _PRESENT) or _KEPT
+        else:
+            fate = _find_fate(row, newest_first, _ABSENT) or left_out
+        tokens_out = view.get(row, 0)
+        if fate.disposition == "pinned" and row in repaired.pins:
+            tokens_out += prepared.count(repaired.pins[row])
+        lines.append(_write_line(row, fate, prepared, tokens_out))
+    return lines
+
+
+def _write_unsent_ledger(prepared: Prepared, fate: Fate) -> list[LedgerLine]:
+    """The ledger where nothing is sent: what the repair found, else the given fate."""
+    found = [(m.id, prepared.repaired.fates.get(m.id, fate)) for m in prepared.messages]
+    lost = ("orphan", "empty", "superseded")
+    return [
+        _write_line(row, own if own.disposition in lost else fate, prepared, 0)
+        for row, own in found
+    ]
+
+
+def _find_fate(
+    row: int,
+    newest_first: Iterable[Mapping[int, Fate]],
+    allowed: frozenset[Disposition],
+) -> Fate | None:
+    for fates in newest_first:
+        fate = fates.get(row)
+        if fate is not None and fate.disposition in allowed:
+            return fate
+    return None
+
+
+def _write_line(
+    row: int, fate: Fate, prepared: Prepared, tokens_out: int
+) -> LedgerLine:
+    whole = fate.disposition in _SENT_WHOLE
+    return LedgerLine(
+        id=row,
+        disposition=fate.disposition,
+        by=fate.by,
+        reason=fate.reason,
+        tokens_in=prepared.repaired.tokens_in[row],
+        tokens_out=tokens_out,
+        handle=None if whole else build_handle(prepared.request.mysis, row),
+    )
+
+
+def _count_sent_tokens(units: Iterable[Unit]) -> dict[int, int]:
+    """The tokens sent of each stored row of a view."""
+    return {
+        item.source: item.tokens
+        for unit in units
+        for item in unit.items
+        if item.source is not None
+    }
+
+
+def _count_dispositions(
+    ledger: Sequence[LedgerLine], messages: Sequence[Message]
+) -> dict[str, int]:
+    """The statistics that count dispositions; of superseded rows only results count."""
+    tally = Tally(line.disposition for line in ledger)
+    superseded = sum(
+        line.disposition == "superseded" and message.role == "tool"
+        for line, message in zip(ledger, messages, strict=True)
+    )
+    return {
+        "superseded": superseded,
+        "masked": tally["masked"],
+        "truncated": tally["truncated"],
+        "summarized": tally["summarized"],
+        "orphans": tally["orphan"],
+        "displaced": tally["displaced"],
+    }
+
+
+def _explain_losses(ledger: Sequence[LedgerLine]) -> str:
+    """One sentence that says how many messages were not sent in full, and why."""
+    tally = Tally(line.disposition for line in ledger)
+    parts = [
+        f"{tally[disposition]} {words}"
+        for disposition, words in _WORDS.items()
+        if tally[disposition]
+    ]
+    if not parts:
+        return "Every stored message is sent in full."
+    return f"Of {len(ledger)} stored messages: {', '.join(parts)}."
+
+
+def count_shared_bytes(previous: Messages | None, view: Messages) -> int:
+    """How many leading bytes of the view the previous one had too (I25)."""
+    total = 0
+    for before, now in zip(previous or (), view, strict=False):
+        one, other = (
+            _encode(message).encode("utf-8", "surrogatepass")
+            for message in (before, now)
+        )
+        if one != other:
+            return total + _count_common_bytes(one, other)
+        total += len(one)
+    return total
+
+
+def _count_common_bytes(one: bytes, other: bytes) -> int:
+    for index, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return index
+    return min(len(one), len(other))

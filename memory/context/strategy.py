@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
 from memory.context.types import Budget
 from memory.context.units import History, Plan
 
-#: What a strategy needs of a stored log: the newest rows, a few times its option
-#: `window`; the log from a place that seldom moves; or what no summary covers.
+# What a strategy needs of a stored log: the newest rows, a few times its option
+# `window`; the log from a place that seldom moves; or what no summary covers.
 Reads = Literal["newest", "log", "unsummarized"]
 
 
@@ -30,7 +30,7 @@ def option(
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """A field of an options dataclass, with the help text and bounds that a form shows."""
+    """A field of an options dataclass, with its help text and bounds."""
     return field(
         default=default,
         metadata={
@@ -69,75 +69,48 @@ class Strategy:
     reads: Reads = "log"
 
 
-@dataclass(frozen=True, slots=True)
-class OptionSpec:
-    """One option as a form shows it."""
-
-    name: str
-    default: object
-    help: str
-    minimum: float | None
-    maximum: float | None
-    choices: tuple[str, ...]
-
-
-def list_option_specs(params: type[CommonOptions]) -> tuple[OptionSpec, ...]:
-    """The options of an options dataclass, in their order."""
-    return tuple(
-        OptionSpec(
-            item.name,
-            None if item.default is MISSING else item.default,
-            item.metadata["help"],
-            item.metadata["minimum"],
-            item.metadata["maximum"],
-            item.metadata["choices"],
-        )
-        for item in fields(params)
-    )
-
-
 def build_options(
     strategy: str, params: type[CommonOptions], given: Mapping[str, object]
 ) -> CommonOptions:
     """The options, checked; OptionError names the first wrong one and the remedy."""
-    known = {spec.name: spec for spec in list_option_specs(params)}
+    known = {spec.name: spec for spec in fields(params)}
     values: dict[str, Any] = {}
     for name, value in given.items():
-        spec = known.get(name)
-        if spec is None:
+        if name not in known:
             names = ", ".join(sorted(known))
             raise OptionError(
                 f'options.{name}: unknown for strategy "{strategy}"; it takes {names}'
             )
-        values[name] = _check_value(spec, value)
+        values[name] = _check_value(known[name], value)
     return params(**values)
 
 
-def _check_value(spec: OptionSpec, value: object) -> object:
+def _check_value(spec: Field[Any], value: object) -> object:
     where = f"options.{spec.name}"
     if isinstance(spec.default, bool):
         if not isinstance(value, bool):
             raise OptionError(f"{where}: must be true or false")
         return value
     if isinstance(spec.default, str):
-        if spec.choices and value not in spec.choices:
-            raise OptionError(f"{where}: must be one of {', '.join(spec.choices)}")
+        choices = spec.metadata["choices"]
+        if choices and value not in choices:
+            raise OptionError(f"{where}: must be one of {', '.join(choices)}")
         if not isinstance(value, str):
             raise OptionError(f"{where}: must be a text")
         return value
     return _check_number(spec, where, value)
 
 
-def _check_number(spec: OptionSpec, where: str, value: object) -> float:
+def _check_number(spec: Field[Any], where: str, value: object) -> float:
     whole = isinstance(spec.default, int)
-    allowed: type | tuple[type, ...] = int if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, allowed):
+    refused = (bool, float) if whole else (bool,)
+    if not isinstance(value, (int, float)) or isinstance(value, refused):
         raise OptionError(f"{where}: must be a {'whole ' if whole else ''}number")
-    assert isinstance(value, int | float)  # noqa: S101 - told to mypy by the line above
     if not math.isfinite(value):
         raise OptionError(f"{where}: must be a finite number")
-    if spec.minimum is not None and value < spec.minimum:
-        raise OptionError(f"{where}: must be at least {spec.minimum:g}")
-    if spec.maximum is not None and value > spec.maximum:
-        raise OptionError(f"{where}: must be at most {spec.maximum:g}")
+    least, most = spec.metadata["minimum"], spec.metadata["maximum"]
+    if least is not None and value < least:
+        raise OptionError(f"{where}: must be at least {least:g}")
+    if most is not None and value > most:
+        raise OptionError(f"{where}: must be at most {most:g}")
     return value

@@ -19,19 +19,20 @@ from memory.context.summary_prompt import (
     build_summary_prompt,
     quote_unit,
 )
-from memory.context.text import shorten
-from memory.context.types import (
-    FILLER_TEXT,
-    Budget,
-    Kind,
-    Status,
-    Summary,
-    SummaryWanted,
+from memory.context.text import shorten_text
+from memory.context.types import FILLER_TEXT, Budget, Status, Summary, SummaryWanted
+from memory.context.units import (
+    Fate,
+    History,
+    Item,
+    Plan,
+    Unit,
+    build_program_unit,
+    find_turn_start,
 )
-from memory.context.units import Fate, History, Item, Unit, find_turn_start
-from memory.context.wire import to_anthropic, to_openai
+from memory.context.wire import write_messages
 
-#: A18: no threshold is above this share of the window, less the reserve.
+# A18: no threshold is above this share of the window, less the reserve.
 WINDOW_SHARE = 0.8
 LAST_ORDER_LABEL = "\n\nLast request from user was: "
 _LABEL = "[Summary {generation} of the messages up to {through}. Prior context, no request.{status}]"
@@ -152,8 +153,8 @@ def _summary_unit(
     content = f"{label}\n\n{text}"
     if place is not None:
         content += _quote_order(covered[place].items[0], content, history)
-    item = Item("user", content, history.count(content), kind="summary")
-    return Unit((item,), start=-1, required=True)
+    tokens = history.count(content)
+    return build_program_unit(content, tokens, "summary", required=True)
 
 
 def _quote_order(order: Item, before: str, history: History) -> str:
@@ -164,10 +165,28 @@ def _quote_order(order: Item, before: str, history: History) -> str:
         return whole
     room = max(1, limit - history.count(before + LAST_ORDER_LABEL))
     handle = history.handle(order.source)
-    cut = shorten(order.content, room, history.count, handle)
+    cut = shorten_text(order.content, room, history.count, handle)
     if cut is None:  # not even the note fits half of it; the budget has the last word
-        cut = shorten(order.content, 64, history.count, handle) or order.content
+        cut = shorten_text(order.content, 64, history.count, handle) or order.content
     return LAST_ORDER_LABEL + cut
+
+
+def plan_view(
+    shown: SummarizedLog, decision: Decision, options: SummaryOptions
+) -> Plan:
+    """The plan of a log with its summary, after the decision on the next one."""
+    status = decision.status
+    if shown.head and status in (None, "disabled"):
+        status = "compacted"
+    return Plan(
+        (*shown.head, *shown.units),
+        shown.fates,
+        status=status,
+        reason=decision.reason,
+        summary_wanted=decision.wanted,
+        covers_intent=shown.covers_intent,
+        exempt_newest=shown.covers_newest and not options.keep_recent,
+    )
 
 
 def estimate_next_call(units: Sequence[Unit], history: History) -> int:
@@ -233,10 +252,7 @@ def decide_summary(
 
 
 def limit_summary(options: SummaryOptions, history: History) -> int:
-    """The most tokens of a summary: at most a quarter of what units may use.
-
-    In a small window a larger one would leave nothing to fold.
-    """
+    """The most tokens of a summary: a quarter of the room, to leave some to fold."""
     return max(1, min(options.max_summary_tokens, history.room // 4))
 
 
@@ -312,21 +328,15 @@ def _build_request(
 ) -> list[dict[str, object]]:
     """The beginning of the view, then the prompt; it ends as a request must (L3, A17)."""
     units = [quote_unit(unit) for unit in (*shown.head, *folded)]
+    # Nothing counts the tokens of a request that is written out at once.
     if units[0].role == "assistant":
-        units.insert(0, _program_unit("user", FILLER_TEXT, history, "filler"))
+        units.insert(0, build_program_unit(FILLER_TEXT, 0, "filler"))
     if units[-1].items[-1].role == "tool":
-        units.append(_program_unit("assistant", UNDERSTOOD_TEXT, history, "filler"))
-    units.append(
-        _program_unit("user", _build_prompt(history, limit), history, "prompt")
-    )
-    to_dialect = to_anthropic if history.request.dialect == "anthropic" else to_openai
-    return to_dialect(history.system, units).messages
+        units.append(build_program_unit(UNDERSTOOD_TEXT, 0, "filler", "assistant"))
+    units.append(build_program_unit(_build_prompt(history, limit), 0, "prompt"))
+    return write_messages(history.request.dialect, history.system, units).messages
 
 
 def _build_prompt(history: History, limit: int) -> str:
     given = history.sanitize(history.request.compaction.prompt).strip()
     return build_summary_prompt(given, limit)
-
-
-def _program_unit(role: str, text: str, history: History, kind: Kind) -> Unit:
-    return Unit((Item(role, text, history.count(text), kind=kind),), start=-1)

@@ -9,12 +9,12 @@ from memory.context.tokens import TokenCounter
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JOINER = "\u200d"
-#: A cut may move by one part in so many of the text to end at a line or a value.
+# A cut may move by one part in so many of the text to end at a line or a value.
 _BOUNDARY_SHARE = 3
 _BOUNDARIES = ("\n", "},", "],", ",", " ")
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """The text without NUL and with U+FFFD for lone surrogates."""
     if "\x00" in text:
         text = text.replace("\x00", "")
@@ -37,7 +37,7 @@ def find_safe_cut(text: str, index: int) -> int:
     return index
 
 
-def shorten(text: str, limit: int, count: TokenCounter, handle: str) -> str | None:
+def shorten_text(text: str, limit: int, count: TokenCounter, handle: str) -> str | None:
     """The head and the tail of a text within `limit` tokens, with a note between.
 
     The note says how much is missing and by which handle to read it. None where not
@@ -115,7 +115,6 @@ def _step_before_escape(text: str, index: int) -> int:
 
 
 def _splits_grapheme(text: str, index: int) -> bool:
-    """Whether the characters around `index` are parts of one grapheme."""
     before, after = text[index - 1], text[index]
     if before.isascii() and after.isascii():
         return before == "\r" and after == "\n"

@@ -11,22 +11,20 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from memory.context.text import clean
+from memory.context.text import clean_text
 from memory.context.tokens import TokenCounter
 from memory.context.tool_calls import (
     REDACTED,
     PolicyLookup,
     Sanitizer,
     normalize_arguments,
+    normalize_name,
     redact_arguments,
-    wire_name,
 )
 from memory.context.types import NO_RESPONSE_TEXT, Dialect, Message, ToolCall
-from memory.context.units import Fate, Item, RepairedLog, Unit, item_tokens
+from memory.context.units import Fate, Item, RepairedLog, Unit, count_message_tokens
 
-PINNED_FATE = Fate(
-    "pinned", "pins", "Shown with the standing orders instead of in place."
-)
+_PINNED = Fate("pinned", "pins", "Shown with the standing orders instead of in place.")
 _PINNED_STUB = "[pinned: see the standing orders]"
 _BAD_ARGUMENTS = Fate(
     "truncated", "repair", "Arguments that are no JSON object were sent as {}."
@@ -153,12 +151,12 @@ class RepairRules:
         """Whether the dialect refuses this as the text of a message."""
         return not text or (self.dialect == "anthropic" and not text.strip())
 
-    def signed_reasoning(self, message: Message) -> tuple[str | None, str | None]:
+    def find_signed_reasoning(self, message: Message) -> tuple[str | None, str | None]:
         """Signed reasoning and its signature as they were, or none of both (I12)."""
         text, signature = message.reasoning, message.signature
-        if not (text and text.strip() and signature):
+        if message.role != "assistant" or not (text and text.strip() and signature):
             return None, None
-        if self.sanitize(text) is not text or clean(signature) is not signature:
+        if self.sanitize(text) is not text or clean_text(signature) is not signature:
             return None, None
         return text, signature
 
@@ -209,8 +207,12 @@ def _call_item(message: Message, rules: RepairRules, out: RepairedLog) -> Item:
             cost = count(sent.name) + count(sent.arguments)
         tokens += cost
         calls.append(sent)
-    reasoning, signature = rules.signed_reasoning(message)
-    item = Item(
+    reasoning, signature = rules.find_signed_reasoning(message)
+    # Of a pinned row the text moves and the calls stay; of a signed one all stays.
+    if pin_text(message, text, out) and not is_signed(message):
+        tokens = count_message_tokens("", tuple(calls), count)
+        return Item("assistant", "", tokens, message.id, calls=tuple(calls))
+    return Item(
         role="assistant",
         content=text,
         tokens=tokens,
@@ -219,27 +221,21 @@ def _call_item(message: Message, rules: RepairRules, out: RepairedLog) -> Item:
         reasoning=reasoning,
         signature=signature,
     )
-    if message.pinned and text.strip():
-        return _pinned_calls(message, item, rules, out)
-    return item
 
 
-def _pinned_calls(
-    message: Message, item: Item, rules: RepairRules, out: RepairedLog
-) -> Item:
-    """The text goes to the standing orders, the calls stay (signed: all stays)."""
-    out.pins[message.id] = item.content
-    out.fates[message.id] = PINNED_FATE
-    if is_signed(message):
-        return item
-    tokens = item_tokens("", item.calls, rules.count)
-    return Item("assistant", "", tokens, message.id, calls=item.calls)
+def pin_text(message: Message, text: str, out: RepairedLog) -> bool:
+    """Put the text of a pinned row among the standing orders, if it is one."""
+    if not message.pinned or not text.strip():
+        return False
+    out.pins[message.id] = text
+    out.fates[message.id] = _PINNED
+    return True
 
 
 def _sendable(
     call: ToolCall, row: int, rules: RepairRules, out: RepairedLog
 ) -> ToolCall:
-    name = wire_name(call.name)
+    name = normalize_name(call.name)
     if rules.policy_of(call.name) == "secret":
         return ToolCall(call.id, name, redact_arguments(call.arguments))
     text = rules.sanitize(call.arguments)
@@ -258,9 +254,7 @@ def _result_item(
     replaced: str | None = None
     if rules.policy_of(name) == "secret":
         replaced = REDACTED if text else ""
-    elif result.pinned and text.strip():
-        out.pins[result.id] = text
-        out.fates[result.id] = PINNED_FATE
+    elif pin_text(result, text, out):
         replaced = _PINNED_STUB
     if replaced is not None:
         text, tokens = replaced, rules.count(replaced)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NoReturn
 
-from memory.context.text import clean
+from memory.context.text import clean_text
 from memory.context.types import POLICIES, Message, Policy
 
 PolicyLookup = Callable[[str], Policy]
@@ -22,8 +22,9 @@ Sanitizer = Callable[[str], str]
 
 REDACTED = "[redacted]"
 
-_DRAINS = frozenset({"get_notifications"})  # reads that empty what they read
-#: Actions that are named like a read.
+# Reads that empty what they read.
+_DRAINS = frozenset({"get_notifications"})
+# Actions that are named like a read.
 _ACTION_NAMES = frozenset({"list_item", "list_ship_for_sale"})
 _SNAPSHOT_NAMES = frozenset(
     {"captains_log_list", "zoea_swarm_status", "zoea_list_myses"}
@@ -59,10 +60,7 @@ def guess_policy(name: str) -> Policy:
 def build_policy_table(
     tools: Iterable[ToolFacts], overrides: Mapping[str, str] | None = None
 ) -> dict[str, Policy]:
-    """The policies of a server's tools: by override, annotation, mark, then name.
-
-    Raises ValueError for an override that is no policy.
-    """
+    """Policies by override (ValueError for a bad one), annotation, mark, then name."""
     table = {fact.name: _policy_of(fact) for fact in tools}
     for name, policy in (overrides or {}).items():
         table[name] = check_policy(name, policy)
@@ -71,9 +69,8 @@ def build_policy_table(
 
 def check_policy(name: str, policy: object) -> Policy:
     """The policy, if it is one of the closed set; else ValueError naming the tool."""
-    for known in POLICIES:
-        if policy == known:
-            return known
+    if policy in POLICIES:
+        return policy
     choices = ", ".join(POLICIES)
     raise ValueError(f'tool_policy.{name}: "{policy}" is not one of {choices}')
 
@@ -118,7 +115,7 @@ def _parse_float(text: str) -> float | str:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-#: For values that are written again: 1e999 is JSON, but infinity is not.
+# For values that are written again: 1e999 is JSON, but infinity is not.
 _FINITE_DECODER = json.JSONDecoder(
     parse_constant=_refuse_constant, parse_float=_parse_float
 )
@@ -126,7 +123,7 @@ _INVALID = object()
 
 
 @lru_cache(maxsize=4096)
-def wire_name(name: str) -> str:
+def normalize_name(name: str) -> str:
     """The tool name in the alphabet that providers accept."""
     return _ODD_NAME.sub("_", name)[:_NAME_LENGTH] or "unknown"
 
@@ -139,7 +136,7 @@ def normalize_arguments(text: str) -> tuple[str, bool]:
     """
     if text == "{}":
         return text, True
-    text = clean(text)
+    text = clean_text(text)
     if is_object(text):
         try:
             return _without_odd_escapes(text), True
@@ -188,19 +185,16 @@ def canonicalize_arguments(text: str) -> str:
 
 def redact_arguments(text: str) -> str:
     """The arguments as JSON with every value hidden (A11)."""
-    hidden = dict.fromkeys(map(clean, parse_arguments(text)), REDACTED)
+    hidden = dict.fromkeys(map(clean_text, parse_arguments(text)), REDACTED)
     return json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
 
 
 def clean_value(value: Any) -> Any:
-    """A JSON value whose strings and numbers can all be sent.
-
-    Raises RecursionError for one that is nested some hundred times.
-    """
+    """A JSON value that can be sent; RecursionError where it nests too deep."""
     if isinstance(value, str):
-        return clean(value)
+        return clean_text(value)
     if isinstance(value, dict):
-        return {clean(key): clean_value(item) for key, item in value.items()}
+        return {clean_text(key): clean_value(item) for key, item in value.items()}
     if isinstance(value, list):
         return [clean_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -230,12 +224,12 @@ def build_sanitizer(messages: Iterable[Message], policy_of: PolicyLookup) -> San
     """A function that makes a text sendable: clean, and without this log's secrets."""
     values = _find_secrets(messages, policy_of)
     if not values:
-        return clean
+        return clean_text
     longest_first = sorted(values, key=lambda value: (-len(value), value))
     pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def sanitize(text: str) -> str:
-        text = clean(text)
+        text = clean_text(text)
         if any(value in text for value in values):
             return pattern.sub(REDACTED, text)
         return text
@@ -268,7 +262,7 @@ def _collect_secrets(value: Any, found: set[str]) -> None:
                 if not isinstance(item, str):
                     rest.append(item)
                 elif len(item) >= _SHORTEST_SECRET and _SENSITIVE.search(key):
-                    found.update(_spell_in_json(clean(item)))
+                    found.update(_spell_in_json(clean_text(item)))
 
 
 def _spell_in_json(secret: str) -> set[str]:

@@ -71,13 +71,14 @@ DEFAULT_ORIGINS: Mapping[Role, Origin] = {
     "assistant": "agent",
     "tool": "tool",
 }
-#: Orders: only these rows state what somebody wants (A14).
+# Orders: only these rows state what somebody wants (A14).
 INTENT_ORIGINS = frozenset({"human", "broadcast"})
-#: Rows that the program wrote itself; they never count toward a window.
+# Rows that the program wrote itself; they never count toward a window.
 MADE_UP_ORIGINS = frozenset({"nudge", "filler", "state", "summary"})
 
-DEFAULT_STRATEGY = "tiered"  # the strategy of a request that names none
-FALLBACK_STRATEGY = "window"  # the strategy that replaces one that failed
+# The strategy of a request that names none, and the one that replaces one that failed.
+DEFAULT_STRATEGY = "tiered"
+FALLBACK_STRATEGY = "window"
 
 NUDGE_TEXT = "What's your next move?"
 FILLER_TEXT = "(Earlier messages are not shown. Continue from here.)"
@@ -107,10 +108,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One stored row. `signed` or a `signature` forbids edits of the row (I12).
-
-    `turn` is the turn that it belongs to, None where that is not known.
-    """
+    """One row, in its `turn` if known; `signed` or a `signature` forbids edits (I12)."""
 
     id: int
     role: Role
@@ -286,7 +284,7 @@ class Assembly:
     dialect: Dialect = "openai"
 
 
-def handle_of(mysis: str, message_id: int) -> str:
+def build_handle(mysis: str, message_id: int) -> str:
     """The handle by which a stored message can be read in full (I21)."""
     return f"ctx://{mysis}/{message_id}"
 

@@ -23,7 +23,7 @@ from memory.context.types import (
     Summary,
     SummaryWanted,
     ToolCall,
-    handle_of,
+    build_handle,
 )
 
 
@@ -164,7 +164,7 @@ class History:
 
     def handle(self, message_id: int) -> str:
         """The handle by which a stored message can be read in full (I21)."""
-        return handle_of(self.request.mysis, message_id)
+        return build_handle(self.request.mysis, message_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,16 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
-def item_tokens(content: str, calls: tuple[ToolCall, ...], count: TokenCounter) -> int:
+def build_program_unit(
+    text: str, tokens: int, kind: Kind, role: str = "user", *, required: bool = False
+) -> Unit:
+    """A unit of one message that is no stored row."""
+    return Unit((Item(role, text, tokens, kind=kind),), start=-1, required=required)
+
+
+def count_message_tokens(
+    content: str, calls: tuple[ToolCall, ...], count: TokenCounter
+) -> int:
     """Tokens of a message: content, call names and arguments, without overhead."""
     tokens = count(content)
     for call in calls:
@@ -223,10 +232,7 @@ def may_share_turn(unit: Unit, other: Unit) -> bool:
 
 
 def find_turn_start(units: Sequence[Unit]) -> int:
-    """The index at which the open turn begins: its user messages, then the loop (A16).
-
-    A log that ends with a plain answer has no open turn: its length is returned.
-    """
+    """Where the open turn begins (A16): at the end, if the log ends with an answer."""
     if not units or (units[-1].role == "assistant" and not units[-1].items[0].calls):
         return len(units)
     index = find_loop_start(units)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.context.text import clean
-from memory.context.tool_calls import is_object, parse_arguments, wire_name
+from memory.context.text import clean_text
+from memory.context.tool_calls import is_object, normalize_name, parse_arguments
 from memory.context.types import Dialect, Source, Synthetic
 from memory.context.units import Item, Unit
 
-EMPTY_RESULT = "(empty)"  # sent for an empty result that a dialect refuses
+# Sent for an empty result that a dialect refuses.
+_EMPTY_RESULT = "(empty)"
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -48,7 +49,7 @@ class _Ids:
         return [self._unique(self._base(call.id)) for call in unit.items[0].calls]
 
     def _base(self, raw: str) -> str:
-        text = clean(raw)
+        text = clean_text(raw)
         if self._dialect == "anthropic":
             text = _ODD.sub("_", text)
         return text or "call"
@@ -66,10 +67,16 @@ class _Ids:
         return wire
 
 
-def to_openai(system: Item | None, units: Sequence[Unit]) -> WireView:
-    """Chat-completions messages; the system text is the first of them."""
+def write_messages(
+    dialect: Dialect, system: Item | None, units: Sequence[Unit]
+) -> WireView:
+    """The messages of a dialect; the system text is the first of them for OpenAI."""
+    write = _write_anthropic if dialect == "anthropic" else _write_openai
+    return write(system, units, _Ids(units, dialect))
+
+
+def _write_openai(system: Item | None, units: Sequence[Unit], ids: _Ids) -> WireView:
     wire = WireView()
-    ids = _Ids(units, "openai")
     if system is not None:
         _append(wire, {"role": "system", "content": system.content}, system)
     for unit in units:
@@ -99,17 +106,19 @@ def _openai_message(item: Item, call_ids: list[str]) -> dict[str, Any]:
         {
             "id": call_id,
             "type": "function",
-            "function": {"name": wire_name(call.name), "arguments": call.arguments},
+            "function": {
+                "name": normalize_name(call.name),
+                "arguments": call.arguments,
+            },
         }
         for call_id, call in zip(call_ids, item.calls, strict=True)
     ]
     return {"role": "assistant", "content": item.content or None, "tool_calls": calls}
 
 
-def to_anthropic(system: Item | None, units: Sequence[Unit]) -> WireView:
+def _write_anthropic(system: Item | None, units: Sequence[Unit], ids: _Ids) -> WireView:
     """Messages of alternating roles; consecutive ones of one role are joined."""
     wire = WireView(system=system.content if system is not None else None)
-    ids = _Ids(units, "anthropic")
     for unit in units:
         call_ids = ids.assign(unit)
         for item in unit.items:
@@ -151,7 +160,7 @@ def _anthropic_blocks(item: Item, call_ids: list[str]) -> list[dict[str, Any]]:
         {
             "type": "tool_use",
             "id": call_id,
-            "name": wire_name(call.name),
+            "name": normalize_name(call.name),
             "input": parse_arguments(call.arguments),
         }
         for call_id, call in zip(call_ids, item.calls, strict=True)
@@ -168,7 +177,7 @@ def _tool_result(item: Item, call_id: str) -> dict[str, Any]:
     if item.is_error:
         block["is_error"] = True
         if not item.content.strip():
-            block["content"] = EMPTY_RESULT
+            block["content"] = _EMPTY_RESULT
     return block
 
 
@@ -195,7 +204,7 @@ class _Check:
     def check_text(self, position: int, text: object) -> None:
         if not isinstance(text, str):
             self.report(position, "its text is no text")
-        elif clean(text) is not text:
+        elif clean_text(text) is not text:
             self.report(position, "its text holds NUL or a lone surrogate")
 
     def check_call(self, position: int, call_id: object, name: object) -> None:

@@ -15,16 +15,18 @@ from datetime import UTC, datetime, timedelta
 
 from memory.gamestate.types import SECONDS_PER_TICK
 
+# A result without a tick gets the account's one only if that was seen so lately.
 STAMP_WITHIN_TICKS = 2
-"""A result without a tick gets the account's one only if that was seen so lately."""
+# A counter that goes back by more than this was reset by the server.
 RESET_AFTER_TICKS = 100
-"""A counter that goes back by more than this was reset by the server."""
+# An estimated tick counts as certain so many ticks later, or doubts never ended.
 UNSEEN_TICKS = 60
-"""An estimated tick counts as certain so many ticks later, or doubts never ended."""
-REACH_SHARE = 0.1  # the share by which a server may be faster than its nominal pace
+# The share by which a server may be faster than its nominal pace.
+REACH_SHARE = 0.1
+# Seconds by which two clocks may part in a second; also while one is being set.
 DRIFT = 0.0005
-"""Seconds by which two clocks may part in a second; also while one is being set."""
-FARTHEST = 86_400.0  # seconds that a stamp may be from now; farther ones are not meant
+# Seconds that a stamp may be from now; farther ones are not meant.
+FARTHEST = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,8 @@ class Recency:
     skew: bool = False
 
 
-def elapsed_seconds(since: datetime, now: datetime) -> float:
-    """Seconds from ``since`` to ``now``; negative when the clock went backwards.
-
-    A moment without a time zone is read as UTC.
-    """
+def count_seconds(since: datetime, now: datetime) -> float:
+    """Seconds between moments, below 0 if the clock went back; naive ones are UTC."""
     return (_aware(now) - _aware(since)).total_seconds()
 
 
@@ -67,13 +66,10 @@ def _aware(moment: datetime) -> datetime:
 def estimate_tick(
     seen: Sighting | None, now: datetime, seconds_per_tick: float = SECONDS_PER_TICK
 ) -> int | None:
-    """The account's tick now: the newest seen plus the whole ticks since.
-
-    It is at most one tick behind a server that keeps its pace.
-    """
+    """The account's tick now: at most one behind a server that keeps its pace."""
     if seen is None:
         return None
-    return seen.tick + count_ticks(elapsed_seconds(seen.at, now), seconds_per_tick)
+    return seen.tick + count_ticks(count_seconds(seen.at, now), seconds_per_tick)
 
 
 def count_ticks(seconds: float, seconds_per_tick: float = SECONDS_PER_TICK) -> int:
@@ -98,7 +94,7 @@ def choose_tick(
         return own
     if seen is None:
         return None
-    age = elapsed_seconds(seen.at, now)
+    age = count_seconds(seen.at, now)
     if age < 0 or age > STAMP_WITHIN_TICKS * seconds_per_tick:
         return None
     return estimate_tick(seen, now, seconds_per_tick)
@@ -128,7 +124,7 @@ def is_reachable(
     """Whether a tick can have come by now; one that an entry names may lie ahead."""
     if seen is None:
         return True
-    passed = count_ticks(elapsed_seconds(seen.at, now), seconds_per_tick)
+    passed = count_ticks(count_seconds(seen.at, now), seconds_per_tick)
     return tick <= seen.tick + passed * (1 + REACH_SHARE) + RESET_AFTER_TICKS
 
 
@@ -152,23 +148,20 @@ def keep_newest_sighting(
         return Sighting(tick, at)
     if not is_current and not is_reachable(seen, tick, at, seconds_per_tick):
         return seen
-    early = elapsed_seconds(seen.at, at) < 0
+    early = count_seconds(seen.at, at) < 0
     if (early and tick < seen.tick) or (not is_current and (early or tick < seen.tick)):
         return seen
     return Sighting(tick, at)
 
 
 def is_reset(previous: int | None, tick: int | None) -> bool:
-    """Whether the counter went back so far that the server must have reset it.
-
-    Snapshots from before must lose their ticks then, and age by the wall clock.
-    """
+    """Whether the server reset its counter, so that ticks from before tell nothing."""
     if previous is None or tick is None:
         return False
     return previous - tick > RESET_AFTER_TICKS
 
 
-def recency(
+def measure_recency(
     tick: int | None,
     captured_at: datetime,
     current: int | None,
@@ -176,7 +169,7 @@ def recency(
     seconds_per_tick: float = SECONDS_PER_TICK,
 ) -> Recency:
     """How long ago a snapshot was taken (G7)."""
-    seconds = max(0.0, elapsed_seconds(captured_at, now))
+    seconds = max(0.0, count_seconds(captured_at, now))
     ticks = _tick_age(tick, current)
     if ticks is None:
         words, rough = _wall_clock_words(seconds)
@@ -232,7 +225,7 @@ class Offset:
         """The seconds by which a moment may be off, to either side."""
         return (self.high - self.low) / 2
 
-    def ours(self, moment: datetime) -> datetime:
+    def convert(self, moment: datetime) -> datetime:
         """A moment of the game's clock by ours, give or take ``slack``."""
         return moment + timedelta(seconds=(self.low + self.high) / 2)
 
@@ -244,35 +237,33 @@ class Offset:
         """Whether the difference may be so many seconds."""
         return self.low <= seconds <= self.high
 
-    def known_at(self, now: datetime) -> Offset:
+    def widen(self, now: datetime) -> Offset:
         """The bound by now: it widens, as clocks part slowly."""
         if self.at is None:
             return self
-        parted = DRIFT * abs(elapsed_seconds(self.at, now))
+        parted = DRIFT * abs(count_seconds(self.at, now))
         return Offset(self.low - parted, self.high + parted, now)
 
-    def and_seen(self, seen: Offset | None) -> Offset:
-        """The bound after one more answer.
-
-        Where the two exclude each other, a clock was set and only the newer counts.
-        """
+    def narrow(self, seen: Offset | None) -> Offset:
+        """The bound after one more answer; that answer's, where a clock was set."""
         if seen is None:
             return self
         low, high = max(self.low, seen.low), min(self.high, seen.high)
         return seen if low > high else replace(seen, low=low, high=high)
 
-    def not_after(self, moment: datetime, received: datetime) -> Offset:
+    def narrow_by_event(self, moment: datetime, received: datetime) -> Offset:
         """The bound narrowed by an event: it happened before it was received."""
-        high = elapsed_seconds(moment, received)
+        high = count_seconds(moment, received)
         return replace(self, high=high) if self.low <= high < self.high else self
 
 
-SAME_CLOCK = Offset(0.0, 0.0)  # the game runs on this machine: there is one clock
+# The game runs on this machine: there is one clock.
+SAME_CLOCK = Offset(0.0, 0.0)
 
 
-def plausible_stamp(stamp: datetime | None, now: datetime) -> datetime | None:
+def check_stamp(stamp: datetime | None, now: datetime) -> datetime | None:
     """A stamp in UTC; None for one too far from now to be meant, such as year 1."""
-    if stamp is None or abs(elapsed_seconds(stamp, now)) > FARTHEST:
+    if stamp is None or abs(count_seconds(stamp, now)) > FARTHEST:
         return None
     return stamp.astimezone(UTC)
 
@@ -284,5 +275,5 @@ def read_offset_bound(
     if stamp is None:
         return None
     cut = 1.0 if stamp.microsecond == 0 else 0.0  # the fraction may have been cut off
-    low, high = elapsed_seconds(stamp, asked) - cut, elapsed_seconds(stamp, received)
+    low, high = count_seconds(stamp, asked) - cut, count_seconds(stamp, received)
     return Offset(min(low, high), high, received)

@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from memory.gamestate.clock import (
     STAMP_WITHIN_TICKS,
+    count_seconds,
     count_ticks,
-    elapsed_seconds,
-    recency,
+    measure_recency,
 )
 from memory.gamestate.types import (
     ANY_TOOL,
@@ -74,46 +74,24 @@ def choose_worst(values: Iterable[Confidence]) -> Confidence:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The present, as an account sees it, and the thresholds to judge by."""
+    """The present, as an account sees it; ``thresholds`` go before the defaults."""
 
     current_tick: int | None
     now: datetime
     seconds_per_tick: float = SECONDS_PER_TICK
-    thresholds: Mapping[str, Thresholds] = field(
-        default_factory=lambda: DEFAULT_THRESHOLDS
-    )
+    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, state: AccountState) -> Moment:
-        """The moment of a state, with its own thresholds over the defaults."""
-        return cls.at(
+    def from_state(cls, state: AccountState) -> Moment:
+        """The moment of a state, with the state's own thresholds."""
+        return cls(
             state.current_tick, state.now, state.seconds_per_tick, state.thresholds
         )
 
-    @classmethod
-    def at(
-        cls,
-        tick: int | None,
-        now: datetime,
-        seconds_per_tick: float,
-        thresholds: Mapping[str, Thresholds],
-    ) -> Moment:
-        """A moment with these thresholds over the defaults."""
-        limits = {**DEFAULT_THRESHOLDS, **thresholds}
-        return cls(tick, now, seconds_per_tick, limits)
 
-
-def _thresholds_for(tool: str, moment: Moment) -> Thresholds:
-    found = moment.thresholds.get(tool)
-    return found or moment.thresholds.get(ANY_TOOL, NORMAL)
-
-
-def age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
-    """A snapshot's age in ticks, None where neither ticks nor the clock can tell.
-
-    For a tick that has not come yet, the clock tells.
-    """
-    age = recency(
+def count_age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
+    """A snapshot's age by its tick, else by the clock; None where neither can tell."""
+    age = measure_recency(
         snapshot.tick,
         snapshot.captured_at,
         moment.current_tick,
@@ -122,7 +100,7 @@ def age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
     )
     if age.ticks is not None and not age.skew:
         return age.ticks
-    elapsed = elapsed_seconds(snapshot.captured_at, moment.now)
+    elapsed = count_seconds(snapshot.captured_at, moment.now)
     if elapsed < -STAMP_WITHIN_TICKS * moment.seconds_per_tick:
         return None
     return count_ticks(elapsed, moment.seconds_per_tick)
@@ -131,10 +109,7 @@ def age_in_ticks(snapshot: Snapshot, moment: Moment) -> int | None:
 def judge_confidence(
     snapshot: Snapshot, moment: Moment, path: str | None = None
 ) -> Confidence:
-    """How far to believe a snapshot, or the value at one path of it.
-
-    Without a path it is the worst of its parts.
-    """
+    """How far to believe the value at a path; without one, the worst of all parts."""
     if path is not None:
         return _judge_path(snapshot, moment, path)
     found = [judge_age(snapshot, moment)]
@@ -142,7 +117,7 @@ def judge_confidence(
         found.append(Confidence.MERGED)
     if any(may_have_recharged(snapshot, moment, path) for path in _SHIELDS):
         found.append(Confidence.AGEING)
-    if stale_paths(snapshot) != ():
+    if find_stale_paths(snapshot) != ():
         found.append(Confidence.INVALIDATED)
     return choose_worst(found)
 
@@ -184,7 +159,7 @@ def may_have_recharged(snapshot: Snapshot, moment: Moment, path: str) -> bool:
     if merged_at is not None and moment.current_tick is not None:
         return now < most and moment.current_tick > merged_at
     # Within the length of a tick, seconds do not tell whether one has begun.
-    age = None if snapshot.tick is None else age_in_ticks(snapshot, moment)
+    age = None if snapshot.tick is None else count_age_in_ticks(snapshot, moment)
     return now < most and (age is None or age > 0)
 
 
@@ -192,20 +167,24 @@ def judge_age(snapshot: Snapshot, moment: Moment) -> Confidence:
     """The confidence by age alone; what is from before a logout is stale."""
     if snapshot.logged_out:
         return Confidence.STALE
-    age = age_in_ticks(snapshot, moment)
+    age = count_age_in_ticks(snapshot, moment)
     if age is None:
         return Confidence.AGEING
     return _grade_ticks(age, snapshot.tool, moment)
 
 
 def _grade_ticks(age: int, tool: str, moment: Moment) -> Confidence:
-    limits = _thresholds_for(tool, moment)
+    limits = (
+        moment.thresholds.get(tool)
+        or DEFAULT_THRESHOLDS.get(tool)
+        or moment.thresholds.get(ANY_TOOL, NORMAL)
+    )
     if age <= limits.fresh:
         return Confidence.FRESH
     return Confidence.AGEING if age <= limits.ageing else Confidence.STALE
 
 
-def stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
+def find_stale_paths(snapshot: Snapshot) -> tuple[str, ...] | None:
     """The marked paths that apply to the content; None stands for all of it.
 
     All of it is marked where the content has another shape than the paths were made
@@ -228,7 +207,7 @@ def _is_marked(snapshot: Snapshot, path: str, merged_at: int | None) -> bool:
         return False
     if merged_at is not None and mark.tick is not None and merged_at >= mark.tick:
         return False
-    marked = stale_paths(snapshot)
+    marked = find_stale_paths(snapshot)
     return marked is None or any(paths_overlap(path, other) for other in marked)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory.gamestate.extract import parse_tick
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.types import (
     SECONDS_PER_TICK,
     AccountState,
@@ -26,10 +26,7 @@ _STALE_KEYS = frozenset({"reason", "tick", "fields"})
 
 
 def read_state(document: object) -> AccountState:
-    """The state that a JSON document describes; only ``now`` must be there.
-
-    Raises ValueError with one sentence that names the field and the remedy.
-    """
+    """A document's state (``now`` at least); ValueError names field and remedy."""
     state = _object(document, "state", _STATE_KEYS)
     username = state.get("username")
     if username is not None and not (isinstance(username, str) and username):
@@ -55,11 +52,11 @@ class StateBlock:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._state = read_state(document)
-        self.tick_skew = render(self._state).tick_skew
+        self.tick_skew = render_block(self._state).tick_skew
 
     def __call__(self, max_bytes: int) -> str:
         """The block as text of at most ``max_bytes`` bytes."""
-        return render(self._state, max_bytes).text
+        return render_block(self._state, max_bytes).text
 
 
 def _snapshot(document: object, index: int) -> Snapshot:
@@ -144,7 +141,7 @@ def _ages(value: object) -> Mapping[str, Thresholds]:
 def _pace(value: object) -> float:
     if value is None:
         return SECONDS_PER_TICK
-    if is_number(value) and isinstance(value, (int, float)) and 0 < value < 86_400:
+    if is_number(value) and 0 < value < 86_400:
         return float(value)
     raise ValueError(
         "state.seconds_per_tick: give the seconds of a tick, above 0 and below 86400."

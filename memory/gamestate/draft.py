@@ -43,7 +43,9 @@ class Draft:
         self.root = unwrap_content(self.content)
 
     @classmethod
-    def of(cls, tool: str, content: object, sizes: Mapping[str, float]) -> Draft:
+    def from_content(
+        cls, tool: str, content: object, sizes: Mapping[str, float]
+    ) -> Draft:
         """A draft of a copy of the content."""
         return cls(tool, copy.deepcopy(content), sizes)
 
@@ -74,7 +76,7 @@ class Draft:
         parent, key = self._parent(path)
         if parent is None or value is None:
             return False
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
+        if not is_number(value):
             self.failed.append(path)
             return False
         parent[key] = max(0, value + amount)
@@ -91,10 +93,7 @@ class Draft:
         return (place if isinstance(place, dict) else None), key
 
     def load(self, item_id: str, amount: float, name: str = "") -> tuple[bool, bool]:
-        """Add items to the hold, or take some out.
-
-        Returns whether the items are now right, and whether the space used is.
-        """
+        """Change the hold; whether its items, and the space used, are right then."""
         size = self._size(item_id)
         listed = [self._stock(p, item_id, amount, name) for p in self._item_lists()]
         items = bool(listed) and all(listed)
@@ -125,9 +124,12 @@ class Draft:
         parent[key] = items
         held = next((i for i in items if _is_item(i, item_id)), None)
         if held is None and amount >= 0:
-            items.append({"item_id": item_id, **({"name": name} if name else {})})
-            held = items[-1]
-            held["quantity"] = 0
+            held = {
+                "item_id": item_id,
+                **({"name": name} if name else {}),
+                "quantity": 0,
+            }
+            items.append(held)
         before = held.get("quantity") if held is not None else None
         if held is None or not isinstance(before, (int, float)):
             return False

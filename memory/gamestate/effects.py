@@ -89,18 +89,15 @@ TRAVEL: Effects = {
 JUMP: Effects = {
     **TRAVEL,
     **_status(*HERE, *SYSTEM, *FUEL, *SKILLS),
-    "get_system": WHOLE,
+    **_wholly("get_system", "find_route"),
     "get_map": Effect(("systems.*.visited", "systems.*.visited_at")),
-    "find_route": WHOLE,
 }
 DOCKING: Effects = {
     **_status(*DOCK),
     "get_ship": Effect(DOCK),
     "get_system": Effect(ONLINE),
     "get_poi": Effect(("poi.online", "online")),
-    "get_nearby": WHOLE,
-    "get_location": WHOLE,
-    "get_queue": WHOLE,
+    **_wholly("get_nearby", "get_location", "get_queue"),
     **_STATION,
 }
 MINE: Effects = {
@@ -108,9 +105,8 @@ MINE: Effects = {
     **_HOLD,
     "get_ship": Effect((*CARGO, *MODULES)),
     "get_poi": Effect(("resources", "poi.resources")),
-    "get_skills": WHOLE,
+    **_wholly("get_skills", "get_queue"),
     **_MISSIONS,
-    "get_queue": WHOLE,
 }
 TRADE: Effects = {
     **_status(*CREDITS, *CARGO, *SKILLS),
@@ -144,10 +140,9 @@ CRAFT: Effects = {
 }
 COMBAT: Effects = {
     **_wholly("get_status", "get_state", "get_ship", "get_cargo", "list_ships"),
-    **_wholly("get_system", "get_base", "get_battle_status"),
+    **_wholly("get_system", "get_base", "get_battle_status", "get_skills"),
     **_AROUND,
     **_MARKET,
-    "get_skills": WHOLE,
     "get_active_missions": PROGRESS,
 }
 REFIT: Effects = {
@@ -230,10 +225,8 @@ _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (USE_ITEM, "use_item"),
     (REFIT, "install_mod uninstall_mod reload refit repair_module"),
     (SWITCH, "switch_ship buy_ship buy_listed_ship sell_ship list_ship_for_sale"),
-    (
-        STORAGE,
-        "deposit_items withdraw_items deposit_credits withdraw_credits send_gift",
-    ),
+    (STORAGE, "deposit_items withdraw_items deposit_credits withdraw_credits"),
+    (STORAGE, "send_gift"),
     (SELL_ORDER, "create_sell_order cancel_order list_item cancel_list buy_listing"),
     (SELL_ORDER, "trade_offer trade_accept trade_decline trade_cancel"),
     (BUY_ORDER, "create_buy_order modify_order"),
@@ -253,38 +246,40 @@ _FAMILIES: tuple[tuple[Effects, str], ...] = (
     (_status("player.anonymous"), "set_anonymous"),
 )
 
+# Every known action, with what it changes.
 ACTIONS: Mapping[str, Effects] = {
     name: effects for effects, names in _FAMILIES for name in names.split()
 }
-"""Every known action, with what it changes."""
 
+# Effects by the start of a name, for actions that `ACTIONS` does not hold.
 PREFIXES: Mapping[str, Effects] = {
     "faction_": FACTION,
     "trade_": SELL_ORDER,
     "forum_": _wholly("forum_list", "forum_get_thread"),
 }
-"""Effects by the start of a name, for actions that `ACTIONS` does not hold."""
 
 LOST_SESSION = "the lost session"
 LOST_EVENTS = "lost events"
+# What unread events may have told: of the own ship, wherever it is by then, of others
+# near it, and of the outcome of actions under way.
 LOSSES: Mapping[str, Effects] = dict.fromkeys((LOST_SESSION, LOST_EVENTS), _UNHEARD)
-"""What unread events may have told: of the own ship, wherever it is by then, of others
-near it, and of the outcome of actions under way."""
+# All that a refused action can have changed: in era C it may have docked first.
 DOCK_STATE: Effects = {**_status(*DOCK), "get_ship": Effect(DOCK)}
-"""All that a refused action can have changed: in era C it may have docked first."""
 
 # --- Flights: where an answer shows the ship
 
-FLIGHTS = frozenset({"travel", "jump"})  # actions that last as long as the way is
+# Actions that last as long as the way is.
+FLIGHTS = frozenset({"travel", "jump"})
+# Actions that the game refuses while the ship flies.
 NEED_REST = frozenset(
     {"travel", "jump", "mine", "dock", "undock", "buy", "sell", "refuel", "repair"}
     | {"attack", "craft", "survey_system"}
 )
-"""Actions that the game refuses while the ship flies."""
-LOCATION_TOOL = (
-    "get_system"  # the tool whose answer always tells whether the ship rests
-)
-TICK_TOOL = "get_notifications"  # the tool whose answer tells the current tick
+# The tool whose answer always tells whether the ship rests.
+LOCATION_TOOL = "get_system"
+# The tool whose answer tells the current tick.
+TICK_TOOL = "get_notifications"
+# Where an answer holds something, the ship rests.
 _PLACES: Mapping[str, tuple[str, ...]] = {
     "get_system": ("system", "pois"),
     "get_poi": ("poi",),
@@ -292,7 +287,7 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "get_nearby": ("poi_id",),
     "get_status": ("player.docked_at_base",),
 }
-"""Where an answer holds something, the ship rests."""
+_FLYING = ("in_transit", "location.in_transit")
 _HERE = ("player.current_poi", "current_poi", "location.poi_id")
 _SYSTEM = ("player.current_system", "current_system", "location.system_id")
 _TARGETS = ("target_poi", "target_system", "poi_id", "system_id", "id", "target")
@@ -303,7 +298,7 @@ def is_at_rest(tool: str, content: object) -> bool:
     root = unwrap_content(content)
     if not isinstance(root, Mapping):
         return False
-    flags = [find_value(root, path) for path in ("in_transit", "location.in_transit")]
+    flags = [find_value(root, path) for path in _FLYING]
     if any(flags):
         return False
     return False in flags or bool(find_first(root, *_PLACES.get(tool, ())))
@@ -320,9 +315,7 @@ def is_arrival(tool: str, content: object, target: str) -> bool:
 def find_ticks_left(content: object) -> int | None:
     """The ticks that the ship still flies by an answer; None if it does not say."""
     root = unwrap_content(content)
-    if not find_value(root, "in_transit") and not find_value(
-        root, "location.in_transit"
-    ):
+    if not any(find_value(root, path) for path in _FLYING):
         return None
     return parse_tick(find_first(root, "ticks_remaining", "location.ticks_remaining"))
 

@@ -9,15 +9,21 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from memory.gamestate.values import make_storable, parse_text, repair_text
+from memory.gamestate.values import (
+    find_first,
+    is_number,
+    make_storable,
+    parse_text,
+    repair_text,
+    walk_objects,
+)
 
 ENVELOPES = ("data", "result", "payload", "response")
-MAX_NODES = 20_000
+_MAX_NODES = 20_000
 _MAX_TICK = 2**31 - 1
 
 _ERROR_TEXT = re.compile(
@@ -104,9 +110,9 @@ def _is_block(block: object) -> bool:
 def _block_value(block: object) -> object:
     if isinstance(block, Mapping):
         text = block.get("text")
-        return parse_text(text) if isinstance(text, str) else make_storable(block)
-    text = getattr(block, "text", None)
-    return parse_text(text) if isinstance(text, str) else make_storable(str(block))
+    else:
+        text = getattr(block, "text", None)
+    return parse_text(text) if isinstance(text, str) else make_storable(block)
 
 
 # --- Ticks
@@ -119,7 +125,7 @@ def find_tick(value: object) -> tuple[int, bool] | None:
     then in the usual envelopes, then breadth first.
     """
     for key in ("current_tick", "tick"):
-        for place in chain(_places(value), _breadth_first(value)):
+        for place in chain(_places(value), walk_objects(value, _MAX_NODES)):
             found = parse_tick(place.get(key))
             if found is not None:
                 return found, key == "current_tick"
@@ -135,21 +141,6 @@ def _places(value: object) -> Iterator[Mapping[str, object]]:
         inner = value.get(name)
         if isinstance(inner, Mapping):
             yield inner
-
-
-def _breadth_first(value: object) -> Iterator[Mapping[str, object]]:
-    queue: deque[object] = deque([value])
-    for _ in range(MAX_NODES):
-        if not queue:
-            return
-        item = queue.popleft()
-        children: Iterable[object] = ()
-        if isinstance(item, dict):
-            yield item
-            children = item.values()
-        elif isinstance(item, list):
-            children = item
-        queue.extend(c for c in children if isinstance(c, (dict, list)))
 
 
 def parse_tick(value: object) -> int | None:
@@ -174,10 +165,7 @@ def _first_number(values: list[object], key: str) -> int | None:
 
 
 def find_username(value: object) -> str | None:
-    """The account that a result is for, None where it names none (A22).
-
-    Names inside lists are those of others: who is near, who arrived.
-    """
+    """The account that a result is for (A22); names in lists are those of others."""
     if isinstance(value, str):
         found = _STATUS_TEXT.match(value) or _WELCOME_TEXT.match(value)
         return found.group("name").strip() or None if found else None
@@ -191,10 +179,7 @@ def find_username(value: object) -> str | None:
 
 
 def belongs_to(result: Result, username: str) -> bool:
-    """Whether a result may be stored under an account: it names that one or none.
-
-    The case of letters makes no difference: the game may spell a name otherwise.
-    """
+    """Whether a result names this account, in whatever case of letters, or none."""
     named = result.username
     return named is None or named.casefold() == username.casefold()
 
@@ -203,14 +188,14 @@ def belongs_to(result: Result, username: str) -> bool:
 
 
 def _find_error(values: list[object], *, flagged: bool) -> GameError | None:
-    error = next(filter(None, map(error_of, values)), None)
+    error = next(filter(None, map(_read_error, values)), None)
     if error is not None or not flagged:
         return error
     first = values[0] if values else ""
     return GameError("", first if isinstance(first, str) else _brief(first))
 
 
-def error_of(value: object) -> GameError | None:
+def _read_error(value: object) -> GameError | None:
     """The refusal in a value: an ``Error: code: message`` text, an ``error`` key that
     holds something, or ``throttled: true``; else None."""
     if isinstance(value, str):
@@ -239,13 +224,11 @@ def _error(
     """An error without its code in the message, and with the wait that either names."""
     code = code if re.fullmatch(r"[a-z][a-z0-9_]*|-?\d+", code) else ""
     message = message.strip().removeprefix(f"{code}:").strip() if code else message
-    wait: object = None
-    for key in ("wait_seconds", "retry_after"):
-        wait = wait if wait is not None else (source or {}).get(key)
-    if isinstance(wait, bool) or not isinstance(wait, (int, float)):
+    wait = find_first(source, "wait_seconds", "retry_after")
+    if not is_number(wait):
         match = _WAIT_TEXT.search(message)
-        wait = float(match.group(1)) if match else None
-    return GameError(code, message, None if wait is None else max(0.0, float(wait)))
+        return GameError(code, message, float(match.group(1)) if match else None)
+    return GameError(code, message, max(0.0, float(wait)))
 
 
 def _text(value: object) -> str:
@@ -274,11 +257,8 @@ def _is_queued(value: object) -> bool:
 # --- Arguments
 
 
-def args_key(args: Mapping[str, object] | None) -> str:
-    """Canonical JSON of a call's arguments, "" for none.
-
-    Key order and 2 or 2.0 make no difference; the session id is left out.
-    """
+def build_args_key(args: Mapping[str, object] | None) -> str:
+    """Canonical JSON of arguments, "" for none; 2.0 is 2, and no session id."""
     own = {k: v for k, v in (args or {}).items() if k != "session_id"}
     if not own:
         return ""

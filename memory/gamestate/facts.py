@@ -6,13 +6,18 @@ are learnt by id from all that the game answered.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 from memory.gamestate.types import Snapshot
-from memory.gamestate.values import HUGE, find_first, is_number, to_line
+from memory.gamestate.values import (
+    HUGE,
+    find_first,
+    format_line,
+    is_number,
+    walk_objects,
+)
 
 Names = Mapping[str, str]
 
@@ -62,33 +67,35 @@ class View:
         return find_first(self.content, *paths)
 
     def name(self, value: object) -> str:
-        """A thing's name: an id looked up, an object by its own name."""
+        """A thing's name: an object's own; that of an id, else the id itself."""
         if isinstance(value, Mapping):
             named = find_first(value, "name", "title", "username")
-            return to_line(named) or self.name(
+            return format_line(named) or self.name(
                 find_first(value, "id", "system_id", "poi_id", "item_id")
             )
-        return find_name(self.names, value)
+        if isinstance(value, str) and value in self.names:
+            return self.names[value]
+        return format_line(value)
 
 
-def items_of(value: object) -> list[object]:
+def list_entries(value: object) -> list[object]:
     """The first thousand entries of a list, or of an object keyed by id."""
     if isinstance(value, Mapping):
         return list(islice(value.values(), MAX_ITEMS))
     return value[:MAX_ITEMS] if isinstance(value, list) else []
 
 
-def count_of(value: object) -> int:
+def count_entries(value: object) -> int:
     """How many entries there are, however many."""
     return len(value) if isinstance(value, (Mapping, list)) else 0
 
 
-def dicts_of(value: object) -> Iterator[Mapping[str, object]]:
+def list_objects(value: object) -> Iterator[Mapping[str, object]]:
     """The objects of a list."""
-    return (item for item in items_of(value) if isinstance(item, Mapping))
+    return (item for item in list_entries(value) if isinstance(item, Mapping))
 
 
-def fact(label: str, value: str, *paths: str) -> Iterator[Fact]:
+def make_fact(label: str, value: str, *paths: str) -> Iterator[Fact]:
     """A fact, or nothing where the value is unknown."""
     if value:
         yield Fact(label, value, paths)
@@ -102,7 +109,7 @@ def read_transit(view: View) -> Iterator[Fact]:
     to = view.name(
         view.get(*(f"{place}{k}" for k in ("to_poi", "to_system", "destination")))
     )
-    ticks = to_line(view.get(f"{place}ticks_remaining"))
+    ticks = format_line(view.get(f"{place}ticks_remaining"))
     words = ("Yes", to and f"to {to}", ticks and f"({ticks} ticks left)")
     yield Fact("In transit", " ".join(filter(None, words)), (f"{place}in_transit",))
 
@@ -114,7 +121,7 @@ def collect_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
     """Names by id from snapshots, oldest first; later names win."""
     names: dict[str, str] = {}
     for snapshot in snapshots:
-        for item in _objects(snapshot.current):
+        for item in walk_objects(snapshot.current, _MAX_NODES):
             names.update(_pairs_of(item))
     return names
 
@@ -122,7 +129,7 @@ def collect_names(snapshots: Iterable[Snapshot]) -> dict[str, str]:
 def learn_names(content: object) -> dict[str, str]:
     """Names by id from one answer or event of the game."""
     names: dict[str, str] = {}
-    for item in _objects(content):
+    for item in walk_objects(content, _MAX_NODES):
         for place in _PLACES:
             names.update(_pair(item, f"{place}_id", place))
         names.update(_pairs_of(item))
@@ -134,11 +141,11 @@ def learn_names(content: object) -> dict[str, str]:
 def learn_sizes(content: object) -> dict[str, float]:
     """The hold space that one of each item takes, by id, from one answer."""
     found: dict[str, float] = {}
-    for item in _objects(content):
+    for item in walk_objects(content, _MAX_NODES):
         name, size = item.get("item_id"), item.get("size")
         if not isinstance(name, str) or len(found) >= _MOST_LEARNT:
             continue
-        if isinstance(size, (int, float)) and is_number(size) and 0 < size < HUGE:
+        if is_number(size) and 0 < size < HUGE:
             found[name] = size
     return found
 
@@ -156,26 +163,6 @@ def _pair(
 ) -> Iterator[tuple[str, str]]:
     identity, name = item.get(key), item.get(named)
     if isinstance(identity, str) and identity and isinstance(name, str):
-        shown = to_line(name)
+        shown = format_line(name)
         if shown:
             yield identity, shown
-
-
-def _objects(content: object) -> Iterator[Mapping[str, object]]:
-    queue: deque[object] = deque([content])
-    for _ in range(_MAX_NODES):
-        if not queue:
-            return
-        item = queue.popleft()
-        if isinstance(item, dict):
-            yield item
-            queue.extend(v for v in item.values() if isinstance(v, (dict, list)))
-        elif isinstance(item, list):
-            queue.extend(v for v in item if isinstance(v, (dict, list)))
-
-
-def find_name(names: Names, value: object) -> str:
-    """The name for an id, else the id itself as a line."""
-    if isinstance(value, str) and value in names:
-        return names[value]
-    return to_line(value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from memory.gamestate.effects import (
     ACTIONS,
@@ -15,21 +16,22 @@ from memory.gamestate.effects import (
     DOCKING,
     LOSSES,
     PREFIXES,
+    WHOLE,
     Effects,
 )
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.types import Stale
 from memory.gamestate.values import find_first, unwrap_content
 
+# The tool of an `Invalidation` that touches every snapshot of the account.
 EVERYTHING = "*"
-"""The tool of an `Invalidation` that touches every snapshot of the account."""
+# A queued action resolves at the next tick, and our current tick may be one behind:
+# two ticks later its outcome is certain.
 QUEUE_MARGIN_TICKS = 2
-"""A queued action resolves at the next tick, and our current tick may be one behind:
-two ticks later its outcome is certain."""
+# No action takes so long: a later mark is from before a reset of the counter.
 LONGEST_WAIT_TICKS = 1000
-"""No action takes so long: a later mark is from before a reset of the counter."""
+# Actions that every server of era A queues: done at once, it is era C.
 PACED = frozenset({"travel", "jump", "dock", "undock", "mine", "attack"})
-"""Actions that every server of era A queues: done at once, it is era C."""
 # Actions for which a server of era C undocks, or docks, by itself.
 _NEEDS_SPACE = frozenset(
     {"travel", "jump", "mine", "attack", "scan", "survey_system", "loot_wreck"}
@@ -106,25 +108,26 @@ def find_invalidations(
     """
     around = circumstances or Circumstances()
     answer = result if isinstance(result, Result) else read_result(result)
-    name = action_name(tool, arguments)
+    name = read_action_name(tool, arguments)
     if not is_mutation(name, around.mutation):
         return ()
     if answer.error is not None:
-        return _effects_of_refusal(name, answer.error.code, around)
+        return _find_refusal_effects(name, answer.error.code, around)
     resolves = _find_resolve_tick(answer, around.current_tick)
-    effects = _effects_of(name)
+    effects = _find_effects(name)
     if effects is None:
         return (Invalidation(EVERYTHING, (), resolves),)
     if answer.is_unknown:
         may_have_docked = around.era != "A" and "get_status" in effects
     else:
-        may_have_docked = bool(_find_value(answer, "auto_docked", "auto_undocked"))
+        may_have_docked = bool(_find_said(answer, "auto_docked", "auto_undocked"))
     also = DOCKING if may_have_docked else {}
+    find = partial(_find_said, answer)
     return tuple(
         Invalidation(other, effect.fields, resolves)
         for other, effect in (*effects.items(), *also.items())
         # A condition that cannot be answered counts as met.
-        if not effect.when or _CONDITIONS[effect.when](answer)
+        if not effect.when or _CONDITIONS[effect.when](find)
     )
 
 
@@ -136,17 +139,14 @@ def find_lost(reason: str) -> tuple[Invalidation, ...]:
 def find_telling_fields(
     tool: str, arguments: Mapping[str, object] | None
 ) -> Mapping[str, tuple[str, ...]]:
-    """The tools whose answers tell whether an action happened, and which fields.
-
-    No fields means the whole answer; for an unknown action it is the status.
-    """
-    effects = _effects_of(action_name(tool, arguments))
+    """The tools that tell whether an action happened, by which fields; () for all."""
+    effects = _find_effects(read_action_name(tool, arguments))
     if effects is None:
         return {"get_status": (), "get_state": ()}
     return {name: effect.fields for name, effect in effects.items() if not effect.when}
 
 
-def action_name(tool: str, arguments: Mapping[str, object] | None) -> str:
+def read_action_name(tool: str, arguments: Mapping[str, object] | None) -> str:
     """The action of a call: grouped tools of API v2 name it in an argument."""
     action = (arguments or {}).get("action")
     if tool.startswith("spacemolt") and isinstance(action, str) and action:
@@ -179,19 +179,19 @@ def is_mutation(name: str, told: bool | None = None) -> bool:
     return not name.startswith(_READS)
 
 
-def _effects_of(name: str) -> Effects | None:
+def _find_effects(name: str) -> Effects | None:
     for known in (ACTIONS, LOSSES):
         if name in known:
             return known[name]
     return next((e for prefix, e in PREFIXES.items() if name.startswith(prefix)), None)
 
 
-def _effects_of_refusal(
+def _find_refusal_effects(
     name: str, code: str, around: Circumstances
 ) -> tuple[Invalidation, ...]:
     if around.era == "A" or code in _NOTHING_HAPPENED:
         return ()
-    known = _effects_of(name)
+    known = _find_effects(name)
     if known is not None and "get_status" not in known:
         return ()
     return tuple(Invalidation(t, e.fields) for t, e in DOCK_STATE.items())
@@ -225,18 +225,20 @@ def add_mark(
     new = Stale(
         tool, current_tick if resolves is None else resolves, invalidation.fields
     )
-    return new if before is None else _join_two(before, new, current_tick)
+    return _join_two(current_tick, before, new)
 
 
 def join_marks(marks: Iterable[Stale], current_tick: int | None) -> Stale | None:
     """One mark that says what several say, the newest last; None for none."""
     found: Stale | None = None
     for each in marks:
-        found = each if found is None else _join_two(found, each, current_tick)
+        found = _join_two(current_tick, found, each)
     return found
 
 
-def _join_two(before: Stale, new: Stale, current_tick: int | None) -> Stale:
+def _join_two(current_tick: int | None, before: Stale | None, new: Stale) -> Stale:
+    if before is None:
+        return new
     whole = not before.fields or not new.fields
     fields = () if whole else tuple(dict.fromkeys((*before.fields, *new.fields)))
     ticks = [stale.tick for stale in (before, new) if stale.tick is not None]
@@ -252,22 +254,12 @@ def _join_reasons(before: str, tool: str) -> str:
 
 
 def carry_mark(before: Stale | None, tick: int | None) -> Stale | None:
-    """The mark, if its action has not taken effect by ``tick``; else None.
-
-    ``tick`` is that of a new snapshot, or the account's estimated one.
-    """
+    """The mark, if it takes effect after ``tick``: a new snapshot's, or the present."""
     if before is None or before.tick is None:
         return None
     if tick is not None and not tick < before.tick <= tick + LONGEST_WAIT_TICKS:
         return None
     return before
-
-
-def inherit_mark(
-    pending: Iterable[Stale], tool: str, args: Mapping[str, object], tick: int | None
-) -> Stale | None:
-    """The mark of a tool's new snapshot while actions are still under way."""
-    return join_marks(inherit_marks(pending, tool, args, tick), tick)
 
 
 def inherit_marks(
@@ -286,57 +278,36 @@ def build_marks(
 ) -> tuple[Stale, ...]:
     """The marks that actions still under way will put on a tool's snapshots."""
     found: dict[Stale, None] = {}
+    name = read_action_name(tool, args)
     for other in live:
         for action in other.reason.split(SEPARATOR):
-            effects, name = _effects_of(action), action_name(tool, args)
-            if effects is None:
-                found[replace(other, reason=action, fields=())] = None
-            elif name in effects:
-                fields = effects[name].fields
-                found[replace(other, reason=action, fields=fields)] = None
+            effect = (_find_effects(action) or {name: WHOLE}).get(name)
+            if effect is not None:
+                found[replace(other, reason=action, fields=effect.fields)] = None
     return tuple(found)
 
 
 # --- Conditions
 
 
-def _gains_skill(answer: Result) -> bool:
-    if _find_value(answer, "xp_gained", "skill_xp_gained") is not None:
-        return True
-    return _find_value(answer, "level_up") is not False
-
-
-def _reaches_storage(answer: Result) -> bool:
-    if _find_value(answer, "delivered_to_storage", "auto_listed", "unsold"):
-        return True
-    return _find_value(answer, "delivered_to_cargo", "total_earned") is None
-
-
-def _uses_fuel_cells(answer: Result) -> bool:
-    return _find_value(answer, "source") != "station" or bool(
-        _find_value(answer, "cells_used")
-    )
-
-
-def _uses_repair_kits(answer: Result) -> bool:
-    return bool(_find_value(answer, "kits_used")) or not _find_value(answer, "cost")
-
-
-def _gives_items(answer: Result) -> bool:
-    if _find_value(answer, "items_received"):
-        return True
-    return _find_value(answer, "credits_earned") is None
-
-
-def _find_value(answer: Result, *keys: str) -> object:
+def _find_said(answer: Result, *keys: str) -> object:
     content = unwrap_content(answer.content)
     return find_first(content, *keys, *(f"result.{key}" for key in keys))
 
 
-_CONDITIONS: Mapping[str, Callable[[Result], bool]] = {
-    "skill_gain": _gains_skill,
-    "storage": _reaches_storage,
-    "fuel_cells": _uses_fuel_cells,
-    "repair_kits": _uses_repair_kits,
-    "mission_items": _gives_items,
+# Whether an answer meets them, asked by what it says under the first of several keys.
+_CONDITIONS: Mapping[str, Callable[[Callable[..., object]], bool]] = {
+    "skill_gain": lambda find: (
+        find("xp_gained", "skill_xp_gained") is not None
+        or find("level_up") is not False
+    ),
+    "storage": lambda find: (
+        bool(find("delivered_to_storage", "auto_listed", "unsold"))
+        or find("delivered_to_cargo", "total_earned") is None
+    ),
+    "fuel_cells": lambda find: find("source") != "station" or bool(find("cells_used")),
+    "repair_kits": lambda find: bool(find("kits_used")) or not find("cost"),
+    "mission_items": lambda find: (
+        bool(find("items_received")) or find("credits_earned") is None
+    ),
 }

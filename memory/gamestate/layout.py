@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 
 from memory.gamestate.clock import round_down
 from memory.gamestate.types import AccountState, Happening
-from memory.gamestate.values import to_line
+from memory.gamestate.values import format_line
 
-LIST_LIMITS = (12, 6, 3, 1)  # how many items of a list are shown, step by step
+# How many items of a list are shown, step by step.
+LIST_LIMITS = (12, 6, 3, 1)
+# The share of the bytes that the closing lines may take before they shrink.
 NOTES_SHARE = 0.3
-"""The share of the bytes that the closing lines may take before they shrink."""
-MOST_EVENTS = 6  # how many of the newest events are shown
-RECENT_TICKS = 20  # older events are not shown: search and the facts tell of them
+MOST_EVENTS = 6
+# Older events are not shown: search and the facts tell of them.
+RECENT_TICKS = 20
 _EVENT_TOOL = "get_notifications"
 _MOST_VALUES = 4
 _LONGEST = 40
@@ -26,10 +28,7 @@ _LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the block, and the (key, value) facts that it shows.
-
-    ``rough`` is the text with its age rounded down; empty where it names no age.
-    """
+    """One line and the facts it shows; ``rough`` has its age, if any, rounded down."""
 
     text: str
     facts: tuple[tuple[str, str], ...] = ()
@@ -52,7 +51,7 @@ class Entry:
 
     def lines(self, limit: int, *, marked: bool) -> list[Line]:
         """The entry with at most ``limit`` items of each list; ``marked`` with its doubt."""
-        text = f"- {self.start}{listed(self.items, limit)}{self.after}"
+        text = f"- {self.start}{join_items(self.items, limit)}{self.after}"
         first = Line(text + self.mark if marked else text, self.facts)
         below = list(self.children[:limit])
         more = len(self.children) - len(below)
@@ -61,7 +60,7 @@ class Entry:
         return [first, *below]
 
 
-def listed(items: Sequence[str], limit: int) -> str:
+def join_items(items: Sequence[str], limit: int) -> str:
     """``a, b and 3 more``."""
     if not items:
         return ""
@@ -74,11 +73,10 @@ def listed(items: Sequence[str], limit: int) -> str:
 class Section:
     """A snapshot's part of the block, with ``step`` and ``kept`` as it shrinks.
 
-    ``rough`` is the heading with its age rounded down.
-
-    ``whole`` is the mark that all its entries share; when ``folded`` it stands once,
-    in the heading. ``untrue`` says that an action changed something that the section
-    shows. ``recall`` says how to get what was left out.
+    ``rough`` is the heading with its age rounded down. ``whole`` is the mark that all
+    its entries share; when ``folded`` it stands once, in the heading. ``untrue`` says
+    that an action changed something that the section shows, ``recall`` how to get what
+    was left out.
     """
 
     heading: str
@@ -143,7 +141,7 @@ class Notes:
         lines += [warning for _, warning in self.stale[: self.shown]]
         rest = [what for what, _ in self.stale[self.shown :]]
         if rest:
-            lines.append(Line(f"**Stale data:** also {listed(rest, 6)}."))
+            lines.append(Line(f"**Stale data:** also {join_items(rest, 6)}."))
         if self.unlisted:
             lines.append(Line(f"**Also cached:** {self.unlisted} more snapshots."))
         return lines
@@ -239,7 +237,7 @@ def _describe_event(event: Happening) -> str:
     when = "" if event.tick is None else f" at tick {event.tick}"
     values = list(_values(event.data))[:_MOST_VALUES]
     said = f": {', '.join(values)}" if values else ""
-    return f"{to_line(event.kind, _LONGEST)}{when}{said}"
+    return f"{format_line(event.kind, _LONGEST)}{when}{said}"
 
 
 def _values(data: Mapping[str, object]) -> Iterator[str]:
@@ -248,6 +246,6 @@ def _values(data: Mapping[str, object]) -> Iterator[str]:
         stem = key.removesuffix("_id")
         if key == "id" or (stem != key and (f"{stem}_name" in data or stem in data)):
             continue
-        shown = to_line(value, _LONGEST)
+        shown = format_line(value, _LONGEST)
         if shown:
-            yield f"{to_line(key.replace('_', ' '), _LONGEST)} {shown}"
+            yield f"{format_line(key.replace('_', ' '), _LONGEST)} {shown}"

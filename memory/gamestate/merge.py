@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 
-from memory.gamestate import invalidation, values
-from memory.gamestate.clock import elapsed_seconds
+from memory.gamestate import invalidation
+from memory.gamestate.clock import count_seconds
 from memory.gamestate.draft import Draft
 from memory.gamestate.extract import find_tick
-from memory.gamestate.facts import learn_sizes as sizes_of
+from memory.gamestate.facts import learn_sizes
 from memory.gamestate.notices import Notice
 from memory.gamestate.outcomes import Doubt, unwrap_result
 from memory.gamestate.reactions import (
@@ -31,17 +31,18 @@ from memory.gamestate.reactions import (
     find_outcome,
 )
 from memory.gamestate.types import Snapshot, Stale
-from memory.gamestate.values import MAX_DEPTH, is_deep
+from memory.gamestate.values import find_first, is_deep, paths_overlap, unwrap_content
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
+# Snapshots that events write into; others they can only make doubtful.
 MERGEABLE = frozenset(
     {"get_status", "get_state", "get_ship", "get_cargo", "get_poi", "get_nearby"}
     | {"get_skills"}
 )
-"""Snapshots that events write into; others they can only make doubtful."""
+# The newest events that are written; older ones only put in doubt what they touch.
 MOST_WRITTEN = 1000
-"""The newest events that are written; older ones only put in doubt what they touch."""
 _SHIP = {"hull": 1, "shield": 1, "fuel": 1, "cargo_used": 0, "cargo": []}
+# The JSON form of snapshots that came as a text, to find what events change in them.
 _TEXT_FORMS: Mapping[str, object] = {
     "get_status": {
         "player": {"credits": 1, "current_poi": "", "current_system": "", "skills": {}},
@@ -51,7 +52,6 @@ _TEXT_FORMS: Mapping[str, object] = {
     "get_cargo": {"cargo": [], "used": 0, "available": 0},
     "get_nearby": {"nearby": [], "count": 1, "pirates": [], "pirate_count": 1},
 }
-"""The JSON form of snapshots that came as a text, to find what events change in them."""
 
 
 class EventOrder(Enum):
@@ -79,33 +79,23 @@ def learn_account(
     ids: set[str] = set()
     found = dict(sizes or {})
     for snapshot in snapshots:
-        content = values.unwrap_content(snapshot.content)
+        content = unwrap_content(snapshot.content)
         if snapshot.tool in MERGEABLE:
-            found |= sizes_of(content)
-        own = values.find_first(content, "player.id", "player_id")
+            found |= learn_sizes(content)
+        own = find_first(content, "player.id", "player_id")
         if snapshot.tool in STATUS_TOOLS and isinstance(own, str) and own:
             ids.add(own)
     return AccountFacts(Owner(username, frozenset(ids)), found)
 
 
-def merge_events(
-    snapshot: Snapshot,
-    notices: Sequence[Notice],
-    known_of: AccountFacts,
-    current_tick: int | None = None,
-) -> Snapshot:
-    """The snapshot after all events since it was captured, which come in any order."""
-    return write_events(snapshot, arrange_events(notices), known_of, current_tick)
-
-
 def write_events(
     snapshot: Snapshot,
     ordered: Sequence[Notice],
-    known_of: AccountFacts,
+    account: AccountFacts,
     current_tick: int | None = None,
 ) -> Snapshot:
-    """`merge_events` for what `arrange_events` gave: once for several snapshots."""
-    draft = _make_draft(snapshot, known_of)
+    """The snapshot after all events since; `arrange_events` puts them in order."""
+    draft = _make_draft(snapshot, account)
     draft.tick = snapshot.tick or 0
     marks = _marks(snapshot)
     doubts: list[tuple[Stale, int | None]] = []
@@ -116,7 +106,7 @@ def write_events(
     only_doubted = len(concerned) - MOST_WRITTEN
     # Asked with arguments it may be of another ship, or another place.
     only_doubts = only_doubted > 0 or bool(snapshot.args)
-    scratch = _make_draft(snapshot, known_of) if only_doubts else draft
+    scratch = _make_draft(snapshot, account) if only_doubts else draft
     for place, notice in enumerate(concerned):
         command = find_outcome(notice)
         own = _find_answered_mark(marks, command, notice) if command else None
@@ -124,14 +114,14 @@ def write_events(
             marks.remove(own)
         when = compare_event(snapshot, notice, own_tick=own_tick)
         asked = own.at if own is not None else None
-        if asked is not None and elapsed_seconds(snapshot.captured_at, asked) > 0:
+        if asked is not None and count_seconds(snapshot.captured_at, asked) > 0:
             when = EventOrder.AFTER
         if when is EventOrder.BEFORE:
             continue
         if place < only_doubted or snapshot.args:
-            doubt = _find_changes(scratch, notice, known_of)
+            doubt = _find_changes(scratch, notice, account)
         else:
-            doubt = _apply(draft, notice, known_of, sure=when is EventOrder.AFTER)
+            doubt = _apply(draft, notice, account, sure=when is EventOrder.AFTER)
         if doubt is not None:
             reason = command or notice.kind
             stale = Stale(reason, _earlier_tick(notice.tick, current_tick), doubt)
@@ -204,10 +194,10 @@ def compare_event(
 def _by_clock(snapshot: Snapshot, notice: Notice) -> EventOrder | None:
     if notice.at is None:
         return None
-    if elapsed_seconds(snapshot.captured_at, notice.at) > notice.slack:
+    if count_seconds(snapshot.captured_at, notice.at) > notice.slack:
         return EventOrder.AFTER
     asked = snapshot.asked_at or snapshot.captured_at
-    if elapsed_seconds(notice.at, asked) > notice.slack:
+    if count_seconds(notice.at, asked) > notice.slack:
         return EventOrder.BEFORE
     return EventOrder.UNSURE
 
@@ -222,11 +212,11 @@ def _marks(snapshot: Snapshot) -> list[Stale]:
     return list(snapshot.marks) or ([snapshot.stale] if snapshot.stale else [])
 
 
-def _make_draft(snapshot: Snapshot, known_of: AccountFacts) -> Draft:
+def _make_draft(snapshot: Snapshot, account: AccountFacts) -> Draft:
     content = snapshot.content
-    if snapshot.tool not in MERGEABLE or is_deep(content, MAX_DEPTH):
+    if snapshot.tool not in MERGEABLE or is_deep(content):
         return Draft(snapshot.tool, {})
-    return Draft.of(snapshot.tool, content, known_of.sizes)
+    return Draft.from_content(snapshot.tool, content, account.sizes)
 
 
 def _drop_doubled_yields(ordered: Sequence[Notice]) -> list[Notice]:
@@ -259,14 +249,12 @@ def _ticks_near(tick: int | None, known: Iterable[int | None]) -> list[int | Non
 def _distance(one: Notice, other: Notice) -> float:
     first, second = one.sent_at or one.at, other.sent_at or other.at
     if first is not None and second is not None:
-        return abs(elapsed_seconds(first, second))
+        return abs(count_seconds(first, second))
     return float(abs((one.tick or 0) - (other.tick or 0)))
 
 
 def _earlier_tick(tick: int | None, current: int | None) -> int | None:
-    if tick is None or current is None:
-        return current if tick is None else tick
-    return min(tick, current)
+    return min((t for t in (tick, current) if t is not None), default=None)
 
 
 def _moment_of(notice: Notice) -> tuple[int, datetime, str]:
@@ -277,13 +265,12 @@ def _moment_of(notice: Notice) -> tuple[int, datetime, str]:
 def _find_answered_mark(
     marks: Sequence[Stale], command: str, notice: Notice
 ) -> Stale | None:
-    """The oldest mark of an action whose outcome an event may be."""
     if notice.at is None:
         return None
     for each in marks:
         if each.reason != command or each.at is None:
             continue
-        if elapsed_seconds(each.at, notice.at) > notice.slack:
+        if count_seconds(each.at, notice.at) > notice.slack:
             return each
     return None
 
@@ -291,25 +278,23 @@ def _find_answered_mark(
 # --- One event
 
 
-def _apply(
-    draft: Draft, notice: Notice, known_of: AccountFacts, *, sure: bool
-) -> Doubt:
+def _apply(draft: Draft, notice: Notice, account: AccountFacts, *, sure: bool) -> Doubt:
     if not isinstance(draft.root, dict):
-        return _doubt_text(draft.tool, notice, known_of)
+        return _doubt_text(draft.tool, notice, account)
     if sure and notice.tick is not None:
         draft.tick, draft.failed = max(draft.tick, notice.tick), []
-        return _add_paths(apply_event(draft, notice, known_of.me), draft.failed)
+        return _add_paths(apply_event(draft, notice, account.me), draft.failed)
     return _find_changes(
-        Draft.of(draft.tool, draft.content, draft.sizes), notice, known_of
+        Draft.from_content(draft.tool, draft.content, draft.sizes), notice, account
     )
 
 
-def _find_changes(scratch: Draft, notice: Notice, known_of: AccountFacts) -> Doubt:
+def _find_changes(scratch: Draft, notice: Notice, account: AccountFacts) -> Doubt:
     """What an event would change, tried on a draft that is thrown away."""
     if not isinstance(scratch.root, dict):
-        return _doubt_text(scratch.tool, notice, known_of)
+        return _doubt_text(scratch.tool, notice, account)
     scratch.written, scratch.failed = {}, []
-    doubt = apply_event(scratch, notice, known_of.me)
+    doubt = apply_event(scratch, notice, account.me)
     return _add_paths(doubt, [*scratch.written, *scratch.failed])
 
 
@@ -320,10 +305,10 @@ def _add_paths(doubt: Doubt, more: Sequence[str]) -> Doubt:
     return tuple(dict.fromkeys((*(doubt or ()), *more)))
 
 
-def _doubt_text(tool: str, notice: Notice, known_of: AccountFacts) -> Doubt:
+def _doubt_text(tool: str, notice: Notice, account: AccountFacts) -> Doubt:
     """Nothing can be written into a text: an event puts all of it in doubt."""
-    attempt = Draft.of(tool, _TEXT_FORMS.get(tool, {}), known_of.sizes)
-    doubt = apply_event(attempt, notice, known_of.me)
+    attempt = Draft.from_content(tool, _TEXT_FORMS.get(tool, {}), account.sizes)
+    doubt = apply_event(attempt, notice, account.me)
     return None if doubt is None and not attempt.written else ()
 
 
@@ -333,7 +318,6 @@ def _finish(
     marks: Sequence[tuple[Stale, int | None]],
     current_tick: int | None,
 ) -> Snapshot:
-    """The snapshot with the draft's content, and the doubts that are left."""
     kept = (_lift_doubt(mark, since, draft) for mark, since in marks)
     left = [each for each in kept if each is not None]
     whole = any(not each.fields for each in left)
@@ -341,7 +325,7 @@ def _finish(
     ticks = {
         path: tick
         for path, tick in draft.written.items()
-        if not whole and not any(values.paths_overlap(path, other) for other in doubted)
+        if not whole and not any(paths_overlap(path, other) for other in doubted)
     }
     return replace(
         snapshot,

@@ -18,22 +18,24 @@ from memory.gamestate.clock import (
     RESET_AFTER_TICKS,
     SAME_CLOCK,
     Offset,
+    check_stamp,
+    count_seconds,
     count_ticks,
-    elapsed_seconds,
-    plausible_stamp,
     read_offset_bound,
 )
 from memory.gamestate.extract import ENVELOPES, find_tick, parse_tick
 from memory.gamestate.types import SECONDS_PER_TICK
-from memory.gamestate.values import make_storable, repair_text
+from memory.gamestate.values import is_number, make_storable, repair_text
 
-MOST = 1000  # more notices than the game ever keeps for one session
+# More notices than the game ever keeps for one session.
+MOST = 1000
+# So many notices the game keeps for one session; then the oldest are dropped.
 QUEUE_LENGTH = 100
-"""So many notices the game keeps for one session; then the oldest are dropped."""
 _NO_EVENTS = "no notifications"
 _LONGEST_ID = 100
 _LONGEST_KIND = 100
-_MADE_UP = "sha:"  # how the id of an event begins that has none of its own
+# How the id of an event begins that has none of its own.
+_MADE_UP = "sha:"
 # Seconds that the game's clock may differ from ours where nothing tells.
 _SAME_CLOCK = 2.5
 # Ticks that an event may be ahead of a tick that was only estimated.
@@ -62,7 +64,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """The game's clock at the moment of an answer, and our own."""
+    """The game's clock at an answer, and our own; no event is later than ``newest``."""
 
     tick: int | None
     server: datetime | None
@@ -71,18 +73,14 @@ class _Clock:
     newest: int | None = None
     offset: Offset | None = None
 
-    def is_possible(self, tick: int) -> bool:
-        """Whether that tick may have come, so that an event can be from it."""
-        return self.newest is None or tick <= self.newest
-
     def local(self, moment: datetime) -> tuple[datetime | None, float]:
         """A moment of the game's clock by ours, and how far that may be off."""
         if self.offset is None:
-            age = elapsed_seconds(moment, self.ours)
+            age = count_seconds(moment, self.ours)
             return (moment, _SAME_CLOCK) if -1.0 <= age <= FARTHEST else (None, 0.0)
-        known = self.offset.not_after(moment, self.ours)
-        at = known.ours(moment)
-        if not -FARTHEST <= elapsed_seconds(at, self.ours) <= FARTHEST:
+        known = self.offset.narrow_by_event(moment, self.ours)
+        at = known.convert(moment)
+        if not -FARTHEST <= count_seconds(at, self.ours) <= FARTHEST:
             return None, 0.0
         return at, known.slack
 
@@ -90,7 +88,7 @@ class _Clock:
         """The tick of a moment of the game's clock."""
         if self.tick is None or moment is None:
             return None
-        passed = elapsed_seconds(moment, self.server or self.ours)
+        passed = count_seconds(moment, self.server or self.ours)
         return max(0, self.tick - count_ticks(passed, self.pace))
 
 
@@ -115,7 +113,7 @@ def read_notices(
     beyond = _MOST_BEYOND if own is None else 1
     if offset is None:
         seen = read_offset(content, asked_at, received_at)
-        offset = None if seen is None else SAME_CLOCK.and_seen(seen)
+        offset = None if seen is None else SAME_CLOCK.narrow(seen)
     clock = _Clock(
         tick=now,
         server=_server_time(content, received_at),
@@ -192,10 +190,10 @@ def _notice(item: Mapping[str, object], clock: _Clock) -> Notice | None:
     data = item.get("data")
     data = data if isinstance(data, Mapping) else item.get("payload")
     data = data if isinstance(data, Mapping) else {}
-    moment = plausible_stamp(_moment(item.get("timestamp")), clock.server or clock.ours)
+    moment = check_stamp(_moment(item.get("timestamp")), clock.server or clock.ours)
     local, slack = (None, 0.0) if moment is None else clock.local(moment)
     named = parse_tick(data.get("tick"))
-    own = named if named is not None and clock.is_possible(named) else None
+    own = named if clock.newest is None or (named or 0) <= clock.newest else None
     category = item.get("type")
     category = repair_text(category) if isinstance(category, str) else ""
     return Notice(
@@ -227,7 +225,7 @@ def _identity(item: Mapping[str, object]) -> str:
 def _server_time(content: object, now: datetime) -> datetime | None:
     for part in _parts(content):
         if "notifications" in part:
-            return plausible_stamp(_moment(part.get("timestamp")), now)
+            return check_stamp(_moment(part.get("timestamp")), now)
     return None
 
 
@@ -237,7 +235,7 @@ def _moment(value: object) -> datetime | None:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if is_number(value):
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError):
         pass

@@ -15,13 +15,15 @@ from memory.gamestate.invalidation import Circumstances, find_invalidations
 from memory.gamestate.values import find_first, is_number
 
 Data = Mapping[str, object]
+# The fields that are in doubt; () for all of them, None for none.
 Doubt = tuple[str, ...] | None
-"""The fields that are in doubt; () for all of them, None for none."""
 
-_ALL = ("*",)
+# Stands among what an outcome settled where it settled all there is.
+_ALL = "*"
 _WHOLE_HOLD = ("cargo", "items", "used", "cargo_used", "available", "cargo_available")
 _STATION_PLACES = ("player.docked_at_base", "docked_at_base", "ship.docked_at_base")
 
+# The actions of outcomes that have a name of their own.
 COMMANDS = {
     "arrived": "travel",
     "jumped": "jump",
@@ -29,7 +31,6 @@ COMMANDS = {
     "auto_dock": "dock",
     "auto_undock": "undock",
 }
-"""The actions of outcomes that have a name of their own."""
 
 
 def find_action(name: object) -> str:
@@ -41,7 +42,7 @@ def write_outcome(draft: Draft, command: str, data: Data) -> Doubt:
     """Write an action's outcome into a draft; what of the snapshot stays in doubt."""
     read = _OUTCOMES.get(command)
     settled = read(draft, data) if read is not None else ()
-    if settled == _ALL:
+    if _ALL in settled:
         return None
     left: list[str] = []
     hit = False
@@ -62,9 +63,7 @@ def write_outcome(draft: Draft, command: str, data: Data) -> Doubt:
 def find_number(data: Data, *keys: str) -> float | None:
     """The first of several keys that holds a number."""
     found = (data.get(key) for key in keys)
-    return next(
-        (v for v in found if is_number(v) and isinstance(v, (int, float))), None
-    )
+    return next((v for v in found if is_number(v)), None)
 
 
 def find_text(data: Data, *keys: str) -> str:
@@ -105,7 +104,7 @@ def _change_hold(draft: Draft, item: str, count: float, name: str) -> tuple[str,
     """Change the hold; the paths that are right then, wherever the hold may stand."""
     items, used = draft.load(item, count, name)
     if draft.tool == "get_cargo" and items and used:
-        return _ALL
+        return (_ALL,)
     settled = ("ship.cargo", "cargo") if items else ()
     return (*settled, "ship.cargo_used", "cargo_used") if used else settled
 
@@ -118,7 +117,7 @@ def _bought(draft: Draft, data: Data) -> tuple[str, ...]:
         count = find_number(data, "quantity")
     if item and count is not None:
         settled += _change_hold(draft, item, count, find_text(data, "item"))
-    return _join_settled(settled)
+    return settled
 
 
 def _sold(draft: Draft, data: Data) -> tuple[str, ...]:
@@ -127,11 +126,7 @@ def _sold(draft: Draft, data: Data) -> tuple[str, ...]:
     item, count = find_text(data, "item_id"), find_number(data, "quantity_sold")
     if item and count is not None and not data.get("auto_listed"):
         settled += _change_hold(draft, item, -count, "")
-    return _join_settled(settled)
-
-
-def _join_settled(settled: tuple[str, ...]) -> tuple[str, ...]:
-    return _ALL if _ALL[0] in settled else settled
+    return settled
 
 
 def _pay(draft: Draft, cost: float | None) -> tuple[str, ...]:
@@ -156,7 +151,7 @@ def _refuelled(draft: Draft, data: Data) -> tuple[str, ...]:
         settled += CARGO
     elif cells and data.get("source") == "fuel_cells":
         settled += _change_hold(draft, "fuel_cell", -cells, "")
-    return _join_settled(settled)
+    return settled
 
 
 def _repaired(draft: Draft, data: Data) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.gamestate.draft import Draft
-from memory.gamestate.effects import CARGO, STATS
+from memory.gamestate.effects import CARGO, CREDITS, STATS
 from memory.gamestate.notices import Notice
 from memory.gamestate.outcomes import (
     Data,
@@ -149,11 +149,8 @@ def _meet_pirate(draft: Draft, data: Data, me: Owner) -> Doubt:
     pirate = find_text(data, "pirate_id")
     if draft.tool != _NEAR or not pirate:
         return None
-    entry: dict[str, object] = {
-        "pirate_id": pirate,
-        "name": find_text(data, "pirate_name"),
-    }
-    entry |= {key: data[key] for key in ("tier", "is_boss") if key in data}
+    more = {key: data[key] for key in ("tier", "is_boss") if key in data}
+    entry = {"pirate_id": pirate, "name": find_text(data, "pirate_name"), **more}
     return _enlist(draft, ("pirates", "pirate_count"), ("pirate_id", pirate), entry)
 
 
@@ -166,8 +163,8 @@ def _kill_pirate(draft: Draft, data: Data, me: Owner) -> Doubt:
     if draft.tool in STATUS_TOOLS:
         reward = find_number(data, "credits_reward", "credits_earned")
         if reward is None:
-            return ("player.credits", "credits", *_SCORE)
-        for path in ("player.credits", "credits"):
+            return (*CREDITS, *_SCORE)
+        for path in CREDITS:
             draft.add(path, reward)
         return _SCORE
     if draft.tool == _NEAR:
@@ -187,7 +184,6 @@ def _meet_police(draft: Draft, data: Data, me: Owner) -> Doubt:
 
 
 def _traffic(*, arrives: bool) -> Reaction:
-
     def reaction(draft: Draft, data: Data, me: Owner) -> Doubt:
         name = find_text(data, "username")
         if draft.tool != _NEAR or not name or me.is_meant(name):
@@ -244,10 +240,6 @@ def _is_entry(item: object, who: tuple[str, str]) -> bool:
 # --- The account
 
 
-def _doubt_everything(draft: Draft, data: Data, me: Owner) -> Doubt:
-    return ()
-
-
 def _raise_skill(draft: Draft, data: Data, me: Owner) -> Doubt:
     skill, level = find_text(data, "skill_id"), find_number(data, "new_level", "level")
     if not skill or level is None:
@@ -298,8 +290,8 @@ def _complete_trade(draft: Draft, data: Data, me: Owner) -> Doubt:
         return None
     credits = find_number(data, "your_credits")
     if credits is None:
-        return (*CARGO, *STATS, "player.credits", "credits")
-    for path in ("player.credits", "credits"):
+        return (*CARGO, *STATS, *CREDITS)
+    for path in CREDITS:
         if draft.get(path) is not None:
             draft.put(path, credits)
     return (*CARGO, *STATS)
@@ -340,6 +332,7 @@ def _spoils(*tools: str, changes_statistics: bool = False) -> Reaction:
 
 _BASE = _spoils("get_base", "get_poi")
 
+# The reaction to each event type that is not the outcome of an own action.
 REACTIONS: Mapping[str, Reaction] = {
     "skill_level_up": _raise_skill,
     "combat_update": _take_damage,
@@ -349,7 +342,7 @@ REACTIONS: Mapping[str, Reaction] = {
     "pirate_combat": _fight_pirate,
     "pirate_destroyed": _kill_pirate,
     "police_combat": _meet_police,
-    "player_died": _doubt_everything,
+    "player_died": lambda draft, data, me: (),
     "poi_arrival": _traffic(arrives=True),
     "poi_departure": _traffic(arrives=False),
     "trade_offer_received": _spoils("get_trades"),
@@ -369,14 +362,13 @@ REACTIONS: Mapping[str, Reaction] = {
     "observation_update": _spoils("get_nearby"),
     "state_update": _replace_state,
 }
-"""The reaction to each event type that is not the outcome of an own action."""
 
+# Reactions by the start of a type, for types that `REACTIONS` does not hold.
 FAMILIES: Mapping[str, Reaction] = {
     "battle_": _spoils("get_nearby", "get_battle_status"),
     "facility_": _spoils("get_base", "facility"),
     "drone_": _spoils("get_drones"),
 }
-"""Reactions by the start of a type, for types that `REACTIONS` does not hold."""
 
 
 def _find_reaction(kind: str) -> Reaction | None:

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory.gamestate.clock import Recency, elapsed_seconds, recency
+from memory.gamestate.clock import Recency, count_seconds, measure_recency
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
     Moment,
+    find_stale_paths,
     judge_age,
     judge_confidence,
     may_have_recharged,
-    stale_paths,
 )
 from memory.gamestate.effects import LOCATION_TOOL, TICK_TOOL
-from memory.gamestate.extract import args_key
+from memory.gamestate.extract import build_args_key
 from memory.gamestate.facts import Fact, Names, View, collect_names
 from memory.gamestate.invalidation import SEPARATOR
 from memory.gamestate.layout import (
@@ -35,7 +35,13 @@ from memory.gamestate.layout import (
 )
 from memory.gamestate.sections import READERS, read_facts
 from memory.gamestate.types import AccountState, Snapshot
-from memory.gamestate.values import empire, find_first, title, to_line, unwrap_content
+from memory.gamestate.values import (
+    find_first,
+    format_empire,
+    format_line,
+    format_title,
+    unwrap_content,
+)
 
 MAX_BYTES = 2048
 _MAX_SECTIONS = 40
@@ -47,9 +53,10 @@ FETCHED = (
     "**Note:** Events are fetched for you at the start of each turn and merged above; "
     "call get_notifications for one that you miss."
 )
-#: Said of a shield that was not full and may have grown by itself.
+# Said of a shield that was not full and may have grown by itself.
 _RECHARGING = "recharging since"
-OWNER_KEY = "account"  # the key of the account's name among the facts last shown
+# The key of the account's name among the facts last shown.
+OWNER_KEY = "account"
 
 _ORDER = {tool: place for place, tool in enumerate(READERS)}
 
@@ -79,11 +86,11 @@ class Scene:
     was: Mapping[str, str]
 
     @classmethod
-    def of(cls, state: AccountState) -> Scene:
+    def from_state(cls, state: AccountState) -> Scene:
         same = state.last_shown.get(OWNER_KEY) == state.username
         newest_first = sorted(
             state.snapshots,
-            key=lambda s: (elapsed_seconds(s.captured_at, state.now), _snapshot_key(s)),
+            key=lambda s: (count_seconds(s.captured_at, state.now), _snapshot_key(s)),
         )
         # Curated sections in their order, the call without arguments first.
         ordered = sorted(
@@ -91,14 +98,14 @@ class Scene:
         )
         return cls(
             state,
-            Moment.of(state),
+            Moment.from_state(state),
             tuple(ordered),
             {**state.names, **collect_names(newest_first[::-1])},
             state.last_shown if same else {},
         )
 
     def age(self, snapshot: Snapshot) -> Recency:
-        return recency(
+        return measure_recency(
             snapshot.tick,
             snapshot.captured_at,
             self.state.current_tick,
@@ -108,21 +115,23 @@ class Scene:
 
     def plain(self, tool: str) -> Snapshot | None:
         """The snapshot of a tool that was called without arguments."""
-        found = (s for s in self.ordered if s.tool == tool and not args_key(s.args))
+        found = (
+            s for s in self.ordered if s.tool == tool and not build_args_key(s.args)
+        )
         return next(found, None)
 
 
-def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
+def render_block(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
     """The state block of an account in at most ``max_bytes`` bytes of UTF-8."""
     if state.username is None:
         lines = [Line(NOT_LOGGED_IN)]
         text = NOT_LOGGED_IN if count_bytes(lines) <= max_bytes + 1 else ""
         return Rendered(text, text)
-    scene = Scene.of(state)
+    scene = Scene.from_state(state)
     unlisted = scene.ordered[_MAX_SECTIONS:]
     sections = [_build_section(scene, each) for each in scene.ordered[:_MAX_SECTIONS]]
     untrue = [each.untrue for each in sections]
-    untrue += [stale_paths(each) is None for each in unlisted]
+    untrue += [find_stale_paths(each) is None for each in unlisted]
     told = build_events_section(state)
     sections += [told] if told else []
     notes = Notes(
@@ -140,8 +149,8 @@ def render(state: AccountState, max_bytes: int = MAX_BYTES) -> Rendered:
 def _header(scene: Scene) -> list[Line]:
     known = scene.plain("get_status")
     content = unwrap_content(known.current) if known else None
-    ruler = empire(find_first(content, "player.empire", "empire"))
-    name = to_line(scene.state.username) or "unknown"
+    ruler = format_empire(find_first(content, "player.empire", "empire"))
+    name = format_line(scene.state.username) or "unknown"
     suffix = f" ({ruler})" if ruler else ""
     ages = [scene.age(snapshot) for snapshot in scene.ordered]
     ages.sort(key=lambda age: (age.ticks is None, age.ticks or 0, age.seconds))
@@ -156,19 +165,18 @@ def _header(scene: Scene) -> list[Line]:
 
 
 def _stale_lines(scene: Scene, untrue: list[bool]) -> list[tuple[str, Line]]:
-    """(call, line) for every snapshot that shows something untrue or old."""
     lines = zip(scene.ordered, untrue, strict=True)
     found = [(each, _stale_line(scene, each, changed)) for each, changed in lines]
     return [(_format_call(each), warning) for each, warning in found if warning]
 
 
 def _stale_line(scene: Scene, snapshot: Snapshot, untrue: bool) -> Line | None:
-    start, tool = "**Stale data:**", to_line(snapshot.tool, 40)
+    start, tool = "**Stale data:**", format_line(snapshot.tool, 40)
     call = f"{start} {_format_call(snapshot)}"
     if snapshot.logged_out:
         return Line(f"{call} was {LOGGED_OUT} - call {tool}.")
     if untrue:
-        whole = stale_paths(snapshot) is None
+        whole = find_stale_paths(snapshot) is None
         parts = f"{start} parts of {_format_call(snapshot)} are"
         what = f"{call} is" if whole else parts
         cause, cure = _describe_cause(snapshot), _describe_remedy(scene, snapshot)
@@ -201,7 +209,6 @@ def _facts(scene: Scene, lines: list[Line]) -> dict[str, str]:
 
 
 def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
-    """A snapshot's heading and facts, each with what makes it doubtful."""
     content = unwrap_content(snapshot.current)
     view = View(
         content if isinstance(content, Mapping) else {},
@@ -211,16 +218,16 @@ def _build_section(scene: Scene, snapshot: Snapshot) -> Section:
     )
     facts = read_facts(snapshot.tool, view, content)[:_MAX_FACTS]
     curated = READERS.get(snapshot.tool)
-    heading = curated[0] if curated else title(snapshot.tool)
+    heading = curated[0] if curated else format_title(snapshot.tool)
     age, end = scene.age(snapshot), f", {LOGGED_OUT}" if snapshot.logged_out else ""
     start = f"{heading} ({_format_call(snapshot)} - "
     entries = [_entry(scene, snapshot, fact) for fact in facts]
-    whole = stale_paths(snapshot) is None
+    whole = find_stale_paths(snapshot) is None
     return Section(
         heading=f"{start}{age.short}{end}",
         rough=f"{start}{age.rough}{end}",
         entries=entries,
-        recall=f'zoea_recall("state://{to_line(snapshot.tool, 40)}")',
+        recall=f'zoea_recall("state://{format_line(snapshot.tool, 40)}")',
         whole=_describe_mark(scene, snapshot) if whole else "",
         folded=whole and not any(entry.mark for entry in entries),
         untrue=whole or any(_is_untrue(scene, snapshot, fact) for fact in facts),
@@ -247,7 +254,6 @@ def _has_ship(snapshot: Snapshot | None) -> bool:
 def _at_least_as_good(
     scene: Scene, one: Snapshot | None, other: Snapshot | None
 ) -> bool:
-    """Whether one snapshot is no older than another and no more doubtful."""
     if one is None or other is None:
         return one is not None
     if one.tick is None or other.tick is None:
@@ -308,25 +314,19 @@ def _describe_mark(scene: Scene, snapshot: Snapshot) -> str:
 
 
 def _describe_remedy(scene: Scene, snapshot: Snapshot) -> str:
-    """Which tool to call for the truth, such as ``call get_status``, and when.
-
-    While it is unknown whether a flight is over, another tool must settle that first.
-    """
+    """Which tool to call for the truth; another first while a flight may go on."""
     mark, now = snapshot.stale, scene.state.current_tick
     flown = mark and scene.state.unsettled.intersection(mark.reason.split(SEPARATOR))
     if flown and snapshot.tool != LOCATION_TOOL:
-        return f"call {LOCATION_TOOL}, then {to_line(snapshot.tool, 40)}"
+        return f"call {LOCATION_TOOL}, then {format_line(snapshot.tool, 40)}"
     if _awaits_game_tick(scene, snapshot):
-        return f"call {TICK_TOOL}, then {to_line(snapshot.tool, 40)}"
+        return f"call {TICK_TOOL}, then {format_line(snapshot.tool, 40)}"
     pending = mark and mark.tick is not None and now is not None and mark.tick > now
-    return f"call {to_line(snapshot.tool, 40)}{' then' if pending else ''}"
+    return f"call {format_line(snapshot.tool, 40)}{' then' if pending else ''}"
 
 
 def _awaits_game_tick(scene: Scene, snapshot: Snapshot) -> bool:
-    """Whether only a tick of the game's own can tell that an action is over.
-
-    So it is for a snapshot asked for after an action that, by our clock, is over.
-    """
+    """Whether an action was over, by our clock alone, before this was asked for."""
     now, asked = scene.state.current_tick, snapshot.asked_at
     return any(
         mark.tick is not None
@@ -343,7 +343,7 @@ def _format_was(scene: Scene, key: str, value: str) -> str:
         return ""
     number, slash, limit = shown.partition("/")
     same_limit = slash and value.endswith(f"/{limit}")
-    return f" (was {to_line(number if same_limit else shown)})"
+    return f" (was {format_line(number if same_limit else shown)})"
 
 
 def _describe_cause(snapshot: Snapshot) -> str:
@@ -352,21 +352,20 @@ def _describe_cause(snapshot: Snapshot) -> str:
     if mark is None:
         return ""
     at = "" if mark.tick is None else f" at tick {mark.tick}"
-    return f"before {to_line(mark.reason, 40) or 'an action'}{at}"
+    return f"before {format_line(mark.reason, 40) or 'an action'}{at}"
 
 
 def _format_call(snapshot: Snapshot) -> str:
-    """A snapshot's call with its arguments, as headings name it."""
-    tool = to_line(snapshot.tool, 40)
+    tool = format_line(snapshot.tool, 40)
     if not snapshot.args:
         return tool
     values = ", ".join(
-        f"{to_line(str(key), 20)}="
-        + ("..." if isinstance(value, (Mapping, list)) else to_line(value, 30))
+        f"{format_line(str(key), 20)}="
+        + ("..." if isinstance(value, (Mapping, list)) else format_line(value, 30))
         for key, value in list(snapshot.args.items())[:3]
     )
-    return f"{tool} {to_line(values, 60)}"
+    return f"{tool} {format_line(values, 60)}"
 
 
 def _snapshot_key(snapshot: Snapshot) -> str:
-    return f"{snapshot.tool}{args_key(snapshot.args)}"
+    return f"{snapshot.tool}{build_args_key(snapshot.args)}"

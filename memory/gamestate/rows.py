@@ -15,18 +15,18 @@ from datetime import datetime
 from itertools import islice
 from urllib.parse import parse_qsl, unquote
 
-from memory.gamestate.clock import elapsed_seconds
+from memory.gamestate.clock import count_seconds
 from memory.gamestate.confidence import (
     LOGGED_OUT,
     Confidence,
     Moment,
-    age_in_ticks,
+    count_age_in_ticks,
+    find_stale_paths,
     judge_confidence,
-    stale_paths,
 )
-from memory.gamestate.extract import args_key
+from memory.gamestate.extract import build_args_key
 from memory.gamestate.types import AccountState, Snapshot
-from memory.gamestate.values import to_line, unwrap_content
+from memory.gamestate.values import format_line, unwrap_content
 
 MAX_FIELDS = 200
 
@@ -54,19 +54,19 @@ def build_rows(state: AccountState) -> tuple[StateRow, ...]:
     """A row for each snapshot, in the order given; none where nobody is logged in."""
     if state.username is None:
         return ()
-    moment = Moment.of(state)
+    moment = Moment.from_state(state)
     return tuple(_make_row(snapshot, moment) for snapshot in state.snapshots)
 
 
 def _make_row(snapshot: Snapshot, moment: Moment) -> StateRow:
-    age = age_in_ticks(snapshot, moment)
+    age = count_age_in_ticks(snapshot, moment)
     found = judge_confidence(snapshot, moment)
     return StateRow(
         tool=snapshot.tool,
         args=snapshot.args,
         confidence=found,
         age_ticks=age,
-        age_seconds=max(0.0, elapsed_seconds(snapshot.captured_at, moment.now)),
+        age_seconds=max(0.0, count_seconds(snapshot.captured_at, moment.now)),
         reason=_reason(snapshot, found, age),
         tick=snapshot.tick,
         captured_at=snapshot.captured_at,
@@ -87,7 +87,7 @@ def _reason(snapshot: Snapshot, found: Confidence, age: int | None) -> str | Non
 
 def _paths(snapshot: Snapshot) -> Iterator[str]:
     """What was marked or merged first, then the content's own keys."""
-    yield from stale_paths(snapshot) or ()
+    yield from find_stale_paths(snapshot) or ()
     yield from snapshot.field_ticks
     content = unwrap_content(snapshot.current)
     if not isinstance(content, Mapping):
@@ -149,9 +149,9 @@ def pick_snapshot(snapshots: Iterable[Snapshot], handle: Handle) -> Snapshot:
         same = [each for each in same if _has_arguments(each, handle.args)]
     if same:
         return same[0]
-    names = sorted({to_line(each.tool, 40) for each in known})
+    names = sorted({format_line(each.tool, 40) for each in known})
     there = f"Kept are: {', '.join(names[:30])}." if names else "Nothing is kept yet."
-    what = f"No answer of {to_line(handle.tool, 40)} is kept for this account."
+    what = f"No answer of {format_line(handle.tool, 40)} is kept for this account."
     raise LookupError(f"{what} {there}")
 
 
@@ -164,7 +164,7 @@ def format_content(snapshot: Snapshot, *, raw: bool = False) -> str:
 
 
 def _has_arguments(snapshot: Snapshot, args: dict[str, object]) -> bool:
-    if args_key(snapshot.args) == args_key(args):
+    if build_args_key(snapshot.args) == build_args_key(args):
         return True
     # In a handle's query everything is text.
     return {k: _to_text(v) for k, v in snapshot.args.items()} == {

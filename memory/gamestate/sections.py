@@ -14,19 +14,19 @@ from memory.gamestate.facts import (
     MAX_ITEMS,
     Fact,
     View,
-    count_of,
-    dicts_of,
-    fact,
-    items_of,
+    count_entries,
+    list_entries,
+    list_objects,
+    make_fact,
     read_transit,
 )
 from memory.gamestate.values import (
-    empire,
     find_first,
+    format_empire,
+    format_line,
+    format_quantity,
+    format_ratio,
     is_number,
-    quantity,
-    ratio,
-    to_line,
 )
 
 Reader = Callable[[View], Iterable[Fact]]
@@ -40,27 +40,29 @@ _MAX_SCALARS = 50
 def _held(view: View, value: object) -> tuple[tuple[str, str], ...]:
     """Items of a hold as (name, quantity), stacks of one thing added up."""
     held: dict[str, float] = {}
-    for item in dicts_of(value):
-        name = to_line(find_first(item, "name", "item_name")) or view.name(
+    for item in list_objects(value):
+        name = format_line(find_first(item, "name", "item_name")) or view.name(
             item.get("item_id")
         )
         amount = item.get("quantity")
         if name and isinstance(amount, (int, float)):
             held[name] = held.get(name, 0) + amount
-    return tuple((name, to_line(amount)) for name, amount in held.items())
+    return tuple((name, format_line(amount)) for name, amount in held.items())
 
 
 def _ship_numbers(view: View) -> Iterator[Fact]:
     prefix = "ship." if isinstance(view.get("ship"), Mapping) else ""
     for name in ("hull", "shield", "fuel"):
         now, most = f"{prefix}{name}", f"{prefix}max_{name}"
-        yield from fact(name.title(), ratio(view.get(now), view.get(most)), now, most)
+        yield from make_fact(
+            name.title(), format_ratio(view.get(now), view.get(most)), now, most
+        )
     used = ("cargo_used", f"{prefix}cargo_used")
     limit = ("cargo_max", "cargo_capacity", f"{prefix}cargo_capacity")
     children = (
         () if view.cargo_elsewhere else _held(view, view.get(f"{prefix}cargo", "cargo"))
     )
-    amount = ratio(view.get(*used), view.get(*limit))
+    amount = format_ratio(view.get(*used), view.get(*limit))
     if amount or children:
         paths = (*used, f"{prefix}cargo", "cargo")
         yield Fact("Cargo", amount, paths, children=children, between=" x")
@@ -68,12 +70,12 @@ def _ship_numbers(view: View) -> Iterator[Fact]:
 
 def _read_status(view: View) -> Iterator[Fact]:
     credits = ("player.credits", "credits")
-    yield from fact("Credits", quantity(view.get(*credits)), *credits)
+    yield from make_fact("Credits", format_quantity(view.get(*credits)), *credits)
     yield from _location(view)
     yield from read_transit(view)
     ship = view.get("ship.name", "ship.class_id", "ship", "ship_name")
     if not isinstance(ship, Mapping):
-        yield from fact("Ship", view.name(ship), "ship.name", "ship.class_id")
+        yield from make_fact("Ship", view.name(ship), "ship.name", "ship.class_id")
     yield from _docked(view)
     if not view.ship_elsewhere:
         yield from _ship_numbers(view)
@@ -85,9 +87,9 @@ def _location(view: View) -> Iterator[Fact]:
     names = [view.name(view.get(*system)), view.name(view.get(*poi))]
     where = view.get("location")
     if not any(names) and isinstance(where, str):
-        names = [to_line(where)]
+        names = [format_line(where)]
     paths = (*system, *poi, "location.system_id", "location.poi_id")
-    yield from fact("Location", " > ".join(name for name in names if name), *paths)
+    yield from make_fact("Location", " > ".join(name for name in names if name), *paths)
 
 
 def _docked(view: View) -> Iterator[Fact]:
@@ -98,18 +100,18 @@ def _docked(view: View) -> Iterator[Fact]:
     if isinstance(base, str) and base:
         yield Fact("Docked", f"Yes ({view.name(base)})", paths)
     elif isinstance(told, (bool, str)):
-        yield from fact("Docked", to_line(told), *paths)
+        yield from make_fact("Docked", format_line(told), *paths)
     elif isinstance(view.get("player", "location"), Mapping):
         yield Fact("Docked", "No", paths)
 
 
 def _read_ship(view: View) -> Iterator[Fact]:
     if view.ship_elsewhere:
-        yield from fact("Ship", view.name(view.get("ship")), "ship.name")
+        yield from make_fact("Ship", view.name(view.get("ship")), "ship.name")
     else:
         yield from _ship_numbers(view)
     kinds: dict[str, int] = {}
-    for module in dicts_of(view.get("modules")):
+    for module in list_objects(view.get("modules")):
         name = view.name(module) or view.name(module.get("type_id"))
         kinds[name] = kinds.get(name, 0) + 1
     shown = tuple(n if k == 1 else f"{n} x{k}" for n, k in kinds.items() if n)
@@ -118,7 +120,7 @@ def _read_ship(view: View) -> Iterator[Fact]:
 
 
 def _read_cargo(view: View) -> Iterator[Fact]:
-    amount = ratio(
+    amount = format_ratio(
         view.get("used", "cargo_used"), view.get("capacity", "cargo_capacity")
     )
     children = _held(view, view.get("cargo", "items"))
@@ -136,7 +138,7 @@ def _read_skills(view: View) -> Iterator[Fact]:
         found = islice(known.items(), MAX_ITEMS)
         pairs = [(_skill(view, value) or view.name(key), value) for key, value in found]
     else:
-        pairs = [(_skill(view, item), item) for item in dicts_of(known)]
+        pairs = [(_skill(view, item), item) for item in list_objects(known)]
     shown = tuple(f"{name} {_level(value)}" for name, value in pairs if name)
     yield Fact("Levels", "" if shown else "none", (place,), items=shown)
 
@@ -144,33 +146,35 @@ def _read_skills(view: View) -> Iterator[Fact]:
 def _skill(view: View, value: object) -> str:
     if not isinstance(value, Mapping):
         return ""
-    return to_line(value.get("name")) or view.name(value.get("skill_id"))
+    return format_line(value.get("name")) or view.name(value.get("skill_id"))
 
 
 def _level(value: object) -> str:
     level = value.get("level") if isinstance(value, Mapping) else value
-    return to_line(level) or "?"
+    return format_line(level) or "?"
 
 
 def _read_missions(view: View) -> Iterator[Fact]:
-    active = list(dicts_of(view.get("missions.active", "missions")))
+    active = list(list_objects(view.get("missions.active", "missions")))
     limit = view.get("max_missions", "missions.max_missions")
     yield Fact(
         "Active",
-        ratio(len(active), limit),
+        format_ratio(len(active), limit),
         ("missions.*",),
-        children=tuple((_mission(view, item), _progress(item)) for item in active),
+        children=tuple(
+            (
+                view.name(item) or format_line(item.get("mission_id")) or "mission",
+                _progress(item),
+            )
+            for item in active
+        ),
     )
 
 
-def _mission(view: View, item: Mapping[str, object]) -> str:
-    return view.name(item) or to_line(item.get("mission_id")) or "mission"
-
-
 def _progress(item: Mapping[str, object]) -> str:
-    done = ratio(item.get("current"), item.get("required"))
+    done = format_ratio(item.get("current"), item.get("required"))
     share = item.get("percent_complete")
-    return done or (f"{to_line(share)} %" if is_number(share) else "")
+    return done or (f"{format_line(share)} %" if is_number(share) else "")
 
 
 # --- Where the ship is
@@ -182,19 +186,19 @@ def _read_system(view: View) -> Iterator[Fact]:
         yield from read_transit(view)
         return
     name = view.name(view.get("system.name", "name", "system"))
-    ruler = empire(view.get("system.empire", "empire"))
+    ruler = format_empire(view.get("system.empire", "empire"))
     if name:
         text = f"{name} ({ruler})" if ruler else name
         yield Fact("", text, ("system.name", "name"))
     yield from _list(view, "POIs", ("pois", "system.pois"))
     yield from _list(view, "Connections", ("system.connections", "connections"))
     security = ("security_status", "system.security_status")
-    yield from fact("Security", to_line(view.get(*security)), *security)
+    yield from make_fact("Security", format_line(view.get(*security)), *security)
 
 
 def _list(view: View, label: str, places: tuple[str, ...]) -> Iterator[Fact]:
     """The names in the longest of several lists: old servers trim one of two."""
-    lists = [[*map(view.name, items_of(view.get(place)))] for place in places]
+    lists = [[*map(view.name, list_entries(view.get(place)))] for place in places]
     names = tuple(name for name in max(lists, key=len) if name)
     if names:
         paths = tuple(f"{place}.*.name" for place in places)
@@ -206,18 +210,18 @@ def _read_poi(view: View) -> Iterator[Fact]:
         yield from read_transit(view)
         return
     name = view.name(view.get("poi"))
-    kind = to_line(view.get("poi.type")).replace("_", " ")
+    kind = format_line(view.get("poi.type")).replace("_", " ")
     if name:
         yield Fact("", f"{name} ({kind})" if kind else name, ("poi.name",))
     found = view.get("resources") or view.get("poi.resources")
     resources = tuple(
         (view.name(item) or view.name(item.get("resource_id")), _left(item))
-        for item in dicts_of(found)
+        for item in list_objects(found)
     )
     if resources:
         yield Fact("Resources", "", ("resources", "poi.resources"), children=resources)
     base = view.get("base", "poi.base_id")
-    yield from fact("Base", view.name(base), "base.name", "poi.base_id")
+    yield from make_fact("Base", view.name(base), "base.name", "poi.base_id")
 
 
 def _left(item: Mapping[str, object]) -> str:
@@ -225,23 +229,23 @@ def _left(item: Mapping[str, object]) -> str:
     if is_number(remaining) and remaining == -1:
         return "unlimited"
     most = item.get("max_remaining")
-    return f"{ratio(remaining, most)} left" if is_number(remaining) else ""
+    return f"{format_ratio(remaining, most)} left" if is_number(remaining) else ""
 
 
 def _read_base(view: View) -> Iterator[Fact]:
     name = view.name(view.get("base"))
-    ruler = empire(view.get("base.empire"))
+    ruler = format_empire(view.get("base.empire"))
     if name:
         yield Fact("", f"{name} ({ruler})" if ruler else name, ("base.name",))
     places = ("base.services", "services")
     offered = view.get(*places)
     if isinstance(offered, Mapping):
         offered = [key for key, there in offered.items() if there]
-    services = tuple(n for n in map(to_line, items_of(offered)) if n)
+    services = tuple(n for n in map(format_line, list_entries(offered)) if n)
     if services:
         yield Fact("Services", "", places, items=services)
     state = "condition.condition"
-    yield from fact("Condition", to_line(view.get(state)), state)
+    yield from make_fact("Condition", format_line(view.get(state)), state)
 
 
 def _read_nearby(view: View) -> Iterator[Fact]:
@@ -251,33 +255,35 @@ def _read_nearby(view: View) -> Iterator[Fact]:
     ):
         there = view.get(*places)
         count = view.get(*counts)
-        shown = count if is_number(count) else count_of(there)
-        names = tuple(n for n in map(view.name, items_of(there)) if n)
-        yield Fact(label, quantity(shown), (*places, *counts), items=names)
+        shown = count if is_number(count) else count_entries(there)
+        names = tuple(n for n in map(view.name, list_entries(there)) if n)
+        yield Fact(label, format_quantity(shown), (*places, *counts), items=names)
 
 
 def _read_market(view: View) -> Iterator[Fact]:
-    yield from fact("At", view.name(view.get("base")), "base")
+    yield from make_fact("At", view.name(view.get("base")), "base")
     offers = view.get("items", "listings")
-    lines = ((_item(view, offer), _prices(offer)) for offer in dicts_of(offers))
+    lines = [
+        (
+            format_line(offer.get("item_name")) or view.name(offer.get("item_id")),
+            _format_prices(offer),
+        )
+        for offer in list_objects(offers)
+    ]
     yield Fact(
         "Items",
-        quantity(count_of(offers)),
+        format_quantity(count_entries(offers)),
         ("items", "listings"),
         children=tuple(pair for pair in lines if all(pair)),
     )
 
 
-def _item(view: View, offer: Mapping[str, object]) -> str:
-    return to_line(offer.get("item_name")) or view.name(offer.get("item_id"))
-
-
-def _prices(offer: Mapping[str, object]) -> str:
+def _format_prices(offer: Mapping[str, object]) -> str:
     """What the station asks and pays; a price of 0 means that it does not trade."""
     asks = find_first(offer, "best_sell", "sell_price", "price_each", "price")
     pays = find_first(offer, "best_buy", "buy_price")
     words = [
-        f"{verb} {quantity(price)}"
+        f"{verb} {format_quantity(price)}"
         for verb, price in (("sells for", asks), ("buys for", pays))
         if is_number(price) and price != 0
     ]
@@ -286,13 +292,14 @@ def _prices(offer: Mapping[str, object]) -> str:
 
 def _read_galaxy(view: View) -> Iterator[Fact]:
     """get_map: only how much of it is known, as it is too big to show."""
-    count = count_of(view.get("systems"))
-    yield Fact("", f"{quantity(count)} systems cached", ("systems.*.name",))
+    count = count_entries(view.get("systems"))
+    yield Fact("", f"{format_quantity(count)} systems cached", ("systems.*.name",))
     yield Fact("", "Use get_map to refresh full galaxy data")
 
 
 # --- Any tool
 
+# The heading and reader of each known tool, in the order of their sections.
 READERS: Mapping[str, tuple[str, Reader]] = {
     "get_status": ("Status", _read_status),
     "get_ship": ("Ship", _read_ship),
@@ -306,28 +313,27 @@ READERS: Mapping[str, tuple[str, Reader]] = {
     "get_skills": ("Skills", _read_skills),
     "get_active_missions": ("Missions", _read_missions),
 }
-"""The heading and reader of each known tool, in the order of their sections."""
 
 
 def _read_generic(content: object) -> Iterator[Fact]:
     """Any other snapshot: scalars at the top, sizes of lists, lines of a text."""
     if isinstance(content, str):
         for text in content[:4000].splitlines():
-            if to_line(text):
-                yield Fact("", to_line(text, 100))
+            if format_line(text):
+                yield Fact("", format_line(text, 100))
         return
     if isinstance(content, list):
-        yield Fact("Entries", quantity(len(content)))
+        yield Fact("Entries", format_quantity(len(content)))
         return
     if not isinstance(content, Mapping):
-        yield from fact("Value", to_line(content))
+        yield from make_fact("Value", format_line(content))
         return
     for key, value in islice(content.items(), _MAX_SCALARS):
-        label = to_line(str(key).replace("_", " "), 40).capitalize()
+        label = format_line(str(key).replace("_", " "), 40).capitalize()
         if isinstance(value, (list, Mapping)):
-            yield Fact(label, f"{quantity(len(value))} entries", (str(key),))
+            yield Fact(label, f"{format_quantity(len(value))} entries", (str(key),))
         elif value is not None:
-            yield from fact(label, to_line(value), str(key))
+            yield from make_fact(label, format_line(value), str(key))
 
 
 def read_facts(tool: str, view: View, content: object) -> list[Fact]:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-SECONDS_PER_TICK = 10.0  # the nominal length of a game tick (API.md 1.4)
-ANY_TOOL = "*"  # names the age limits of all tools that have none of their own
+# The nominal length of a game tick (API.md 1.4).
+SECONDS_PER_TICK = 10.0
+# Names the age limits of all tools that have none of their own.
+ANY_TOOL = "*"
 _LONGEST = 10**9
 _ENTRY = re.compile(r"(?P<tool>[\w.*-]+)\s*=\s*(?P<fresh>\d+)\s*[:/]\s*(?P<ageing>\d+)")
 

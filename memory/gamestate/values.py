@@ -13,11 +13,14 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
-MAX_DEPTH = 100  # deeper values are kept as text: databases and browsers refuse them
+# Deeper values are kept as text: databases and browsers refuse them.
+MAX_DEPTH = 100
+# Python refuses to write out much longer numbers; the game has none.
 MAX_INT_BITS = 1024
-"""Python refuses to write out much longer numbers; the game has none."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SUSPECT = ("\x00", "\\u0000", "\\ud", "\\uD")
@@ -86,6 +89,20 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def walk_objects(value: object, most: int) -> Iterator[Mapping[str, object]]:
+    """The objects in a JSON value, breadth first, among its first ``most`` nodes."""
+    queue: deque[object] = deque([value])
+    for _ in range(most):
+        if not queue:
+            return
+        item = queue.popleft()
+        if isinstance(item, dict):
+            yield item
+            queue.extend(v for v in item.values() if isinstance(v, (dict, list)))
+        elif isinstance(item, list):
+            queue.extend(v for v in item if isinstance(v, (dict, list)))
+
+
 # --- Paths
 
 MAX_BRANCHES = 200
@@ -93,10 +110,7 @@ ENVELOPES = ("structuredContent", "data", "result", "payload", "response")
 
 
 def unwrap_content(content: object) -> object:
-    """The value that facts are read from.
-
-    Of several content blocks that is the first object; of an envelope, what is inside.
-    """
+    """What facts are read from: the first object of several, an envelope's inside."""
     if isinstance(content, list):
         content = next((part for part in content if isinstance(part, Mapping)), content)
     if isinstance(content, Mapping):
@@ -160,7 +174,8 @@ def paths_overlap(one: str, other: str) -> bool:
 # --- Words
 
 MAX_VALUE = 60
-MAX_SOURCE = 2_000  # no more characters of a value are read
+# No more characters of a value are read.
+MAX_SOURCE = 2_000
 HUGE = 10**15
 
 _SPACE = re.compile(r"\s+")
@@ -171,15 +186,15 @@ _HIDDEN = re.compile(
 )
 
 
-def to_line(value: object, limit: int = MAX_VALUE) -> str:
+def format_line(value: object, limit: int = MAX_VALUE) -> str:
     """A value as one bounded line; "" for what is no text or number."""
     if isinstance(value, bool):
         return "Yes" if value else "No"
     if isinstance(value, (int, float)):
-        return number(value)
+        return format_number(value)
     if not isinstance(value, str):
         return ""
-    return clip(_printable(value[:MAX_SOURCE]), limit)
+    return _clip_text(_printable(value[:MAX_SOURCE]), limit)
 
 
 def _printable(text: str) -> str:
@@ -191,7 +206,7 @@ def _printable(text: str) -> str:
     return "".join(kept).strip()
 
 
-def clip(text: str, limit: int) -> str:
+def _clip_text(text: str, limit: int) -> str:
     """At most ``limit`` characters, cut between characters as a reader sees them."""
     if len(text) <= limit:
         return text
@@ -205,7 +220,7 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:cut].rstrip()}…"
 
 
-def number(value: float, *, grouped: bool = False) -> str:
+def format_number(value: float, *, grouped: bool = False) -> str:
     """A number without needless digits; ``grouped`` writes 5,000."""
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -219,28 +234,28 @@ def number(value: float, *, grouped: bool = False) -> str:
     return f"{value:,}" if grouped else str(value)
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Whether a value is a number that can be shown."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def quantity(value: object) -> str:
+def format_quantity(value: object) -> str:
     """A number such as 5,000, else the value as a line."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return number(value, grouped=True)
-    return to_line(value)
+    return (
+        format_number(value, grouped=True) if is_number(value) else format_line(value)
+    )
 
 
-def ratio(value: object, limit: object) -> str:
+def format_ratio(value: object, limit: object) -> str:
     """``85/100``, or the value alone where the limit is unknown."""
-    shown, most = to_line(value), to_line(limit)
+    shown, most = format_line(value), format_line(limit)
     return f"{shown}/{most}" if shown and most else shown
 
 
-def title(tool: str) -> str:
+def format_title(tool: str) -> str:
     """A heading for a tool: ``get_active_missions`` is "Active Missions"."""
     words = re.sub(r"^(?:get|view|list)_", "", tool)
-    return to_line(words.replace("_", " "), 40).title() or "Result"
+    return format_line(words.replace("_", " "), 40).title() or "Result"
 
 
 EMPIRES: Mapping[str, str] = {
@@ -252,7 +267,7 @@ EMPIRES: Mapping[str, str] = {
 }
 
 
-def empire(value: object) -> str:
+def format_empire(value: object) -> str:
     """An empire's id as its name; names stay as they are."""
-    shown = to_line(value, 40)
+    shown = format_line(value, 40)
     return EMPIRES.get(shown.lower(), shown)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from memory.context.assemble import assemble
-from memory.context.documents import parse_request, result_document
+from memory.context.documents import build_result_document, parse_request
 from memory.gamestate.document import StateBlock
 
 HELP = "Assemble a message history as a model would be sent it. Stores nothing."
@@ -133,7 +133,7 @@ def _lines(source: IO[bytes]) -> Iterator[bytes]:
 def assemble_json(data: bytes) -> dict[str, Any]:
     """The result for one document; InputError where it is not of the form."""
     try:
-        return result_document(assemble(parse_request(_load(data), StateBlock)))
+        return build_result_document(assemble(parse_request(_load(data), StateBlock)))
     except MemoryError:
         raise InputError(_TOO_LARGE) from None
     except RecursionError:

@@ -18,7 +18,12 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memory.gamestate.clock import Sighting
-from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, judge_age
+from memory.gamestate.confidence import (
+    Confidence,
+    Moment,
+    count_age_in_ticks,
+    judge_age,
+)
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
 from memory.gamestate.rows import format_content, pick_snapshot, read_handle
 from memory.gamestate.types import AccountState, Happening, Snapshot
@@ -217,7 +222,7 @@ def _find_moments(
         seen = Sighting(row.tick, row.seen_at) if row else None
         yield (
             name,
-            Moment.at(compute_tick(seen, now), now, pace, settings.ZOEA_STATE_AGES),
+            Moment(compute_tick(seen, now), now, pace, settings.ZOEA_STATE_AGES),
         )
 
 
@@ -229,7 +234,7 @@ def _judge(row: GameSnapshot, present: Moment) -> AgeCrossing | None:
     level = str(judge_age(snapshot, present))
     if level not in _STEPS or _STEPS.index(level) <= _STEPS.index(row.announced):
         return None
-    age = age_in_ticks(snapshot, present)
+    age = count_age_in_ticks(snapshot, present)
     old = "of unknown age" if age is None else f"{age} ticks old"
     return AgeCrossing(
         username=row.username,

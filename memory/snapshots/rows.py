@@ -158,7 +158,7 @@ def learn_offset(username: str, seen: Offset | None, now: datetime) -> Offset | 
     known = _offset_of(row, now)
     if _is_here() and (known is None or known.holds(0.0)):
         known = SAME_CLOCK
-    found = seen if known is None else known.and_seen(seen)
+    found = seen if known is None else known.narrow(seen)
     if row is not None and found is not None and seen is not None:
         row.offset_low, row.offset_high = found.low, found.high
         row.offset_at = now
@@ -169,7 +169,7 @@ def learn_offset(username: str, seen: Offset | None, now: datetime) -> Offset | 
 def _offset_of(row: AccountClock | None, now: datetime) -> Offset | None:
     if row is None or row.offset_low is None or row.offset_high is None:
         return None
-    known = Offset(row.offset_low, row.offset_high, row.offset_at).known_at(now)
+    known = Offset(row.offset_low, row.offset_high, row.offset_at).widen(now)
     return known if known.is_possible() else None
 
 

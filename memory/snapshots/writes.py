@@ -221,7 +221,7 @@ def read_doubt(
 
 def make_storage_key(args: Mapping[str, object]) -> str:
     """Canonical arguments, short enough for an index: long ones by their hash."""
-    key = extract.args_key(args)
+    key = extract.build_args_key(args)
     if len(key) <= _LONGEST_KEY:
         return key
     digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()

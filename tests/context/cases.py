@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from memory.context import registry
 from memory.context.assemble import assemble
-from memory.context.text import clean
+from memory.context.text import clean_text
 from memory.context.types import (
     Assembly,
     AssemblyRequest,
@@ -103,7 +104,8 @@ requests = st.fixed_dictionaries(
 
 
 def window_options(strategy: str, size: int) -> dict[str, object]:
-    names = {spec.name for spec in registry.describe_options(name_of(strategy))}
+    params = registry.find_strategy(name_of(strategy)).params
+    names = {each.name for each in fields(params)}
     return {"window": size} if "window" in names else {}
 
 
@@ -123,7 +125,7 @@ def build(log: Log, strategy: str, **more: Any) -> tuple[AssemblyRequest, Assemb
 
 
 def sendable(message: Message, dialect: str) -> bool:
-    text = clean(message.content)
+    text = clean_text(message.content)
     return bool(text.strip() if dialect == "anthropic" else text)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memory.context.assemble import assemble
-from memory.context.documents import parse_request, result_document
+from memory.context.documents import build_result_document, parse_request
 from memory.context.json_fields import DocumentError
 from memory.context.types import DEFAULT_STRATEGY, Budget, Summary
 
@@ -219,7 +219,7 @@ def test_the_result_has_the_contracts_keys_in_both_dialects() -> None:
         "summary_wanted",
     }
     document = {"system": "S", "messages": [USER]}
-    result = result_document(assemble(parse_request(document)))
+    result = build_result_document(assemble(parse_request(document)))
     assert set(result) == keys
     assert result["synthetic"] == [{"position": 0, "kind": "prompt"}]
     assert set(result["ledger"][0]) == {
@@ -232,9 +232,9 @@ def test_the_result_has_the_contracts_keys_in_both_dialects() -> None:
         "handle",
     }
     anthropic = parse_request({**document, "dialect": "anthropic"})
-    assert set(result_document(assemble(anthropic))) == keys | {"system"}
+    assert set(build_result_document(assemble(anthropic))) == keys | {"system"}
     impossible = parse_request({**document, "budget": {"tokens": 9, "reserve": 9}})
-    refused = result_document(assemble(impossible))
+    refused = build_result_document(assemble(impossible))
     assert set(refused) == keys | {"impossible"}
     assert refused["impossible"] == {"component": "system", "need": 1, "have": 0}
     json.dumps(refused)
@@ -249,7 +249,7 @@ def test_a_view_fed_back_is_known_as_made_up() -> None:
 
 
 def test_previous_may_be_a_view_or_a_result() -> None:
-    first = result_document(assemble(parse_request({"messages": [USER]})))
+    first = build_result_document(assemble(parse_request({"messages": [USER]})))
     for previous in (first["messages"], first):
         document = {"messages": [USER, CALLS, RESULT], "previous": previous}
         result = assemble(parse_request(document))

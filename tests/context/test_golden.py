@@ -14,7 +14,7 @@ import pytest
 
 from memory.context import registry
 from memory.context.assemble import assemble
-from memory.context.documents import parse_request, result_document
+from memory.context.documents import build_result_document, parse_request
 
 FOLDER = Path(__file__).parents[1] / "golden" / "context"
 CASES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -25,7 +25,7 @@ CASES = sorted(path.stem for path in FOLDER.glob("*.json"))
 def test_golden(case: str, strategy: str) -> None:
     document = json.loads((FOLDER / f"{case}.json").read_text())
     options = document.pop("options_of", {}).get(strategy, {})
-    result = result_document(
+    result = build_result_document(
         assemble(parse_request({**document, "strategy": strategy, "options": options}))
     )
     text = json.dumps(result, ensure_ascii=False, indent=1) + "\n"

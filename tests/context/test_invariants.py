@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memory.context.assemble import assemble
-from memory.context.documents import parse_request, result_document
+from memory.context.documents import build_result_document, parse_request
 from memory.context.types import Budget, Message
 from tests.context import checks
 from tests.context.cases import (
@@ -95,7 +95,7 @@ def test_huge_texts_fit_or_are_refused(
     request, result = build(log, strategy, dialect=dialect, budget=budget)
     checks.check_wire(request, result)
     assert result.stats["tokens_out"] <= tokens
-    json.dumps(result_document(result), ensure_ascii=False).encode("utf-8")
+    json.dumps(build_result_document(result), ensure_ascii=False).encode("utf-8")
 
 
 @every_strategy
@@ -107,10 +107,10 @@ def test_it_is_pure_and_deterministic(
     """I1, I2: the input is unchanged and the same input gives the same bytes."""
     request, _ = build(log, strategy, **more)
     before = deepcopy(request.messages)
-    first = json.dumps(result_document(assemble(request)))
+    first = json.dumps(build_result_document(assemble(request)))
     assert request.messages == before
     assert hash(request.messages) == hash(before)
-    assert json.dumps(result_document(assemble(request))) == first
+    assert json.dumps(build_result_document(assemble(request))) == first
 
 
 @every_strategy
@@ -157,7 +157,7 @@ def test_the_output_is_clean_utf8(
 ) -> None:
     """I29: encodes as UTF-8 JSON, and holds no NUL."""
     _, result = build(log, strategy, dialect=dialect, **more)
-    document = result_document(result)
+    document = build_result_document(result)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     text.encode("utf-8")
     for content in checks.texts_of(result):
@@ -173,7 +173,7 @@ def test_the_order_of_rows_does_not_matter(
     """I30: rows in whatever order the store hands them out."""
     request, result = build(log, strategy, **more)
     mixed = assemble(replace(request, messages=shuffled(request.messages)))
-    assert result_document(mixed) == result_document(result)
+    assert build_result_document(mixed) == build_result_document(result)
 
 
 @every_strategy
@@ -192,7 +192,7 @@ def test_names_and_clocks_do_not_matter(
         for message in request.messages
     )
     moved = assemble(replace(request, messages=later))
-    assert result_document(moved) == result_document(result)
+    assert build_result_document(moved) == build_result_document(result)
 
 
 @fast

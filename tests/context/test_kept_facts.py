@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory.context.documents import result_document
-from memory.context.text import clean
+from memory.context.documents import build_result_document
+from memory.context.text import clean_text
 from memory.context.types import Assembly, Budget
 from tests.context import checks
 from tests.context.cases import (
@@ -45,7 +45,7 @@ def test_orders_and_the_newest_unit_are_never_lost(
     order = newest_order(request.messages, dialect)
     if order is not None:
         handle = f"ctx://{request.mysis}/{order.id}]"
-        whole = any(clean(order.content) in text for text in texts)
+        whole = any(clean_text(order.content) in text for text in texts)
         assert whole or any(handle in text for text in texts)
     newest = newest_head(request.messages, dialect)
     lines = {line.id: line for line in result.ledger}
@@ -78,7 +78,7 @@ def test_surviving_calls_and_signed_messages_are_untouched(
             continue
         signed = row.signed or row.signature is not None
         if signed or not row.pinned:
-            assert (message["content"] or "") == clean(row.content)
+            assert (message["content"] or "") == clean_text(row.content)
         if signed:
             assert len(message.get("tool_calls", [])) == len(row.tool_calls)
         originals = [call.arguments for call in row.tool_calls]
@@ -160,4 +160,4 @@ def test_secrets_are_nowhere(strategy: str, log: Log, more: dict[str, Any]) -> N
     log.says(f"I use {SECRET} from now on.")
     log.user(f"Is {SECRET} right?")
     _, result = build(log, strategy, **more)
-    assert SECRET not in json.dumps(result_document(result))
+    assert SECRET not in json.dumps(build_result_document(result))

@@ -18,11 +18,11 @@ class Wall:
             raise ImportError("blocked: " + name)
 sys.meta_path.insert(0, Wall())
 from memory.context.assemble import assemble
-from memory.context.documents import parse_request, result_document
+from memory.context.documents import parse_request, build_result_document
 from memory.context import registry
 for name in registry.list_names():
     document = {"messages": [{"role": "user", "content": "go"}], "strategy": name}
-    status = result_document(assemble(parse_request(document)))["status"]
+    status = build_result_document(assemble(parse_request(document)))["status"]
     assert status == ("reduced" if name == "coalesced" else "unchanged"), name
 heavy = {"asyncio", "sqlite3", "http.client", "unittest", "decimal"} & set(sys.modules)
 outside = {

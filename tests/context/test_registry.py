@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytest
@@ -116,9 +116,14 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return [point for point in POINTS if name in (None, point.name)]
 
     monkeypatch.setattr(registry, "entry_points", entry_points)
-    registry.forget_strategies()
+    forget_strategies()
     yield
-    registry.forget_strategies()
+    forget_strategies()
+
+
+def forget_strategies() -> None:
+    registry.find_strategy.cache_clear()
+    registry._plugin_names.cache_clear()
 
 
 def log() -> Log:
@@ -147,9 +152,9 @@ def test_the_default_is_registered() -> None:
 def test_every_built_in_strategy_is_complete(name: str) -> None:
     strategy = registry.find_strategy(name)
     assert strategy.name == name
-    specs = {spec.name: spec for spec in registry.describe_options(name)}
-    assert {"state_block", "result_cap"} <= set(specs)
-    assert all(spec.help for spec in specs.values())
+    options = {option.name: option for option in fields(strategy.params)}
+    assert {"state_block", "result_cap"} <= set(options)
+    assert all(option.metadata["help"] for option in options.values())
     assert registry.validate_options(name, {}) == strategy.params()
 
 

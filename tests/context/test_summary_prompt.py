@@ -21,7 +21,6 @@ from memory.context.summary_prompt import (
     quote_tags,
     read_summary,
 )
-from memory.context.tokens import count_chars
 from memory.context.types import Assembly, Summary
 from tests.context.histories import Log
 from tests.context.views import view
@@ -85,9 +84,7 @@ def test_many_brackets_take_no_time() -> None:
 
 
 def check(text: str, limit: int = 100, replaced: int = 100, *literals: str) -> None:
-    check_summary(
-        text, count=count_chars, limit=limit, replaced=replaced, literals=literals
-    )
+    check_summary(text, count=len, limit=limit, replaced=replaced, literals=literals)
 
 
 def test_a_summary_that_is_short_and_complete_passes() -> None:

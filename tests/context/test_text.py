@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.context.text import clean, count_shortest, find_safe_cut, shorten
-from memory.context.tokens import count_chars, estimate_tokens
+from memory.context.text import clean_text, count_shortest, find_safe_cut, shorten_text
+from memory.context.tokens import estimate_tokens
 from memory.context.tool_calls import (
     canonicalize_arguments,
     normalize_arguments,
@@ -31,12 +31,12 @@ HANDLE = "ctx://self/1"
     ],
 )
 def test_clean(text: str, expected: str) -> None:
-    assert clean(text) == expected
+    assert clean_text(text) == expected
 
 
 def test_a_clean_text_is_the_same_object() -> None:
     text = "採掘中"
-    assert clean(text) is text
+    assert clean_text(text) is text
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_an_escaped_backslash_is_no_escape_of_what_follows() -> None:
 @given(
     st.text(alphabet="ab \n,{}\\u0301\u0301👩‍🇩🇪漢", max_size=300),
     st.integers(0, 300),
-    st.sampled_from([count_chars, estimate_tokens]),
+    st.sampled_from([len, estimate_tokens]),
 )
 def test_shorten_keeps_its_limit(text: str, limit: int, count: object) -> None:
-    counter = count_chars if count is count_chars else estimate_tokens
-    short = shorten(text, limit, counter, HANDLE)
+    counter = len if count is len else estimate_tokens
+    short = shorten_text(text, limit, counter, HANDLE)
     if counter(text) <= limit:
         assert short == text
     elif short is not None:
@@ -94,7 +94,7 @@ def test_shorten_keeps_its_limit(text: str, limit: int, count: object) -> None:
 
 def test_shorten_says_exactly_how_much_is_missing() -> None:
     text = "\n".join(f"line {number}" for number in range(1_000))
-    short = shorten(text, 500, count_chars, HANDLE)
+    short = shorten_text(text, 500, len, HANDLE)
     assert short is not None
     head, rest = short.split("\n[... ")
     number, tail = rest.split(f" characters omitted, see {HANDLE}]\n")
@@ -107,8 +107,8 @@ def test_shorten_says_exactly_how_much_is_missing() -> None:
 
 
 def test_shorten_is_quick_where_nothing_may_be_cut() -> None:
-    assert shorten("\u0301" * 1_000_000, 100, count_chars, HANDLE) is not None
-    assert shorten("🇩" * 300_000, 100, count_chars, HANDLE) is not None
+    assert shorten_text("\u0301" * 1_000_000, 100, len, HANDLE) is not None
+    assert shorten_text("🇩" * 300_000, 100, len, HANDLE) is not None
 
 
 def test_as_object_keeps_what_is_an_object() -> None:

@@ -149,7 +149,7 @@ def test_what_frees_nothing_is_not_tried_at_every_message() -> None:
         return "query"
 
     prepared = prepare_request(request, CommonOptions())
-    history = replace(prepared.history(), policy_of=policy_of)
+    history = replace(prepared.build_history(), policy_of=policy_of)
     tiers = Tiers(history, TieredOptions(), around=0)
     tiers.grow(history.units)
     assert [unit.rows for unit in tiers.units] == [unit.rows for unit in history.units]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memory.context import registry
-from memory.context.documents import result_document
-from memory.context.ledger import count_shared_bytes
+from memory.context.documents import build_result_document
+from memory.context.report import count_shared_bytes
 from memory.context.wire import find_problems
 from tests.context.histories import SECRET, Log
 from tests.context.views import fate, line, sent, view
@@ -145,7 +145,7 @@ def test_arguments_may_be_nested_deeply(
     more = {"options": options} if strategy == "summary" else {}
     data = {"deep": json.loads(arguments)}
     result = view(log, strategy, dialect=dialect, data=data, **more)
-    text = json.dumps(result_document(result))
+    text = json.dumps(build_result_document(result))
     assert (arguments[:100] in text.replace('\\"', '"').replace(" ", "")) == (
         strategy != "coalesced"
     )

@@ -9,7 +9,7 @@ from datetime import timedelta
 from hypothesis import strategies as st
 
 from memory.gamestate.confidence import Moment, judge_confidence
-from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.merge import arrange_events, learn_account, write_events
 from memory.gamestate.notices import Notice
 from memory.gamestate.values import find_value
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot
@@ -52,6 +52,11 @@ def notice(kind, tick=106, **data):
     data = {"tick": tick, **data}
     identity = json.dumps([kind, data], sort_keys=True)
     return Notice(identity, kind, data, tick=tick, exact=True)
+
+
+def merge_events(row, told, account, tick=None):
+    """A snapshot after events in any order, as the product writes them."""
+    return write_events(row, arrange_events(told), account, tick)
 
 
 def merged(tool, *notices, content=None, tick=TICK, **kwargs):

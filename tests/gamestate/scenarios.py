@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.merge import learn_account
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import NOW, payload, snapshot, state
+from tests.gamestate.merging import merge_events
 
 STATUS: dict[str, Any] = {
     "player": {

@@ -12,10 +12,10 @@ from memory.gamestate.confidence import (
     DEFAULT_THRESHOLDS,
     Confidence,
     Moment,
-    age_in_ticks,
     choose_worst,
+    count_age_in_ticks,
+    find_stale_paths,
     judge_confidence,
-    stale_paths,
 )
 from memory.gamestate.types import Snapshot, Stale, Thresholds
 from memory.gamestate.values import applies_to, paths_overlap
@@ -73,7 +73,7 @@ def test_a_snapshot_from_the_future_is_as_old_as_the_clock_says():
 
 def test_a_clock_that_went_backwards_leaves_no_freshness():
     found = Snapshot("get_status", {}, STATUS, None, NOW + timedelta(hours=1))
-    assert age_in_ticks(found, HERE) is None
+    assert count_age_in_ticks(found, HERE) is None
     assert judge_confidence(found, HERE) is Confidence.AGEING
 
 
@@ -93,7 +93,7 @@ def test_a_mark_without_fields_reaches_everything():
 @pytest.mark.parametrize("content", ["Drift [nebula] | 5cr | Sol", ["a"], {"cr": 5}])
 def test_fields_of_another_shape_mean_the_whole_snapshot(content):
     found = snapshot("get_status", content, stale=Stale("buy", 1, ("player.credits",)))
-    assert stale_paths(found) is None
+    assert find_stale_paths(found) is None
     assert judge_confidence(found, HERE) is Confidence.INVALIDATED
 
 

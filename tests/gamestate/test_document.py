@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from memory.gamestate.document import read_state
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.types import AccountState, Stale
 from tests.gamestate.builders import NOW
 from tests.gamestate.test_extract import values
@@ -42,7 +42,7 @@ def test_a_document_becomes_a_state():
     status, ship = state.snapshots
     assert status.stale == Stale("buy", 106, ("player.credits",))
     assert (ship.content, ship.tick, ship.stale) == ({"hull": 85}, None, None)
-    text = render(state).text
+    text = render_block(state).text
     assert "- Credits: 5,000 (before buy at tick 106; call get_status)" in text
     assert "- Hull: 85\n" in text
 
@@ -112,9 +112,9 @@ def test_a_document_may_carry_its_own_ages():
     """In the words of the setting; whoever runs it has no say in them."""
     old = {"tool": "get_ship", "content": {"hull": 85}, "tick": 97}
     document = {**DOCUMENT, "snapshots": [{**old, "captured_at": DOCUMENT["now"]}]}
-    assert "get_ship is 10 ticks old" not in render(read_state(document)).text
+    assert "get_ship is 10 ticks old" not in render_block(read_state(document)).text
     strict = read_state({**document, "ages": "get_ship=1:2, *=5:20"})
-    assert "get_ship is 10 ticks old - call get_ship." in render(strict).text
+    assert "get_ship is 10 ticks old - call get_ship." in render_block(strict).text
     with pytest.raises(ValueError, match=r"^state\.ages: 'x' is no age limit"):
         read_state({**document, "ages": "x"})
     with pytest.raises(ValueError, match=r"^state\.ages: give a text such as"):

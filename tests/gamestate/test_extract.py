@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.gamestate.extract import (
-    args_key,
     belongs_to,
+    build_args_key,
     find_tick,
     find_username,
     read_result,
@@ -269,17 +269,17 @@ def test_queued(sent, queued):
     ],
 )
 def test_args_key(args, key):
-    assert args_key(args) == key
+    assert build_args_key(args) == key
 
 
 @given(st.dictionaries(keys, values, max_size=4))
 def test_args_key_is_canonical(args):
-    key = args_key(args)
-    assert key == args_key(dict(reversed(args.items())))
+    key = build_args_key(args)
+    assert key == build_args_key(dict(reversed(args.items())))
     if not key:
         return
     again = json.loads(key)
-    assert args_key(again) == key
+    assert build_args_key(again) == key
     key.encode("utf-8")
 
 
@@ -291,7 +291,7 @@ def test_different_arguments_have_different_keys(one, other):
     one.pop("session_id", None)
     other.pop("session_id", None)
     cleaned = [
-        json.dumps(json.loads(args_key(a) or "{}"), sort_keys=True)
+        json.dumps(json.loads(build_args_key(a) or "{}"), sort_keys=True)
         for a in (one, other)
     ]
-    assert (args_key(one) == args_key(other)) == (cleaned[0] == cleaned[1])
+    assert (build_args_key(one) == build_args_key(other)) == (cleaned[0] == cleaned[1])

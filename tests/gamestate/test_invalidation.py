@@ -14,12 +14,12 @@ from memory.gamestate.invalidation import (
     EVERYTHING,
     Circumstances,
     Invalidation,
-    action_name,
     add_mark,
     carry_mark,
     find_invalidations,
-    inherit_mark,
+    inherit_marks,
     is_mutation,
+    read_action_name,
 )
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import GOLDEN, payload
@@ -114,8 +114,8 @@ def test_the_servers_word_does_not_free_an_action_of_the_table():
 
 
 def test_grouped_tools_are_known_by_their_action():
-    assert action_name("spacemolt", {"action": "mine"}) == "mine"
-    assert action_name("facility", {"action": "build"}) == "facility"
+    assert read_action_name("spacemolt", {"action": "mine"}) == "mine"
+    assert read_action_name("facility", {"action": "build"}) == "facility"
     found = find_invalidations("spacemolt", {"action": "get_status"}, {"ok": 1})
     assert found == ()
 
@@ -213,7 +213,7 @@ def test_many_actions_under_way_are_one_unknown_action():
     for number in range(30):
         found = add_mark(found, Invalidation("x"), f"action_{number}", 100)
     assert (found.reason, found.tick) == ("several actions", 500)
-    assert inherit_mark([found], "get_version", {}, 100) is not None
+    assert inherit_marks([found], "get_version", {}, 100)
 
 
 @pytest.mark.parametrize(
@@ -233,11 +233,10 @@ def test_a_new_snapshot_carries_a_mark_that_is_still_to_come(before, tick, stays
 
 def test_a_first_snapshot_inherits_what_is_under_way():
     pending = [Stale("travel", 110, ("location",)), Stale("mine", 101)]
-    found = inherit_mark(pending, "get_poi", {}, 104)
-    assert found == Stale("travel", 110, ())
-    assert inherit_mark(pending, "get_cargo", {}, 104) is None
-    assert inherit_mark(pending, "get_poi", {}, 110) is None
-    assert inherit_mark([Stale("terraform", 110)], "get_version", {}, 104) is not None
+    assert inherit_marks(pending, "get_poi", {}, 104) == (Stale("travel", 110, ()),)
+    assert inherit_marks(pending, "get_cargo", {}, 104) == ()
+    assert inherit_marks(pending, "get_poi", {}, 110) == ()
+    assert inherit_marks([Stale("terraform", 110)], "get_version", {}, 104)
 
 
 fields = st.lists(st.sampled_from(["a", "b.c", "d"]), max_size=3).map(tuple)

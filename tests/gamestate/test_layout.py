@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
-from memory.gamestate.render import FETCHED, NOTE, render
+from memory.gamestate.render import FETCHED, NOTE, render_block
 from memory.gamestate.types import AccountState, Happening
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)
@@ -17,7 +17,7 @@ YIELD = {"resource_id": "ore_copper", "resource_name": "Copper Ore", "quantity":
 
 def block(*events: Happening, tick: int | None = 107, fetched: bool = True) -> str:
     state = AccountState("Ada", (), tick, NOW, events=events, fetched=fetched)
-    return render(state).text
+    return render_block(state).text
 
 
 def test_an_event_is_told_with_its_tick_and_its_values():

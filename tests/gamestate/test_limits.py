@@ -6,7 +6,7 @@ import pytest
 
 from memory.gamestate.confidence import NORMAL, Confidence, Moment, judge_confidence
 from memory.gamestate.facts import learn_names, learn_sizes
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.types import Thresholds, read_limits
 from tests.gamestate.builders import snapshot, state
 from tests.gamestate.scenarios import STATUS
@@ -32,10 +32,14 @@ def test_what_is_no_limit_is_refused_by_name(text):
 
 def test_own_limits_go_before_the_table_and_any_before_the_normal():
     rows = snapshot("get_nearby", age=3), snapshot("get_status", age=3)
-    moment = Moment.of(state(*rows, thresholds=read_limits("get_nearby=3:4,*=1:2")))
+    moment = Moment.from_state(
+        state(*rows, thresholds=read_limits("get_nearby=3:4,*=1:2"))
+    )
     assert judge_confidence(rows[0], moment) is Confidence.FRESH
     assert judge_confidence(rows[1], moment) is Confidence.STALE
-    assert judge_confidence(rows[1], Moment.of(state(*rows))) is Confidence.FRESH
+    assert (
+        judge_confidence(rows[1], Moment.from_state(state(*rows))) is Confidence.FRESH
+    )
     assert NORMAL.fresh >= 3
 
 
@@ -66,8 +70,8 @@ def test_sizes_come_from_wherever_an_item_is_told_with_its_own():
 
 def test_a_name_learnt_earlier_is_shown_and_a_newer_one_wins():
     names = {"sol_belt": "Old Belt", "sol": "Sol"}
-    text = render(state(snapshot("get_status", STATUS), names=names)).text
+    text = render_block(state(snapshot("get_status", STATUS), names=names)).text
     assert "- Location: Sol > Old Belt\n" in text
     here = snapshot("get_poi", {"poi": {"id": "sol_belt", "name": "New Belt"}})
-    text = render(state(snapshot("get_status", STATUS), here, names=names)).text
+    text = render_block(state(snapshot("get_status", STATUS), here, names=names)).text
     assert "- Location: Sol > New Belt\n" in text

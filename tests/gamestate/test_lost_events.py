@@ -7,11 +7,11 @@ from hypothesis import given, settings
 
 from memory.gamestate import invalidation, values
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
-from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.merge import learn_account
 from memory.gamestate.notices import may_lack_events
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import NOW, TICK, snapshot
-from tests.gamestate.merging import CONTENTS, ME, notices
+from tests.gamestate.merging import CONTENTS, ME, merge_events, notices
 
 
 @settings(max_examples=200, deadline=None)

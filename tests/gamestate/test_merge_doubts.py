@@ -9,11 +9,19 @@ from datetime import timedelta
 import pytest
 
 from memory.gamestate.confidence import Confidence, Moment, judge_confidence
-from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.merge import learn_account
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Stale
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot
-from tests.gamestate.merging import ME, STATUS, believed, merged, notice, value
+from tests.gamestate.merging import (
+    ME,
+    STATUS,
+    believed,
+    merge_events,
+    merged,
+    notice,
+    value,
+)
 
 KILL = {"pirate_id": "x", "credits_reward": 40, "xp_gained": 25}
 

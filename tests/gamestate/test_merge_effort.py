@@ -6,10 +6,18 @@ import pytest
 
 from memory.gamestate import merge as rules
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.merge import arrange_events, learn_account, merge_events
+from memory.gamestate.merge import arrange_events, learn_account
 from memory.gamestate.notices import Notice
 from tests.gamestate.builders import snapshot
-from tests.gamestate.merging import CARGO, ME, STATUS, believed, notice, value
+from tests.gamestate.merging import (
+    CARGO,
+    ME,
+    STATUS,
+    believed,
+    merge_events,
+    notice,
+    value,
+)
 
 
 class Counted(dict[str, object]):

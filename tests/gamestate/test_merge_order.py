@@ -9,14 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate.confidence import Confidence, Moment, judge_confidence
-from memory.gamestate.merge import (
-    EventOrder,
-    compare_event,
-    learn_account,
-    merge_events,
-)
+from memory.gamestate.merge import EventOrder, compare_event, learn_account
 from memory.gamestate.notices import Notice
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.types import Snapshot, Stale
 from tests.gamestate.builders import NOW, PACE, TICK, snapshot, state
 from tests.gamestate.merging import (
@@ -25,6 +20,7 @@ from tests.gamestate.merging import (
     ME,
     YIELD,
     believed,
+    merge_events,
     merged,
     notice,
     notices,
@@ -98,7 +94,9 @@ def test_a_count_never_lifts_the_doubt_of_another_action():
 
 
 def test_the_block_says_where_a_value_comes_from():
-    text = render(state(merged("get_cargo", notice("mining_yield", **YIELD)))).text
+    text = render_block(
+        state(merged("get_cargo", notice("mining_yield", **YIELD)))
+    ).text
     assert "- Cargo: 17/50 (from an event at tick 106)\n  - Iron Ore x17\n" in text
 
 

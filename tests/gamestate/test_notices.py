@@ -9,11 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.gamestate.clock import Offset
-from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.merge import learn_account
 from memory.gamestate.notices import read_notices, read_offset
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from tests.gamestate.builders import NOW, PACE, TICK, payload, snapshot, state
-from tests.gamestate.merging import CARGO, CONTENTS, DATA, ME, YIELD, value
+from tests.gamestate.merging import (
+    CARGO,
+    CONTENTS,
+    DATA,
+    ME,
+    YIELD,
+    merge_events,
+    value,
+)
 
 
 def test_the_recorded_answers_are_read():
@@ -75,7 +83,9 @@ def test_nothing_a_server_sends_raises(answer, content, tool):
     for found in (read_notices(answer, NOW), read_notices(whole, NOW)):
         for body in (content, CONTENTS[tool]):
             row = snapshot(tool, {} if body is None else body)
-            render(state(merge_events(row, found, learn_account(ME, [row]), TICK)))
+            render_block(
+                state(merge_events(row, found, learn_account(ME, [row]), TICK))
+            )
 
 
 @pytest.mark.parametrize(

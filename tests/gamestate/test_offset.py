@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from memory.gamestate import clock
 from memory.gamestate.clock import DRIFT, SAME_CLOCK, Offset
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.merge import learn_account, merge_events
+from memory.gamestate.merge import learn_account
 from memory.gamestate.notices import Notice, read_notices, read_offset
 from memory.gamestate.types import Snapshot
 from tests.gamestate.builders import NOW, PACE
-from tests.gamestate.merging import ME, believed, value
+from tests.gamestate.merging import ME, believed, merge_events, value
 
 
 @dataclass
@@ -71,8 +71,8 @@ class Program:
 
     def polled(self, answer, asked_at, now):
         seen = read_offset(answer, asked_at, now)
-        before = self.offset.known_at(now) if self.offset else None
-        self.offset = before.and_seen(seen) if before else seen
+        before = self.offset.widen(now) if self.offset else None
+        self.offset = before.narrow(seen) if before else seen
         self.seen = clock.keep_newest_sighting(self.seen, answer["current_tick"], now)
         tick = clock.estimate_tick(self.seen, now, PACE)
         found = read_notices(answer, now, PACE, tick, asked_at, self.offset)
@@ -146,13 +146,13 @@ def test_the_bound_gets_narrow_by_polling():
 
 def test_a_clock_that_was_set_is_learnt_anew():
     known_so_far = Offset(0.3, 0.5, NOW)
-    assert known_so_far.and_seen(Offset(-5.0, -4.0, NOW)) == Offset(-5.0, -4.0, NOW)
-    assert SAME_CLOCK.and_seen(Offset(1.0, 2.0, NOW)) == Offset(1.0, 2.0, NOW)
-    assert SAME_CLOCK.and_seen(Offset(-0.2, 0.8, NOW)).slack == 0.0
+    assert known_so_far.narrow(Offset(-5.0, -4.0, NOW)) == Offset(-5.0, -4.0, NOW)
+    assert SAME_CLOCK.narrow(Offset(1.0, 2.0, NOW)) == Offset(1.0, 2.0, NOW)
+    assert SAME_CLOCK.narrow(Offset(-0.2, 0.8, NOW)).slack == 0.0
 
 
 def test_clocks_part_in_time():
     later = NOW + timedelta(hours=1)
-    parted = Offset(0.0, 0.0, NOW).known_at(later)
+    parted = Offset(0.0, 0.0, NOW).widen(later)
     assert parted.slack == pytest.approx(3600 * DRIFT)
-    assert SAME_CLOCK.known_at(later) == SAME_CLOCK
+    assert SAME_CLOCK.widen(later) == SAME_CLOCK

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.gamestate.render import NOT_LOGGED_IN, OWNER_KEY, render
+from memory.gamestate.render import NOT_LOGGED_IN, OWNER_KEY, render_block
 from memory.gamestate.types import Happening, Snapshot, Stale
 from tests.gamestate.builders import GOLDEN, NOW, TICK, payload, snapshot, state
 from tests.gamestate.scenarios import MAP, SCENARIOS, SHIP, STATUS
@@ -29,16 +29,16 @@ def test_a_flight_is_told_with_its_goal_and_what_is_left():
         ("get_poi", flight),
         ("get_status", {"location": flight}),
     ):
-        text = render(state(snapshot(tool, content))).text
+        text = render_block(state(snapshot(tool, content))).text
         assert "- In transit: Yes to mars (3 ticks left)" in text, tool
 
 
 def test_a_shield_that_may_have_grown_says_so():
     ship = {"hull": 9, "max_hull": 10, "shield": 2, "max_shield": 50}
-    text = render(state(snapshot("get_ship", {"ship": ship}, age=2))).text
+    text = render_block(state(snapshot("get_ship", {"ship": ship}, age=2))).text
     assert "- Shield: 2/50 (recharging since)\n" in text
     ship["shield"] = 50
-    text = render(state(snapshot("get_ship", {"ship": ship}, age=2))).text
+    text = render_block(state(snapshot("get_ship", {"ship": ship}, age=2))).text
     assert "- Shield: 50/50\n" in text
 
 
@@ -46,7 +46,7 @@ def test_a_shield_that_may_have_grown_says_so():
 def test_golden(name):
     """Run with UPDATE_GOLDEN=1 to write the files anew, then read the difference."""
     path = GOLDEN / f"{name}.md"
-    text = render(SCENARIOS[name]()).text
+    text = render_block(SCENARIOS[name]()).text
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(f"{text}\n")
     assert f"{text}\n" == path.read_text()
@@ -56,7 +56,7 @@ def test_golden(name):
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("max_bytes", [0, 1, 20, 37, 120, 300, 512, 700, 1000, 1500])
 def test_every_budget_is_kept_and_no_line_is_cut(name, max_bytes):
-    text = render(SCENARIOS[name](), max_bytes).text
+    text = render_block(SCENARIOS[name](), max_bytes).text
     assert len(text.encode()) <= max_bytes
     assert all(
         SHAPE.fullmatch(line) or line == NOT_LOGGED_IN for line in text.split("\n")
@@ -65,7 +65,8 @@ def test_every_budget_is_kept_and_no_line_is_cut(name, max_bytes):
 
 def test_a_larger_budget_never_shows_fewer_bytes_of_a_small_state():
     sizes = [
-        len(render(SCENARIOS["station_docked"](), n).text) for n in (600, 1200, 4000)
+        len(render_block(SCENARIOS["station_docked"](), n).text)
+        for n in (600, 1200, 4000)
     ]
     assert sizes == sorted(sizes)
 
@@ -73,7 +74,7 @@ def test_a_larger_budget_never_shows_fewer_bytes_of_a_small_state():
 def test_the_largest_section_is_shortened_first():
     crowd = {"nearby": [{"username": f"Pilot {n:04}"} for n in range(400)]}
     stock = {"items": [{"item_id": f"i{n}", "best_sell": n} for n in range(1, 400)]}
-    text = render(
+    text = render_block(
         state(
             snapshot("get_status", STATUS),
             snapshot("get_nearby", crowd, age=0),
@@ -88,7 +89,7 @@ def test_the_largest_section_is_shortened_first():
 
 def test_what_is_left_out_can_be_recalled():
     many = {f"key {n}": "x" * 50 for n in range(20)}
-    text = render(state(snapshot("get_secrets_of_trade", many)), 600).text
+    text = render_block(state(snapshot("get_secrets_of_trade", many)), 600).text
     assert re.search(r'- \d+ more: zoea_recall\("state://get_secrets_of_trade"\)', text)
 
 
@@ -99,13 +100,13 @@ def test_five_hundred_snapshots_are_a_short_block():
         )
         for n in range(500)
     ]
-    text = render(state(*rows)).text
+    text = render_block(state(*rows)).text
     assert len(text.encode()) <= 2048
     assert re.search(r"\*\*Also cached:\*\* \d+ more snapshots\.", text)
 
 
 def test_an_invalidated_fact_says_so_where_it_stands():
-    text = render(
+    text = render_block(
         state(
             snapshot("get_status", STATUS, stale=Stale("buy", 104, ("player.credits",)))
         )
@@ -120,7 +121,7 @@ def test_an_invalidated_fact_says_so_where_it_stands():
 
 def test_one_stale_line_per_stale_snapshot_and_none_for_what_is_not_shown():
     visited = Stale("jump", 104, ("systems.*.visited",))
-    text = render(
+    text = render_block(
         state(
             snapshot("get_map", MAP, stale=visited),
             snapshot("get_nearby", age=9),
@@ -135,41 +136,41 @@ def test_one_stale_line_per_stale_snapshot_and_none_for_what_is_not_shown():
 
 
 def test_facts_go_round_and_never_cross_accounts():
-    before = render(state(snapshot("get_ship", SHIP)))
+    before = render_block(state(snapshot("get_ship", SHIP)))
     less = {"ship": {**SHIP["ship"], "fuel": 55}}
-    again = render(state(snapshot("get_ship", less), last_shown=before.facts))
+    again = render_block(state(snapshot("get_ship", less), last_shown=before.facts))
     assert "- Fuel: 55/100 (was 60)" in again.text
     assert "was" not in again.text.replace("(was 60)", "")
-    third = render(state(snapshot("get_ship", less), last_shown=again.facts))
+    third = render_block(state(snapshot("get_ship", less), last_shown=again.facts))
     assert "was" not in third.text
     other = state(snapshot("get_ship", less), username="B", last_shown=before.facts)
-    assert "was" not in render(other).text
-    assert render(other).facts[OWNER_KEY] == "B"
+    assert "was" not in render_block(other).text
+    assert render_block(other).facts[OWNER_KEY] == "B"
 
 
 def test_a_value_without_room_keeps_what_was_last_shown():
-    before = render(state(snapshot("get_ship", SHIP))).facts
-    squeezed = render(state(snapshot("get_ship", SHIP), last_shown=before), 120)
+    before = render_block(state(snapshot("get_ship", SHIP))).facts
+    squeezed = render_block(state(snapshot("get_ship", SHIP), last_shown=before), 120)
     assert "Fuel" not in squeezed.text
     assert squeezed.facts["get_ship/Fuel"] == "60/100"
-    assert render(state(last_shown=before)).facts == {OWNER_KEY: "VoidWanderer"}
+    assert render_block(state(last_shown=before)).facts == {OWNER_KEY: "VoidWanderer"}
 
 
 def test_the_newer_of_two_snapshots_tells_of_the_ship():
     newer = {**STATUS, "ship": {**SHIP["ship"], "hull": 12}}
-    text = render(
+    text = render_block(
         state(snapshot("get_ship", SHIP, age=9), snapshot("get_status", newer))
     ).text
     assert "- Hull: 12/100" in text
     assert "85/100" not in text
     spoilt = snapshot("get_ship", SHIP, stale=Stale("attack", 105))
-    text = render(state(spoilt, snapshot("get_status", newer))).text
+    text = render_block(state(spoilt, snapshot("get_status", newer))).text
     assert "- Hull: 12/100\n" in text
 
 
 def test_a_merged_fact_says_where_it_comes_from():
     fuelled = {"ship": {**SHIP["ship"], "fuel": 99}}
-    text = render(
+    text = render_block(
         state(snapshot("get_ship", SHIP, shown=fuelled, field_ticks={"ship.fuel": 106}))
     ).text
     assert "- Fuel: 99/100 (from an event at tick 106)" in text
@@ -180,7 +181,9 @@ def test_the_rough_block_differs_by_more_than_a_little_age_only():
     event = Happening("trade", {"item": "ore"}, 103)
     known = (snapshot("get_ship", age=70), snapshot("get_map", {"systems": []}, age=90))
     blocks = [
-        render(state(*known, current_tick=tick, events=(event,), fetched=True), 4_000)
+        render_block(
+            state(*known, current_tick=tick, events=(event,), fetched=True), 4_000
+        )
         for tick in (TICK, TICK + 3, TICK + 60)
     ]
     assert len({block.text for block in blocks}) == 3
@@ -189,14 +192,16 @@ def test_the_rough_block_differs_by_more_than_a_little_age_only():
     for end in ("64 ticks ago)", "is 64 ticks ago - call get_ship.", "4 ticks ago)"):
         assert end in blocks[0].rough
     other = snapshot("get_ship", {"hull": 1, "max_hull": 100}, age=70)
-    changed = render(state(other, *known[1:], events=(event,), fetched=True), 4_000)
+    changed = render_block(
+        state(other, *known[1:], events=(event,), fetched=True), 4_000
+    )
     assert changed.rough != blocks[0].rough
 
 
 def test_the_order_of_the_rows_makes_no_difference():
     whole = SCENARIOS["station_docked"]()
     turned = replace(whole, snapshots=whole.snapshots[::-1])
-    assert render(turned) == render(whole)
+    assert render_block(turned) == render_block(whole)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +229,7 @@ def test_text_of_others_stays_in_its_line(evil):
         "ship": {"name": evil, "cargo": [{"item_id": evil, "quantity": 1}]},
         evil: evil,
     }
-    found = render(
+    found = render_block(
         state(
             snapshot("get_status", status, stale=Stale(evil, 1, ("player.credits",))),
             snapshot("get_nearby", {"nearby": [{"username": evil}]}),
@@ -244,7 +249,7 @@ def test_text_of_others_stays_in_its_line(evil):
 
 
 def test_skew_is_counted_and_a_reset_is_not():
-    assert render(SCENARIOS["skewed"]()).tick_skew == 1
+    assert render_block(SCENARIOS["skewed"]()).tick_skew == 1
 
 
 snapshots = st.builds(
@@ -282,8 +287,8 @@ def test_any_state_is_rendered_within_its_budget(
         *rows, current_tick=current, seconds_per_tick=pace,
         last_shown={**last_shown, OWNER_KEY: "VoidWanderer"},
     )  # fmt: skip
-    rendered = render(found, max_bytes)
+    rendered = render_block(found, max_bytes)
     assert len(rendered.text.encode("utf-8")) <= max(0, max_bytes)
     assert all(SHAPE.fullmatch(line) for line in rendered.text.split("\n"))
-    assert rendered == render(found, max_bytes)
+    assert rendered == render_block(found, max_bytes)
     assert 0 <= rendered.tick_skew <= len(rows)

@@ -112,9 +112,9 @@ class Store:
         present = clock.estimate_tick(self.seen, now, PACE)
         before = self.rows[tool].stale if tool in self.rows else None
         marks = [row.stale for row in self.rows.values() if row.stale]
-        mark = invalidation.carry_mark(before, present) or invalidation.inherit_mark(
-            marks, tool, {}, present
-        )
+        under_way = invalidation.inherit_marks(marks, tool, {}, present)
+        joined = invalidation.join_marks(under_way, present)
+        mark = invalidation.carry_mark(before, present) or joined
         self.rows[tool] = Snapshot(tool, {}, content, stamped, now, mark)
 
     def acted(self, action, answer, now):

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from memory.gamestate.extract import read_result
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.models import AccountClock, GameEvent
 from memory.snapshots import notifications, reads, writes
 from tests.memory.capturing import read_state_rows
@@ -60,7 +60,7 @@ def test_any_answer_leaves_a_small_block_and_no_exception(result):
                   result=read_result(text), asked_at=asked)  # fmt: skip
     notifications.merge_notifications(username="Ada", result=result, asked_at=asked)
     found = reads.read_account_state("Ada", fetched=True)
-    assert 0 < len(render(found).text.encode()) <= 2048
+    assert 0 < len(render_block(found).text.encode()) <= 2048
     assert len(read_state_rows("Ada")) == 1
     assert GameEvent.objects.count() <= 1000
     assert reads.read_tick("Ada") in (100, 101, 102)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.effects import LOST_EVENTS
 from memory.gamestate.extract import Result, read_result
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
 from memory.snapshots import in_flight, notifications, reads, writes
 from tests.memory.capturing import read_state_rows
@@ -98,7 +98,7 @@ def test_an_estimate_lifts_no_doubt_where_the_server_may_have_paused():
     lately(25)
     assert reads.read_tick("Ada") == 102
     assert not known(ago=0)
-    block = render(reads.read_account_state("Ada")).text
+    block = render_block(reads.read_account_state("Ada")).text
     assert "before sell at tick 102; call get_notifications, then get_status)" in block
     # It had paused indeed.
     at_tick(101)
@@ -287,10 +287,10 @@ def test_a_flight_that_says_how_long_it_lasts_is_over_then():
 
 def test_the_block_says_which_tool_settles_it():
     fly()
-    block = render(reads.read_account_state("Ada")).text
+    block = render_block(reads.read_account_state("Ada")).text
     assert "before travel at tick 102; call get_system, then get_status)" in block
     assert "- call get_system, then get_status." in block
     capture("get_system", {"system": {"id": "sol", "name": "Sol"}})
-    block = render(reads.read_account_state("Ada")).text
+    block = render_block(reads.read_account_state("Ada")).text
     assert "call get_system" not in block
     assert "before travel at tick 102; call get_status)" in block

@@ -15,7 +15,7 @@ from memory.gamestate.clock import Offset
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
 from memory.gamestate.merge import compare_event
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.rows import build_rows
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot
 from memory.snapshots import notifications, reads, writes
@@ -91,7 +91,7 @@ def test_mining_and_being_told_leaves_no_doubt():
     assert (changed.merged_tick, changed.doubted) == (101, None)
     assert row("get_cargo").confidence is Confidence.MERGED
     assert row("get_cargo").reason is None
-    block = render(reads.read_account_state("Ada")).text
+    block = render_block(reads.read_account_state("Ada")).text
     assert "- Cargo: 8/50 (from an event at tick 101)\n" in block
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import read_result
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.types import Thresholds
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
 from memory.snapshots import notifications
@@ -100,7 +100,7 @@ def test_bad_input_is_stored_and_the_block_stays_small(text, what):
         snapshots_writes.capture(
             username="Ada", tool=tool, args={"n": 1}, text=text, result=result
         )
-    block = render(snapshots_reads.read_account_state("Ada")).text
+    block = render_block(snapshots_reads.read_account_state("Ada")).text
     assert 0 < len(block.encode()) <= 2048
     assert len(read_state_rows("Ada")) == 3
 
@@ -122,7 +122,7 @@ def test_a_clock_that_goes_backwards_is_no_reason_to_believe():
     capture("get_status")
     early = timezone.now() - timedelta(hours=1)
     found = snapshots_reads.read_account_state("Ada", now=early)
-    assert "just now" in render(found).text
+    assert "just now" in render_block(found).text
     assert found.current_tick == 100
 
 
@@ -285,11 +285,12 @@ def test_a_place_keeps_its_name_after_the_answer_that_told_it_is_gone():
     capture("get_status")
     assert (
         "- Location: Main Belt\n"
-        in render(snapshots_reads.read_account_state("Ada")).text
+        in render_block(snapshots_reads.read_account_state("Ada")).text
     )
     capture("get_status", {"player": {"current_poi": "belt"}}, username="Ben")
     assert (
-        "- Location: belt\n" in render(snapshots_reads.read_account_state("Ben")).text
+        "- Location: belt\n"
+        in render_block(snapshots_reads.read_account_state("Ben")).text
     )
 
 

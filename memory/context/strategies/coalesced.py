@@ -12,10 +12,17 @@ from typing import Any
 
 from memory.context.strategies.snapshot_window import is_error_result
 from memory.context.strategy import CommonOptions, Strategy, option
-from memory.context.text import clean, find_safe_cut, shorten
+from memory.context.text import clean_text, find_safe_cut, shorten_text
 from memory.context.tool_calls import parse_arguments
 from memory.context.types import NUDGE_TEXT, AssemblyRequest
-from memory.context.units import Fate, History, Item, Plan, Unit
+from memory.context.units import (
+    Fate,
+    History,
+    Item,
+    Plan,
+    Unit,
+    build_program_unit,
+)
 
 NAME = "single-user-coalesced"
 FINAL_TURN = "FINAL WORK TURN: finish now and give your final answer."
@@ -57,7 +64,7 @@ class _Limits:
     tokens: int | None = None
 
 
-def coalesced(history: History, options: CoalescedOptions) -> Plan:
+def plan_coalesced(history: History, options: CoalescedOptions) -> Plan:
     """One message instead of the log; the log itself where a run has one turn only."""
     if history.request.max_turns == 1:
         why = "One turn only, so there is nothing to coalesce."
@@ -70,16 +77,16 @@ def coalesced(history: History, options: CoalescedOptions) -> Plan:
         if history.count(text) <= history.room:
             break
 
-    def unit(content: str) -> tuple[Unit, ...]:
-        item = Item("user", content, history.count(content), kind="coalesced")
-        return (Unit((item,), start=-1, required=True),)
+    def build_unit(content: str) -> tuple[Unit, ...]:
+        tokens = history.count(content)
+        return (build_program_unit(content, tokens, "coalesced", required=True),)
 
     return Plan(
-        unit(text),
+        build_unit(text),
         {row: _FATE for each in history.units for row in each.sources},
         covers_intent=True,
         exempt_newest=True,
-        attach_state=lambda state: unit(f"{text}\n\n{state}"),
+        attach_state=lambda state: build_unit(f"{text}\n\n{state}"),
         compression=_count_shown(found, limits),
     )
 
@@ -90,7 +97,6 @@ def _has_input(request: AssemblyRequest) -> bool:
 
 
 def _narrow_limits(options: CoalescedOptions, history: History) -> Iterator[_Limits]:
-    """The limits as given, then narrower ones for what does not fit the budget."""
     prints, calls = options.println_limit, options.tool_call_limit
     yield _Limits(prints, calls)
     for share in (8, 16, 32, 64):
@@ -108,15 +114,16 @@ def _write_message(found: _Digest, limits: _Limits, history: History) -> str:
     shown = found.calls[-limits.calls :] if limits.calls else []
     output = "\n".join(_cut_text(item, limits, history) for item in prints)
     calls = "\n".join(f";   {line}" for line in shown)
+    sections = (
+        (";; === tool/ ===", request.tools, _format_tool),
+        (";; === data/ ===", request.data, _format_data),
+        (";; === user/ (your prelude) ===", request.definitions, _format_definition),
+    )
     parts = [
         *_quote_orders(limits, history),
-        _format_section(";; === tool/ ===", request.tools, _format_tool, history),
-        _format_section(";; === data/ ===", request.data, _format_data, history),
-        _format_section(
-            ";; === user/ (your prelude) ===",
-            request.definitions,
-            _format_definition,
-            history,
+        *(
+            _format_section(header, entries, line, history)
+            for header, entries, line in sections
         ),
         f";; Tool calls made:\n{calls}" if calls else "",
         f";; Output:\n{output}" if output else "",
@@ -137,8 +144,7 @@ def _quote_orders(limits: _Limits, history: History) -> list[str]:
     people = {m.id for m in history.request.messages if m.origin == "human"}
     first = next((item for item in orders if item.source in people), None)
     shown = [first] if first is not None else []
-    if orders and orders[-1] is not first:
-        shown.append(orders[-1])
+    shown += [item for item in orders[-1:] if item is not first]
     return [_cut_text(item, limits, history) for item in shown]
 
 
@@ -218,11 +224,10 @@ def _count_shown(found: _Digest, limits: _Limits) -> dict[str, object]:
 
 
 def _cut_text(item: Item, limits: _Limits, history: History) -> str:
-    """What is sent of a row: all of it, or head and tail with its handle."""
     if limits.tokens is None or item.source is None:
         return item.content
     handle = history.handle(item.source)
-    cut = shorten(item.content, limits.tokens, history.count, handle)
+    cut = shorten_text(item.content, limits.tokens, history.count, handle)
     return item.content if cut is None else cut
 
 
@@ -273,7 +278,7 @@ def _format_value(value: Any, depth: int = _DEPTH) -> str:
 
 
 def _quote_text(text: str) -> str:
-    cut = text = clean(text)
+    cut = text = clean_text(text)
     if len(text) > _MOST_CHARS:
         cut = text[: find_safe_cut(text, _MOST_CHARS)] + "..."
     return json.dumps(cut, ensure_ascii=False)
@@ -293,7 +298,6 @@ def _format_call(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _format_tool(name: str, tool: object) -> str:
-    """A tool with its parameters, and its signature or description as a comment."""
     parameters, comment = _find_signature(tool)
     call = " ".join([f"tool/{name}", *parameters])
     return _add_comment(f"({call})", comment)
@@ -333,15 +337,13 @@ def _find_signature(tool: object) -> tuple[list[str], str]:
         schema = tool.get(key)
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
         if isinstance(properties, Mapping):
-            return list(properties), _to_line(", ".join(_format_parameters(properties)))
+            typed = (f"{name}:{_find_type(p)}" for name, p in properties.items())
+            return list(properties), _to_line(", ".join(typed))
     return [], _to_line(str(tool.get("description") or ""))
 
 
-def _format_parameters(properties: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{name}:{schema.get('type', 'any') if isinstance(schema, Mapping) else 'any'}"
-        for name, schema in properties.items()
-    ]
+def _find_type(schema: object) -> object:
+    return schema.get("type", "any") if isinstance(schema, Mapping) else "any"
 
 
 def _parse_parameters(signature: str) -> list[str]:
@@ -354,4 +356,4 @@ def _to_line(text: str) -> str:
     return " ".join(text.split())[:200]
 
 
-STRATEGY = Strategy("coalesced", coalesced, CoalescedOptions)
+STRATEGY = Strategy("coalesced", plan_coalesced, CoalescedOptions)

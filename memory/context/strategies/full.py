@@ -6,9 +6,9 @@ from memory.context.strategy import CommonOptions, Strategy
 from memory.context.units import History, Plan
 
 
-def full(history: History, options: CommonOptions) -> Plan:
+def plan_full(history: History, options: CommonOptions) -> Plan:
     """Identity; only the result cap and the hard budget apply."""
     return Plan(history.units)
 
 
-STRATEGY = Strategy("full", full, CommonOptions)
+STRATEGY = Strategy("full", plan_full, CommonOptions)

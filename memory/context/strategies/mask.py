@@ -7,7 +7,7 @@ same batches and at times one more (I26).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memory.context.strategy import CommonOptions, Strategy, option
@@ -36,20 +36,13 @@ class MaskOptions(CommonOptions):
     )
 
 
-def mask(history: History, options: MaskOptions) -> Plan:
-    """All units, with old tool results replaced."""
-    units, fates = mask_results(history.units, history, options)
-    return Plan(tuple(units), fates)
-
-
-def mask_results(
-    units: Sequence[Unit], history: History, options: MaskOptions
-) -> tuple[list[Unit], dict[int, Fate]]:
-    """The units with old results masked, and what became of these.
+def plan_mask(history: History, options: MaskOptions) -> Plan:
+    """All units, with old tool results replaced.
 
     State snapshots stay whole only in the tool loop that fetched them (A25). The
     newest unit and units with an interim result are left alone (A31).
     """
+    units = history.units
     masked = list(units)
     fates: dict[int, Fate] = {}
     for at in range(min(find_loop_start(units), len(units) - 1)):
@@ -57,7 +50,7 @@ def mask_results(
     why = f"Older than the {options.keep_results} newest results; a note is sent."
     for place in _find_batches(units, history, options):
         mask_result(masked, place, history, fates, why)
-    return masked, fates
+    return Plan(tuple(masked), fates)
 
 
 def mask_result(
@@ -67,7 +60,7 @@ def mask_result(
     at, index = place
     items = list(units[at].items)
     source = items[index].source
-    items[index] = mask_item(units[at], items[index], history)
+    items[index] = _mask_item(units[at], items[index], history)
     units[at] = units[at].with_items(tuple(items))
     if source is not None:
         fates[source] = Fate("masked", "mask", why)
@@ -82,14 +75,14 @@ def mask_snapshots(unit: Unit, history: History, fates: dict[int, Fate]) -> Unit
     for place, item in enumerate(items):
         if item.role != "tool" or not _is_snapshot(unit, item, history):
             continue
-        masked = mask_item(unit, item, history)
+        masked = _mask_item(unit, item, history)
         if masked is not item and item.source is not None:
             items[place], changed = masked, True
             fates[item.source] = Fate("masked", "mask", _LOOP_OVER)
     return unit.with_items(tuple(items)) if changed else unit
 
 
-def mask_item(unit: Unit, item: Item, history: History) -> Item:
+def _mask_item(unit: Unit, item: Item, history: History) -> Item:
     """The item as a note, or as it is where the note would be no shorter (I14)."""
     note = _write_note(unit, item, history)
     tokens = history.count(note)
@@ -103,23 +96,14 @@ def _find_batches(
 ) -> list[Place]:
     """The results of every closed batch; the newest `keep_results` are in none."""
     wanted = max(1.0, options.batch_fraction * history.window)
-    old = find_results(units)
-    old = old[: max(0, len(old) - options.keep_results)]
     found: list[Place] = []
     batch: list[Place] = []
     freed = 0
-    for at, place in old:
-        unit = units[at]
-        item = unit.items[place]
-        if at == len(units) - 1 or unit.pending or item.tokens <= options.min_tokens:
-            continue
-        # Snapshots go when their loop ends, so they must not move the batches.
-        if _is_snapshot(unit, item, history):
-            continue
-        saved = item.tokens - mask_item(unit, item, history).tokens
-        if not saved:
-            continue
-        batch.append((at, place))
+    # Snapshots go when their loop ends, so they must not move the batches.
+    for place, saved in find_savings(units, history, options, but_snapshots=True):
+        if place[0] == len(units) - 1:
+            break
+        batch.append(place)
         freed += saved
         if freed >= wanted:
             found.extend(batch)
@@ -127,15 +111,31 @@ def _find_batches(
     return found
 
 
-def find_results(units: Sequence[Unit]) -> list[Place]:
-    """The unit and item index of every result that came, in order."""
-    return [
+def find_savings(
+    units: Sequence[Unit],
+    history: History,
+    options: MaskOptions,
+    *,
+    but_snapshots: bool = False,
+) -> Iterator[tuple[Place, int]]:
+    """The results before the newest `keep_results`, and the tokens a mask frees."""
+    places = [
         (at, place)
         for at, unit in enumerate(units)
         if unit.items[0].calls
         for place, item in enumerate(unit.items)
         if item.role == "tool" and item.source is not None and not item.filled
     ]
+    for at, place in places[: max(0, len(places) - options.keep_results)]:
+        unit = units[at]
+        item = unit.items[place]
+        if unit.pending or item.tokens <= options.min_tokens:
+            continue
+        if but_snapshots and _is_snapshot(unit, item, history):
+            continue
+        saved = item.tokens - _mask_item(unit, item, history).tokens
+        if saved:
+            yield (at, place), saved
 
 
 def _is_snapshot(unit: Unit, item: Item, history: History) -> bool:
@@ -151,4 +151,4 @@ def _write_note(unit: Unit, item: Item, history: History) -> str:
     return f"{_START}{name} result of {size} characters, see {history.handle(item.source)}]"
 
 
-STRATEGY = Strategy("mask", mask, MaskOptions)
+STRATEGY = Strategy("mask", plan_mask, MaskOptions)

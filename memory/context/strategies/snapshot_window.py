@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, cast
 
 from memory.context.strategies.window import (
     WindowOptions,
@@ -19,9 +18,8 @@ from memory.context.strategies.window import (
 )
 from memory.context.strategy import Strategy, option
 from memory.context.tool_calls import canonicalize_arguments, parse_json
-from memory.context.units import Fate, History, Item, Plan, Unit, item_tokens
+from memory.context.units import Fate, History, Item, Plan, Unit, count_message_tokens
 
-Mode = Literal["prune", "stub"]
 _STUB_START = "[superseded by a newer "
 
 
@@ -36,21 +34,20 @@ class SnapshotWindowOptions(WindowOptions):
     )
 
 
-def snapshot_window(history: History, options: SnapshotWindowOptions) -> Plan:
+def plan_snapshot_window(history: History, options: SnapshotWindowOptions) -> Plan:
     """Window first, then compaction; with `backfill` the other way round (A5)."""
-    mode = cast("Mode", options.prune)
     if options.backfill:
-        units, fates = compact_snapshots(history.units, history, mode)
+        units, fates = compact_snapshots(history.units, history, options.prune)
         return replace(backfill_window(units, history, options.window), fates=fates)
     units, fates = compact_snapshots(
-        select_window(history, options.window), history, mode
+        select_window(history, options.window), history, options.prune
     )
     exceeded = exceeds_window(history, options.window)
     return Plan(tuple(units), fates, window_exceeded=exceeded)
 
 
 def compact_snapshots(
-    units: Iterable[Unit], history: History, mode: Mode
+    units: Iterable[Unit], history: History, mode: str
 ) -> tuple[list[Unit], dict[int, Fate]]:
     """The units with old snapshots pruned or stubbed, and what became of their rows."""
     newest: dict[tuple[str, str], int] = {}
@@ -149,7 +146,7 @@ def _prune(
     if head.source is not None:
         fates[head.source] = Fate("truncated", by, "Its superseded calls are left out.")
     calls = tuple(head.calls[index] for index in stays)
-    tokens = item_tokens(head.content, calls, history.count)
+    tokens = count_message_tokens(head.content, calls, history.count)
     moved = {index: place for place, index in enumerate(stays)}
     results = (
         replace(item, call=moved[item.call])
@@ -164,5 +161,5 @@ def _superseded_fate(by: int, name: str, what: str) -> Fate:
 
 
 STRATEGY = Strategy(
-    "snapshot-window", snapshot_window, SnapshotWindowOptions, reads="newest"
+    "snapshot-window", plan_snapshot_window, SnapshotWindowOptions, reads="newest"
 )

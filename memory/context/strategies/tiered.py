@@ -9,18 +9,16 @@ came later, so between two marks a view only grows at its end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import cast
 
 from memory.context.strategies.mask import (
     MaskOptions,
-    find_results,
-    mask_item,
+    find_savings,
     mask_result,
     mask_snapshots,
 )
-from memory.context.strategies.snapshot_window import Mode, compact_snapshots
+from memory.context.strategies.snapshot_window import compact_snapshots
 from memory.context.strategies.window import select_window
 from memory.context.strategy import OptionError, Strategy, option
 from memory.context.summaries import (
@@ -31,6 +29,7 @@ from memory.context.summaries import (
     decide_summary,
     estimate_next_call,
     limit_summary,
+    plan_view,
 )
 from memory.context.types import Budget
 from memory.context.units import (
@@ -43,7 +42,7 @@ from memory.context.units import (
 )
 
 _WHY = "The view reached its upper mark; a note with its handle is sent."
-#: Where a compaction frees little, the next waits until the view grew by this share.
+# Where a compaction frees little, the next waits until the view grew by this share.
 _PATIENCE = 4
 
 
@@ -70,7 +69,6 @@ class TieredOptions(SummaryOptions, MaskOptions):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a lower mark above the upper one (OptionError)."""
         if self.lo > self.hi:
             raise OptionError("options.lo: must not be above options.hi")
 
@@ -80,7 +78,7 @@ class TieredOptions(SummaryOptions, MaskOptions):
         return min(mark, self.threshold_in(budget) or mark)
 
 
-def tiered(history: History, options: TieredOptions) -> Plan:
+def plan_tiered(history: History, options: TieredOptions) -> Plan:
     """The view between its marks; a summary is asked for where that is not enough."""
     shown = apply_summary(history)
     units = shown.units
@@ -90,20 +88,10 @@ def tiered(history: History, options: TieredOptions) -> Plan:
     head = sum(unit.tokens for unit in shown.head)
     tiers = Tiers(history, options, history.window - history.room + head)
     tiers.grow(units)
-    left = SummarizedLog(shown.head, tuple(tiers.units))
-    verdict = _decide_summary(left, tiers, history, options)
-    status = verdict.status
-    if shown.head and status is None:
-        status = "compacted"
-    return Plan(
-        (*left.head, *left.units),
-        {**shown.fates, **tiers.fates},
-        status=status,
-        reason=verdict.reason,
-        summary_wanted=verdict.wanted,
-        covers_intent=shown.covers_intent,
-        exempt_newest=shown.covers_newest and not options.keep_recent,
-    )
+    fates = {**shown.fates, **tiers.fates}
+    left = replace(shown, units=tuple(tiers.units), fates=fates)
+    decision = _decide_summary(left, tiers, history, options)
+    return plan_view(left, decision, options)
 
 
 def _decide_summary(
@@ -173,8 +161,8 @@ class Tiers:
     def _compact(self) -> None:
         """Supersede, measure, mask; the current turn is left whole (A16)."""
         cut = min(find_turn_start(self.units), len(self.units) - 1)
-        mode = cast("Mode", self.options.prune)
-        older, fates = compact_snapshots(self.units[:cut], self.history, mode)
+        prune = self.options.prune
+        older, fates = compact_snapshots(self.units[:cut], self.history, prune)
         self.fates.update(fates)
         self.closed = max(0, self.closed - (cut - len(older)))
         self.units[:cut] = older
@@ -187,21 +175,15 @@ class Tiers:
 
     def _mask(self, cut: int) -> None:
         """Mask the oldest results before `cut`, if that frees a whole batch of tokens."""
-        places = find_results(self.units)
-        places = places[: max(0, len(places) - self.options.keep_results)]
         excess = self.size - self._share(self.options.lo)
         chosen, freed = [], 0
-        for at, place in places:
-            unit = self.units[at]
-            item = unit.items[place]
-            if at >= cut or freed >= excess:
+        for place, saved in find_savings(self.units, self.history, self.options):
+            if place[0] >= cut:
                 break
-            if unit.pending or item.tokens <= self.options.min_tokens:
-                continue
-            saved = item.tokens - mask_item(unit, item, self.history).tokens
-            if saved:
-                chosen.append((at, place))
-                freed += saved
+            chosen.append(place)
+            freed += saved
+            if freed >= excess:
+                break
         if freed < self._share(self.options.batch_fraction):
             return
         for each in chosen:
@@ -209,4 +191,4 @@ class Tiers:
         self.size -= freed
 
 
-STRATEGY = Strategy("tiered", tiered, TieredOptions, reads="unsummarized")
+STRATEGY = Strategy("tiered", plan_tiered, TieredOptions, reads="unsummarized")

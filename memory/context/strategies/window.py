@@ -17,7 +17,7 @@ class WindowOptions(CommonOptions):
     backfill: bool = option(False, "Compact first, then count the window.")
 
 
-def window(history: History, options: WindowOptions) -> Plan:
+def plan_window(history: History, options: WindowOptions) -> Plan:
     """The newest units whose rows are all among the newest N rows."""
     if options.backfill:
         return backfill_window(history.units, history, options.window)
@@ -52,4 +52,4 @@ def backfill_window(units: Sequence[Unit], history: History, size: int) -> Plan:
     return Plan(tuple(units[first:]), window_exceeded=exceeds_window(history, size))
 
 
-STRATEGY = Strategy("window", window, WindowOptions, reads="newest")
+STRATEGY = Strategy("window", plan_window, WindowOptions, reads="newest")

@@ -12,7 +12,7 @@ from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime.turn import take_turn
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.assembly import sent_view as kept_views
-from memory.context.ledger import count_shared_bytes
+from memory.context.report import count_shared_bytes
 from memory.models import GameSnapshot, SentContext
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed

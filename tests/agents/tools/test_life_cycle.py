@@ -17,7 +17,7 @@ from agents.tools.request import ToolResult
 from agents.tools.snapshot import announce_aged
 from memory.gamestate import effects, invalidation
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.rows import StateRow
 from memory.models import AccountClock, GameSnapshot
 from memory.snapshots import reads
@@ -45,7 +45,7 @@ async def _rows(username: str = ADA) -> dict[str, StateRow]:
 
 
 async def _block(username: str | None) -> str:
-    return render(await run_in_db(reads.read_account_state, username)).text
+    return render_block(await run_in_db(reads.read_account_state, username)).text
 
 
 async def _stale() -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from agents.tools.chain import Toolbox, open_toolbox
 from agents.tools.snapshot import doubt
 from agents.tools.unknown_outcomes import lose_events
 from memory.gamestate.confidence import Confidence
-from memory.gamestate.render import render
+from memory.gamestate.render import render_block
 from memory.gamestate.rows import StateRow
 from memory.snapshots import notifications, reads, writes
 from sandbox.game.sessions import Notification
@@ -46,7 +46,7 @@ async def _rows() -> dict[str, StateRow]:
 
 
 async def _block() -> str:
-    return render(await run_in_db(reads.read_account_state, "Ada Nova")).text
+    return render_block(await run_in_db(reads.read_account_state, "Ada Nova")).text
 
 
 async def _told() -> list[dict[str, Any]]:

@@ -108,7 +108,7 @@ async def wrong(sandbox: SandboxServer, acts: list[str]) -> tuple[int, list[str]
     if not heard(truth):
         return 0, []
     found = await run_in_db(snapshots_reads.read_account_state, "Ada Nova")
-    moment, faults, believed = Moment.of(found), list[str](), 0
+    moment, faults, believed = Moment.from_state(found), list[str](), 0
     for snapshot in found.snapshots:
         if snapshot.args or isinstance(snapshot.current, str):
             continue

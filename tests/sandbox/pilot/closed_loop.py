@@ -23,8 +23,8 @@ from memory.context.tool_calls import guess_policy
 from memory.context.types import AssemblyRequest, Budget, Message, Origin
 from memory.gamestate import clock, invalidation
 from memory.gamestate.confidence import Confidence, Moment, judge_confidence
-from memory.gamestate.extract import Result, args_key, find_username, read_result
-from memory.gamestate.render import render
+from memory.gamestate.extract import Result, build_args_key, find_username, read_result
+from memory.gamestate.render import render_block
 from memory.gamestate.types import AccountState, Snapshot
 
 PILOT = Endpoint("pilot", "pilot", "pilot", 128_000)
@@ -93,11 +93,12 @@ class Cache:
     def _store(
         self, tool: str, arguments: Mapping[str, Any], result: Result, now: datetime
     ) -> None:
-        key = (tool, args_key(arguments))
+        key = (tool, build_args_key(arguments))
         stamp = clock.choose_tick(result.tick, self.seen, now, SECONDS)
         tick = stamp if stamp is not None else self.tick(now)
         marks = [known.stale for known in self.snapshots.values() if known.stale]
-        stale = invalidation.inherit_mark(marks, tool, arguments, tick)
+        under_way = invalidation.inherit_marks(marks, tool, arguments, tick)
+        stale = invalidation.join_marks(under_way, tick)
         self.snapshots[key] = Snapshot(
             tool, dict(arguments), result.content, stamp, now, stale
         )
@@ -111,7 +112,7 @@ class Cache:
         snapshot = self.snapshots.get((tool, ""))
         if snapshot is None:
             return False
-        moment = Moment.of(self.state(now))
+        moment = Moment.from_state(self.state(now))
         return judge_confidence(snapshot, moment) is Confidence.FRESH
 
 
@@ -199,7 +200,7 @@ class Captain:
         )
 
     def _render(self, size: int) -> str:
-        return render(self.cache.state(self.now), size).text
+        return render_block(self.cache.state(self.now), size).text
 
     async def _record(self, answer: Completion) -> None:
         self._add("assistant", "agent", answer.text, tool_calls=answer.tool_calls)
