@@ -40,15 +40,26 @@ _GOT = re.compile(r"Expected a JSON response, got: ['\"]?")
 _MANUAL = re.compile(r" *For further information visit \S+")
 _KEY = re.compile(r"\b(?:sk|key|pk)-[\w*.…-]{4,}")
 
+# What to do about a status, and where that is done.
 _REMEDIES = {
-    400: "Look at the request that was sent, in the turn's context.",
-    401: "Check the API key of the provider.",
-    402: "Check the balance of the provider's account.",
-    403: "Check what the API key of the provider is allowed to do.",
-    404: "Check the name of the model and the base URL of the provider.",
-    413: "Choose a smaller budget in the context policy.",
-    429: "The provider limits its callers; it is tried again later.",
+    401: ("Check the API key of the provider.", ErrorCode.KEY),
+    402: ("Check the balance of the provider's account.", ErrorCode.KEY),
+    403: ("Check what the API key of the provider is allowed to do.", ErrorCode.KEY),
+    404: (
+        "Check the name of the model and the base URL of the provider.",
+        ErrorCode.PROVIDER,
+    ),
+    413: ("Choose a smaller budget in the context policy.", ErrorCode.CONTEXT),
+    429: (
+        "The provider limits its callers; it is tried again later.",
+        ErrorCode.PROVIDER,
+    ),
 }
+
+_REQUEST = (
+    "Look at the request that was sent, in the turn's context.",
+    ErrorCode.REQUEST,
+)
 
 _SERVER = "The provider has a fault; it is tried again later."
 
@@ -109,9 +120,12 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     status = error.status_code
     said = _clean(endpoint, provider_text(error.body))
     retryable = status == 429 or status >= 500
+    remedy, code = _REMEDIES.get(status, _REQUEST)
+    if status >= 500:
+        remedy, code = _SERVER, ErrorCode.PROVIDER
     refusal = ModelError(
         f"{endpoint.name} answered {status}{f': {said}' if said else ''}.",
-        _SERVER if status >= 500 else _REMEDIES.get(status, _REMEDIES[400]),
+        remedy,
         retryable=retryable,
         retry_after=retry_after(error.headers or {}) if retryable else None,
         status=status,
@@ -119,21 +133,10 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     if is_overflow(refusal):
         # The same request never passes, even where a server calls it its own fault.
         refusal = ModelError(refusal.detail, _OVERFLOW, status=status)
-    refusal.code = _code(refusal)
+        # After a 400 the request is what to look at first, whatever its words say.
+        code = ErrorCode.REQUEST if status == 400 else ErrorCode.CONTEXT
+    refusal.code = code
     return refusal
-
-
-def _code(refusal: ModelError) -> str:
-    """What is to be mended, as the remedy of the refusal says."""
-    status = refusal.status or 0
-    if status == 400:
-        return ErrorCode.REQUEST
-    if refusal.remedy in (_OVERFLOW, _REMEDIES[413]):
-        return ErrorCode.CONTEXT
-    if status in (401, 402, 403):
-        return ErrorCode.KEY
-    known = status >= 500 or status in _REMEDIES
-    return ErrorCode.PROVIDER if known else ErrorCode.REQUEST
 
 
 def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None:
