@@ -119,6 +119,11 @@ def append(
     append_all([(kind, mysis_id, data or {})])
 
 
+def append_error(mysis_id: int, detail: str, **more: str) -> None:
+    """Append an error of a Mysis that an operator should read, in one sentence."""
+    append(Kind.ERROR, mysis_id=mysis_id, data={"detail": detail, **more})
+
+
 def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None:
     """Append several events in one statement; the hint goes after commit."""
     if not lines:

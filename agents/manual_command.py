@@ -20,10 +20,8 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import transaction
 from django.utils import timezone
 
-from agents import actions, events
-from agents.actions import ActionError
+from agents.actions.base import ActionError, append_memory_events, lock_mysis
 from agents.db import run_in_db
-from agents.events import Kind
 from agents.game import sessions
 from agents.game.client import GameUnreachableError
 from agents.models import Mysis
@@ -94,7 +92,7 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
 @transaction.atomic
 def _begin(mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str) -> int:
     """Store the call with a result that is open; raises ActionError 409."""
-    mysis = actions.lock_mysis(mysis)
+    mysis = lock_mysis(mysis)
     _check(mysis, tool)
     call_id = f"hand_{uuid4().hex[:12]}"
     shown = hide_secrets_in_value(dict(arguments))
@@ -181,6 +179,5 @@ def _locked(mysis_id: int) -> bool:
 
 
 def _announce(row: Memory) -> None:
-    data = actions.memory_event_data(row)
-    events.append(Kind.MEMORY_ADDED, mysis_id=row.mysis_id, data=data)
+    append_memory_events([row])
     Mysis.objects.filter(pk=row.mysis_id).update(last_memory_at=timezone.now())

@@ -13,7 +13,6 @@ from agents.actions.base import (
     ActionError,
     check_text,
     lock_mysis,
-    memory_event_data,
 )
 from agents.actions.lifecycle import (
     check_provider,
@@ -54,7 +53,6 @@ __all__ = [
     "delete_mysis",
     "get_default_prompt",
     "lock_mysis",
-    "memory_event_data",
     "resume_broadcasts",
     "rollback_prompt",
     "save_budget",

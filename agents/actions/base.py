@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agents import events, scheduling
@@ -74,7 +74,7 @@ def set_running(mysis: Mysis, *, trigger: str) -> None:
 
 
 def _reset(mysis: Mysis) -> None:
-    """Set the columns of ``ANEW``; the caller stores them."""
+    """Set the `RESET_COLUMNS`; the caller stores them."""
     mysis.state = Mysis.State.RUNNING
     mysis.epoch += 1
     mysis.nudges = 0
@@ -96,12 +96,12 @@ def wake_mysis(mysis: Mysis, *, trigger: str, by: str) -> None:
         mysis.nudges = 0
         mysis.save(update_fields=["nudges"])
         # Without a job it is in a turn, at whose end new input is noticed.
-        if mysis.next_job is not None and not _backs_off(mysis):
+        if mysis.next_job is not None and not _waits_for_retry(mysis):
             scheduling.schedule(mysis, trigger=trigger)
 
 
 def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
-    """Do for many locked, open Myses what ``wake`` does for one, in a few statements."""
+    """`wake_mysis` for many locked, open Myses, in a few statements."""
     idle = [mysis for mysis in myses if mysis.state == Mysis.State.IDLE]
     busy = [mysis for mysis in myses if mysis.state != Mysis.State.IDLE]
     for mysis in idle:
@@ -118,16 +118,15 @@ def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
 
 def retry_now(mysis: Mysis) -> None:
     """Try the new model of a locked Mysis at once: the failures were the former one's."""
-    backs_off = _backs_off(mysis)
+    waits = _waits_for_retry(mysis)
     # Also while a retry runs, whose failure would be added to them.
     mysis.failures = 0
     mysis.save(update_fields=["failures"])
-    if backs_off:
+    if waits:
         scheduling.schedule(mysis, trigger="retry")
 
 
-def _backs_off(mysis: Mysis) -> bool:
-    """Whether its next turn is a retry that waits."""
+def _waits_for_retry(mysis: Mysis) -> bool:
     return mysis.failures > 0 and mysis.wake_at is not None
 
 
@@ -138,17 +137,20 @@ def append_state_event(mysis: Mysis, by: str, **more: Any) -> None:
 
 
 def _state_data(mysis: Mysis, by: str, **more: Any) -> dict[str, Any]:
-    """The data of a mysis.state event."""
-    data = {"name": mysis.name, "state": mysis.state, "by": by, **more}
-    if mysis.last_error:
-        data["error"] = mysis.last_error
-    if mysis.hold:
-        data["hold"] = mysis.hold
-    if mysis.stuck:
-        data["stuck"] = mysis.stuck
-    return data
+    why = {"error": mysis.last_error, "hold": mysis.hold, "stuck": mysis.stuck}
+    given = {key: words for key, words in why.items() if words}
+    return {"name": mysis.name, "state": mysis.state, "by": by, **more, **given}
 
 
-def memory_event_data(row: Memory) -> dict[str, Any]:
-    """The data of a memory.added event; the text stays in the log."""
-    return {"memory_id": row.pk, "role": row.role, "origin": row.origin}
+def append_memory_events(rows: Iterable[Memory], **more: Any) -> None:
+    """Append the memory.added events of rows; their texts stay in the log."""
+    events.append_all(
+        [
+            (
+                Kind.MEMORY_ADDED,
+                row.mysis_id,
+                {"memory_id": row.pk, "role": row.role, "origin": row.origin, **more},
+            )
+            for row in rows
+        ]
+    )

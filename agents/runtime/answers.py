@@ -13,11 +13,10 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agents import budgets, events, usage
-from agents.actions.base import memory_event_data
+from agents import budgets, usage
+from agents.actions.base import append_memory_events
 from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
-from agents.events import Kind
 from agents.llm.complete import complete
 from agents.llm.model_types import ChatMessage, Completion, Endpoint, ModelError, Tool
 from agents.models import Mysis
@@ -142,10 +141,10 @@ def record_result(handle: TurnHandle, call: PendingCall, result: ToolResult) -> 
         **tick,
     ):
         return
-    row = Memory(pk=call.memory_id, role=Role.TOOL, origin=Origin.TOOL)
-    events.append(
-        Kind.MEMORY_ADDED, mysis_id=handle.mysis_id, data=memory_event_data(row)
+    row = Memory(
+        pk=call.memory_id, mysis_id=handle.mysis_id, role=Role.TOOL, origin=Origin.TOOL
     )
+    append_memory_events([row])
 
 
 def _calibrate(handle: TurnHandle, prepared: ReadyCall, answer: Completion) -> None:
@@ -187,7 +186,7 @@ def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:
     for row in results[MOST_CALLS:]:
         row.content, row.is_error = TOO_MANY.format(most=MOST_CALLS), True
     Memory.objects.bulk_create([speech, *results])
-    events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_event_data(speech))
+    append_memory_events([speech])
     pending = [
         PendingCall(row.pk, call["function"]["name"], call["function"]["arguments"])
         for row, call in zip(results, calls, strict=True)

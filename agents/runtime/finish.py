@@ -46,8 +46,8 @@ LONGEST_WAIT_SECONDS = 600.0
 # What a provider asks for is believed up to a day.
 LONGEST_RETRY_SECONDS = 86_400.0
 
+# How many times as many results are looked back over as make a loop.
 TRAIL_FACTOR = 4
-"""How many times as many results are looked back over as make a loop."""
 
 REMEDY = "Send it a message, or look at its prompt and at its context."
 
@@ -125,8 +125,7 @@ def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
     else:
         _schedule(mysis, chosen, seen)
     if ending.outcome == Turn.Outcome.DONE and ending.error:
-        data = {"code": "empty_answer", "detail": mysis.last_error}
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+        events.append_error(mysis.pk, mysis.last_error, code="empty_answer")
 
 
 def _schedule(mysis: Mysis, chosen: NextTurn, seen: int) -> None:
@@ -170,7 +169,7 @@ def put_to_rest(
     if error:
         data["error"] = error
     if state == Mysis.State.ERRORED:
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": error})
+        events.append_error(mysis.pk, error)
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
 
 
@@ -228,7 +227,6 @@ def _after_error(ending: Ending, pace: Pace, nudges: int, failures: int) -> Next
 
 
 def _seconds_to_effect(ending: Ending, pace: Pace) -> float:
-    """Seconds until what was queued takes effect; 0 where nothing was."""
     if ending.resolve_tick is None or ending.tick is None:
         return 0.0
     wait = (ending.resolve_tick - ending.tick) * pace.seconds_per_tick
@@ -294,7 +292,6 @@ def record_call(
 
 
 def _check_stuck(mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool) -> None:
-    """Report when a Mysis gets stuck, and when it no longer is."""
     before = Trail(tuple(mysis.trail.split()), mysis.empty_turns)
     limits = Limits(settings.ZOEA_STUCK_RESULTS, settings.ZOEA_STUCK_TURNS)
     trail, reason = update_trail(before, calls, limits, whole=whole)
@@ -306,8 +303,7 @@ def _check_stuck(mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool) -> N
     if bool(mysis.stuck) == bool(was):
         return
     if mysis.stuck:
-        data = {"code": "stuck", "detail": mysis.stuck}
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+        events.append_error(mysis.pk, mysis.stuck, code="stuck")
     append_state_event(mysis, "runtime")
 
 

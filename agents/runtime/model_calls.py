@@ -11,7 +11,6 @@ from django.utils import timezone
 from agents import budgets, context_inputs, db, deliveries, events, usage
 from agents.actions.base import append_state_event
 from agents.budgets import Taken
-from agents.events import Kind
 from agents.llm.model_types import Endpoint, price
 from agents.models import ModelCall, Mysis
 from agents.runtime.turn_rows import (
@@ -160,9 +159,8 @@ def _report_fallback(mysis: Mysis, assembly: Assembly) -> None:
         .first()
     )
     if last != FALLBACK:
-        detail = f"The context was made by the fallback. {assembly.reason}"
-        data = {
-            "detail": repair_text(detail),
-            "remedy": "Look at the context policy of the Mysis.",
-        }
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+        events.append_error(
+            mysis.pk,
+            repair_text(f"The context was made by the fallback. {assembly.reason}"),
+            remedy="Look at the context policy of the Mysis.",
+        )

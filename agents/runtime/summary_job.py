@@ -57,10 +57,10 @@ from memory.models import HistorySummary
 ATTEMPTS = 2
 SECONDS = 60.0
 
-#: Tokens of an answer beside its summary: tags, and thoughts before them.
+# Tokens of an answer beside its summary: tags, and thoughts before them.
 MARGIN = 1_000
 
-#: With these a provider refuses a request that it has no room for.
+# With these a provider refuses a request that it has no room for.
 TOO_LONG = (400, 413, 422)
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,6 @@ class SummaryJob:
     effort: Effort
     failure: str = ""
     correction: str = ""
-    done: bool = False
     hopeless: bool = False
 
 
@@ -117,8 +116,13 @@ async def make_summary(
         await run_in_db(build_request, view),
         Effort(handle.number, handle.model),
     )
+    done = False
     try:
-        await _make(job)
+        while not done and job.effort.attempts < ATTEMPTS and not job.hopeless:
+            text = await _try_once(job)
+            if text:
+                await run_in_db(commit_summary, handle, job.wanted, text, job.effort)
+                done = True
     except (ModelError, TurnSuperseded, BudgetSpentError):
         raise
     except Exception as error:
@@ -126,27 +130,27 @@ async def make_summary(
         if not isinstance(error, Outdated):
             logger.exception("A summary failed", exc_info=error)
         job.failure = str(error) or type(error).__name__
-    if not job.done:
+    if not done:
         await run_in_db(record_failure, handle, job.wanted, job.failure, job.effort)
     return job.effort.attempts
 
 
-async def _make(job: SummaryJob) -> None:
-    while job.effort.attempts < ATTEMPTS and not job.hopeless:
-        text = await _attempt(job)
-        if text:
-            await run_in_db(commit_summary, job.handle, job.wanted, text, job.effort)
-            job.done = True
-            return
-
-
-async def _attempt(job: SummaryJob) -> str:
-    """One request; "" with a reason noted, where it gave no good summary."""
+async def _try_once(job: SummaryJob) -> str:
+    """Make one request; "" where it gave no good summary, with the reason noted."""
     job.effort.attempts += 1
     last = job.effort.attempts >= ATTEMPTS
     try:
-        text = _read(await _ask(job))
-        check_text(text, job.wanted, with_literals=not last)
+        answer = await _ask(job)
+        if answer.tool_calls:
+            raise SummaryRefused("The answer calls a tool in place of a summary.")
+        text = read_summary(answer.text)
+        check_summary(
+            text,
+            count=job.wanted.count,
+            limit=job.wanted.limit,
+            replaced=job.wanted.replaced,
+            literals=() if last else job.wanted.literals,
+        )
         return text
     except SummaryRefused as error:
         job.failure = str(error)
@@ -177,7 +181,7 @@ async def _fold_less(job: SummaryJob) -> None:
 
 async def _ask(job: SummaryJob) -> Completion:
     asked = job.wanted
-    request = _request(asked, job.correction)
+    request = _with_correction(asked.request, job.correction)
     estimate = CallEstimate(
         job.endpoint,
         job.effort.attempts,
@@ -212,22 +216,17 @@ def _settings(own: Mapping[str, Any], limit: int) -> dict[str, Any]:
     return settings
 
 
-def _request(asked: SummaryRequest, correction: str) -> list[dict[str, Any]]:
-    """The messages; after a refusal with the reason at their very end."""
+def _with_correction(
+    messages: list[dict[str, Any]], correction: str
+) -> list[dict[str, Any]]:
     if not correction:
-        return asked.request
-    *before, prompt = asked.request
+        return messages
+    *before, prompt = messages
     content = prompt["content"]
     if isinstance(content, str):
         return [*before, {**prompt, "content": content + correction}]
     block = {"type": "text", "text": correction.strip()}
     return [*before, {**prompt, "content": [*content, block]}]
-
-
-def _read(answer: Completion) -> str:
-    if answer.tool_calls:
-        raise SummaryRefused("The answer calls a tool in place of a summary.")
-    return read_summary(answer.text)
 
 
 def build_request(view: View) -> SummaryRequest:
@@ -266,17 +265,6 @@ def _literals(request: AssemblyRequest, inside: Sequence[Message]) -> tuple[str,
     found = dict.fromkeys(part for text in texts for part in find_literals(text))
     lost = set(find_missing_literals(shown, found))
     return tuple(literal for literal in found if literal not in lost)
-
-
-def check_text(text: str, asked: SummaryRequest, *, with_literals: bool) -> None:
-    """Raise SummaryRefused for a text that may not stand in for its span."""
-    check_summary(
-        text,
-        count=asked.count,
-        limit=asked.limit,
-        replaced=asked.replaced,
-        literals=asked.literals if with_literals else (),
-    )
 
 
 @transaction.atomic
@@ -332,4 +320,4 @@ def record_failure(
         else f"For {after.cooling_turns} turns it is not tried again."
     )
     detail = f"The history could not be summarised: {error} {then}"
-    events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": repair_text(detail)})
+    events.append_error(mysis.pk, repair_text(detail))

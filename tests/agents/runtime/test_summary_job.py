@@ -407,7 +407,7 @@ async def test_any_error_is_remembered_and_the_turn_goes_on(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a fault of our own")
 
-    monkeypatch.setattr(store, "check_text", broken)
+    monkeypatch.setattr(store, "check_summary", broken)
     provider.answer(completion(GOOD))
     provider.answer(completion("Aye."))
     after = await fly(worn)
