@@ -32,13 +32,12 @@ from pydantic_ai.tools import ToolDefinition
 
 from agents.llm.errors import as_model_error
 from agents.llm.model_types import (
-    ChatMessage,
     Completion,
+    CompletionRequest,
     Endpoint,
     Kind,
     ModelTimeoutError,
     SettingError,
-    Tool,
     Usage,
 )
 from memory.context.types import ToolCall
@@ -59,8 +58,8 @@ NAMELESS = "unknown"
 
 # Both are OpenAI's, the strictest: a history outlives a change of the provider.
 LONGEST_NAME = 64
-
 LONGEST_ID = 40
+
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 REDACTED = "redacted_thinking"
 OMITTED = "omitted"
@@ -72,46 +71,31 @@ HIDDEN = "(The provider keeps this reasoning to itself.)"
 class Wire(Protocol):
     """What a module in ``wires`` offers."""
 
-    async def send(
-        self,
-        endpoint: Endpoint,
-        messages: Sequence[ChatMessage],
-        system: str | None,
-        tools: Sequence[Tool],
-        settings: Mapping[str, Any],
-    ) -> Completion:
+    async def send(self, request: CompletionRequest) -> Completion:
         """Make the call; raises ModelError."""
         ...
 
 
-async def complete(
-    endpoint: Endpoint,
-    *,
-    messages: Sequence[ChatMessage],
-    system: str | None,
-    tools: Sequence[Tool],
-    settings: Mapping[str, Any],
-) -> Completion:
-    """Ask the model for its next message.
+async def complete(request: CompletionRequest) -> Completion:
+    """Ask the model for its next message; cancelling it ends the request.
 
-    ``settings`` are the Mysis's own (temperature, max_tokens, timeout in seconds,
-    reasoning_effort...). Raises ModelError; cancelling it ends the request.
+    Raises ModelError.
     """
-    wire = cast(Wire, import_module(WIRES[endpoint.kind]))
-    wanted = {key: value for key, value in settings.items() if value is not None}
-    seconds = _seconds(wanted.pop("timeout", DEFAULT_TIMEOUT))
+    wire = cast(Wire, import_module(WIRES[request.endpoint.kind]))
+    wanted = {key: v for key, v in request.settings.items() if v is not None}
+    seconds = _read_timeout(wanted.pop("timeout", DEFAULT_TIMEOUT))
     try:
         async with asyncio.timeout(seconds):
-            return await wire.send(endpoint, messages, system, tools, wanted)
+            return await wire.send(replace(request, settings=wanted))
     except TimeoutError:
         raise ModelTimeoutError(
-            f"{endpoint.name} gave no answer within {seconds:g} seconds.",
+            f"{request.endpoint.name} gave no answer within {seconds:g} seconds.",
             "Try again, or raise the timeout in the model settings.",
             retryable=True,
         ) from None
 
 
-def _seconds(value: object) -> float:
+def _read_timeout(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
         return float(value)
     raise SettingError(
@@ -121,14 +105,13 @@ def _seconds(value: object) -> float:
 
 
 async def request_completion(
-    endpoint: Endpoint,
-    model: Model[Any],
-    messages: list[ModelMessage],
-    tools: Sequence[Tool],
-    settings: Mapping[str, Any],
+    request: CompletionRequest, model: Model[Any], messages: Sequence[ModelMessage] = ()
 ) -> Completion:
-    """Make the call through a pydantic-ai model; raises ModelError."""
-    named = {_RENAMED.get(key, key): value for key, value in settings.items()}
+    """Make the call through a pydantic-ai model; raises ModelError.
+
+    ``messages`` are for a model that does not hold those of the request itself.
+    """
+    named = {_RENAMED.get(key, key): value for key, value in request.settings.items()}
     # The runtime retries, not the client.
     wanted = cast(ModelSettings, {**named, "max_retries": 0})
     definitions = [
@@ -138,20 +121,19 @@ async def request_completion(
             parameters_json_schema=tool.parameters,
             strict=False,
         )
-        for tool in tools
+        for tool in request.tools
     ]
     parameters = ModelRequestParameters(function_tools=definitions)
     try:
-        response = await model.request(messages, wanted, parameters)
-        return _completion(endpoint, response)
+        response = await model.request(list(messages), wanted, parameters)
+        return _read_completion(request.endpoint, response)
     except Exception as error:
         # A broken answer may fail anywhere in two libraries. Without its cause:
         # that one holds the request with its headers.
-        raise as_model_error(endpoint, error) from None
+        raise as_model_error(request.endpoint, error) from None
 
 
-def _completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
-    """Read text, reasoning, calls, usage and price out of an answer."""
+def _read_completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
     thoughts = [part for part in response.parts if isinstance(part, ThinkingPart)]
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
     # A provider's refusal comes apart from the text; it is what was said.
@@ -219,7 +201,7 @@ def _sealed(part: ThinkingPart) -> list[str]:
     return [*block, OMITTED] if unsaid else block
 
 
-def reasoning_blocks(reasoning: str, signature: str) -> Iterator[dict[str, Any]]:
+def split_reasoning(reasoning: str, signature: str) -> Iterator[dict[str, Any]]:
     """The blocks of a signed reasoning in order, each as it was sent."""
     blocks = [[reasoning, signature]]
     if signature.startswith("[["):

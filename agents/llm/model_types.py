@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import genai_prices
 
@@ -15,8 +15,8 @@ from memory.context.types import ToolCall
 Kind = Literal["openai", "anthropic", "ollama", "pilot"]
 Dialect = Literal["openai", "anthropic"]
 
+# One message in the OpenAI chat form (anthropic dialect: in Anthropic's).
 ChatMessage = Mapping[str, Any]
-"""One message in the OpenAI chat form (anthropic dialect: in Anthropic's)."""
 
 # ``max_tokens`` of Anthropic's requests where the settings of the Mysis name none.
 ANTHROPIC_ANSWER = 8_000
@@ -97,17 +97,13 @@ class SettingError(ModelError):
     code = ""
 
 
-class Tool(Protocol):
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
     """A tool as a model is told of it; ``parameters`` is a JSON schema."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def description(self) -> str: ...
-
-    @property
-    def parameters(self) -> dict[str, Any]: ...
+    name: str
+    description: str
+    parameters: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +157,21 @@ class Endpoint:
     def dialect(self) -> Dialect:
         """The form that its messages must have."""
         return "anthropic" if self.kind == "anthropic" else "openai"
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """What a model is asked; ``messages`` are in the dialect of the endpoint.
+
+    ``settings`` are the Mysis's own (temperature, max_tokens, timeout in seconds,
+    reasoning_effort...).
+    """
+
+    endpoint: Endpoint
+    messages: Sequence[ChatMessage]
+    system: str | None = None
+    tools: Sequence[OfferedTool] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> int:

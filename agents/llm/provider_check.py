@@ -14,9 +14,11 @@ from agents.llm.context_overflow import is_overflow, limit_of
 from agents.llm.context_windows import Found, names_windows, store_limit, store_window
 from agents.llm.endpoints import ask_window, resolve, resolve_in, resolve_row
 from agents.llm.model_types import (
+    CompletionRequest,
     Endpoint,
     ModelError,
     ModelTimeoutError,
+    OfferedTool,
     UnknownProviderError,
     UnreachableError,
 )
@@ -57,16 +59,8 @@ _SLOW = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckTool:
-    """A tool that a model may call and need not: every turn offers some."""
-
-    name: str
-    description: str
-    parameters: dict[str, object]
-
-
-TOOL = CheckTool(
+# A tool that a model may call and need not: every turn offers some.
+TOOL = OfferedTool(
     "report", "Say that you are ready.", {"type": "object", "properties": {}}
 )
 
@@ -134,7 +128,7 @@ async def _requests(
     error: ModelError | None = None
     try:
         await complete(
-            endpoint, messages=HELLO, system=None, tools=(TOOL,), settings=settings
+            CompletionRequest(endpoint, HELLO, tools=(TOOL,), settings=settings)
         )
     except ModelError as caught:
         error = caught

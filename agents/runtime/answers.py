@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -18,7 +17,7 @@ from agents.actions.base import append_memory_events
 from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
 from agents.llm.complete import complete
-from agents.llm.model_types import ChatMessage, Completion, Endpoint, ModelError, Tool
+from agents.llm.model_types import Completion, CompletionRequest, ModelError
 from agents.models import Mysis
 from agents.runtime.model_calls import Opened, ReadyCall
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, lock_for_turn
@@ -53,20 +52,12 @@ class PendingCall:
 
 
 async def ask_model(
-    endpoint: Endpoint,
-    opened: Opened,
-    *,
-    messages: Sequence[ChatMessage],
-    system: str | None,
-    tools: Sequence[Tool],
-    settings: dict[str, Any],
+    request: CompletionRequest, opened: Opened
 ) -> tuple[Completion, int]:
     """Return the answer and its milliseconds; a ModelError is recorded and raised."""
     started = time.monotonic()
     try:
-        answer = await complete(
-            endpoint, messages=messages, system=system, tools=tools, settings=settings
-        )
+        answer = await complete(request)
     except ModelError as error:
         await run_in_db(record_refusal, opened, error, _milliseconds_since(started))
         raise

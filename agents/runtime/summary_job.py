@@ -23,10 +23,11 @@ from agents.events import Kind
 from agents.llm.context_overflow import is_overflow
 from agents.llm.model_types import (
     Completion,
+    CompletionRequest,
     Endpoint,
     ModelError,
     ModelTimeoutError,
-    Tool,
+    OfferedTool,
 )
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import ask_model
@@ -92,7 +93,7 @@ class SummaryJob:
 
     handle: TurnHandle
     endpoint: Endpoint
-    tools: Sequence[Tool]
+    tools: Sequence[OfferedTool]
     wanted: SummaryRequest
     effort: Effort
     failure: str = ""
@@ -101,7 +102,7 @@ class SummaryJob:
 
 
 async def make_summary(
-    handle: TurnHandle, endpoint: Endpoint, tools: Sequence[Tool], view: View
+    handle: TurnHandle, endpoint: Endpoint, tools: Sequence[OfferedTool], view: View
 ) -> int:
     """Make the summary that a view asks for, and store it, or why there is none.
 
@@ -181,23 +182,23 @@ async def _fold_less(job: SummaryJob) -> None:
 
 async def _ask(job: SummaryJob) -> Completion:
     asked = job.wanted
-    request = _with_correction(asked.request, job.correction)
+    messages = _with_correction(asked.request, job.correction)
     estimate = CallEstimate(
         job.endpoint,
         job.effort.attempts,
-        asked.count(json.dumps(request)),
+        asked.count(json.dumps(messages)),
         asked.limit,
         summary=True,
     )
     opened = await run_in_db(model_calls.open_summary_call, job.handle, estimate)
-    answer, latency = await ask_model(
+    request = CompletionRequest(
         job.endpoint,
-        opened,
-        messages=request,
-        system=asked.system,
-        tools=job.tools,
-        settings=_settings(job.handle.model_settings, asked.limit),
+        messages,
+        asked.system,
+        job.tools,
+        _summary_settings(job.handle.model_settings, asked.limit),
     )
+    answer, latency = await ask_model(request, opened)
     job.effort.add(
         tokens=(answer.usage.input, answer.usage.output, answer.usage.cached),
         cost=answer.cost,
@@ -207,7 +208,7 @@ async def _ask(job: SummaryJob) -> Completion:
     return answer
 
 
-def _settings(own: Mapping[str, Any], limit: int) -> dict[str, Any]:
+def _summary_settings(own: Mapping[str, Any], limit: int) -> dict[str, Any]:
     """The Mysis's own; a short limit of its answers must not cut a summary."""
     settings = {**own, "timeout": SECONDS}
     most = own.get("max_tokens")

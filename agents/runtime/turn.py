@@ -19,7 +19,12 @@ from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.llm import context_overflow
 from agents.llm.endpoints import resolve_with_window
-from agents.llm.model_types import Completion, Endpoint, ModelError
+from agents.llm.model_types import (
+    Completion,
+    CompletionRequest,
+    Endpoint,
+    ModelError,
+)
 from agents.models import ErrorCode, Turn
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import PendingCall, ask_model
@@ -179,14 +184,14 @@ async def _prepare(
 async def _ask(
     handle: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, prepared: ReadyCall
 ) -> tuple[Completion, list[PendingCall]]:
-    answer, latency = await ask_model(
+    request = CompletionRequest(
         endpoint,
-        prepared.opened,
-        messages=prepared.assembly.messages,
-        system=prepared.assembly.system,
-        tools=toolbox.specs,
-        settings=handle.model_settings,
+        prepared.assembly.messages,
+        prepared.assembly.system,
+        toolbox.specs,
+        handle.model_settings,
     )
+    answer, latency = await ask_model(request, prepared.opened)
     pending = await run_in_db(answers.record_answer, handle, prepared, answer, latency)
     return answer, pending
 

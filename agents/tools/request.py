@@ -10,6 +10,7 @@ from typing import Any
 from jsonschema.protocols import Validator
 
 from agents.game.accounts import ActiveAccount
+from agents.llm.model_types import OfferedTool
 from memory.gamestate.extract import Result, read_result
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
@@ -20,16 +21,13 @@ FILLED_IN = frozenset({"session_id", "password", "registration_code"})
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSpec:
-    """One tool as a model may see it.
+class ToolSpec(OfferedTool):
+    """One tool as a model may see it, and how its results are kept.
 
-    ``parameters`` is a JSON schema without what the account step fills in
-    (session id, password). ``policy`` is one of ``memory.context.types.Policy``.
+    ``parameters`` is without what the account step fills in (session id, password).
+    ``policy`` is one of ``memory.context.types.Policy``.
     """
 
-    name: str
-    description: str
-    parameters: dict[str, Any]
     policy: str
     read_only: bool
 
