@@ -23,7 +23,8 @@ from agents.tools.own_tool_answers import (
     Answer,
     LocalRefusedError,
     Scope,
-    secret_tools,
+    find_secret_tools,
+    refuse_failures,
 )
 from agents.tools.request import CallNext, Outcome, Request, Tool, ToolSpec, refusal
 from memory.context.tool_calls import guess_policy
@@ -113,13 +114,8 @@ def define_tool(
         "properties": dict(properties),
         "required": list(required),
     }
-    spec = ToolSpec(
-        name,
-        description,
-        schema,
-        guess_policy(name),
-        read_only=name not in SENDING,
-    )
+    policy, read_only = guess_policy(name), name not in SENDING
+    spec = ToolSpec(name, description, schema, policy, read_only)
     return Tool(spec, validator=Draft202012Validator(schema), local=True)
 
 
@@ -252,6 +248,7 @@ def _answer(request: Request) -> Answer:
     mysis_id = request.caller.mysis_id
     name = Mysis.objects.values_list("name", flat=True).get(pk=mysis_id)
     tools = request.caller.tools.values()
-    secret = secret_tools((each.spec.name, each.spec.policy) for each in tools)
+    secret = find_secret_tools((each.spec.name, each.spec.policy) for each in tools)
     scope = Scope(f"mysis:{name}", mysis_id, secret)
-    return ANSWERS[request.name](request.arguments, scope)
+    with refuse_failures():
+        return ANSWERS[request.name](request.arguments, scope)
