@@ -106,6 +106,12 @@ class Request:
         return self.caller.tools.get(self.name)
 
     @property
+    def own_arguments(self) -> dict[str, Any]:
+        """The arguments without what the account step filled in."""
+        given = self.arguments
+        return {key: value for key, value in given.items() if key not in FILLED_IN}
+
+    @property
     def policy(self) -> str:
         """The tool's policy; an unknown tool counts as a mutation."""
         return self.tool.spec.policy if self.tool else "mutation"

@@ -135,24 +135,26 @@ def append_stale_events(
     mysis_id: int, username: str, touched: Iterable[writes.TouchedSnapshot]
 ) -> None:
     """Append a ``snapshot.stale`` event for each snapshot that was marked."""
-    events.append_all(
-        [
-            (events.Kind.SNAPSHOT_STALE, mysis_id, _stale_data(username, t))
-            for t in touched
-        ]
-    )
+    events.append_all([build_stale_event(mysis_id, username, one) for one in touched])
 
 
-def _stale_data(username: str, touched: writes.TouchedSnapshot) -> dict[str, Any]:
-    return {
+def build_stale_event(
+    mysis_id: int,
+    username: str,
+    touched: writes.TouchedSnapshot,
+    confidence: str = Confidence.INVALIDATED,
+) -> tuple[events.Kind, int, dict[str, Any]]:
+    """The line of the event log for a snapshot that is to be believed less."""
+    data = {
         "account": username,
         "tool": touched.tool,
         "args": dict(touched.args),
         "fields": list(touched.fields),
         "reason": touched.reason,
         "tick": touched.tick,
-        "confidence": str(Confidence.INVALIDATED),
+        "confidence": str(confidence),
     }
+    return events.Kind.SNAPSHOT_STALE, mysis_id, data
 
 
 @transaction.atomic
