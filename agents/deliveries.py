@@ -37,15 +37,6 @@ class DeliveryStatus:
     done_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallNumber:
-    """The call that takes messages in."""
-
-    turn_id: int
-    turn_number: int
-    number: int
-
-
 def orders_of(mysis: Mysis) -> QuerySet[Memory]:
     """What humans and broadcasts told a Mysis; by the index of intents."""
     return Memory.objects.filter(
@@ -85,9 +76,17 @@ def unheard_ids(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int
 
 
 def record_shown(
-    mysis: Mysis, new: Sequence[int], sources: Sequence[Source], at: CallNumber
+    mysis: Mysis,
+    new: Sequence[int],
+    sources: Sequence[Source],
+    *,
+    turn: tuple[int, int],
+    call: int,
 ) -> None:
-    """Store that a call has messages that no call had before; the row is locked."""
+    """Store that a call has messages that no call had before; the row is locked.
+
+    ``turn`` is the id and the number of the turn, ``call`` the number of the call.
+    """
     sent: set[int] = set()
     for source in sources:
         sent.update(source if isinstance(source, list) else [source or 0])
@@ -96,9 +95,9 @@ def record_shown(
             Delivery(
                 memory_id=number,
                 mysis=mysis,
-                turn_id=at.turn_id,
-                turn_number=at.turn_number,
-                call_number=at.number,
+                turn_id=turn[0],
+                turn_number=turn[1],
+                call_number=call,
                 shown=number in sent,
             )
             for number in new

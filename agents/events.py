@@ -131,7 +131,7 @@ def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None
     kinds, owners, bodies = zip(*lines, strict=True)
     texts = [json.dumps(make_storable(body)) for body in bodies]
     fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
-    transaction.on_commit(send_hint)
+    transaction.on_commit(hinter.send)
 
 
 def read_after(
@@ -233,7 +233,10 @@ def iso(moment: datetime) -> str:
 
 
 class Hinter:
-    """One background thread that turns many calls into few NOTIFYs."""
+    """Tells every web process of new events: many calls become few NOTIFYs.
+
+    One background thread; close it before its database is dropped.
+    """
 
     def __init__(self) -> None:
         self._wanted = threading.Event()
@@ -284,17 +287,7 @@ class Hinter:
         return database
 
 
-_hinter = Hinter()
-
-
-def send_hint() -> None:
-    """Tell every web process that there are new events."""
-    _hinter.send()
-
-
-def close_hinter() -> None:
-    """End this process's hinter, as before its database is dropped."""
-    _hinter.close()
+hinter = Hinter()
 
 
 def connection_parameters() -> dict[str, Any]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db.models import Model
+
 from agents import events, scheduling
 from agents.events import Kind
 from agents.models import Mysis
@@ -54,6 +57,19 @@ def check_text(text: str, field: str) -> str:
             status=422,
         )
     return kept
+
+
+def validate_row(row: Model) -> None:
+    """Raise ActionError 422 for the first field of a row that cannot be stored."""
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        field, messages = next(iter(error.message_dict.items()))
+        # The one constraint without a field is that on the name in any case.
+        field = "name" if field == NON_FIELD_ERRORS else field
+        raise ActionError(
+            f"{field}: {messages[0]}", code="invalid", status=422
+        ) from error
 
 
 def lock_mysis(mysis: Mysis) -> Mysis:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max, QuerySet
 
 from agents import events, scheduling
-from agents.actions.base import ActionError, check_text, lock_mysis
+from agents.actions.base import ActionError, check_text, lock_mysis, validate_row
 from agents.events import Kind
 from agents.llm.prompts import DEFAULT_PROMPT
 from agents.models import Budget, Mysis, Prompt, PromptVersion
@@ -29,13 +28,7 @@ def save_budget(*, budget: Budget) -> Budget:
     What was spent stays counted. Raises ActionError 422 for one without a limit or
     target.
     """
-    try:
-        budget.full_clean()
-    except ValidationError as error:
-        field, messages = next(iter(error.message_dict.items()))
-        raise ActionError(
-            f"{field}: {messages[0]}", code="invalid", status=422
-        ) from error
+    validate_row(budget)
     budget.save()
     scheduling.schedule_all(_lock_held(), trigger="budget")
     return budget

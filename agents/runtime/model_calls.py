@@ -111,8 +111,9 @@ def persist_call(
     rows = prepared.request.messages
     new = deliveries.unheard_ids(mysis, ((row.id, row.origin) for row in rows))
     if new:
-        at = deliveries.CallNumber(handle.turn_id, handle.number, number)
-        deliveries.record_shown(mysis, new, prepared.assembly.sources, at)
+        turn = handle.turn_id, handle.number
+        sources = prepared.assembly.sources
+        deliveries.record_shown(mysis, new, sources, turn=turn, call=number)
         shown = {"turn": handle.turn_id, "call": number, "messages": new}
         append_state_event(mysis, "runtime", shown=shown)
     seen = rows[-1].id if rows else 0
