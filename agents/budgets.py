@@ -22,7 +22,6 @@ from typing import NamedTuple
 from django.db.models import F
 
 from agents import db, events
-from agents.events import Kind
 from agents.llm.endpoints import provider_candidates, resolve
 from agents.llm.model_types import ModelError, is_priced
 from agents.models import Budget, BudgetSpend, Mysis
@@ -106,10 +105,6 @@ def take_budgets(
 
 def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
     taken = Taken(budget.pk, _subject(budget, mysis.pk), _day(budget), amount)
-    if not _fits(budget, NOTHING, amount):
-        raise BudgetSpentError(
-            _refusal_text(budget, _spent(budget, taken.subject), amount)
-        )
     values = {
         "budget": budget.pk,
         "subject": taken.subject,
@@ -119,7 +114,7 @@ def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
         "most_tokens": budget.tokens,
         "most_cost": budget.cost,
     }
-    if db.fetch_row(db.TAKE_BUDGET, values):
+    if _fits(budget, NOTHING, amount) and db.fetch_row(db.TAKE_BUDGET, values):
         return taken
     raise BudgetSpentError(_refusal_text(budget, _spent(budget, taken.subject), amount))
 
@@ -131,8 +126,7 @@ def _report_unpriced(mysis: Mysis) -> None:
         return
     _checked_models.add(model)
     if unpriced([model]):
-        data = {"code": "unpriced", "detail": UNPRICED.format(models=model)}
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+        events.append_error(mysis.pk, UNPRICED.format(models=model), code="unpriced")
 
 
 def unpriced(models: Iterable[str]) -> list[str]:
@@ -153,7 +147,7 @@ def warnings_of(budgets: Sequence[Budget]) -> dict[int, str]:
         return {}
     flown = Mysis.objects.order_by("model").values_list("model", flat=True).distinct()
     blind = unpriced(flown)
-    missed = {budget.pk: _of_budget(budget, blind) for budget in dear}
+    missed = {budget.pk: _select_models(budget, blind) for budget in dear}
     return {
         pk: UNPRICED.format(models=", ".join(models))
         for pk, models in missed.items()
@@ -161,8 +155,8 @@ def warnings_of(budgets: Sequence[Budget]) -> dict[int, str]:
     }
 
 
-def _of_budget(budget: Budget, models: Sequence[str]) -> list[str]:
-    """Which of these models fly under a budget, as `budgets_of` has it."""
+def _select_models(budget: Budget, models: Sequence[str]) -> list[str]:
+    """Those of these models that fly under a budget, as `budgets_of` has it."""
     if not models:
         return []
     scope = Budget.Scope
@@ -262,15 +256,15 @@ def _refusal_text(budget: Budget, spent: Amount, more: Amount) -> str:
         parts.append(f"{spent.tokens:,} of {budget.tokens:,} tokens")
     if budget.cost is not None:
         parts.append(f"${spent.cost:,.4f} of ${budget.cost:,.4f}")
-    daily = budget.period == Budget.Period.DAY
-    when = "today" if daily else "altogether"
+    when = "altogether"
+    then = "It goes on by itself when the budget is raised."
+    if budget.period == Budget.Period.DAY:
+        when = "today"
+        then = (
+            "It goes on by itself at 00:00 UTC, or at once when the budget is raised."
+        )
     needs = (
         f", and the next call needs about {more.tokens:,} tokens" if more.tokens else ""
-    )
-    then = (
-        "It goes on by itself at 00:00 UTC, or at once when the budget is raised."
-        if daily
-        else "It goes on by itself when the budget is raised."
     )
     who = budget.get_scope_display().lower()
     return (

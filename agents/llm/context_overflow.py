@@ -20,16 +20,16 @@ from agents.llm.context_windows import LIMITED_FOR, store_limit
 from agents.llm.model_types import Endpoint, ModelError
 from agents.models import Mysis
 
+# The part of a refused context that is tried next.
 SMALLER = 0.75
-"""The part of a refused context that is tried next."""
 
+# What some servers call it in the ``code`` or ``type`` of an error.
 CODES = (
     "context_length_exceeded",
     "exceed_context_size_error",
     "model_context_window_exceeded",
     "request_too_large",
 )
-"""What some servers call it in the ``code`` or ``type`` of an error."""
 
 _NUMBER = r"(\d[\d,_]*)"
 

@@ -79,11 +79,10 @@ def resolve_in(provider: str, model: str = "") -> Endpoint:
     Here the provider's name is the whole name. Raises what `resolve` raises.
     """
     row = Provider.objects.filter(name=provider).first()
-    kind = next((kind for kind in _KINDS if kind == provider), None)
     if row is not None:
         account = _from_row(row)
-    elif kind is not None:
-        account = _from_environment(kind)
+    elif provider in _KINDS:
+        account = _from_environment(provider)
     else:
         raise _unknown(provider)
     name = f"{provider}:{model}" if model else provider

@@ -23,10 +23,11 @@ from agents.llm.wires.http import RedirectedError, TooLargeError
 from agents.models import ErrorCode
 from memory.gamestate.values import repair_text
 
+ErrorT = TypeVar("ErrorT", bound=Exception)
+
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 _DEEPEST = 6
-ErrorT = TypeVar("ErrorT", bound=Exception)
 
 # Characters of a provider's own words that are kept.
 LONGEST = 500
@@ -34,10 +35,10 @@ LONGEST = 500
 # Phases of a connection in which a request has not left.
 NOT_SENT = ("pool", "connect")
 
-# Providers repeat a refused key, mostly shortened by stars.
 _GOT = re.compile(r"Expected a JSON response, got: ['\"]?")
-
 _MANUAL = re.compile(r" *For further information visit \S+")
+
+# Providers repeat a refused key, mostly shortened by stars.
 _KEY = re.compile(r"\b(?:sk|key|pk)-[\w*.…-]{4,}")
 
 # What to do about a status, and where that is done.
