@@ -36,8 +36,8 @@ from agents.llm.model_types import (
     CompletionRequest,
     Endpoint,
     Kind,
+    ModelError,
     ModelTimeoutError,
-    SettingError,
     Usage,
 )
 from memory.context.types import ToolCall
@@ -92,15 +92,17 @@ async def complete(request: CompletionRequest) -> Completion:
             f"{request.endpoint.name} gave no answer within {seconds:g} seconds.",
             "Try again, or raise the timeout in the model settings.",
             retryable=True,
+            code="",
         ) from None
 
 
 def _read_timeout(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
         return float(value)
-    raise SettingError(
+    raise ModelError(
         f"The model setting timeout is {value!r}, not a number of seconds.",
         "Give a number above 0, or remove the setting.",
+        code="",
     )
 
 

@@ -35,16 +35,9 @@ from agents.llm.context_windows import (
     window_in_list,
     window_of,
 )
-from agents.llm.model_types import (
-    Endpoint,
-    Kind,
-    ModelError,
-    NoKeyError,
-    NoModelError,
-    UnknownProviderError,
-)
+from agents.llm.model_types import Endpoint, Kind, ModelError, UnknownProviderError
 from agents.llm.wires import http
-from agents.models import Provider
+from agents.models import ErrorCode, Provider
 
 LOCAL_OLLAMA = "http://127.0.0.1:11434/v1"
 PILOT = "pilot"
@@ -113,9 +106,10 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     kind = account.kind
     model = PILOT if kind == "pilot" else wanted or account.default_model
     if not model:
-        raise NoModelError(
+        raise ModelError(
             f'"{name}" names a provider but no model.',
             f'Write "{name}:<model>", or give the provider a default model.',
+            code=ErrorCode.MODEL,
         )
     if kind != "pilot":
         _check_key(name, account)
@@ -151,6 +145,7 @@ def _unknown(provider: str) -> UnknownProviderError:
     return UnknownProviderError(
         f'No provider is named "{provider}".',
         f'Write "<provider>:<model>" with one of: {", ".join(known)}.',
+        code=ErrorCode.MODEL,
     )
 
 
@@ -203,9 +198,10 @@ def _check_key(name: str, account: _Account) -> None:
     if account.key or account.base_url:
         return
     variable = f"{account.kind.upper()}_API_KEY"
-    raise NoKeyError(
+    raise ModelError(
         f'There is no API key for "{name}".',
         f"Set {variable}, or add the provider with its key in the admin.",
+        code=ErrorCode.KEY,
     )
 
 

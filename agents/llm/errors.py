@@ -95,12 +95,13 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
             retryable=True,
         )
     if isinstance(error, (ModelConnectionError, ModelRequestTimeout)):
-        return UnreachableError(
+        unreachable = UnreachableError(
             f"{endpoint.name} could not be reached: {said}.",
             "Check that the provider is up and its base URL is right.",
             retryable=True,
-            sent=getattr(error, "phase", None) not in NOT_SENT,
         )
+        unreachable.sent = getattr(error, "phase", None) not in NOT_SENT
+        return unreachable
     if isinstance(error, UserError):
         return ModelError(
             f"The call of {endpoint.name} could not be made: {said}.",
@@ -130,14 +131,14 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
         retryable=retryable,
         retry_after=retry_after(error.headers or {}) if retryable else None,
         status=status,
+        code=code,
     )
-    if is_overflow(refusal):
-        # The same request never passes, even where a server calls it its own fault.
-        refusal = ModelError(refusal.detail, _OVERFLOW, status=status)
-        # After a 400 the request is what to look at first, whatever its words say.
-        code = ErrorCode.REQUEST if status == 400 else ErrorCode.CONTEXT
-    refusal.code = code
-    return refusal
+    if not is_overflow(refusal):
+        return refusal
+    # The same request never passes, even where a server calls it its own fault. After a
+    # 400 the request is what to look at first, whatever its words say.
+    code = ErrorCode.REQUEST if status == 400 else ErrorCode.CONTEXT
+    return ModelError(refusal.detail, _OVERFLOW, status=status, code=code)
 
 
 def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None:

@@ -27,12 +27,12 @@ class ModelError(Exception):
 
     ``detail`` is one sentence, ``remedy`` what to do about it. ``retryable`` says
     whether the same call may succeed later, ``retry_after`` how many seconds the
-    provider asks to wait, ``status`` is its HTTP status where it answered. ``sent`` is
-    false where the request surely never left. ``code`` says what is to be mended; empty
-    for the settings of the Mysis. Never holds a key.
+    provider asks to wait, ``status`` is its HTTP status where it answered. ``code`` says
+    what is to be mended; empty for the settings of the Mysis. ``sent`` is false where
+    the request surely never left. Never holds a key.
     """
 
-    code = ErrorCode.PROVIDER.value
+    sent = True
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ModelError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
-        sent: bool = True,
+        code: str = ErrorCode.PROVIDER,
     ) -> None:
         super().__init__(f"{detail} {remedy}".strip())
         self.detail = detail
@@ -50,7 +50,7 @@ class ModelError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
-        self.sent = sent
+        self.code = code
 
     @property
     def surely_free(self) -> bool:
@@ -66,8 +66,6 @@ class ModelError(Exception):
 class ModelTimeoutError(ModelError):
     """A call that took longer than it may; a shorter one may not."""
 
-    code = ""
-
 
 class UnreachableError(ModelError):
     """Nobody answered at the provider's address, or the answer broke off."""
@@ -75,26 +73,6 @@ class UnreachableError(ModelError):
 
 class UnknownProviderError(ModelError):
     """No provider of that name is configured."""
-
-    code = ErrorCode.MODEL.value
-
-
-class NoModelError(ModelError):
-    """A name of a provider alone, which has no default model."""
-
-    code = ErrorCode.MODEL.value
-
-
-class NoKeyError(ModelError):
-    """The provider's public address needs a key, and there is none."""
-
-    code = ErrorCode.KEY.value
-
-
-class SettingError(ModelError):
-    """A model setting of the Mysis that cannot be used."""
-
-    code = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from agents.db import run_in_db
 from agents.game.accounts import ActiveAccount
 from agents.game.client import GameCallError
 from agents.game.sessions import pool
+from agents.models import UnknownOutcome
 from agents.tools.account import use_account
 from agents.tools.catalogue import game_tools
 from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
@@ -30,7 +31,6 @@ from agents.tools.request import (
     Tool,
     ToolResult,
     ToolSession,
-    Unknown,
 )
 from agents.tools.snapshot import update_snapshots
 from agents.tools.transport import retry, send, verify
@@ -75,11 +75,11 @@ class Toolbox:
         return tool is None or tool.spec.read_only
 
     @property
-    def unknown(self) -> tuple[Unknown, ...]:
+    def unknown(self) -> tuple[UnknownOutcome, ...]:
         """The actions of which no read has told yet whether they happened."""
         return self._seat.unknown
 
-    async def look_into(self, unknown: Unknown) -> str:
+    async def look_into(self, unknown: UnknownOutcome) -> str:
         """What the game says now of such an action, "" for nothing.
 
         Raises GameUnreachableError.
@@ -122,7 +122,7 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
 
 def _load(
     mysis_id: int,
-) -> tuple[ActiveAccount | None, tuple[Unknown, ...], Mapping[str, Tool]]:
+) -> tuple[ActiveAccount | None, tuple[UnknownOutcome, ...], Mapping[str, Tool]]:
     """The account that a Mysis plays as, what is unknown of it, and our tools for it."""
     return *load_account(mysis_id), tools_for_mysis(mysis_id)
 

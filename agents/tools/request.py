@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from jsonschema.protocols import Validator
 
 from agents.game.accounts import ActiveAccount
 from agents.llm.model_types import OfferedTool
+from agents.models import UnknownOutcome
 from memory.gamestate.extract import Result, read_result
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
@@ -63,18 +63,6 @@ class Tool:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """An action that may have happened or not; see `agents.models.UnknownOutcome`."""
-
-    pk: int
-    tool: str
-    arguments: Mapping[str, Any] = field(hash=False)
-    since: datetime
-    tick: int | None = None
-    memory_id: int | None = None
-
-
 @dataclass(slots=True)
 class ToolSession:
     """One Mysis at the game: its tools, its account, and the secrets to take out.
@@ -88,7 +76,7 @@ class ToolSession:
     card: ActiveAccount | None = None
     secrets: set[str] = field(default_factory=set)
     by: str = ""
-    unknown: tuple[Unknown, ...] = ()
+    unknown: tuple[UnknownOutcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,10 @@ from agents.game.client import (
     SessionLostError,
 )
 from agents.game.sessions import pool
+from agents.models import UnknownOutcome
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
-from agents.tools.request import CallNext, Outcome, Request, Unknown, refusal
+from agents.tools.request import CallNext, Outcome, Request, refusal
 from agents.tools.snapshot import changes_snapshots
 from agents.tools.unknown_outcomes import Read
 from memory.gamestate.values import repair_text
@@ -72,11 +73,11 @@ async def verify(request: Request, call_next: CallNext) -> Outcome:
     return await _add_read(request, outcome, call_next) if outcome.unknown else outcome
 
 
-def _same_unknown(request: Request) -> Unknown | None:
+def _same_unknown(request: Request) -> UnknownOutcome | None:
     given = unknown_outcomes.comparable_arguments(request.arguments)
     for one in request.caller.unknown:
         same_tool = one.tool == request.name
-        if same_tool and unknown_outcomes.comparable_arguments(one.arguments) == given:
+        if same_tool and unknown_outcomes.comparable_arguments(one.args) == given:
             return one
     return None
 
@@ -99,7 +100,9 @@ async def _add_read(request: Request, outcome: Outcome, call_next: CallNext) -> 
     return replace(outcome, blocks=blocks, resolve_tick=lost.tick)
 
 
-async def _read_instead(one: Unknown, request: Request, call_next: CallNext) -> Outcome:
+async def _read_instead(
+    one: UnknownOutcome, request: Request, call_next: CallNext
+) -> Outcome:
     """Read in place of the repetition, and show that; the model decides then."""
     read = unknown_outcomes.find_read(one, request.caller.tools)
     if read is None:
@@ -113,7 +116,7 @@ async def _read_instead(one: Unknown, request: Request, call_next: CallNext) -> 
     return refusal("not_verified", NOT_YET.format(tool=one.tool, found=found))
 
 
-def _when(one: Unknown) -> str:
+def _when(one: UnknownOutcome) -> str:
     return "two ticks later" if one.tick is None else f"from tick {one.tick} on"
 
 
@@ -150,7 +153,7 @@ async def _settle(request: Request, name: str, outcome: Outcome) -> None:
     await _forget(request, shown)
 
 
-async def _forget(request: Request, found: list[Unknown]) -> None:
+async def _forget(request: Request, found: list[UnknownOutcome]) -> None:
     if found:
         await run_in_db(unknown_outcomes.forget_outcomes, found)
         caller = request.caller
