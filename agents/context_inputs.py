@@ -92,6 +92,11 @@ def subject_of(
     kept = policy.options if same else {}
     endpoint = _endpoint(mysis)
     given = options if options is not None else kept
+    if budget is None:
+        answer = longest_answer(mysis.model_settings, endpoint)
+        budget = narrow_budget(
+            budget_of(policy, endpoint, answer), mysis.narrowed_view()
+        )
     username = mysis.account.username if mysis.account else None
     return Subject(
         mysis_id=mysis.pk,
@@ -102,13 +107,13 @@ def subject_of(
         fetched=fetches_events(given),
         strategy=chosen,
         options=given,
-        budget=budget or _budget(mysis, policy, endpoint),
+        budget=budget,
         dialect=endpoint.dialect if endpoint else "openai",
         tool_policy={
             tool["name"]: tool["policy"]
             for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
         },
-        tools_tokens=_tokens_of(
+        tools_tokens=_count_schema_tokens(
             inputs.catalogue, messaging=mysis.messaging, factor=learnt.factor
         ),
         nudge=nudge(mysis.nudges + 1),
@@ -161,11 +166,6 @@ def _filled(
     return render_prompt(text, name=mysis.name, account=username, broadcast=broadcast)
 
 
-def _budget(mysis: Mysis, policy: ContextPolicy, endpoint: Endpoint | None) -> Budget:
-    answer = longest_answer(mysis.model_settings, endpoint)
-    return narrow_budget(budget_of(policy, endpoint, answer), mysis.narrowed_view())
-
-
 def budget_of(
     policy: ContextPolicy, endpoint: Endpoint | None, answer: int = 0
 ) -> Budget:
@@ -210,7 +210,7 @@ def remember_tools(specs: Iterable[ToolSpec]) -> None:
 
     Those for sending are not stored: some Myses have them and some have not.
     """
-    found = [_described(spec) for spec in specs if spec.name not in SENDING]
+    found = [_describe(spec) for spec in specs if spec.name not in SENDING]
     if found != known_tools():
         ToolCatalogue.objects.update_or_create(
             url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
@@ -218,8 +218,7 @@ def remember_tools(specs: Iterable[ToolSpec]) -> None:
 
 
 @lru_cache(maxsize=KEPT)
-def _tokens_of(text: str, *, messaging: bool, factor: float) -> int:
-    """What the tool schemas cost, as they go over the wire."""
+def _count_schema_tokens(text: str, *, messaging: bool, factor: float) -> int:
     shown = [
         {key: tool[key] for key in ("name", "description", "parameters")}
         for tool in _tools(text, messaging=messaging)
@@ -231,11 +230,11 @@ def _tokens_of(text: str, *, messaging: bool, factor: float) -> int:
 def _tools(text: str, *, messaging: bool) -> tuple[Described, ...]:
     tools = tuple(json.loads(text))
     if tools and messaging:
-        tools += tuple(_described(FOR_MYSES[name].spec) for name in sorted(SENDING))
+        tools += tuple(_describe(FOR_MYSES[name].spec) for name in sorted(SENDING))
     return tools
 
 
-def _described(spec: ToolSpec) -> Described:
+def _describe(spec: ToolSpec) -> Described:
     return {
         "name": spec.name,
         "description": spec.description,

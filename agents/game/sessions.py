@@ -67,14 +67,14 @@ class GameSession:
         self._again_at = 0.0
         self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
         self._running: set[_Job] = set()
-        self._ready: asyncio.Future[tuple[GameTool, ...]]
-        self._ready = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[tuple[GameTool, ...]] = loop.create_future()
         self._listed: tuple[GameTool, ...] = ()
         self._closing = False
         self.open = True
         # A fresh context: the task must not keep the opener's database threads.
-        self.task = asyncio.get_running_loop().create_task(
-            self._live(), name="game-session", context=contextvars.Context()
+        self.task = loop.create_task(
+            self._run(), name="game-session", context=contextvars.Context()
         )
 
     async def tools(self) -> tuple[GameTool, ...]:
@@ -132,8 +132,7 @@ class GameSession:
         if seconds > OF_THE_ADDRESS:
             await self._gate.shut(seconds)
 
-    async def _live(self) -> None:
-        """The session's task: open, serve until idle or closed, close."""
+    async def _run(self) -> None:
         try:
             async with connect(self._url) as connection:
                 self._ready.set_result(connection.tools)
@@ -198,10 +197,9 @@ class GameSession:
         for job in self._running:
             _settle(job.outcome, _lost())
         while not self._jobs.empty():
-            job_left = self._jobs.get_nowait()
-            if job_left is not None:
+            if (left := self._jobs.get_nowait()) is not None:
                 closed = SessionLostError("The session with the game was closed.")
-                _settle(job_left.outcome, closed)
+                _settle(left.outcome, closed)
 
 
 def _lost() -> ReplyLostError:

@@ -209,8 +209,7 @@ def window_in_entry(entry: Mapping[str, Any]) -> Found | None:
 
 def ollama_running_window(body: object, model: str) -> Found | None:
     """The window with which Ollama runs a model now (``/api/ps``)."""
-    models = body.get("models") if isinstance(body, Mapping) else None
-    for entry in _entries(models):
+    for entry in _entries(find_value(body, "models")):
         names = (entry.get("name"), entry.get("model"))
         if _tagged(model) in names and (tokens := _number(entry.get("context_length"))):
             return tokens, "/api/ps context_length"

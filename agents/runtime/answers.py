@@ -79,7 +79,14 @@ def record_answer(
             pending = None
     if pending is None:
         raise TurnSuperseded
-    _calibrate(handle, prepared, answer)
+    # Only after the answer is safe: a database lost in its transaction would take the
+    # answer back without a word, and its calls would be made all the same.
+    try:
+        calibration.learn_factor(
+            handle.model, estimated=prepared.estimated, reported=answer.usage.input
+        )
+    except DatabaseError:
+        logger.exception("The token estimate could not learn from a call")
     return pending
 
 
@@ -136,20 +143,6 @@ def record_result(handle: TurnHandle, call: PendingCall, result: ToolResult) -> 
         pk=call.memory_id, mysis_id=handle.mysis_id, role=Role.TOOL, origin=Origin.TOOL
     )
     append_memory_events([row])
-
-
-def _calibrate(handle: TurnHandle, prepared: ReadyCall, answer: Completion) -> None:
-    """Adjust the token estimate by what the provider counted.
-
-    Only after the answer is safe: a database lost in its transaction would take the
-    answer back without a word, and its calls would be made all the same.
-    """
-    try:
-        calibration.learn_factor(
-            handle.model, estimated=prepared.estimated, reported=answer.usage.input
-        )
-    except DatabaseError:
-        logger.exception("The token estimate could not learn from a call")
 
 
 def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:

@@ -86,7 +86,7 @@ class TurnCanceller:
 
 
 def _alive(ids: list[int]) -> set[int]:
-    """Those of these turns that may go on, as `turn_rows.going_on` has it."""
+    """Those of these turns that may go on, as `turn_rows.load_for_turn` has it."""
     going_on = Turn.objects.filter(
         pk__in=ids,
         outcome__isnull=True,

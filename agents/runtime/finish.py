@@ -130,17 +130,13 @@ def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
 
 def _schedule(mysis: Mysis, chosen: NextTurn, seen: int) -> None:
     # A turn that a message queued meanwhile is needed only if no call showed it.
-    if chosen.trigger != "retry" and _is_unseen_intent(mysis, seen):
+    orders = Memory.objects.filter(mysis=mysis, origin__in=INTENT_ORIGINS)
+    if chosen.trigger != "retry" and orders.filter(pk__gt=seen).exists():
         scheduling.schedule(mysis, trigger="message")
     elif chosen.trigger is None:
         put_to_rest(mysis, Mysis.State.IDLE, mysis.last_error, mysis.last_error_code)
     else:
         scheduling.schedule(mysis, trigger=chosen.trigger, at=chosen.at)
-
-
-def _is_unseen_intent(mysis: Mysis, seen: int) -> bool:
-    newer = Memory.objects.filter(mysis=mysis, pk__gt=seen)
-    return newer.filter(origin__in=INTENT_ORIGINS).exists()
 
 
 def _activity(ending: Ending, chosen: NextTurn) -> str:

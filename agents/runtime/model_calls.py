@@ -22,8 +22,7 @@ from agents.runtime.turn_rows import (
 )
 from agents.usage import CallPlace
 from memory.assembly import prepare
-from memory.assembly.prepare import PreparedRequest as View
-from memory.assembly.prepare import prepare_request
+from memory.assembly.prepare import PreparedRequest
 from memory.context.types import Assembly
 from memory.gamestate.values import repair_text
 from memory.models import SentContext
@@ -73,7 +72,7 @@ class ReadyCall:
 
 def assemble_next(
     handle: TurnHandle, *, fold_tokens: int = 0, summary_calls: int = 0, within: int = 0
-) -> View:
+) -> PreparedRequest:
     """Assemble the next request; reads only, before the row is locked, so no stop waits.
 
     ``fold_tokens`` bounds the history of which a summary may be asked for,
@@ -88,12 +87,12 @@ def assemble_next(
         subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
     )
     budget = context_inputs.narrow_budget(subject.budget, within)
-    return prepare_request(replace(subject, compaction=known, budget=budget))
+    return prepare.prepare_request(replace(subject, compaction=known, budget=budget))
 
 
 @transaction.atomic
 def persist_call(
-    handle: TurnHandle, number: int, endpoint: Endpoint, prepared: View
+    handle: TurnHandle, number: int, endpoint: Endpoint, prepared: PreparedRequest
 ) -> ReadyCall:
     """Store exactly what the next call is sent.
 

@@ -55,10 +55,10 @@ LOST = (
     "then start it again."
 )
 
-logger = logging.getLogger(__name__)
-
 # Those who are put off come back over so long a time, not all at once.
 SPREAD_SECONDS = 20.0
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -246,7 +246,6 @@ async def admit(mysis_id: int, *, job_id: int, trigger: str) -> bool:
 
 @transaction.atomic
 def _postpone(mysis_id: int, *, job_id: int, trigger: str, seconds: float) -> None:
-    """Postpone the turn of a job that is still the next one."""
     rows = Mysis.objects.select_for_update(of=("self",))
     mysis = rows.filter(pk=mysis_id, next_job=job_id).first()
     if mysis is None:

@@ -41,7 +41,7 @@ from memory.assembly.history_summaries import (
     Outdated,
     Span,
 )
-from memory.assembly.prepare import PreparedRequest as View
+from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import hash_span
 from memory.context.summary_prompt import (
     SummaryRefused,
@@ -102,7 +102,10 @@ class SummaryJob:
 
 
 async def make_summary(
-    handle: TurnHandle, endpoint: Endpoint, tools: Sequence[OfferedTool], view: View
+    handle: TurnHandle,
+    endpoint: Endpoint,
+    tools: Sequence[OfferedTool],
+    view: PreparedRequest,
 ) -> int:
     """Make the summary that a view asks for, and store it, or why there is none.
 
@@ -230,7 +233,7 @@ def _with_correction(
     return [*before, {**prompt, "content": [*content, block]}]
 
 
-def build_request(view: View) -> SummaryRequest:
+def build_request(view: PreparedRequest) -> SummaryRequest:
     """What an assembly asks for, with the state of the history that it saw."""
     settings.install_summary_prompt()
     asked = view.assembly.summary_wanted

@@ -123,7 +123,6 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
 def _load(
     mysis_id: int,
 ) -> tuple[ActiveAccount | None, tuple[UnknownOutcome, ...], Mapping[str, Tool]]:
-    """The account that a Mysis plays as, what is unknown of it, and our tools for it."""
     return *load_account(mysis_id), tools_for_mysis(mysis_id)
 
 
