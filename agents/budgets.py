@@ -22,7 +22,7 @@ from typing import NamedTuple
 from django.db.models import F
 
 from agents import db, events
-from agents.llm.endpoints import provider_candidates, resolve
+from agents.llm.endpoints import list_provider_candidates, resolve
 from agents.llm.model_types import ModelError, is_priced
 from agents.models import Budget, BudgetSpend, Mysis
 from agents.usage import today
@@ -73,11 +73,11 @@ class BudgetStatus:
     spent: Amount | None
 
 
-def budgets_of(mysis: Mysis) -> list[Budget]:
+def find_budgets(mysis: Mysis) -> list[Budget]:
     """The budgets that the calls of a Mysis count in, always in the same order."""
     values = {
         "mysis": mysis.pk,
-        "providers": provider_candidates(mysis.model),
+        "providers": list_provider_candidates(mysis.model),
         "group": mysis.group,
         "policy": mysis.policy_id,
     }
@@ -92,7 +92,7 @@ def take_budgets(
     Raises BudgetSpentError; the transaction must be rolled back then. ``price`` is
     asked only where a budget is one of money.
     """
-    found = budgets_of(mysis)
+    found = find_budgets(mysis)
     if not found:
         return ()
     dear = any(budget.cost is not None for budget in found)
@@ -125,11 +125,11 @@ def _report_unpriced(mysis: Mysis) -> None:
     if model in _checked_models:
         return
     _checked_models.add(model)
-    if unpriced([model]):
+    if find_unpriced([model]):
         events.append_error(mysis.pk, UNPRICED.format(models=model), code="unpriced")
 
 
-def unpriced(models: Iterable[str]) -> list[str]:
+def find_unpriced(models: Iterable[str]) -> list[str]:
     """Those of these models' names whose calls count as $0: nobody knows a price."""
     found = []
     for model in models:
@@ -140,13 +140,13 @@ def unpriced(models: Iterable[str]) -> list[str]:
     return found
 
 
-def warnings_of(budgets: Sequence[Budget]) -> dict[int, str]:
+def find_price_warnings(budgets: Sequence[Budget]) -> dict[int, str]:
     """By number, what these limits of money miss: models without a known price."""
     dear = [budget for budget in budgets if budget.cost is not None]
     if not dear:
         return {}
     flown = Mysis.objects.order_by("model").values_list("model", flat=True).distinct()
-    blind = unpriced(flown)
+    blind = find_unpriced(flown)
     missed = {budget.pk: _select_models(budget, blind) for budget in dear}
     return {
         pk: UNPRICED.format(models=", ".join(models))
@@ -156,12 +156,14 @@ def warnings_of(budgets: Sequence[Budget]) -> dict[int, str]:
 
 
 def _select_models(budget: Budget, models: Sequence[str]) -> list[str]:
-    """Those of these models that fly under a budget, as `budgets_of` has it."""
+    """Those of these models that fly under a budget, as `find_budgets` has it."""
     if not models:
         return []
     scope = Budget.Scope
     if budget.scope == scope.PROVIDER:
-        return [model for model in models if budget.label in provider_candidates(model)]
+        return [
+            model for model in models if budget.label in list_provider_candidates(model)
+        ]
     under = Mysis.objects.filter(model__in=models)
     if budget.scope == scope.MYSIS:
         under = under.filter(budgets=budget)
@@ -183,24 +185,24 @@ def settle_budgets(taken: Sequence[Taken], used: Amount) -> None:
         )
 
 
-def refusal_of(mysis: Mysis) -> str:
+def explain_refusal(mysis: Mysis) -> str:
     """Why the next call would be refused whatever it costs; empty where it is not."""
-    for one in budget_statuses(mysis):
+    for one in read_mysis_statuses(mysis):
         spent = one.spent or NOTHING
         if not _fits(one.budget, spent, NOTHING):
             return _refusal_text(one.budget, spent, NOTHING)
     return ""
 
 
-def budget_statuses(mysis: Mysis) -> list[BudgetStatus]:
+def read_mysis_statuses(mysis: Mysis) -> list[BudgetStatus]:
     """What is spent of the budgets that a Mysis counts in."""
     return [
         BudgetStatus(budget, _spent(budget, _subject(budget, mysis.pk)))
-        for budget in budgets_of(mysis)
+        for budget in find_budgets(mysis)
     ]
 
 
-def statuses_of(budgets: Sequence[Budget]) -> list[BudgetStatus]:
+def read_budget_statuses(budgets: Sequence[Budget]) -> list[BudgetStatus]:
     """What is spent of these; one of each Mysis has no sum of its own."""
     rows = BudgetSpend.objects.filter(budget__in=budgets, subject=0)
     spends = {row.budget_id: row for row in rows}
@@ -215,7 +217,7 @@ def statuses_of(budgets: Sequence[Budget]) -> list[BudgetStatus]:
     ]
 
 
-def next_try(mysis_id: int) -> datetime:
+def plan_next_try(mysis_id: int) -> datetime:
     """When a Mysis that is held tries again: after 00:00 UTC, not all at once."""
     midnight = datetime.combine(today() + timedelta(days=1), time(), UTC)
     return midnight + timedelta(seconds=mysis_id % SPREAD_SECONDS)

@@ -37,14 +37,16 @@ class DeliveryStatus:
     done_at: datetime | None = None
 
 
-def orders_of(mysis: Mysis) -> QuerySet[Memory]:
+def select_orders(mysis: Mysis) -> QuerySet[Memory]:
     """What humans and broadcasts told a Mysis; by the index of intents."""
     return Memory.objects.filter(
         mysis=mysis, origin__in=["human", "broadcast"], role=Role.USER
     )
 
 
-def delivery_statuses(mysis: Mysis, ids: Iterable[int]) -> dict[int, DeliveryStatus]:
+def read_delivery_statuses(
+    mysis: Mysis, ids: Iterable[int]
+) -> dict[int, DeliveryStatus]:
     """Where these messages of a Mysis stand, in one query."""
     wanted = list(ids)
     found = Delivery.objects.in_bulk(wanted)
@@ -66,7 +68,7 @@ def _state(number: int, row: Delivery | None, mysis: Mysis) -> DeliveryStatus:
     )
 
 
-def unheard_ids(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int]:
+def find_unheard(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int]:
     """Of (id, origin) that a call considers, the messages that no call had before."""
     return [
         number

@@ -142,7 +142,7 @@ def read_after(
     limit: int = 500,
 ) -> list[Item]:
     """Settled events after the event ``after`` (0: from the beginning)."""
-    rows = read_from(position_of(after), mysis_id=mysis_id, kinds=kinds, limit=limit)
+    rows = read_from(find_position(after), mysis_id=mysis_id, kinds=kinds, limit=limit)
     return [item for _, item in rows]
 
 
@@ -155,11 +155,11 @@ def read_from(
 ) -> list[tuple[Position, Item]]:
     """Settled events after a position, in stream order."""
     with connection.cursor() as cursor:
-        cursor.execute(READ, read_parameters(position, mysis_id, kinds, limit))
-        return [item_of(row) for row in cursor.fetchall()]
+        cursor.execute(READ, build_read_parameters(position, mysis_id, kinds, limit))
+        return [make_item(row) for row in cursor.fetchall()]
 
 
-def position_of(after: int) -> Position:
+def find_position(after: int) -> Position:
     """The stream position of a cursor; an unknown id stands where it would."""
     if after <= 0:
         return START
@@ -168,18 +168,13 @@ def position_of(after: int) -> Position:
     return Position(row[0] if row else 0, after)
 
 
-def settled_end() -> Position:
+def read_settled_end() -> Position:
     """Where the settled part of the log ends; who reads on from it misses none."""
     row = fetch_row(NEWEST, ())
     return Position(*row) if row else START
 
 
-def newest_id() -> int:
-    """The id of the last settled event, 0 before any; who reads on from it misses none."""
-    return settled_end().id
-
-
-def known_mysis_number(reference: str) -> int | None:
+def find_mysis_number(reference: str) -> int | None:
     """The number of the Mysis that a reader names, None for one that never was.
 
     A deleted one has no name any more, but its number and its events are still there.
@@ -200,7 +195,7 @@ def settle_foreign() -> int:
         return int(cursor.rowcount)
 
 
-def read_parameters(
+def build_read_parameters(
     position: Position, mysis_id: int | None, kinds: Iterable[str], limit: int
 ) -> dict[str, Any]:
     """The parameters of ``READ``."""
@@ -213,20 +208,20 @@ def read_parameters(
     }
 
 
-def item_of(row: Sequence[Any]) -> tuple[Position, Item]:
+def make_item(row: Sequence[Any]) -> tuple[Position, Item]:
     """A row of ``READ`` as its position and what programs see."""
     xid, number, kind, at, mysis_id, data = row
     item = Item(
         id=number,
         kind=kind,
-        at=iso(at),
+        at=format_moment(at),
         mysis=mysis_id,
         data=json.loads(data) if isinstance(data, str) else data,
     )
     return Position(xid, number), item
 
 
-def iso(moment: datetime) -> str:
+def format_moment(moment: datetime) -> str:
     """A moment in UTC to the millisecond, as all surfaces write it."""
     utc = moment.astimezone(UTC)
     return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -279,7 +274,9 @@ class Hinter:
     ) -> psycopg.Connection[Any] | None:
         try:
             if database is None or database.closed:
-                database = psycopg.connect(**connection_parameters(), autocommit=True)
+                database = psycopg.connect(
+                    **get_connection_parameters(), autocommit=True
+                )
             database.execute(f"NOTIFY {CHANNEL}")
         except psycopg.Error as error:
             logger.warning("Event hint not sent, readers will poll: %s", error)
@@ -290,7 +287,7 @@ class Hinter:
 hinter = Hinter()
 
 
-def connection_parameters() -> dict[str, Any]:
+def get_connection_parameters() -> dict[str, Any]:
     """Plain psycopg parameters of the default database."""
     params = connections["default"].get_connection_params()
     for key in ("pool", "cursor_factory", "context"):

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.actions.base import append_memory_events
-from agents.deliveries import orders_of
+from agents.deliveries import select_orders
 from agents.encryption import SecretUnreadableError
 from agents.models import Account, Broadcast, Mysis
 from memory.models import GameSnapshot, Memory
@@ -59,7 +59,7 @@ class Arrival(ImportHooks):
         mysis = Mysis.objects.get(pk=self._mysis.pk)
         if mysis.state == Mysis.State.RUNNING:
             raise TransferError(f"{mysis.name} is running: stop it first, then import")
-        queued = orders_of(mysis).filter(pk__gt=mysis.heard, delivery__isnull=True)
+        queued = select_orders(mysis).filter(pk__gt=mysis.heard, delivery__isnull=True)
         if queued.exists():
             raise TransferError(
                 f"{mysis.name} has messages that no call had yet: start it, let it "

@@ -20,7 +20,7 @@ import psycopg
 from channels.db import database_sync_to_async
 
 from agents import events
-from agents.events import CHANNEL, Item, Position, connection_parameters
+from agents.events import CHANNEL, Item, Position, get_connection_parameters
 
 POLL = 1.0
 BATCH = 500
@@ -140,7 +140,7 @@ class Hub:
 
     async def _follow(self) -> None:
         database = await psycopg.AsyncConnection.connect(
-            **connection_parameters(), autocommit=True
+            **get_connection_parameters(), autocommit=True
         )
         async with database:
             await database.execute(f"LISTEN {CHANNEL}")
@@ -171,9 +171,9 @@ class Hub:
         await asyncio.sleep(min(time.monotonic() - begun, LONGEST_REST))
 
     async def _read(self, database: psycopg.AsyncConnection[Any]) -> list[Row]:
-        values = events.read_parameters(self._position, None, (), BATCH)
+        values = events.build_read_parameters(self._position, None, (), BATCH)
         cursor = await database.execute(events.READ, values)
-        return [events.item_of(row) for row in await cursor.fetchall()]
+        return [events.make_item(row) for row in await cursor.fetchall()]
 
 
 hub = Hub()
@@ -212,7 +212,7 @@ async def stream_after(
     consumer of this iterator was too slow for the live part. What ``straight`` takes,
     while this waits for the next event, does not come out of it.
     """
-    start = await database_sync_to_async(events.position_of)(after)
+    start = await database_sync_to_async(events.find_position)(after)
 
     def done(rows: Sequence[Row]) -> int:
         asked = [

@@ -28,7 +28,7 @@ from agents.models import Mysis
 from agents.tools.chain import open_toolbox
 from agents.tools.guard import ArgumentsError
 from agents.tools.request import INTERRUPTED, NOT_EXECUTED, ToolResult
-from agents.tools.snapshot import doubt
+from agents.tools.snapshot import doubt_call
 from memory.context.tokens import estimate_tokens
 from memory.gamestate.values import repair_text
 from memory.models import Memory, Origin, Role
@@ -148,7 +148,7 @@ def _interrupt(memory_id: int) -> None:
     if row is None or not _locked(row.mysis_id):
         return
     if row.mysis.account is not None:
-        doubt(
+        doubt_call(
             mysis_id=row.mysis_id,
             username=row.mysis.account.username,
             tool=row.tool_name,

@@ -19,7 +19,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from agents.context_inputs import known_tools, preview
+from agents.context_inputs import preview_context, read_known_tools
 from agents.dashboard.context import build_preview_document
 from agents.db import run_in_db
 from agents.tools.guard import ArgumentsError, check_arguments
@@ -186,7 +186,7 @@ def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
     try:
         arguments = _clean_arguments(given, found)
         check_arguments(arguments, found)
-        policies = ((row["name"], row["policy"]) for row in known_tools())
+        policies = ((row["name"], row["policy"]) for row in read_known_tools())
         scope = Scope(guest.by, secret=find_secret_tools(policies))
         with refuse_failures():
             return _ANSWERS[name](arguments, scope)
@@ -216,7 +216,7 @@ def _clean_arguments(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
 def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """What the next call of a Mysis would be sent, message by message."""
     mysis = scope.find_target(arguments.get("mysis_id"))
-    prepared = preview(mysis, strategy=arguments.get("strategy"))
+    prepared = preview_context(mysis, strategy=arguments.get("strategy"))
     return make_answer(build_preview_document(prepared))
 
 

@@ -56,11 +56,14 @@ def schedule_all(myses: Sequence[Mysis], *, trigger: str) -> None:
 
 def _deferrer(mysis: Mysis, at: datetime | None = None) -> JobDeferrer:
     return app.configure_task(
-        TURN_TASK, queue=queue_of(mysis.pk), lock=f"mysis-{mysis.pk}", schedule_at=at
+        TURN_TASK,
+        queue=choose_queue(mysis.pk),
+        lock=f"mysis-{mysis.pk}",
+        schedule_at=at,
     )
 
 
-def queue_of(mysis_id: int) -> str:
+def choose_queue(mysis_id: int) -> str:
     """The queue of a Mysis's turns: one for all, or that of its shard.
 
     A worker without ``--queues`` takes from all of them.

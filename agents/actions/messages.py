@@ -67,11 +67,11 @@ def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadc
         deliver_to=Mysis.objects.aggregate(last=Max("pk"))["last"] or 0,
     )
     # A failure is no business of the sender's: it is stored, and upkeep delivers it.
-    transaction.on_commit(partial(deliver, broadcast.pk), robust=True)
+    transaction.on_commit(partial(deliver_broadcast, broadcast.pk), robust=True)
     return broadcast
 
 
-def deliver(broadcast_id: int) -> None:
+def deliver_broadcast(broadcast_id: int) -> None:
     """Deliver what is left of a broadcast; safe in several processes at once."""
     while _deliver_batch(broadcast_id, wait=True):
         pass

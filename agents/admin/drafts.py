@@ -170,7 +170,7 @@ def _unified(text: str) -> str:
 
 
 def _effect(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
-    subject = context_inputs.subject_of(mysis)
+    subject = context_inputs.build_subject(mysis)
     system = context_inputs.fill_prompt(text, mysis, subject.username)
     before, after = (
         prepare_request(subject),
@@ -188,7 +188,7 @@ def _effect(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
 
 def _summarised(mysis: Mysis, before: str, text: str) -> Summarised:
     """As the runtime would ask, but without waiting for the history to be long."""
-    subject = context_inputs.subject_of(mysis)
+    subject = context_inputs.build_subject(mysis)
     assembly = _asking(subject, text).assembly
     wanted = assembly.summary_wanted
     limit = wanted.limit if wanted else LIMIT
@@ -306,9 +306,9 @@ def _policy_tried(form: TriedForm, mysis: Mysis) -> dict[str, Any]:
 
 def _policy_effect(mysis: Mysis, policy: ContextPolicy) -> PolicyEffect:
     uses = policy.pk is not None and mysis.policy_id == policy.pk
-    before = context_inputs.preview(mysis)
+    before = context_inputs.preview_context(mysis)
     mysis.policy = policy
-    after = context_inputs.preview(mysis)
+    after = context_inputs.preview_context(mysis)
     comparison = context_diff.compare_strategies(before, after)
     found = [row for run in comparison.runs if not run.same for row in run.rows]
     return PolicyEffect(

@@ -99,7 +99,7 @@ def _try(mysis: Mysis, form: PreviewForm) -> tuple[PreparedRequest | None, str]:
     wanted = form.cleaned_data
     budget = _budget(wanted["budget"])
     try:
-        prepared = context_inputs.preview(
+        prepared = context_inputs.preview_context(
             mysis,
             strategy=wanted["strategy"] or None,
             options=wanted["options"],

@@ -9,9 +9,9 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents import context_inputs
 from agents.api import turns
 from agents.api.turns import TurnId
-from agents.context_inputs import preview
 from agents.dashboard.context import (
     Document,
     build_preview_document,
@@ -77,11 +77,11 @@ def preview_context(
     request: HttpRequest, reference: MysisReference, wanted: Query[Variant]
 ) -> Document:
     """What the next call would be sent, message by message; writes nothing."""
-    prepared = preview(
+    prepared = context_inputs.preview_context(
         turns.get_mysis(reference),
         strategy=wanted.strategy,
         options=options_of(wanted.options),
-        budget=budget_of(wanted.budget),
+        budget=read_budget(wanted.budget),
     )
     return build_preview_document(prepared)
 
@@ -96,7 +96,7 @@ def options_of(text: str | None) -> dict[str, Any] | None:
     return value
 
 
-def budget_of(text: str | None) -> Budget | None:
+def read_budget(text: str | None) -> Budget | None:
     """The budget of a query string; raises a 422 Problem."""
     if text is None:
         return None
@@ -249,7 +249,9 @@ def compare(
 
 
 def _prepared(mysis: Mysis, strategy: str, budget: str | None) -> PreparedRequest:
-    return preview(mysis, strategy=strategy, budget=budget_of(budget))
+    return context_inputs.preview_context(
+        mysis, strategy=strategy, budget=read_budget(budget)
+    )
 
 
 def _head(prepared: PreparedRequest) -> dict[str, Any]:

@@ -91,7 +91,8 @@ def load_fleet_limits() -> tuple[Limit, ...]:
     each = [row for row in rows if row.scope == Budget.Scope.EACH]
     who = _nearest(each) if each else {}
     found = [
-        _limit(one, who.get(one.budget.pk, NOBODY)) for one in budgets.statuses_of(rows)
+        _limit(one, who.get(one.budget.pk, NOBODY))
+        for one in budgets.read_budget_statuses(rows)
     ]
     return tuple(sorted(found, key=lambda one: -one.percent))
 

@@ -281,5 +281,5 @@ def _lines(found: QuerySet[Memory], mysis_id: int, name: str) -> list[Line]:
     mysis = Mysis.objects.filter(pk=mysis_id).first() if told else None
     if mysis is None:
         return page
-    reach = deliveries.delivery_statuses(mysis, told)
+    reach = deliveries.read_delivery_statuses(mysis, told)
     return [replace(one, reach=reach.get(one.id)) for one in page]

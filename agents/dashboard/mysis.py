@@ -77,7 +77,7 @@ def load_head(mysis: Mysis, now: datetime) -> Head:
         row=row,
         policy=mysis.policy.name if mysis.policy else "built-in policy",
         prompt=mysis.prompt.name if mysis.prompt else "built-in prompt",
-        limits=budget_bars.make_limits(budgets.budget_statuses(mysis)),
+        limits=budget_bars.make_limits(budgets.read_mysis_statuses(mysis)),
     )
 
 

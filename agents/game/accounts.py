@@ -65,13 +65,13 @@ class AccountRefusedError(Exception):
     """An account may not be used; the text says what to do instead."""
 
 
-def active_account(mysis_id: int) -> ActiveAccount | None:
+def load_active_account(mysis_id: int) -> ActiveAccount | None:
     """The account that a Mysis plays as."""
     account = next(iter(Account.objects.raw(db.ACTIVE_ACCOUNT, [mysis_id])), None)
     return _card(account) if account else None
 
 
-def owned_names(mysis_id: int) -> list[str]:
+def list_owned_names(mysis_id: int) -> list[str]:
     """The names of the accounts that a Mysis owns, oldest first."""
     rows = Account.objects.filter(assigned_to=mysis_id).order_by("pk")
     return list(rows.values_list("username", flat=True))
@@ -144,7 +144,7 @@ def _find(username: str) -> Account | None:
 
 
 def _advice(mysis_id: int) -> str:
-    names = owned_names(mysis_id)
+    names = list_owned_names(mysis_id)
     if names:
         return f"Call login with username {' or '.join(names)}."
     return "Call register to get an account."
@@ -158,12 +158,12 @@ def _card(account: Account) -> ActiveAccount:
     return ActiveAccount(account.pk, account.username, session)
 
 
-def stored_password(account_id: int) -> str:
+def load_password(account_id: int) -> str:
     """The stored password, "" where there is none; raises SecretUnreadableError."""
     return Account.objects.get(pk=account_id).password
 
 
-def stored_session(account_id: int) -> str:
+def load_session(account_id: int) -> str:
     """The game session as any process stored it last."""
     return _card(Account.objects.get(pk=account_id)).session
 

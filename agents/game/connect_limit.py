@@ -71,7 +71,7 @@ class RateLimiter:
         async with self._line:
             while (wait := await self.ask()) > 0:
                 if wait > LONGEST_WAIT:
-                    raise shut_out_error(wait)
+                    raise make_shut_out_error(wait)
                 await asyncio.sleep(wait)
 
     async def shut(self, seconds: float) -> None:
@@ -101,7 +101,7 @@ def block_host(host: str, seconds: float) -> None:
     db.fetch_row(SHUT, {"host": host, "shut": seconds + slack})
 
 
-def shut_out_error(seconds: float) -> GameUnreachableError:
+def make_shut_out_error(seconds: float) -> GameUnreachableError:
     """The error of a turn that cannot wait so long."""
     return GameUnreachableError(
         "The game server takes no more sessions from this address for "

@@ -31,7 +31,7 @@ from agents.game.client import (
     SessionLostError,
     connect,
 )
-from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, shut_out_error
+from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, make_shut_out_error
 
 # Longer than a turn is waited for: opening anew is what the game has least of.
 IDLE_SECONDS = 900.0
@@ -242,12 +242,12 @@ class SessionPool:
                 wait = 2.0**attempt if wait is None else wait
                 await gate.shut(wait)
                 if attempt == CONNECT_TRIES or wait > LONGEST_WAIT:
-                    raise shut_out_error(wait) from error
+                    raise make_shut_out_error(wait) from error
             else:
                 return session
         raise AssertionError("unreachable")
 
-    async def admit(self, mysis_id: int) -> float:
+    async def begin_session(self, mysis_id: int) -> float:
         """Begin to open a session where there is none: 0, or the seconds to wait."""
         url: str = settings.SPACEMOLT_MCP_URL
         if self._live(url, mysis_id) is not None:
@@ -289,11 +289,11 @@ class SessionPool:
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, SessionPool] = WeakKeyDictionary()
 
 
-def pool() -> SessionPool:
+def get_pool() -> SessionPool:
     """The sessions of the running event loop."""
     return _pools.setdefault(asyncio.get_running_loop(), SessionPool())
 
 
 async def close_sessions() -> None:
     """End the sessions of the running event loop: call it before the loop ends."""
-    await pool().close()
+    await get_pool().close()

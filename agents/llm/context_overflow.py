@@ -101,7 +101,7 @@ def is_overflow(error: ModelError) -> bool:
     return bool(_WORDS.search(text)) or _limit_in(text) is not None
 
 
-def limit_of(error: ModelError) -> int | None:
+def read_limit(error: ModelError) -> int | None:
     """The model's window in tokens as the refusal names it, else None.
 
     The answer's own tokens count towards it.
@@ -112,7 +112,7 @@ def limit_of(error: ModelError) -> int | None:
 def plan_retry(endpoint: Endpoint, refusal: ModelError, estimated: int) -> Retry:
     """Choose a view smaller than the refused one, and keep the limit where it is named."""
     smaller = int(estimated * SMALLER)
-    limit = limit_of(refusal)
+    limit = read_limit(refusal)
     if limit is None:
         return Retry(smaller, refusal, guess=True)
     store_limit(endpoint, limit)

@@ -79,7 +79,7 @@ class ProviderWindow:
     since: datetime | None = None
 
 
-def window_of(kind: Kind, base_url: str, model: str, told: ProviderWindow) -> Window:
+def find_window(kind: Kind, base_url: str, model: str, told: ProviderWindow) -> Window:
     """The window of a model of an endpoint; reads one row, asks nobody."""
     if kind == "pilot":
         return Window(told.tokens or PILOT, "provider" if told.tokens else "pilot")
@@ -185,7 +185,7 @@ def _warn_once(kind: Kind, model: str) -> None:
 # --- What servers say of their models
 
 
-def window_in_list(body: object, model: str) -> Found | None:
+def read_listed_window(body: object, model: str) -> Found | None:
     """The window of a model in an OpenAI-compatible list, with the field's name.
 
     A server with one model answers under any name, so its only entry counts.
@@ -195,10 +195,10 @@ def window_in_list(body: object, model: str) -> Found | None:
     named = [entry for entry in entries if entry.get("id") == model]
     if not named and len(entries) == 1:
         named = entries
-    return window_in_entry(named[0]) if named else None
+    return read_entry_window(named[0]) if named else None
 
 
-def window_in_entry(entry: Mapping[str, Any]) -> Found | None:
+def read_entry_window(entry: Mapping[str, Any]) -> Found | None:
     """The window in one entry of a list."""
     for field in _FIELDS:
         if tokens := _number(find_value(entry, field)):
@@ -207,7 +207,7 @@ def window_in_entry(entry: Mapping[str, Any]) -> Found | None:
     return None
 
 
-def ollama_running_window(body: object, model: str) -> Found | None:
+def read_running_window(body: object, model: str) -> Found | None:
     """The window with which Ollama runs a model now (``/api/ps``)."""
     for entry in _entries(find_value(body, "models")):
         names = (entry.get("name"), entry.get("model"))
@@ -216,7 +216,7 @@ def ollama_running_window(body: object, model: str) -> Found | None:
     return None
 
 
-def ollama_default_window(body: object) -> Found | None:
+def read_default_window(body: object) -> Found | None:
     """The window that Ollama would run a model with (``/api/show``).
 
     Without a ``num_ctx`` of its own this depends on the server, and the trained length

@@ -120,7 +120,7 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
 
 def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     status = error.status_code
-    said = _clean(endpoint, provider_text(error.body))
+    said = _clean(endpoint, read_provider_text(error.body))
     retryable = status == 429 or status >= 500
     remedy, code = _REMEDIES.get(status, _REQUEST)
     if status >= 500:
@@ -129,7 +129,7 @@ def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
         f"{endpoint.name} answered {status}{f': {said}' if said else ''}.",
         remedy,
         retryable=retryable,
-        retry_after=retry_after(error.headers or {}) if retryable else None,
+        retry_after=read_retry_after(error.headers or {}) if retryable else None,
         status=status,
         code=code,
     )
@@ -147,7 +147,7 @@ def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None
     return error
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that a provider asks to wait, None where it does not."""
     try:
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
@@ -174,25 +174,25 @@ def _clean(endpoint: Endpoint, text: str) -> str:
     """One bounded line without the key and without a full stop at its end."""
     if endpoint.key:
         text = text.replace(endpoint.key, "[key]")
-    text = page_text(_GOT.sub("", _MANUAL.sub("", text[: LONGEST * 20])))
+    text = shorten_page(_GOT.sub("", _MANUAL.sub("", text[: LONGEST * 20])))
     text = " ".join(repair_text(_KEY.sub("[key]", text)).split())
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
     return text.rstrip(". ")
 
 
-def provider_text(body: object, depth: int = 0) -> str:
+def read_provider_text(body: object, depth: int = 0) -> str:
     """The provider's own sentence, with what helps an operator beside it.
 
     A router's "Provider returned error" is followed by what that provider said, a
     refusal for its length by the sizes that stand beside it.
     """
     if isinstance(body, str):
-        return page_text(body)
+        return shorten_page(body)
     if not isinstance(body, Mapping) or depth > _DEEPEST:
         return ""
     for key in ("error", "message", "detail"):
-        if found := provider_text(body.get(key), depth + 1):
+        if found := read_provider_text(body.get(key), depth + 1):
             return " ".join([found, *_beside(found, body, depth)])
     return ""
 
@@ -200,7 +200,7 @@ def provider_text(body: object, depth: int = 0) -> str:
 def _beside(found: str, body: Mapping[str, object], depth: int) -> list[str]:
     metadata = body.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
-    inner = provider_text(_parsed(raw), depth + 1)
+    inner = read_provider_text(_parsed(raw), depth + 1)
     codes = [body.get("code"), body.get("type")]
     sizes = [(key, body.get(key)) for key in ("n_prompt_tokens", "n_ctx")]
     more = [f"{key} {size}" for key, size in sizes if isinstance(size, int)]
@@ -217,7 +217,7 @@ def _parsed(raw: object) -> object:
         return raw
 
 
-def page_text(text: str) -> str:
+def shorten_page(text: str) -> str:
     """A page of HTML as its title; any other text as it is."""
     if not _PAGE.match(text):
         return text

@@ -152,7 +152,7 @@ class CompletionRequest:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> int:
+def read_longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> int:
     """The most tokens of an answer that a request asks for; 0 where it does not say.
 
     Anthropic wants them named in every request.
@@ -163,7 +163,9 @@ def longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> in
     return ANTHROPIC_ANSWER if endpoint and endpoint.kind == "anthropic" else 0
 
 
-def price(endpoint: Endpoint, *, input_tokens: int, output_tokens: int) -> Decimal:
+def calculate_price(
+    endpoint: Endpoint, *, input_tokens: int, output_tokens: int
+) -> Decimal:
     """US dollars for so many tokens, none of them cached; 0 where no price is known."""
     usage = genai_prices.Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     return _listed(endpoint, usage) or Decimal(0)

@@ -214,7 +214,7 @@ def plan_next_turn(
 
 
 def _after_error(ending: Ending, pace: Pace, nudges: int, failures: int) -> NextTurn:
-    if ending.fatal or total_back_off(failures) >= pace.patience:
+    if ending.fatal or sum_back_off(failures) >= pace.patience:
         return NextTurn(None, errored=True)
     asked = min(ending.retry_after or 0.0, LONGEST_RETRY_SECONDS)
     wait = max(_pause(failures), asked)
@@ -229,7 +229,7 @@ def _seconds_to_effect(ending: Ending, pace: Pace) -> float:
     return min(max(wait, 0.0), LONGEST_WAIT_SECONDS)
 
 
-def total_back_off(failures: int) -> float:
+def sum_back_off(failures: int) -> float:
     """Total back-off in seconds after so many consecutive failures.
 
     Not the time on the clock: an hour without any worker is no hour of failures, and

@@ -11,7 +11,7 @@ from django.utils import timezone
 from agents import budgets, context_inputs, db, deliveries, events, usage
 from agents.actions.base import append_state_event
 from agents.budgets import Taken
-from agents.llm.model_types import Endpoint, price
+from agents.llm.model_types import Endpoint, calculate_price
 from agents.models import ModelCall, Mysis
 from agents.runtime.turn_rows import (
     TurnHandle,
@@ -53,7 +53,7 @@ class CallEstimate:
 
     def price(self) -> Decimal:
         """US dollars at list prices."""
-        return price(
+        return calculate_price(
             self.endpoint,
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
@@ -82,7 +82,7 @@ def assemble_next(
     mysis = load_for_turn(handle)
     if mysis is None:
         raise TurnSuperseded
-    subject = context_inputs.subject_of(mysis)
+    subject = context_inputs.build_subject(mysis)
     known = replace(
         subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
     )
@@ -108,7 +108,7 @@ def persist_call(
         prepare.record_call(call_id=opened.place.call_id, prepared=prepared)
     db.fetch_row(db.COUNT_MODEL_CALL, [number, handle.turn_id, mysis.pk])
     rows = prepared.request.messages
-    new = deliveries.unheard_ids(mysis, ((row.id, row.origin) for row in rows))
+    new = deliveries.find_unheard(mysis, ((row.id, row.origin) for row in rows))
     if new:
         turn = handle.turn_id, handle.number
         sources = prepared.assembly.sources
@@ -139,7 +139,7 @@ def open_call(handle: TurnHandle, mysis: Mysis, estimate: CallEstimate) -> Opene
     place = CallPlace(
         call_id=call_id,
         mysis_id=mysis.pk,
-        day=usage.day_of(now),
+        day=usage.get_day(now),
         policy=mysis.policy.name if mysis.policy else "",
         model=handle.model,
         summary=estimate.summary,

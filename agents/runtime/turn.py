@@ -106,7 +106,7 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
             return
         raise
     except Exception as error:
-        ending = ending_after(error)
+        ending = choose_ending(error)
     canceller.release(guarded)
     await _finish_shielded(handle, ending, progress)
 
@@ -150,7 +150,7 @@ async def _call(
             mysis_id=handle.mysis_id,
             model=handle.model,
         )
-    progress.silence = empty_answer_reason(answer, acted=progress.acted)
+    progress.silence = explain_empty_answer(answer, acted=progress.acted)
     filtered = answer.finish_reason == "content_filter"
     progress.silence_code = ErrorCode.PROVIDER if progress.silence and filtered else ""
     return pending
@@ -239,7 +239,7 @@ def _end(outcome: Turn.Outcome, progress: Progress) -> Ending:
     )
 
 
-def ending_after(error: Exception) -> Ending:
+def choose_ending(error: Exception) -> Ending:
     """How a turn ends after an error: what the operator reads, and whether to retry."""
     errored = Turn.Outcome.ERRORED
     if isinstance(error, TurnSuperseded):
@@ -278,7 +278,7 @@ async def _finish_shielded(
     await asyncio.shield(asyncio.ensure_future(work))
 
 
-def empty_answer_reason(answer: Completion, *, acted: bool) -> str:
+def explain_empty_answer(answer: Completion, *, acted: bool) -> str:
     """Why an answer has neither a word nor a call; empty where it has one.
 
     After calls that worked, an end without words is a good end: many models do so.

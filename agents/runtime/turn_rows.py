@@ -23,7 +23,7 @@ from agents.actions.base import append_memory_events, append_state_event
 from agents.events import Kind
 from agents.models import Account, Mysis, Turn
 from agents.tools.request import INTERRUPTED
-from agents.tools.snapshot import doubt
+from agents.tools.snapshot import doubt_call
 from memory.gamestate.values import repair_text
 from memory.models import ContextPolicy, Memory
 
@@ -53,7 +53,7 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
     if mysis is None or mysis.next_job != job_id or mysis.state != Mysis.State.RUNNING:
         return None
     close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
-    reason = budgets.refusal_of(mysis)
+    reason = budgets.explain_refusal(mysis)
     if reason:
         # No turn for every message that comes while it is held.
         pause_for_budget(mysis, reason)
@@ -140,7 +140,7 @@ def answer_open_calls(mysis: Mysis) -> None:
     """Answer every pending call with "outcome unknown", and doubt what it may have changed."""
     for row in Memory.objects.raw(db.OPEN_CALLS, [mysis.pk]):
         if mysis.account is not None:
-            doubt(
+            doubt_call(
                 mysis_id=mysis.pk,
                 username=mysis.account.username,
                 tool=row.tool_name,
@@ -192,7 +192,7 @@ def pause_for_budget(mysis: Mysis, reason: str) -> None:
     # What failed before was the provider or the game; it may be well again by then.
     mysis.failures = 0
     mysis.save(update_fields=["hold", "activity", "failures"])
-    scheduling.schedule(mysis, trigger="budget", at=budgets.next_try(mysis.pk))
+    scheduling.schedule(mysis, trigger="budget", at=budgets.plan_next_try(mysis.pk))
     if first:
         events.append_error(mysis.pk, reason, code="budget")
         append_state_event(mysis, "runtime")

@@ -17,12 +17,12 @@ from agents import events
 from agents.db import run_in_db
 from agents.game.accounts import ActiveAccount
 from agents.game.client import GameCallError
-from agents.game.sessions import pool
+from agents.game.sessions import get_pool
 from agents.models import UnknownOutcome
 from agents.tools.account import use_account
 from agents.tools.catalogue import game_tools
 from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
-from agents.tools.own_tools import answer_locally, tools_for_mysis
+from agents.tools.own_tools import answer_locally, select_own_tools
 from agents.tools.request import (
     CallNext,
     Outcome,
@@ -88,7 +88,7 @@ class Toolbox:
         if read is None:
             return ""
         result = await self.call(read.name, json.dumps(dict(read.arguments)))
-        return "" if result.is_error else read.told(result.text, result.tick)
+        return "" if result.is_error else read.describe_answer(result.text, result.tick)
 
     async def call(self, name: str, arguments: str) -> ToolResult:
         """Call a tool with a model's JSON text.
@@ -111,7 +111,7 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     ``by`` names the person who calls them by hand. Raises GameUnreachableError when
     the game server cannot be reached.
     """
-    session = await pool().session(mysis_id)
+    session = await get_pool().session(mysis_id)
     card, unknown, ours = await run_in_db(_load, mysis_id)
     tools = await game_tools(session, card)
     caller = ToolSession(mysis_id, {**tools, **ours}, card, by=by, unknown=unknown)
@@ -123,7 +123,7 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
 def _load(
     mysis_id: int,
 ) -> tuple[ActiveAccount | None, tuple[UnknownOutcome, ...], Mapping[str, Tool]]:
-    return *load_account(mysis_id), tools_for_mysis(mysis_id)
+    return *load_account(mysis_id), select_own_tools(mysis_id)
 
 
 def compose(steps: Sequence[Step], last: CallNext) -> CallNext:
@@ -160,7 +160,7 @@ def _append_event(request: Request, outcome: Outcome, ms: int) -> None:
         "tool": storable_text(request.name)[:200],
         "arguments": HIDDEN
         if request.policy == "secret"
-        else shown_arguments(request.raw, request.caller.secrets),
+        else mask_arguments(request.raw, request.caller.secrets),
         "ok": not outcome.is_error,
         "ms": ms,
         "tick": outcome.tick,
@@ -174,7 +174,7 @@ def _append_event(request: Request, outcome: Outcome, ms: int) -> None:
     events.append(events.Kind.TOOL_CALLED, mysis_id=request.caller.mysis_id, data=data)
 
 
-def shown_arguments(raw: str, secrets: set[str]) -> Any:
+def mask_arguments(raw: str, secrets: set[str]) -> Any:
     """Arguments for a log: secrets masked, long texts cut, bad JSON as text."""
     try:
         value = make_storable(json.loads(raw or "{}"))

@@ -26,7 +26,7 @@ from agents.tools.own_tool_answers import (
     find_secret_tools,
     refuse_failures,
 )
-from agents.tools.request import CallNext, Outcome, Request, Tool, ToolSpec, refusal
+from agents.tools.request import CallNext, Outcome, Request, Tool, ToolSpec, refuse_call
 from memory.context.tool_calls import guess_policy
 from memory.handles import LARGEST_PART
 
@@ -234,11 +234,11 @@ async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
     try:
         answer = await db.run_in_db(_answer, request)
     except LocalRefusedError as error:
-        return refusal("invalid_arguments", str(error))
+        return refuse_call("invalid_arguments", str(error))
     return Outcome(answer.blocks)
 
 
-def tools_for_mysis(mysis_id: int) -> Mapping[str, Tool]:
+def select_own_tools(mysis_id: int) -> Mapping[str, Tool]:
     """Our tools for one Mysis: those that send only where it may."""
     row = db.fetch_row(db.MAY_SEND, [mysis_id])
     return FOR_MYSES if row and row[0] else SILENT

@@ -228,7 +228,7 @@ def _doubt_lost(request: Request, username: str) -> None:
     if request.policy == "drain":
         unknown_outcomes.lose_events(request.caller.mysis_id, username)
     elif changes_snapshots(request):
-        doubt(
+        doubt_call(
             mysis_id=request.caller.mysis_id,
             username=username,
             tool=request.name,
@@ -238,7 +238,7 @@ def _doubt_lost(request: Request, username: str) -> None:
 
 
 @transaction.atomic
-def doubt(
+def doubt_call(
     *,
     mysis_id: int,
     username: str,

@@ -26,11 +26,11 @@ from agents.game.client import (
     ReplyLostError,
     SessionLostError,
 )
-from agents.game.sessions import pool
+from agents.game.sessions import get_pool
 from agents.models import UnknownOutcome
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
-from agents.tools.request import CallNext, Outcome, Request, refusal
+from agents.tools.request import CallNext, Outcome, Request, refuse_call
 from agents.tools.snapshot import changes_snapshots
 from agents.tools.unknown_outcomes import Read
 from memory.gamestate.values import repair_text
@@ -74,10 +74,10 @@ async def verify(request: Request, call_next: CallNext) -> Outcome:
 
 
 def _same_unknown(request: Request) -> UnknownOutcome | None:
-    given = unknown_outcomes.comparable_arguments(request.arguments)
+    given = unknown_outcomes.normalise_arguments(request.arguments)
     for one in request.caller.unknown:
         same_tool = one.tool == request.name
-        if same_tool and unknown_outcomes.comparable_arguments(one.args) == given:
+        if same_tool and unknown_outcomes.normalise_arguments(one.args) == given:
             return one
     return None
 
@@ -86,7 +86,7 @@ async def _add_read(request: Request, outcome: Outcome, call_next: CallNext) -> 
     caller = request.caller
     username = caller.card.username if caller.card else ""
     caller.unknown = await run_in_db(
-        unknown_outcomes.pending_for, caller.mysis_id, username
+        unknown_outcomes.find_unknown, caller.mysis_id, username
     )
     lost = _same_unknown(request)
     read = unknown_outcomes.find_read(lost, caller.tools) if lost else None
@@ -113,7 +113,7 @@ async def _read_instead(
     if not found or one in request.caller.unknown:
         first = READ_FIRST.format(read=read.name, when=_when(one))
         found = f"{found} {first}".strip()
-    return refusal("not_verified", NOT_YET.format(tool=one.tool, found=found))
+    return refuse_call("not_verified", NOT_YET.format(tool=one.tool, found=found))
 
 
 def _when(one: UnknownOutcome) -> str:
@@ -131,7 +131,7 @@ async def _read(read: Read, request: Request, call_next: CallNext) -> str:
     if outcome.is_error:
         return ""
     await _settle(request, read.name, outcome)
-    return read.told(outcome.text, outcome.tick)
+    return read.describe_answer(outcome.text, outcome.tick)
 
 
 async def _settle(request: Request, name: str, outcome: Outcome) -> None:
@@ -184,7 +184,7 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
         seconds = failure.retry_after
         when = f"in {seconds:.0f} seconds" if seconds else "a little later"
         words = f"The game server takes no more calls now. Try again {when}."
-        return refusal("rate_limited", words)
+        return refuse_call("rate_limited", words)
     asked = failure.retry_after if isinstance(failure, GameUnreachableError) else None
     raise GameUnreachableError(failure.detail, asked) from failure
 
@@ -210,7 +210,7 @@ def _unknown_outcome(request: Request) -> Outcome:
     else:
         remedy = "It may have been executed: check get_status before you repeat it."
     words = f"The reply to {request.name} was lost. {remedy}"
-    return replace(refusal("outcome_unknown", words), unknown=True)
+    return replace(refuse_call("outcome_unknown", words), unknown=True)
 
 
 async def send(request: Request) -> Outcome:
@@ -232,7 +232,7 @@ async def send(request: Request) -> Outcome:
 
 
 async def _send(request: Request) -> Outcome:
-    session = await pool().session(request.caller.mysis_id)
+    session = await get_pool().session(request.caller.mysis_id)
     try:
         answer = await session.call(request.name, request.arguments)
     except ProtocolRefusalError as error:

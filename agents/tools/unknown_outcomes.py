@@ -36,7 +36,7 @@ class Read:
     arguments: Mapping[str, Any]
     fields: tuple[str, ...]
 
-    def told(self, text: str, tick: int | None) -> str:
+    def describe_answer(self, text: str, tick: int | None) -> str:
         """What an answer says of those fields, in a sentence; without them its head."""
         content = unwrap_content(parse_text(text))
         found = {
@@ -79,7 +79,7 @@ def shows_outcome(unknown: UnknownOutcome, tick: int | None, now: datetime) -> b
     return not tick < unknown.tick <= tick + invalidation.LONGEST_WAIT_TICKS
 
 
-def comparable_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def normalise_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments as far as two calls with them are the same."""
     return {
         key: value
@@ -102,7 +102,7 @@ def note_unknown(
         mysis_id=mysis_id,
         username=username,
         tool=tool,
-        args=comparable_arguments(args),
+        args=normalise_arguments(args),
         defaults={
             "tick": None if now is None else now + invalidation.QUEUE_MARGIN_TICKS,
             "memory": memory_id,
@@ -111,7 +111,7 @@ def note_unknown(
     )
 
 
-def pending_for(mysis_id: int, username: str) -> tuple[UnknownOutcome, ...]:
+def find_unknown(mysis_id: int, username: str) -> tuple[UnknownOutcome, ...]:
     """What is unknown of the account that a Mysis plays as, the oldest first."""
     rows = UnknownOutcome.objects.filter(mysis=mysis_id, username=username)
     return tuple(rows.order_by("pk"))
@@ -121,8 +121,8 @@ def load_account(
     mysis_id: int,
 ) -> tuple[ActiveAccount | None, tuple[UnknownOutcome, ...]]:
     """The account that a Mysis plays as, and what is unknown of it."""
-    card = accounts.active_account(mysis_id)
-    return card, pending_for(mysis_id, card.username) if card else ()
+    card = accounts.load_active_account(mysis_id)
+    return card, find_unknown(mysis_id, card.username) if card else ()
 
 
 def forget_outcomes(found: Iterable[UnknownOutcome]) -> None:

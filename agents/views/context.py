@@ -91,8 +91,8 @@ class Basis:
 
 
 def make_next_basis(mysis: Mysis) -> Basis:
-    make = partial(context_inputs.preview, mysis)
-    return Basis(context_inputs.subject_of(mysis), make, make)
+    make = partial(context_inputs.preview_context, mysis)
+    return Basis(context_inputs.build_subject(mysis), make, make)
 
 
 def make_past_basis(then: PastCall) -> Basis:
@@ -325,7 +325,7 @@ def _tried_on(
     """What is tried on a past call. To be shown it needs none of its moment."""
     if not form.is_bound or not (form.has_values() or form.lays_beside()):
         return ContextTrial(None), None
-    then = replay.load_past_call(sent, context_inputs.subject_of(sent.mysis))
+    then = replay.load_past_call(sent, context_inputs.build_subject(sent.mysis))
     tried = try_settings(make_past_basis(then), form, compare=compare)
     asked = tried.what_if is not None or tried.comparison is not None
     return tried, measure_likeness(then) if asked else None

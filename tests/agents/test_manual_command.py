@@ -15,7 +15,7 @@ from psycopg_pool import PoolTimeout
 from pytest_django import Settings
 
 from agents import actions, manual_command
-from agents.context_inputs import preview
+from agents.context_inputs import preview_context
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED, ToolResult
@@ -86,7 +86,7 @@ def test_the_mysis_sees_what_was_done(
     make_memory(ada, content="go")
     flying(operator_program)
     command(operator_program, "get_version")
-    shown = preview(Mysis.objects.get(pk=ada.pk)).assembly.messages
+    shown = preview_context(Mysis.objects.get(pk=ada.pk)).assembly.messages
     text = json.dumps(shown)
     assert "(Run by hand by token:test operator.)" in text
     # An order is somebody's words, never a call that was made by hand.

@@ -19,7 +19,7 @@ from agents.llm.errors import as_model_error
 from agents.llm.model_types import ModelError
 from agents.models import Mysis, Provider, Turn
 from agents.runtime.finish import Ending, finish
-from agents.runtime.turn import ending_after
+from agents.runtime.turn import choose_ending
 from agents.runtime.turn_rows import TurnHandle
 from memory.models import ContextPolicy
 from tests.factories import make_mysis, make_turn
@@ -115,7 +115,7 @@ def errored(model: str, error: Exception, **fields: object) -> Mysis:
         state="errored",
         model=model,
         last_error=str(error),
-        last_error_code=ending_after(error).code,
+        last_error_code=choose_ending(error).code,
         **fields,
     )
 
@@ -171,7 +171,7 @@ def test_errors_of_the_game_lead_to_health_and_unknown_ones_to_the_settings():
 
 def test_the_cause_of_an_error_is_stored_with_it_and_goes_with_it():
     mysis = make_mysis(name="Ada", state="running")
-    lost = ending_after(GameUnreachableError("The game server cannot be reached."))
+    lost = choose_ending(GameUnreachableError("The game server cannot be reached."))
     for ending, code in ((lost, "game"), (Ending(Turn.Outcome.DONE, acted=True), "")):
         turn = make_turn(mysis)
         begun = TurnHandle(

@@ -23,7 +23,7 @@ from agents.runtime.finish import (
     Trail,
     plan_next_turn,
     record_call,
-    total_back_off,
+    sum_back_off,
     update_trail,
 )
 from bench.providers.openai import FakeProvider, call, completion
@@ -93,7 +93,7 @@ def test_failures_back_off_for_an_hour_and_end_errored():
     assert waits[:4] == [2, 4, 8, 16]
     assert waits == sorted(waits)
     assert max(waits) == 300
-    assert 3600 <= sum(waits) == total_back_off(failures) < 3600 + 300
+    assert 3600 <= sum(waits) == sum_back_off(failures) < 3600 + 300
 
 
 def test_without_patience_the_first_failure_is_the_last():

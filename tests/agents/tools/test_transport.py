@@ -224,13 +224,16 @@ async def test_the_read_is_no_call_of_the_model(
 def test_an_answer_is_told_by_the_fields_that_tell() -> None:
     long = {"player": {"credits": 7, "name": "x" * 200}, "cargo": list(range(90))}
     read = Read("get_status", {}, ("player.credits", "player.gone", "cargo", "a.b"))
-    told = read.told(json.dumps(long), 12)
+    told = read.describe_answer(json.dumps(long), 12)
     assert told.startswith(
         "get_status says now at tick 12: player.credits 7, player.gone null, cargo [0,"
     )
     assert "a.b" not in told
     assert len(told) < 300
-    assert Read("get_log", {}, ()).told("a\n b", None) == "get_log says now: a b."
+    assert (
+        Read("get_log", {}, ()).describe_answer("a\n b", None)
+        == "get_log says now: a b."
+    )
 
 
 def test_from_when_on_a_read_shows_the_outcome(settings: Settings) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from agents.game.client import Connection, GameTool
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, CompletionRequest, Endpoint, OfferedTool
-from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
+from agents.llm.prompts import DEFAULT_PROMPT, choose_nudge, render_prompt
 from memory.context.assemble import assemble
 from memory.context.tool_calls import guess_policy
 from memory.context.types import AssemblyRequest, Budget, Message, Origin
@@ -181,7 +181,7 @@ class Captain:
                 strategy=self.policy.strategy,
                 options=self.policy.options,
                 budget=Budget(1_000_000, 8_000),
-                nudge=nudge(1),
+                nudge=choose_nudge(1),
             )
         )
         assert view.status not in ("fallback_used", "budget_impossible"), view.reason

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.llm.complete import complete
 from agents.llm.model_types import Completion, CompletionRequest, Endpoint, OfferedTool
-from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
+from agents.llm.prompts import DEFAULT_PROMPT, choose_nudge, render_prompt
 from bench.providers.openai import call, check_messages
 from sandbox.game.table import TOOLS
 
@@ -122,7 +122,7 @@ class View:
         return self
 
     def nudge(self) -> View:
-        return self.user(nudge(1))
+        return self.user(choose_nudge(1))
 
     def said(self, text: str = "I wait.") -> View:
         self.messages.append({"role": "assistant", "content": text})

@@ -57,7 +57,7 @@ def list_steps(before: datetime) -> Iterator[Step]:
     """
     yield from retention.plan_steps(before)
     answers = idempotency.find_expired(timezone.now())
-    yield Step("kept answers", answers.count(), retention.remover_of(answers))
+    yield Step("kept answers", answers.count(), retention.make_remover(answers))
 
 
 def _days(text: str) -> timedelta:
