@@ -130,7 +130,7 @@ def start_mysis(*, mysis: Mysis, by: str) -> Mysis:
 def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
     """Stop; always wins, and is harmless twice.
 
-    The new epoch voids the turn in flight: its worker aborts it.
+    The new epoch voids the turn under way: its worker aborts it.
     """
     locked = lock_mysis(mysis)
     if locked.state == Mysis.State.STOPPED:

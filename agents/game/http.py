@@ -1,6 +1,6 @@
 """The HTTP under the game's MCP session: every failure becomes an answer.
 
-The SDK ends a whole session, with all calls in flight, when one POST raises, and
+The SDK ends a whole session, with all calls under way, when one POST raises, and
 flattens most HTTP statuses into one error. Here each failed POST is turned into a
 JSON-RPC error that says what may have happened, so that one call fails, alone.
 """

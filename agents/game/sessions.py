@@ -94,7 +94,7 @@ class GameSession:
         return await self._do(lambda one: one.call(name, arguments))
 
     async def close(self) -> None:
-        """End the session; calls in flight fail as lost."""
+        """End the session; calls under way fail as lost."""
         self.open = False
         self._closing = True
         self._jobs.put_nowait(None)
@@ -183,7 +183,7 @@ class GameSession:
             _settle(job.outcome, _lost())
 
     def _retire(self) -> None:
-        """Take no more work; what is in flight may still be answered."""
+        """Take no more work; what is under way may still be answered."""
         if self.open:
             self.open = False
             self._jobs.put_nowait(None)

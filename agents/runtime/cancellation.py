@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class Guarded:
-    """A turn in flight; ``voided`` tells a stop from a shutdown."""
+    """A turn under way; ``voided`` tells a stop from a shutdown."""
 
     handle: TurnHandle
     task: asyncio.Task[object]
