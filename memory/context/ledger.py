@@ -10,7 +10,7 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from memory.context.prepare import Prepared
+from memory.context.repair import RepairedRequest
 from memory.context.types import (
     DISPOSITIONS,
     Disposition,
@@ -46,7 +46,9 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def write_ledger(
-    prepared: Prepared, fates: Sequence[Mapping[int, Fate]], view: Mapping[int, int]
+    prepared: RepairedRequest,
+    fates: Sequence[Mapping[int, Fate]],
+    view: Mapping[int, int],
 ) -> list[LedgerLine]:
     """The ledger of a view, which holds so many tokens of each stored row in it.
 
@@ -73,7 +75,7 @@ def write_ledger(
     return lines
 
 
-def write_unsent_ledger(prepared: Prepared, fate: Fate) -> list[LedgerLine]:
+def write_unsent_ledger(prepared: RepairedRequest, fate: Fate) -> list[LedgerLine]:
     """The ledger where nothing is sent: what the repair found, else the given fate."""
     lines = []
     for message in prepared.messages:
@@ -96,7 +98,9 @@ def _find_fate(
     return None
 
 
-def _line(row: int, fate: Fate, prepared: Prepared, tokens_out: int) -> LedgerLine:
+def _line(
+    row: int, fate: Fate, prepared: RepairedRequest, tokens_out: int
+) -> LedgerLine:
     whole = fate.disposition in SENT_WHOLE
     return LedgerLine(
         id=row,

@@ -15,7 +15,7 @@ from memory.context.ledger import (
     write_ledger,
     write_unsent_ledger,
 )
-from memory.context.prepare import Prepared
+from memory.context.repair import RepairedRequest
 from memory.context.tokens import choose_error_bound
 from memory.context.types import Assembly, Impossible, LedgerLine, Status
 from memory.context.units import Fate, Plan, Unit
@@ -58,7 +58,7 @@ class ViewDraft:
     failure: str = ""
 
 
-def report_sent(prepared: Prepared, sent: ViewDraft) -> Assembly:
+def report_sent(prepared: RepairedRequest, sent: ViewDraft) -> Assembly:
     """The assembly of a view; InvalidView where the dialect's rules refuse it."""
     to_dialect = to_anthropic if prepared.request.dialect == "anthropic" else to_openai
     wire = to_dialect(prepared.system, sent.units)
@@ -87,7 +87,7 @@ def report_sent(prepared: Prepared, sent: ViewDraft) -> Assembly:
     )
 
 
-def report_unsent(prepared: Prepared, impossible: Impossible | None) -> Assembly:
+def report_unsent(prepared: RepairedRequest, impossible: Impossible | None) -> Assembly:
     """The assembly where nothing is sent: no room, or nothing to say."""
     status: Status
     if impossible is None:
@@ -129,7 +129,7 @@ def _choose_status(sent: ViewDraft, lines: Sequence[LedgerLine]) -> tuple[Status
 
 
 def _common_statistics(
-    prepared: Prepared, lines: Sequence[LedgerLine], status: Status, reason: str
+    prepared: RepairedRequest, lines: Sequence[LedgerLine], status: Status, reason: str
 ) -> dict[str, Any]:
     """Every key, with the values of a view that is not sent."""
     request = prepared.request
@@ -163,7 +163,7 @@ def _common_statistics(
 
 
 def _view_statistics(
-    prepared: Prepared, sent: ViewDraft, wire: WireView
+    prepared: RepairedRequest, sent: ViewDraft, wire: WireView
 ) -> dict[str, Any]:
     categories = _count_by_category(prepared, sent.units)
     items = [item for unit in sent.units for item in unit.items]
@@ -181,7 +181,9 @@ def _view_statistics(
     }
 
 
-def _count_by_category(prepared: Prepared, units: Sequence[Unit]) -> dict[str, int]:
+def _count_by_category(
+    prepared: RepairedRequest, units: Sequence[Unit]
+) -> dict[str, int]:
     tokens = dict.fromkeys(_CATEGORIES, 0)
     tokens["system"] = prepared.frame.system
     tokens["pins"] = prepared.frame.pins
