@@ -99,7 +99,7 @@ def take_budgets(
     amount = Amount(tokens, price() if dear else Decimal(0))
     taken = tuple(_take(budget, mysis, amount) for budget in found)
     if dear and tokens and not amount.cost:
-        _report_unpriced(mysis)
+        _report_unpriced_once(mysis)
     return taken
 
 
@@ -119,14 +119,11 @@ def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
     raise BudgetSpentError(_refusal_text(budget, _spent(budget, taken.subject), amount))
 
 
-def _report_unpriced(mysis: Mysis) -> None:
-    """Report that money does not limit these calls; once per model and process."""
+def _report_unpriced_once(mysis: Mysis) -> None:
     model = mysis.model
-    if model in _checked_models:
-        return
-    _checked_models.add(model)
-    if find_unpriced([model]):
+    if model not in _checked_models and find_unpriced([model]):
         events.append_error(mysis.pk, UNPRICED.format(models=model), code="unpriced")
+    _checked_models.add(model)
 
 
 def find_unpriced(models: Iterable[str]) -> list[str]:

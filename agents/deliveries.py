@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Literal
 
 from django.db.models import QuerySet
@@ -89,9 +90,8 @@ def record_shown(
 
     ``turn`` is the id and the number of the turn, ``call`` the number of the call.
     """
-    sent: set[int] = set()
-    for source in sources:
-        sent.update(source if isinstance(source, list) else [source or 0])
+    rows = (source if isinstance(source, list) else [source] for source in sources)
+    sent = set(chain.from_iterable(rows))
     Delivery.objects.bulk_create(
         [
             Delivery(

@@ -47,8 +47,7 @@ _NOT_SENT = (
 
 
 @cache
-def _tls() -> ssl.SSLContext:
-    """Load the certificates once, not for every session."""
+def _load_certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
@@ -57,7 +56,7 @@ class McpHttpClient(httpx2.AsyncClient):
 
     def __init__(self) -> None:
         super().__init__(
-            verify=_tls(),
+            verify=_load_certificates(),
             timeout=httpx2.Timeout(
                 CONNECT_SECONDS, read=READ_SECONDS, write=60.0, pool=READ_SECONDS
             ),

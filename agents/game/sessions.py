@@ -51,8 +51,6 @@ T = TypeVar("T")
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """A piece of work for the session's task, and where its outcome goes."""
-
     work: Callable[[Connection], Awaitable[Any]]
     outcome: asyncio.Future[Any]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)

@@ -13,11 +13,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -47,6 +47,8 @@ DEFAULT_TIMEOUT = 300.0
 
 _RENAMED = {"reasoning_effort": "openai_reasoning_effort"}
 
+# What each of these modules offers; it raises ModelError.
+Send = Callable[[CompletionRequest], Awaitable[Completion]]
 WIRES: Mapping[Kind, str] = {
     "openai": "agents.llm.wires.openai",
     "ollama": "agents.llm.wires.openai",
@@ -68,25 +70,14 @@ OMITTED = "omitted"
 HIDDEN = "(The provider keeps this reasoning to itself.)"
 
 
-class Wire(Protocol):
-    """What a module in ``wires`` offers."""
-
-    async def send(self, request: CompletionRequest) -> Completion:
-        """Make the call; raises ModelError."""
-        ...
-
-
 async def complete(request: CompletionRequest) -> Completion:
-    """Ask the model for its next message; cancelling it ends the request.
-
-    Raises ModelError.
-    """
-    wire = cast(Wire, import_module(WIRES[request.endpoint.kind]))
+    """Ask the model for its next message; raises ModelError, and may be cancelled."""
+    send: Send = import_module(WIRES[request.endpoint.kind]).send
     wanted = {key: v for key, v in request.settings.items() if v is not None}
     seconds = _read_timeout(wanted.pop("timeout", DEFAULT_TIMEOUT))
     try:
         async with asyncio.timeout(seconds):
-            return await wire.send(replace(request, settings=wanted))
+            return await send(replace(request, settings=wanted))
     except TimeoutError:
         raise ModelTimeoutError(
             f"{request.endpoint.name} gave no answer within {seconds:g} seconds.",
@@ -142,7 +133,7 @@ def _read_completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
     refusal = (response.provider_details or {}).get("refusal")
     refused = refusal if isinstance(refusal, str) else ""
     usage = response.usage
-    signature = _signature(thoughts)
+    signature = _join_signatures(thoughts)
     reasoning = "\n\n".join(part.content for part in thoughts if part.content)
     return Completion(
         text="\n\n".join(text for text in texts if text) or refused,
@@ -188,8 +179,7 @@ def _cost(endpoint: Endpoint, response: ModelResponse) -> Decimal:
     return Decimal(0)
 
 
-def _signature(thoughts: list[ThinkingPart]) -> str | None:
-    """The signature to store for a reasoning; None where nothing is signed."""
+def _join_signatures(thoughts: list[ThinkingPart]) -> str | None:
     if not any(part.signature for part in thoughts):
         return None
     if len(thoughts) == 1 and thoughts[0].content:

@@ -28,7 +28,7 @@ from memory.snapshots.reads import fetches_events
 
 TOOL = "get_notifications"
 
-#: The game keeps so many for a session.
+# The game keeps so many for a session.
 LIMIT = 100
 
 MOST_FETCHES = 4

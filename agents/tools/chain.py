@@ -76,14 +76,11 @@ class Toolbox:
 
     @property
     def unknown(self) -> tuple[UnknownOutcome, ...]:
-        """The actions of which no read has told yet whether they happened."""
+        """The actions of which no read has shown yet whether they happened."""
         return self._seat.unknown
 
     async def look_into(self, unknown: UnknownOutcome) -> str:
-        """What the game says now of such an action, "" for nothing.
-
-        Raises GameUnreachableError.
-        """
+        """What the game says of it now, or ""; raises GameUnreachableError."""
         read = find_read(unknown, self._seat.tools)
         if read is None:
             return ""
@@ -199,6 +196,9 @@ def _since(started: float) -> int:
     return round((time.perf_counter() - started) * 1000)
 
 
+# The order matters: secrets are taken out before anything is recorded, arguments are
+# checked before anything is sent, and what is sent again passes the account and
+# snapshot steps again.
 STEPS: Sequence[Step] = (
     record,
     redact,
@@ -209,6 +209,3 @@ STEPS: Sequence[Step] = (
     use_account,
     update_snapshots,
 )
-"""The order matters: secrets are taken out before anything is recorded, arguments
-are checked before anything is sent, and what is sent again passes the account and
-snapshot steps again."""

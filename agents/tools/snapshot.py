@@ -41,8 +41,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Answer:
-    """An answer about one account, and the call that it answers."""
-
     request: Request
     outcome: Outcome
     username: str

@@ -219,10 +219,8 @@ async def send(request: Request) -> Outcome:
     Nothing was executed in the lost one, so that is right for actions too. Raises
     GameCallError, never SessionLostError.
     """
-    try:
+    with suppress(SessionLostError):
         return await _send(request)
-    except SessionLostError:
-        pass
     try:
         return await _send(request)
     except SessionLostError as error:
