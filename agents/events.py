@@ -237,6 +237,7 @@ class Hinter:
         self._wanted = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._database: psycopg.Connection[Any] | None = None
         self._closing = False
 
     def send(self) -> None:
@@ -258,30 +259,26 @@ class Hinter:
             self._thread.join()
 
     def _run(self) -> None:
-        database: psycopg.Connection[Any] | None = None
         while True:
             self._wanted.wait()
             if self._closing:
                 break
             self._wanted.clear()
-            database = self._notify(database)
+            self._notify()
             time.sleep(DEBOUNCE)
-        if database is not None:
-            database.close()
+        if self._database is not None:
+            self._database.close()
 
-    def _notify(
-        self, database: psycopg.Connection[Any] | None
-    ) -> psycopg.Connection[Any] | None:
+    def _notify(self) -> None:
         try:
-            if database is None or database.closed:
-                database = psycopg.connect(
+            if self._database is None or self._database.closed:
+                self._database = psycopg.connect(
                     **get_connection_parameters(), autocommit=True
                 )
-            database.execute(f"NOTIFY {CHANNEL}")
+            self._database.execute(f"NOTIFY {CHANNEL}")
         except psycopg.Error as error:
             logger.warning("Event hint not sent, readers will poll: %s", error)
-            return None
-        return database
+            self._database = None
 
 
 hinter = Hinter()

@@ -27,7 +27,7 @@ from agents.game.client import GameUnreachableError
 from agents.models import Mysis
 from agents.tools.chain import open_toolbox
 from agents.tools.guard import ArgumentsError
-from agents.tools.request import INTERRUPTED, NOT_EXECUTED, ToolResult
+from agents.tools.request import INTERRUPTED, NOT_EXECUTED, Outcome
 from agents.tools.snapshot import doubt_call
 from memory.context.tokens import estimate_tokens
 from memory.gamestate.values import repair_text
@@ -80,7 +80,7 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
     try:
         result = await toolbox.call(tool, json.dumps(arguments))
     except GameUnreachableError:
-        await run_in_db(_end, row, ToolResult(NOT_EXECUTED, is_error=True))
+        await run_in_db(_end, row, Outcome((NOT_EXECUTED,), is_error=True))
         raise
     except BaseException:
         await asyncio.shield(run_in_db(_interrupt, row))
@@ -154,11 +154,11 @@ def _interrupt(memory_id: int) -> None:
             tool=row.tool_name,
             args=row.args,
         )
-    _end(memory_id, ToolResult(INTERRUPTED, is_error=True))
+    _end(memory_id, Outcome((INTERRUPTED,), is_error=True))
 
 
 @transaction.atomic
-def _end(memory_id: int, result: ToolResult) -> None:
+def _end(memory_id: int, result: Outcome) -> None:
     """Store the result, also where the call was given up meanwhile."""
     row = Memory.objects.filter(pk=memory_id).first()
     # The Mysis before its rows, as a turn locks them; it may be deleted meanwhile.

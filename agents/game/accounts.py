@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -18,7 +17,7 @@ from django.db.models import Q
 from agents import db
 from agents.encryption import SecretUnreadableError
 from agents.models import Account, Mysis
-from memory.gamestate.values import parse_text
+from memory.gamestate.values import find_value, parse_text
 from memory.snapshots import writes
 
 logger = logging.getLogger(__name__)
@@ -194,23 +193,17 @@ def _from_json(block: str) -> Credentials | None:
         inner = value.get(key)
         if isinstance(inner, Mapping):
             value = {**value, **inner}
-    player = _mapping(value.get("player"))
     return Credentials(
-        session=_word(
-            value.get("session_id"), _mapping(value.get("session")).get("id")
-        ),
-        password=_word(value.get("password"), value.get("token")),
-        username=_word(player.get("username"), value.get("username")),
-        player_id=_word(value.get("player_id"), player.get("id")),
+        session=_read_word(value, "session_id", "session.id"),
+        password=_read_word(value, "password", "token"),
+        username=_read_word(value, "player.username", "username"),
+        player_id=_read_word(value, "player_id", "player.id"),
     )
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _word(*values: object) -> str:
-    return next((v for v in values if isinstance(v, str) and v), "")
+def _read_word(value: object, *paths: str) -> str:
+    found = (find_value(value, path) for path in paths)
+    return next((word for word in found if isinstance(word, str) and word), "")
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:

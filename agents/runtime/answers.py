@@ -21,7 +21,7 @@ from agents.llm.model_types import Completion, CompletionRequest, ModelError
 from agents.models import Mysis
 from agents.runtime.model_calls import Opened, ReadyCall
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, lock_for_turn
-from agents.tools.request import INTERRUPTED, ToolResult
+from agents.tools.request import INTERRUPTED, Outcome
 from agents.usage import CallCost
 from memory import calibration
 from memory.context.tokens import estimate_tokens
@@ -118,7 +118,7 @@ def record_refusal(opened: Opened, error: ModelError, latency_ms: int) -> None:
 
 
 @transaction.atomic
-def record_result(handle: TurnHandle, call: PendingCall, result: ToolResult) -> None:
+def record_result(handle: TurnHandle, call: PendingCall, result: Outcome) -> None:
     """Store a result, also after a stop.
 
     A late one, of a worker that was given up, replaces "outcome unknown".

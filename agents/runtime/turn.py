@@ -35,7 +35,7 @@ from agents.runtime.model_calls import ReadyCall
 from agents.runtime.summary_job import make_summary
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.request import NOT_EXECUTED, ToolResult
+from agents.tools.request import NOT_EXECUTED, Outcome
 
 EMPTY_ANSWERS: Mapping[str, str] = {
     "length": (
@@ -226,7 +226,7 @@ async def _run_tools(
 
 def _record_not_executed(handle: TurnHandle, pending: list[PendingCall]) -> None:
     for call in pending:
-        answers.record_result(handle, call, ToolResult(NOT_EXECUTED, is_error=True))
+        answers.record_result(handle, call, Outcome((NOT_EXECUTED,), is_error=True))
 
 
 def _end(outcome: Turn.Outcome, progress: Progress) -> Ending:

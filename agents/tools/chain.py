@@ -29,7 +29,6 @@ from agents.tools.request import (
     Request,
     Step,
     Tool,
-    ToolResult,
     ToolSession,
 )
 from agents.tools.snapshot import update_snapshots
@@ -87,19 +86,13 @@ class Toolbox:
         result = await self.call(read.name, json.dumps(dict(read.arguments)))
         return "" if result.is_error else read.describe_answer(result.text, result.tick)
 
-    async def call(self, name: str, arguments: str) -> ToolResult:
-        """Call a tool with a model's JSON text.
+    async def call(self, name: str, arguments: str) -> Outcome:
+        """Call a tool with a model's JSON text; no secret comes back.
 
         Errors of the game and of the arguments are results. Raises
         GameUnreachableError when the game server cannot be reached.
         """
-        outcome = await self._call(Request(self._seat, name, arguments))
-        return ToolResult(
-            text=outcome.text,
-            is_error=outcome.is_error,
-            tick=outcome.tick,
-            resolve_tick=outcome.resolve_tick,
-        )
+        return await self._call(Request(self._seat, name, arguments))
 
 
 async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:

@@ -33,21 +33,6 @@ class ToolSpec(OfferedTool):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolResult:
-    """What the runtime gets of a call, without any secret.
-
-    Errors are results too: ``text`` then says what to do. ``tick`` is the game
-    tick named in the result. ``resolve_tick`` is the tick at which an action that
-    was only queued takes effect (era A), None for what is done already.
-    """
-
-    text: str
-    is_error: bool
-    tick: int | None = None
-    resolve_tick: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Tool:
     """A tool that may be called.
 
@@ -109,7 +94,10 @@ class Request:
 class Outcome:
     """The outcome of a call, one text per content block.
 
-    ``unknown`` is set where an action was sent and its reply was lost.
+    Errors are outcomes too: their text says what to do. ``tick`` is the game tick named
+    in it, ``resolve_tick`` the tick at which an action that was only queued takes effect
+    (era A), None for what is done already. ``unknown`` is set where an action was sent
+    and its reply was lost.
     """
 
     blocks: tuple[str, ...]

@@ -32,7 +32,7 @@ from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
 from agents.tools.request import CallNext, Outcome, Request, refuse_call
 from agents.tools.snapshot import changes_snapshots
-from agents.tools.unknown_outcomes import Read
+from agents.tools.unknown_outcomes import Read, find_read, normalise_arguments
 from memory.gamestate.values import repair_text
 from memory.snapshots.reads import read_tick
 
@@ -74,10 +74,9 @@ async def verify(request: Request, call_next: CallNext) -> Outcome:
 
 
 def _same_unknown(request: Request) -> UnknownOutcome | None:
-    given = unknown_outcomes.normalise_arguments(request.arguments)
+    given = normalise_arguments(request.arguments)
     for one in request.caller.unknown:
-        same_tool = one.tool == request.name
-        if same_tool and unknown_outcomes.normalise_arguments(one.args) == given:
+        if one.tool == request.name and normalise_arguments(one.args) == given:
             return one
     return None
 
@@ -89,7 +88,7 @@ async def _add_read(request: Request, outcome: Outcome, call_next: CallNext) -> 
         unknown_outcomes.find_unknown, caller.mysis_id, username
     )
     lost = _same_unknown(request)
-    read = unknown_outcomes.find_read(lost, caller.tools) if lost else None
+    read = find_read(lost, caller.tools) if lost else None
     if lost is None or read is None:
         return outcome
     words = await _read(read, request, call_next)
@@ -104,7 +103,7 @@ async def _read_instead(
     one: UnknownOutcome, request: Request, call_next: CallNext
 ) -> Outcome:
     """Read in place of the repetition, and show that; the model decides then."""
-    read = unknown_outcomes.find_read(one, request.caller.tools)
+    read = find_read(one, request.caller.tools)
     if read is None:
         # No tool of this server can tell: the call is all there is.
         await _forget(request, [one])
@@ -146,7 +145,7 @@ async def _settle(request: Request, name: str, outcome: Outcome) -> None:
     shown = [
         one
         for one in caller.unknown
-        if (read := unknown_outcomes.find_read(one, caller.tools)) is not None
+        if (read := find_read(one, caller.tools)) is not None
         and read.name == name
         and unknown_outcomes.shows_outcome(one, tick, now)
     ]

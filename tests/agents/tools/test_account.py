@@ -14,7 +14,7 @@ from agents.db import run_in_db
 from agents.game import accounts
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.request import ToolResult
+from agents.tools.request import Outcome
 from memory.models import GameSnapshot
 from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
@@ -28,7 +28,7 @@ def _json(**values: Any) -> str:
     return json.dumps(values)
 
 
-async def _register(box: Toolbox, name: str) -> ToolResult:
+async def _register(box: Toolbox, name: str) -> Outcome:
     return await box.call("register", _json(username=name, empire="solarian"))
 
 
