@@ -17,7 +17,6 @@ from agents.actions.lifecycle import start_mysis as start_mysis
 from agents.actions.lifecycle import stop_mysis as stop_mysis
 from agents.actions.lifecycle import update_mysis as update_mysis
 from agents.actions.messages import count_recipients as count_recipients
-from agents.actions.messages import resume_broadcasts as resume_broadcasts
 from agents.actions.messages import send_broadcast as send_broadcast
 from agents.actions.messages import send_message as send_message
 from agents.actions.settings import DEFAULT_PROMPT_NAME as DEFAULT_PROMPT_NAME

@@ -105,7 +105,7 @@ def take_back_summary(*, summary: HistorySummary, by: str) -> HistorySummary | N
         raise ActionError(str(error), code="conflict") from error
     instead = f"summary {older.generation}" if older else "the history itself"
     reason = f"Summary {summary.generation} was taken back: {instead} is sent again."
-    _compaction_event(summary, "reverted", by, reason)
+    _append_compaction_event(summary, "reverted", by, reason)
     return older
 
 
@@ -116,11 +116,13 @@ def clear_failed_summaries(*, chosen: QuerySet[HistorySummary], by: str) -> int:
     rows = list(failed.select_related("mysis"))
     history_summaries.clear_failures(failed)
     for row in rows:
-        _compaction_event(row, "cleared", by, "A failed summary was cleared.")
+        _append_compaction_event(row, "cleared", by, "A failed summary was cleared.")
     return len(rows)
 
 
-def _compaction_event(row: HistorySummary, status: str, by: str, reason: str) -> None:
+def _append_compaction_event(
+    row: HistorySummary, status: str, by: str, reason: str
+) -> None:
     data = {
         "summary": row.pk,
         "generation": row.generation,

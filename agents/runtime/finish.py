@@ -27,6 +27,7 @@ from agents.runtime.turn_rows import (
     lock_mysis,
     pause_for_budget,
 )
+from agents.tools.request import Outcome
 from memory.context.types import INTENT_ORIGINS
 from memory.gamestate.values import repair_text
 from memory.models import Memory
@@ -274,16 +275,16 @@ class Trail:
     empty_turns: int = 0
 
 
-def record_call(
-    name: str, arguments: str, text: str, *, is_error: bool, read_only: bool
+def digest_call(
+    name: str, arguments: str, result: Outcome, *, read_only: bool
 ) -> CallRecord:
     """Digest a call and its result for the search for loops."""
     return CallRecord(
         name,
         call=_digest(f"{name} {arguments}"),
-        result=_digest(text),
-        is_error=is_error,
-        acted=not is_error and not read_only,
+        result=_digest(result.text),
+        is_error=result.is_error,
+        acted=not (result.is_error or read_only),
     )
 
 

@@ -30,7 +30,7 @@ from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import PendingCall, ask_model
 from agents.runtime.cancellation import Guarded, canceller
 from agents.runtime.catch_up import fetch_events, verify_unknown
-from agents.runtime.finish import CallRecord, Ending, finish, record_call
+from agents.runtime.finish import CallRecord, Ending, digest_call, finish
 from agents.runtime.model_calls import ReadyCall
 from agents.runtime.summary_job import make_summary
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
@@ -209,14 +209,9 @@ async def _run_tools(
             raise
         await run_in_db(answers.record_result, handle, call, result)
         progress.acted = progress.acted or not result.is_error
+        read_only = toolbox.reads_only(call.name)
         progress.tried.append(
-            record_call(
-                call.name,
-                call.arguments,
-                result.text,
-                is_error=result.is_error,
-                read_only=toolbox.reads_only(call.name),
-            )
+            digest_call(call.name, call.arguments, result, read_only=read_only)
         )
         if result.resolve_tick is not None:
             progress.resolve_tick = max(

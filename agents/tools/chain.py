@@ -15,7 +15,7 @@ from typing import Any
 
 from agents import events
 from agents.db import run_in_db
-from agents.game.accounts import ActiveAccount
+from agents.game.accounts import ActiveAccount, load_active_account
 from agents.game.client import GameCallError
 from agents.game.sessions import get_pool
 from agents.models import UnknownOutcome
@@ -33,7 +33,7 @@ from agents.tools.request import (
 )
 from agents.tools.snapshot import update_snapshots
 from agents.tools.transport import retry, send, verify
-from agents.tools.unknown_outcomes import find_read, load_account
+from agents.tools.unknown_outcomes import find_read, find_unknown
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
 from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
@@ -46,7 +46,7 @@ class Toolbox:
     """The tools of one Mysis for one turn."""
 
     def __init__(self, caller: ToolSession) -> None:
-        self._seat = caller
+        self._session = caller
         self._call = compose(STEPS, send)
         self.specs = tuple(tool.spec for tool in caller.tools.values())
         self.policies = {spec.name: spec.policy for spec in self.specs}
@@ -54,14 +54,14 @@ class Toolbox:
     @property
     def username(self) -> str | None:
         """The game account that the Mysis plays as now."""
-        return self._seat.card.username if self._seat.card else None
+        return self._session.card.username if self._session.card else None
 
     def check(self, name: str, arguments: str) -> dict[str, Any]:
         """The arguments of a call of the game; raises ArgumentsError.
 
         Also for a tool that the game does not have, so for our own.
         """
-        tool = self._seat.tools.get(name)
+        tool = self._session.tools.get(name)
         if tool is None or tool.local:
             raise ArgumentsError(f"The game has no tool {name[:100]!r}.")
         checked = read_arguments(arguments, tool)
@@ -70,17 +70,17 @@ class Toolbox:
 
     def reads_only(self, name: str) -> bool:
         """Whether a tool changes nothing; one that does not exist cannot."""
-        tool = self._seat.tools.get(name)
+        tool = self._session.tools.get(name)
         return tool is None or tool.spec.read_only
 
     @property
     def unknown(self) -> tuple[UnknownOutcome, ...]:
         """The actions of which no read has shown yet whether they happened."""
-        return self._seat.unknown
+        return self._session.unknown
 
     async def look_into(self, unknown: UnknownOutcome) -> str:
         """What the game says of it now, or ""; raises GameUnreachableError."""
-        read = find_read(unknown, self._seat.tools)
+        read = find_read(unknown, self._session.tools)
         if read is None:
             return ""
         result = await self.call(read.name, json.dumps(dict(read.arguments)))
@@ -92,7 +92,7 @@ class Toolbox:
         Errors of the game and of the arguments are results. Raises
         GameUnreachableError when the game server cannot be reached.
         """
-        return await self._call(Request(self._seat, name, arguments))
+        return await self._call(Request(self._session, name, arguments))
 
 
 async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
@@ -113,7 +113,9 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
 def _load(
     mysis_id: int,
 ) -> tuple[ActiveAccount | None, tuple[UnknownOutcome, ...], Mapping[str, Tool]]:
-    return *load_account(mysis_id), select_own_tools(mysis_id)
+    card = load_active_account(mysis_id)
+    unknown = find_unknown(mysis_id, card.username) if card else ()
+    return card, unknown, select_own_tools(mysis_id)
 
 
 def compose(steps: Sequence[Step], last: CallNext) -> CallNext:

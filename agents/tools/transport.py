@@ -154,7 +154,8 @@ async def _settle(request: Request, name: str, outcome: Outcome) -> None:
 
 async def _forget(request: Request, found: list[UnknownOutcome]) -> None:
     if found:
-        await run_in_db(unknown_outcomes.forget_outcomes, found)
+        rows = UnknownOutcome.objects.filter(pk__in=[one.pk for one in found])
+        await run_in_db(rows.delete)
         caller = request.caller
         caller.unknown = tuple(one for one in caller.unknown if one not in found)
 

@@ -117,19 +117,6 @@ def find_unknown(mysis_id: int, username: str) -> tuple[UnknownOutcome, ...]:
     return tuple(rows.order_by("pk"))
 
 
-def load_account(
-    mysis_id: int,
-) -> tuple[ActiveAccount | None, tuple[UnknownOutcome, ...]]:
-    """The account that a Mysis plays as, and what is unknown of it."""
-    card = accounts.load_active_account(mysis_id)
-    return card, find_unknown(mysis_id, card.username) if card else ()
-
-
-def forget_outcomes(found: Iterable[UnknownOutcome]) -> None:
-    """Delete unknown outcomes that a read has shown."""
-    UnknownOutcome.objects.filter(pk__in=[one.pk for one in found]).delete()
-
-
 def append_stale_events(
     mysis_id: int, username: str, touched: Iterable[writes.TouchedSnapshot]
 ) -> None:

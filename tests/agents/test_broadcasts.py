@@ -76,7 +76,7 @@ def test_who_comes_later_does_not_get_it(
     actions.delete_mysis(mysis=fleet[0], by="x")
     actions.stop_mysis(mysis=fleet[4], by="x")
     make_mysis()
-    actions.resume_broadcasts()
+    messages.resume_broadcasts()
     assert got() == {mysis.pk: 1 for mysis in fleet[1:4]}
     assert told() == [3]
 

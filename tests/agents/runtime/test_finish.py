@@ -21,11 +21,12 @@ from agents.runtime.finish import (
     NextTurn,
     Pace,
     Trail,
+    digest_call,
     plan_next_turn,
-    record_call,
     sum_back_off,
     update_trail,
 )
+from agents.tools.request import Outcome
 from bench.providers.openai import FakeProvider, call, completion
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
@@ -133,8 +134,8 @@ LIMITS = Limits(repeats=3, turns=2)
 
 
 def asked(result: str, name: str = "get_ship", **kind: bool) -> CallRecord:
-    given = {"is_error": False, "read_only": True} | kind
-    return record_call(name, "{}", result, **given)
+    outcome = Outcome((result,), kind.get("is_error", False))
+    return digest_call(name, "{}", outcome, read_only=kind.get("read_only", True))
 
 
 def reasons(*turns: list[CallRecord], whole: bool = True) -> list[str]:
