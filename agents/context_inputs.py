@@ -101,7 +101,7 @@ def build_subject(
     return Subject(
         mysis_id=mysis.pk,
         name=mysis.name,
-        system=_filled(prompt, mysis, username, inputs.broadcast),
+        system=fill_prompt(prompt, mysis, username, inputs.broadcast),
         pins=inputs.pins,
         username=username,
         fetched=fetches_events(given),
@@ -151,14 +151,10 @@ def read_inputs(mysis: Mysis) -> ContextInputs:
     )
 
 
-def fill_prompt(text: str, mysis: Mysis, username: str | None) -> str:
-    """A prompt's text with its placeholders filled for a Mysis (A10)."""
-    return _filled(text, mysis, username, read_inputs(mysis).broadcast)
-
-
-def _filled(
+def fill_prompt(
     text: str, mysis: Mysis, username: str | None, broadcast: str | None
 ) -> str:
+    """A prompt's text with its placeholders filled for a Mysis (A10)."""
     # A long broadcast is cut: the whole stands in the log of each receiver.
     if broadcast is not None and len(broadcast) > LONGEST_BROADCAST:
         cut = broadcast[:LONGEST_BROADCAST]

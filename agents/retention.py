@@ -8,7 +8,7 @@ order with its answer, and all that a kept call was sent; pins are no messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -46,11 +46,14 @@ WHERE sent.id > %(after)s AND NOT call.turn_id = ANY(%(gone)s)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kind of rows: how many may go, and their removal, batch after batch."""
+    """One kind of rows: how many may go, and their removal, batch after batch.
+
+    ``removal`` removes the next batch when it is asked for it, and tells its size.
+    """
 
     what: str
     count: int
-    remove: Callable[[], Iterator[int]]
+    removal: Iterator[int]
 
 
 def plan_steps(before: datetime) -> Iterator[Step]:
@@ -60,16 +63,16 @@ def plan_steps(before: datetime) -> Iterator[Step]:
     says what a removal would bring.
     """
     gone = find_old_turns(before)
-    yield Step("turns", len(gone), lambda: _remove(Turn.objects, gone, TURN_BATCH))
+    yield Step("turns", len(gone), _remove(Turn.objects, gone, TURN_BATCH))
     messages = find_old_messages(before, gone)
-    yield Step("messages", len(messages), lambda: _remove(Memory.objects, messages))
+    yield Step("messages", len(messages), _remove(Memory.objects, messages))
     texts = find_unnamed_texts(gone)
-    yield Step("context texts", len(texts.digests), texts.remove)
+    yield Step("context texts", len(texts.digests), texts.remove())
     for what, rows in (
         ("events", Event.objects.filter(created_at__lt=before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
-        yield Step(what, rows.count(), make_remover(rows))
+        yield Step(what, rows.count(), remove_rows(rows))
 
 
 def find_old_turns(before: datetime) -> list[int]:
@@ -174,14 +177,10 @@ def _lock(table: str, mode: str) -> None:
         cursor.execute(f"LOCK TABLE {table} IN {mode} MODE")
 
 
-def make_remover(rows: QuerySet[Any]) -> Callable[[], Iterator[int]]:
-    """How to remove rows batch after batch; it yields how many each time."""
-
-    def remove() -> Iterator[int]:
-        while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
-            yield from _remove(rows.model._default_manager, ids)
-
-    return remove
+def remove_rows(rows: QuerySet[Any]) -> Iterator[int]:
+    """Remove rows batch after batch; yields how many each time."""
+    while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
+        yield from _remove(rows.model._default_manager, ids)
 
 
 def _remove(rows: Any, ids: list[int], size: int = BATCH) -> Iterator[int]:

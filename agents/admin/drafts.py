@@ -171,7 +171,8 @@ def _unified(text: str) -> str:
 
 def _effect(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
     subject = context_inputs.build_subject(mysis)
-    system = context_inputs.fill_prompt(text, mysis, subject.username)
+    broadcast = context_inputs.read_inputs(mysis).broadcast
+    system = context_inputs.fill_prompt(text, mysis, subject.username, broadcast)
     before, after = (
         prepare_request(subject),
         prepare_request(replace(subject, system=system)),

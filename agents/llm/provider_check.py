@@ -80,11 +80,6 @@ class Check:
     latency_ms: int
     error: ModelError | None
 
-    @property
-    def address(self) -> str:
-        """Where it was asked, without any password in it."""
-        return clean_address(self.endpoint)
-
 
 def find_endpoint(name: str, model: str) -> Endpoint:
     """The endpoint of a provider, or of a full model name where no model is given.

@@ -158,14 +158,10 @@ def _jobs_here() -> list[int]:
 
 
 def reschedule_lost() -> int:
-    """Schedule every running Mysis that has no live job; returns how many."""
-    return sum(_take_up(pk) for pk in _seem_lost())
+    """Schedule every running Mysis that has no live job; returns how many.
 
-
-def _seem_lost() -> list[int]:
-    """The Myses that seem lost, by one query; each is checked again under its lock.
-
-    A pass every few seconds in every process must not cost a query per Mysis.
+    One query finds those that seem lost, and each is checked again under its lock: a
+    pass every few seconds in every process must not cost a query per Mysis.
     """
     live_turns = Turn.objects.filter(
         Exists(_live_jobs().filter(pk=OuterRef("job_id"))),
@@ -177,7 +173,7 @@ def _seem_lost() -> list[int]:
         ~Exists(live_turns),
         state=Mysis.State.RUNNING,
     )
-    return list(lost.order_by("pk").values_list("pk", flat=True))
+    return sum(_take_up(pk) for pk in lost.order_by("pk").values_list("pk", flat=True))
 
 
 @transaction.atomic
