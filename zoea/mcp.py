@@ -68,7 +68,7 @@ def with_mcp(pages: App) -> App:
             return
         async with ThreadSensitiveContext():
             try:
-                guest = await admit(scope)
+                guest = await admit_guest(scope)
             except Exception as error:
                 problem = error if isinstance(error, Problem) else find_busy(error)
                 if problem is None:
@@ -80,7 +80,7 @@ def with_mcp(pages: App) -> App:
     return application
 
 
-async def admit(scope: Scope) -> Guest:
+async def admit_guest(scope: Scope) -> Guest:
     """Find the caller; raises a Problem for anybody who may not come in."""
     _check_origin(scope)
     if scope["method"] != "POST":

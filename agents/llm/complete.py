@@ -30,7 +30,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from agents.llm.errors import as_model_error
+from agents.llm.errors import make_model_error
 from agents.llm.model_types import (
     Completion,
     CompletionRequest,
@@ -123,7 +123,7 @@ async def request_completion(
     except Exception as error:
         # A broken answer may fail anywhere in two libraries. Without its cause:
         # that one holds the request with its headers.
-        raise as_model_error(request.endpoint, error) from None
+        raise make_model_error(request.endpoint, error) from None
 
 
 def _read_completion(endpoint: Endpoint, response: ModelResponse) -> Completion:

@@ -77,7 +77,7 @@ _OVERFLOW = (
 )
 
 
-def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
+def make_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
     """Turn whatever a call raised into a ModelError without any key in it."""
     if isinstance(error, ModelHTTPError):
         return _refused(endpoint, error)

@@ -76,7 +76,7 @@ class Ending:
 
 
 @transaction.atomic
-def finish(
+def finish_turn(
     handle: TurnHandle, ending: Ending, seen: int, calls: Sequence[CallRecord] = ()
 ) -> None:
     """Record the outcome and schedule what follows, in one transaction.

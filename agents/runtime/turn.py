@@ -30,7 +30,7 @@ from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import PendingCall, ask_model
 from agents.runtime.cancellation import Guarded, canceller
 from agents.runtime.catch_up import fetch_events, verify_unknown
-from agents.runtime.finish import CallRecord, Ending, digest_call, finish
+from agents.runtime.finish import CallRecord, Ending, digest_call, finish_turn
 from agents.runtime.model_calls import ReadyCall
 from agents.runtime.summary_job import make_summary
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
@@ -269,7 +269,7 @@ async def _finish_shielded(
     handle: TurnHandle, ending: Ending, progress: Progress
 ) -> None:
     # A worker that is told to end must not leave the turn open.
-    work = run_in_db(finish, handle, ending, progress.seen, progress.tried)
+    work = run_in_db(finish_turn, handle, ending, progress.seen, progress.tried)
     await asyncio.shield(asyncio.ensure_future(work))
 
 

@@ -20,7 +20,7 @@ from agents.game.client import GameCallError
 from agents.game.sessions import get_pool
 from agents.models import UnknownOutcome
 from agents.tools.account import use_account
-from agents.tools.catalogue import game_tools
+from agents.tools.catalogue import load_game_tools
 from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
 from agents.tools.own_tools import answer_locally, select_own_tools
 from agents.tools.request import (
@@ -103,7 +103,7 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     """
     session = await get_pool().session(mysis_id)
     card, unknown, ours = await run_in_db(_load, mysis_id)
-    tools = await game_tools(session, card)
+    tools = await load_game_tools(session, card)
     caller = ToolSession(mysis_id, {**tools, **ours}, card, by=by, unknown=unknown)
     if card is not None and card.session:
         caller.secrets.add(card.session)

@@ -239,7 +239,7 @@ def answer_search_broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answ
         {
             "broadcast_id": hit.id,
             "sender": hit.sender,
-            "content": excerpt(hit.content, search.query),
+            "content": make_excerpt(hit.content, search.query),
             "timestamp": hit.timestamp.isoformat(timespec="seconds"),
         }
         for hit in reversed(hits)
@@ -264,7 +264,7 @@ def _read_search(arguments: Mapping[str, Any]) -> Search:
     )
 
 
-def excerpt(text: str, query: str, handle: str = "") -> str:
+def make_excerpt(text: str, query: str, handle: str = "") -> str:
     """A text short enough for a context: the part around the first word found.
 
     ``handle`` is named where it brings what is not shown.
@@ -288,11 +288,11 @@ def _message_hit(hit: Hit, search: Search, *, reasoning: bool) -> dict[str, Any]
         "memory_id": hit.memory_id,
         "role": hit.role,
         "source": hit.origin,
-        "content": excerpt(hit.content, search.query, handle),
+        "content": make_excerpt(hit.content, search.query, handle),
         "timestamp": hit.timestamp.isoformat(timespec="seconds"),
     }
     if reasoning:
-        found["reasoning"] = excerpt(hit.reasoning, search.query, handle)
+        found["reasoning"] = make_excerpt(hit.reasoning, search.query, handle)
     return found
 
 

@@ -270,10 +270,10 @@ def test_mcp_without_a_connection_is_503() -> None:
 def test_a_tool_over_mcp_without_a_connection_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def admit(scope: Any) -> Guest:
+    async def admit_guest(scope: Any) -> Guest:
         return Guest(by="ann", role="viewer", may_send=False, throttle=lambda: 0.0)
 
-    monkeypatch.setattr(mcp, "admit", admit)
+    monkeypatch.setattr(mcp, "admit_guest", admit_guest)
     with pool_in_use():
         _, body = elsewhere(lambda: call_tool("let in already"))[:2]
     found = json.loads(body["body"])["result"]

@@ -21,7 +21,7 @@ from django.http.response import HttpResponseBase
 from memory.lookup import Problem, release_connection
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
-from zoea.auth import API_ROOT, READS, Role, admit, check_csrf
+from zoea.auth import API_ROOT, READS, Role, admit_caller, check_csrf
 
 MAX_BYTES = 1024 * 1024
 # Bytes of the routes that take whole histories.
@@ -69,7 +69,7 @@ class ApiGateMiddleware:
             return answer_problem(problem)
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:
-        caller = admit(request)
+        caller = admit_caller(request)
         request.caller = caller  # type: ignore[attr-defined]
         if request.method in READS:
             return self.get_response(request)

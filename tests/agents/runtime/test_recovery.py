@@ -125,7 +125,7 @@ async def test_a_job_whose_end_was_not_written_holds_up_no_turn_for_ever(
             await recovery.finish_forgotten(now)
         assert await in_db(left.exists)(), "it is worked on"
     ended = Ending(Turn.Outcome.DONE, acted=True)
-    await in_db(finish.finish)(turn, ended, seen=0)
+    await in_db(finish.finish_turn)(turn, ended, seen=0)
     await recovery.finish_forgotten(100.0)
     await recovery.finish_forgotten(99.0 + GRACE_SECONDS)
     assert await in_db(left.exists)(), "its end may be written yet"
