@@ -25,6 +25,7 @@ from agents.db import run_in_db
 from agents.game import sessions
 from agents.game.client import GameUnreachableError
 from agents.models import Mysis
+from agents.tools.account import AUTH
 from agents.tools.chain import open_toolbox
 from agents.tools.guard import ArgumentsError
 from agents.tools.request import INTERRUPTED, NOT_EXECUTED, Outcome
@@ -34,9 +35,6 @@ from memory.gamestate.values import repair_text
 from memory.models import Memory, Origin, Role
 from memory.redaction import hide_secrets_in_value
 from memory.snapshots.reads import read_tick
-
-# These change as whom a Mysis plays, which a turn under way must be able to trust.
-OF_ACCOUNTS = frozenset({"login", "logout", "register"})
 
 # No call of the game takes longer; what is open for longer was broken off.
 LONGEST = timedelta(minutes=15)
@@ -133,7 +131,8 @@ def _check(mysis: Mysis, tool: str) -> None:
         )
     for row in opened.order_by("pk"):
         _interrupt(row.pk)
-    if tool in OF_ACCOUNTS and mysis.turns.filter(outcome__isnull=True).exists():
+    # A turn under way must be able to trust as whom its Mysis plays.
+    if tool in AUTH and mysis.turns.filter(outcome__isnull=True).exists():
         raise ActionError(
             f"{mysis.name} is in the middle of a turn and plays as its account: stop "
             f"it first, then {tool}.",

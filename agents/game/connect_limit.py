@@ -23,7 +23,8 @@ LONGEST_WAIT = 60.0
 
 SOON = 0.05
 
-# Atomic, by the clock of the database that all processes share. The moment at which the bucket would be full again is all that is kept of it.
+# Atomic, by the clock of the database that all processes share. All that is kept of the
+# bucket is the moment at which it would be full again.
 TAKE = """
 INSERT INTO agents_gamegate AS gate (host, full_at)
 VALUES (%(host)s, clock_timestamp() + %(each)s * interval '1 second')
