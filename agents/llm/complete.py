@@ -47,7 +47,7 @@ DEFAULT_TIMEOUT = 300.0
 
 _RENAMED = {"reasoning_effort": "openai_reasoning_effort"}
 
-# What each of these modules offers; it raises ModelError.
+# The function ``send`` of a module in ``wires``; raises ModelError.
 Send = Callable[[CompletionRequest], Awaitable[Completion]]
 WIRES: Mapping[Kind, str] = {
     "openai": "agents.llm.wires.openai",
@@ -71,9 +71,10 @@ HIDDEN = "(The provider keeps this reasoning to itself.)"
 
 
 async def complete(request: CompletionRequest) -> Completion:
-    """Ask the model for its next message; raises ModelError, and may be cancelled."""
+    """Ask the model for its next message; cancelling it ends it. Raises ModelError."""
     send: Send = import_module(WIRES[request.endpoint.kind]).send
-    wanted = {key: v for key, v in request.settings.items() if v is not None}
+    given = request.settings.items()
+    wanted = {key: value for key, value in given if value is not None}
     seconds = _read_timeout(wanted.pop("timeout", DEFAULT_TIMEOUT))
     try:
         async with asyncio.timeout(seconds):
