@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -56,17 +55,17 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     found = _matching(found.defer("vector"), wanted)
     with limit_time():
         rows = list(found[:limit])
-    return [_hit(row, hide_secrets(row.text), pattern) for row in rows]
-
-
-def _hit(row: Broadcast, text: str, pattern: re.Pattern[str] | None) -> BroadcastHit:
-    return BroadcastHit(
-        id=row.pk,
-        content=text,
-        sender=row.sender,
-        snippet=make_snippet(text, pattern),
-        timestamp=row.created_at,
-    )
+    return [
+        BroadcastHit(
+            id=row.pk,
+            content=text,
+            sender=row.sender,
+            snippet=make_snippet(text, pattern),
+            timestamp=row.created_at,
+        )
+        for row in rows
+        for text in [hide_secrets(row.text)]
+    ]
 
 
 def _matching(rows: QuerySet[Broadcast], wanted: Wanted) -> QuerySet[Broadcast]:

@@ -22,8 +22,7 @@ from typing import NamedTuple
 from django.db.models import F
 
 from agents import db, events
-from agents.events import Kind
-from agents.llm.endpoints import provider_candidates, resolve
+from agents.llm.endpoints import list_provider_candidates, resolve
 from agents.llm.model_types import ModelError, is_priced
 from agents.models import Budget, BudgetSpend, Mysis
 from agents.usage import today
@@ -74,11 +73,11 @@ class BudgetStatus:
     spent: Amount | None
 
 
-def budgets_of(mysis: Mysis) -> list[Budget]:
+def find_budgets(mysis: Mysis) -> list[Budget]:
     """The budgets that the calls of a Mysis count in, always in the same order."""
     values = {
         "mysis": mysis.pk,
-        "providers": provider_candidates(mysis.model),
+        "providers": list_provider_candidates(mysis.model),
         "group": mysis.group,
         "policy": mysis.policy_id,
     }
@@ -93,23 +92,19 @@ def take_budgets(
     Raises BudgetSpentError; the transaction must be rolled back then. ``price`` is
     asked only where a budget is one of money.
     """
-    found = budgets_of(mysis)
+    found = find_budgets(mysis)
     if not found:
         return ()
     dear = any(budget.cost is not None for budget in found)
     amount = Amount(tokens, price() if dear else Decimal(0))
     taken = tuple(_take(budget, mysis, amount) for budget in found)
     if dear and tokens and not amount.cost:
-        _report_unpriced(mysis)
+        _report_unpriced_once(mysis)
     return taken
 
 
 def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
     taken = Taken(budget.pk, _subject(budget, mysis.pk), _day(budget), amount)
-    if not _fits(budget, NOTHING, amount):
-        raise BudgetSpentError(
-            _refusal_text(budget, _spent(budget, taken.subject), amount)
-        )
     values = {
         "budget": budget.pk,
         "subject": taken.subject,
@@ -119,23 +114,19 @@ def _take(budget: Budget, mysis: Mysis, amount: Amount) -> Taken:
         "most_tokens": budget.tokens,
         "most_cost": budget.cost,
     }
-    if db.fetch_row(db.TAKE_BUDGET, values):
+    if _fits(budget, NOTHING, amount) and db.fetch_row(db.TAKE_BUDGET, values):
         return taken
     raise BudgetSpentError(_refusal_text(budget, _spent(budget, taken.subject), amount))
 
 
-def _report_unpriced(mysis: Mysis) -> None:
-    """Report that money does not limit these calls; once per model and process."""
+def _report_unpriced_once(mysis: Mysis) -> None:
     model = mysis.model
-    if model in _checked_models:
-        return
+    if model not in _checked_models and find_unpriced([model]):
+        events.append_error(mysis.pk, UNPRICED.format(models=model), code="unpriced")
     _checked_models.add(model)
-    if unpriced([model]):
-        data = {"code": "unpriced", "detail": UNPRICED.format(models=model)}
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
 
 
-def unpriced(models: Iterable[str]) -> list[str]:
+def find_unpriced(models: Iterable[str]) -> list[str]:
     """Those of these models' names whose calls count as $0: nobody knows a price."""
     found = []
     for model in models:
@@ -146,14 +137,14 @@ def unpriced(models: Iterable[str]) -> list[str]:
     return found
 
 
-def warnings_of(budgets: Sequence[Budget]) -> dict[int, str]:
+def find_price_warnings(budgets: Sequence[Budget]) -> dict[int, str]:
     """By number, what these limits of money miss: models without a known price."""
     dear = [budget for budget in budgets if budget.cost is not None]
     if not dear:
         return {}
     flown = Mysis.objects.order_by("model").values_list("model", flat=True).distinct()
-    blind = unpriced(flown)
-    missed = {budget.pk: _of_budget(budget, blind) for budget in dear}
+    blind = find_unpriced(flown)
+    missed = {budget.pk: _select_models(budget, blind) for budget in dear}
     return {
         pk: UNPRICED.format(models=", ".join(models))
         for pk, models in missed.items()
@@ -161,13 +152,15 @@ def warnings_of(budgets: Sequence[Budget]) -> dict[int, str]:
     }
 
 
-def _of_budget(budget: Budget, models: Sequence[str]) -> list[str]:
-    """Which of these models fly under a budget, as `budgets_of` has it."""
+def _select_models(budget: Budget, models: Sequence[str]) -> list[str]:
+    """Those of these models that fly under a budget, as `find_budgets` has it."""
     if not models:
         return []
     scope = Budget.Scope
     if budget.scope == scope.PROVIDER:
-        return [model for model in models if budget.label in provider_candidates(model)]
+        return [
+            model for model in models if budget.label in list_provider_candidates(model)
+        ]
     under = Mysis.objects.filter(model__in=models)
     if budget.scope == scope.MYSIS:
         under = under.filter(budgets=budget)
@@ -189,24 +182,24 @@ def settle_budgets(taken: Sequence[Taken], used: Amount) -> None:
         )
 
 
-def refusal_of(mysis: Mysis) -> str:
+def explain_refusal(mysis: Mysis) -> str:
     """Why the next call would be refused whatever it costs; empty where it is not."""
-    for one in budget_statuses(mysis):
+    for one in read_mysis_statuses(mysis):
         spent = one.spent or NOTHING
         if not _fits(one.budget, spent, NOTHING):
             return _refusal_text(one.budget, spent, NOTHING)
     return ""
 
 
-def budget_statuses(mysis: Mysis) -> list[BudgetStatus]:
+def read_mysis_statuses(mysis: Mysis) -> list[BudgetStatus]:
     """What is spent of the budgets that a Mysis counts in."""
     return [
         BudgetStatus(budget, _spent(budget, _subject(budget, mysis.pk)))
-        for budget in budgets_of(mysis)
+        for budget in find_budgets(mysis)
     ]
 
 
-def statuses_of(budgets: Sequence[Budget]) -> list[BudgetStatus]:
+def read_budget_statuses(budgets: Sequence[Budget]) -> list[BudgetStatus]:
     """What is spent of these; one of each Mysis has no sum of its own."""
     rows = BudgetSpend.objects.filter(budget__in=budgets, subject=0)
     spends = {row.budget_id: row for row in rows}
@@ -221,7 +214,7 @@ def statuses_of(budgets: Sequence[Budget]) -> list[BudgetStatus]:
     ]
 
 
-def next_try(mysis_id: int) -> datetime:
+def plan_next_try(mysis_id: int) -> datetime:
     """When a Mysis that is held tries again: after 00:00 UTC, not all at once."""
     midnight = datetime.combine(today() + timedelta(days=1), time(), UTC)
     return midnight + timedelta(seconds=mysis_id % SPREAD_SECONDS)
@@ -262,15 +255,15 @@ def _refusal_text(budget: Budget, spent: Amount, more: Amount) -> str:
         parts.append(f"{spent.tokens:,} of {budget.tokens:,} tokens")
     if budget.cost is not None:
         parts.append(f"${spent.cost:,.4f} of ${budget.cost:,.4f}")
-    daily = budget.period == Budget.Period.DAY
-    when = "today" if daily else "altogether"
+    when = "altogether"
+    then = "It goes on by itself when the budget is raised."
+    if budget.period == Budget.Period.DAY:
+        when = "today"
+        then = (
+            "It goes on by itself at 00:00 UTC, or at once when the budget is raised."
+        )
     needs = (
         f", and the next call needs about {more.tokens:,} tokens" if more.tokens else ""
-    )
-    then = (
-        "It goes on by itself at 00:00 UTC, or at once when the budget is raised."
-        if daily
-        else "It goes on by itself when the budget is raised."
     )
     who = budget.get_scope_display().lower()
     return (

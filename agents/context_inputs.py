@@ -1,9 +1,9 @@
 """What a Mysis's context depends on beside its log and its game: prompt, pins, policy, tools.
 
-`subject_of` is what the turn takes and `preview` what pages and API show, so both come
-from one place. Every call reads anew, so that an edited prompt counts from the next call
-on; a catalogue of tools is tens of kilobytes that hardly ever change, so what is derived
-from its text is kept in the process, by that text.
+`build_subject` is what the turn takes and `preview_context` what pages and API show, so
+both come from one place. Every call reads anew, so that an edited prompt counts from the
+next call on; a catalogue of tools is tens of kilobytes that hardly ever change, so what
+is derived from its text is kept in the process, by that text.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from agents import db
 from agents.actions.base import ActionError
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.llm.endpoints import resolve
-from agents.llm.model_types import Endpoint, ModelError, longest_answer
-from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
+from agents.llm.model_types import Endpoint, ModelError, read_longest_answer
+from agents.llm.prompts import DEFAULT_PROMPT, choose_nudge, render_prompt
 from agents.models import Mysis, ToolCatalogue
 from agents.tools.own_tools import FOR_MYSES, SENDING
 from agents.tools.request import ToolSpec
@@ -58,7 +58,7 @@ class ContextInputs:
     catalogue: str
 
 
-def preview(
+def preview_context(
     mysis: Mysis,
     *,
     strategy: str | None = None,
@@ -69,12 +69,12 @@ def preview(
 
     Raises ActionError 422 for an unknown strategy or a bad option.
     """
-    subject = subject_of(mysis, strategy=strategy, options=options, budget=budget)
+    subject = build_subject(mysis, strategy=strategy, options=options, budget=budget)
     check_policy(subject.strategy, subject.options)
     return prepare_request(subject)
 
 
-def subject_of(
+def build_subject(
     mysis: Mysis,
     *,
     strategy: str | None = None,
@@ -92,26 +92,31 @@ def subject_of(
     kept = policy.options if same else {}
     endpoint = _endpoint(mysis)
     given = options if options is not None else kept
+    if budget is None:
+        answer = read_longest_answer(mysis.model_settings, endpoint)
+        budget = narrow_budget(
+            fit_budget(policy, endpoint, answer), mysis.narrowed_view()
+        )
     username = mysis.account.username if mysis.account else None
     return Subject(
         mysis_id=mysis.pk,
         name=mysis.name,
-        system=_filled(prompt, mysis, username, inputs.broadcast),
+        system=fill_prompt(prompt, mysis, username, inputs.broadcast),
         pins=inputs.pins,
         username=username,
         fetched=fetches_events(given),
         strategy=chosen,
         options=given,
-        budget=budget or _budget(mysis, policy, endpoint),
+        budget=budget,
         dialect=endpoint.dialect if endpoint else "openai",
         tool_policy={
             tool["name"]: tool["policy"]
             for tool in _tools(inputs.catalogue, messaging=mysis.messaging)
         },
-        tools_tokens=_tokens_of(
+        tools_tokens=_count_schema_tokens(
             inputs.catalogue, messaging=mysis.messaging, factor=learnt.factor
         ),
-        nudge=nudge(mysis.nudges + 1),
+        nudge=choose_nudge(mysis.nudges + 1),
         model=mysis.model,
         compaction=replace(
             history_summaries.check_compaction(mysis.pk, turn=mysis.turn_count),
@@ -146,14 +151,10 @@ def read_inputs(mysis: Mysis) -> ContextInputs:
     )
 
 
-def fill_prompt(text: str, mysis: Mysis, username: str | None) -> str:
-    """A prompt's text with its placeholders filled for a Mysis (A10)."""
-    return _filled(text, mysis, username, read_inputs(mysis).broadcast)
-
-
-def _filled(
+def fill_prompt(
     text: str, mysis: Mysis, username: str | None, broadcast: str | None
 ) -> str:
+    """A prompt's text with its placeholders filled for a Mysis (A10)."""
     # A long broadcast is cut: the whole stands in the log of each receiver.
     if broadcast is not None and len(broadcast) > LONGEST_BROADCAST:
         cut = broadcast[:LONGEST_BROADCAST]
@@ -161,12 +162,7 @@ def _filled(
     return render_prompt(text, name=mysis.name, account=username, broadcast=broadcast)
 
 
-def _budget(mysis: Mysis, policy: ContextPolicy, endpoint: Endpoint | None) -> Budget:
-    answer = longest_answer(mysis.model_settings, endpoint)
-    return narrow_budget(budget_of(policy, endpoint, answer), mysis.narrowed_view())
-
-
-def budget_of(
+def fit_budget(
     policy: ContextPolicy, endpoint: Endpoint | None, answer: int = 0
 ) -> Budget:
     """The policy's budget; with the answer's tokens never more than the window.
@@ -196,7 +192,7 @@ def _endpoint(mysis: Mysis) -> Endpoint | None:
         return None
 
 
-def known_tools(*, messaging: bool = False) -> list[Described]:
+def read_known_tools(*, messaging: bool = False) -> list[Described]:
     """The tools that the game server offered last; none before the first turn.
 
     With ``messaging`` those for sending as well.
@@ -210,16 +206,15 @@ def remember_tools(specs: Iterable[ToolSpec]) -> None:
 
     Those for sending are not stored: some Myses have them and some have not.
     """
-    found = [_described(spec) for spec in specs if spec.name not in SENDING]
-    if found != known_tools():
+    found = [_describe(spec) for spec in specs if spec.name not in SENDING]
+    if found != read_known_tools():
         ToolCatalogue.objects.update_or_create(
             url=settings.SPACEMOLT_MCP_URL, defaults={"tools": found}
         )
 
 
 @lru_cache(maxsize=KEPT)
-def _tokens_of(text: str, *, messaging: bool, factor: float) -> int:
-    """What the tool schemas cost, as they go over the wire."""
+def _count_schema_tokens(text: str, *, messaging: bool, factor: float) -> int:
     shown = [
         {key: tool[key] for key in ("name", "description", "parameters")}
         for tool in _tools(text, messaging=messaging)
@@ -231,11 +226,11 @@ def _tokens_of(text: str, *, messaging: bool, factor: float) -> int:
 def _tools(text: str, *, messaging: bool) -> tuple[Described, ...]:
     tools = tuple(json.loads(text))
     if tools and messaging:
-        tools += tuple(_described(FOR_MYSES[name].spec) for name in sorted(SENDING))
+        tools += tuple(_describe(FOR_MYSES[name].spec) for name in sorted(SENDING))
     return tools
 
 
-def _described(spec: ToolSpec) -> Described:
+def _describe(spec: ToolSpec) -> Described:
     return {
         "name": spec.name,
         "description": spec.description,

@@ -1,8 +1,9 @@
-"""The database in a turn: the way there from the event loop, and its hand-written SQL.
+"""The database in a turn: the way there from the event loop, and raw SQL of agents.
 
 A turn runs these statements in every call, mostly while it holds its Mysis's row: the
-ORM takes three to four times as long for them, or more than one round trip. What is
-not of a turn goes through the ORM, or stands with the table that it is about.
+ORM takes three to four times as long for them, or more than one round trip. The other
+half of a turn's SQL stands in `memory`, with the tables that it is about, and so do the
+statements of events, schedules, accounts and the rate limit in their own modules.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Literal
 
 from django.db.models import QuerySet
@@ -37,23 +38,16 @@ class DeliveryStatus:
     done_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallNumber:
-    """The call that takes messages in."""
-
-    turn_id: int
-    turn_number: int
-    number: int
-
-
-def orders_of(mysis: Mysis) -> QuerySet[Memory]:
+def select_orders(mysis: Mysis) -> QuerySet[Memory]:
     """What humans and broadcasts told a Mysis; by the index of intents."""
     return Memory.objects.filter(
         mysis=mysis, origin__in=["human", "broadcast"], role=Role.USER
     )
 
 
-def delivery_statuses(mysis: Mysis, ids: Iterable[int]) -> dict[int, DeliveryStatus]:
+def read_delivery_statuses(
+    mysis: Mysis, ids: Iterable[int]
+) -> dict[int, DeliveryStatus]:
     """Where these messages of a Mysis stand, in one query."""
     wanted = list(ids)
     found = Delivery.objects.in_bulk(wanted)
@@ -75,7 +69,7 @@ def _state(number: int, row: Delivery | None, mysis: Mysis) -> DeliveryStatus:
     )
 
 
-def unheard_ids(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int]:
+def find_unheard(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int]:
     """Of (id, origin) that a call considers, the messages that no call had before."""
     return [
         number
@@ -85,20 +79,27 @@ def unheard_ids(mysis: Mysis, considered: Iterable[tuple[int, str]]) -> list[int
 
 
 def record_shown(
-    mysis: Mysis, new: Sequence[int], sources: Sequence[Source], at: CallNumber
+    mysis: Mysis,
+    new: Sequence[int],
+    sources: Sequence[Source],
+    *,
+    turn: tuple[int, int],
+    call: int,
 ) -> None:
-    """Store that a call has messages that no call had before; the row is locked."""
-    sent: set[int] = set()
-    for source in sources:
-        sent.update(source if isinstance(source, list) else [source or 0])
+    """Store that a call has messages that no call had before; the row is locked.
+
+    ``turn`` is the id and the number of the turn, ``call`` the number of the call.
+    """
+    rows = (source if isinstance(source, list) else [source] for source in sources)
+    sent = set(chain.from_iterable(rows))
     Delivery.objects.bulk_create(
         [
             Delivery(
                 memory_id=number,
                 mysis=mysis,
-                turn_id=at.turn_id,
-                turn_number=at.turn_number,
-                call_number=at.number,
+                turn_id=turn[0],
+                turn_number=turn[1],
+                call_number=call,
                 shown=number in sent,
             )
             for number in new

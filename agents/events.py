@@ -119,6 +119,11 @@ def append(
     append_all([(kind, mysis_id, data or {})])
 
 
+def append_error(mysis_id: int, detail: str, **more: str) -> None:
+    """Append an error of a Mysis that an operator should read, in one sentence."""
+    append(Kind.ERROR, mysis_id=mysis_id, data={"detail": detail, **more})
+
+
 def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None:
     """Append several events in one statement; the hint goes after commit."""
     if not lines:
@@ -126,7 +131,7 @@ def append_all(lines: Sequence[tuple[Kind, int | None, dict[str, Any]]]) -> None
     kinds, owners, bodies = zip(*lines, strict=True)
     texts = [json.dumps(make_storable(body)) for body in bodies]
     fetch_row(APPEND, [[str(k) for k in kinds], list(owners), texts])
-    transaction.on_commit(send_hint)
+    transaction.on_commit(hinter.send)
 
 
 def read_after(
@@ -137,7 +142,7 @@ def read_after(
     limit: int = 500,
 ) -> list[Item]:
     """Settled events after the event ``after`` (0: from the beginning)."""
-    rows = read_from(position_of(after), mysis_id=mysis_id, kinds=kinds, limit=limit)
+    rows = read_from(find_position(after), mysis_id=mysis_id, kinds=kinds, limit=limit)
     return [item for _, item in rows]
 
 
@@ -150,11 +155,11 @@ def read_from(
 ) -> list[tuple[Position, Item]]:
     """Settled events after a position, in stream order."""
     with connection.cursor() as cursor:
-        cursor.execute(READ, read_parameters(position, mysis_id, kinds, limit))
-        return [item_of(row) for row in cursor.fetchall()]
+        cursor.execute(READ, build_read_parameters(position, mysis_id, kinds, limit))
+        return [make_item(row) for row in cursor.fetchall()]
 
 
-def position_of(after: int) -> Position:
+def find_position(after: int) -> Position:
     """The stream position of a cursor; an unknown id stands where it would."""
     if after <= 0:
         return START
@@ -163,18 +168,13 @@ def position_of(after: int) -> Position:
     return Position(row[0] if row else 0, after)
 
 
-def settled_end() -> Position:
+def read_settled_end() -> Position:
     """Where the settled part of the log ends; who reads on from it misses none."""
     row = fetch_row(NEWEST, ())
     return Position(*row) if row else START
 
 
-def newest_id() -> int:
-    """The id of the last settled event, 0 before any; who reads on from it misses none."""
-    return settled_end().id
-
-
-def known_mysis_number(reference: str) -> int | None:
+def find_mysis_number(reference: str) -> int | None:
     """The number of the Mysis that a reader names, None for one that never was.
 
     A deleted one has no name any more, but its number and its events are still there.
@@ -195,7 +195,7 @@ def settle_foreign() -> int:
         return int(cursor.rowcount)
 
 
-def read_parameters(
+def build_read_parameters(
     position: Position, mysis_id: int | None, kinds: Iterable[str], limit: int
 ) -> dict[str, Any]:
     """The parameters of ``READ``."""
@@ -208,32 +208,36 @@ def read_parameters(
     }
 
 
-def item_of(row: Sequence[Any]) -> tuple[Position, Item]:
+def make_item(row: Sequence[Any]) -> tuple[Position, Item]:
     """A row of ``READ`` as its position and what programs see."""
     xid, number, kind, at, mysis_id, data = row
     item = Item(
         id=number,
         kind=kind,
-        at=iso(at),
+        at=format_moment(at),
         mysis=mysis_id,
         data=json.loads(data) if isinstance(data, str) else data,
     )
     return Position(xid, number), item
 
 
-def iso(moment: datetime) -> str:
+def format_moment(moment: datetime) -> str:
     """A moment in UTC to the millisecond, as all surfaces write it."""
     utc = moment.astimezone(UTC)
     return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Hinter:
-    """One background thread that turns many calls into few NOTIFYs."""
+    """Tells every web process of new events: many calls become few NOTIFYs.
+
+    One background thread; close it before its database is dropped.
+    """
 
     def __init__(self) -> None:
         self._wanted = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._database: psycopg.Connection[Any] | None = None
         self._closing = False
 
     def send(self) -> None:
@@ -255,44 +259,32 @@ class Hinter:
             self._thread.join()
 
     def _run(self) -> None:
-        database: psycopg.Connection[Any] | None = None
         while True:
             self._wanted.wait()
             if self._closing:
                 break
             self._wanted.clear()
-            database = self._notify(database)
+            self._notify()
             time.sleep(DEBOUNCE)
-        if database is not None:
-            database.close()
+        if self._database is not None:
+            self._database.close()
 
-    def _notify(
-        self, database: psycopg.Connection[Any] | None
-    ) -> psycopg.Connection[Any] | None:
+    def _notify(self) -> None:
         try:
-            if database is None or database.closed:
-                database = psycopg.connect(**connection_parameters(), autocommit=True)
-            database.execute(f"NOTIFY {CHANNEL}")
+            if self._database is None or self._database.closed:
+                self._database = psycopg.connect(
+                    **get_connection_parameters(), autocommit=True
+                )
+            self._database.execute(f"NOTIFY {CHANNEL}")
         except psycopg.Error as error:
             logger.warning("Event hint not sent, readers will poll: %s", error)
-            return None
-        return database
+            self._database = None
 
 
-_hinter = Hinter()
+hinter = Hinter()
 
 
-def send_hint() -> None:
-    """Tell every web process that there are new events."""
-    _hinter.send()
-
-
-def close_hinter() -> None:
-    """End this process's hinter, as before its database is dropped."""
-    _hinter.close()
-
-
-def connection_parameters() -> dict[str, Any]:
+def get_connection_parameters() -> dict[str, Any]:
     """Plain psycopg parameters of the default database."""
     params = connections["default"].get_connection_params()
     for key in ("pool", "cursor_factory", "context"):

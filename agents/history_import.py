@@ -14,11 +14,9 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from agents import events
-from agents.actions.base import memory_event_data
-from agents.deliveries import orders_of
+from agents.actions.base import append_memory_events
+from agents.deliveries import select_orders
 from agents.encryption import SecretUnreadableError
-from agents.events import Kind
 from agents.models import Account, Broadcast, Mysis
 from memory.models import GameSnapshot, Memory
 from memory.snapshots import writes
@@ -61,7 +59,7 @@ class Arrival(ImportHooks):
         mysis = Mysis.objects.get(pk=self._mysis.pk)
         if mysis.state == Mysis.State.RUNNING:
             raise TransferError(f"{mysis.name} is running: stop it first, then import")
-        queued = orders_of(mysis).filter(pk__gt=mysis.heard, delivery__isnull=True)
+        queued = select_orders(mysis).filter(pk__gt=mysis.heard, delivery__isnull=True)
         if queued.exists():
             raise TransferError(
                 f"{mysis.name} has messages that no call had yet: start it, let it "
@@ -89,8 +87,7 @@ class Arrival(ImportHooks):
         """Count the orders as heard, and say once that there is more to read."""
         newest = Memory.objects.tail(self._mysis.pk, 1)[0]
         Mysis.objects.filter(pk=self._mysis.pk).update(heard=newest.pk)
-        data = {**memory_event_data(newest), "imported": count}
-        events.append(Kind.MEMORY_ADDED, mysis_id=self._mysis.pk, data=data)
+        append_memory_events([newest], imported=count)
 
 
 def with_passwords(source: HistoryFile) -> HistoryFile:

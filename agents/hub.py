@@ -20,7 +20,7 @@ import psycopg
 from channels.db import database_sync_to_async
 
 from agents import events
-from agents.events import CHANNEL, Item, Position, connection_parameters
+from agents.events import CHANNEL, Item, Position, get_connection_parameters
 
 POLL = 1.0
 BATCH = 500
@@ -140,7 +140,7 @@ class Hub:
 
     async def _follow(self) -> None:
         database = await psycopg.AsyncConnection.connect(
-            **connection_parameters(), autocommit=True
+            **get_connection_parameters(), autocommit=True
         )
         async with database:
             await database.execute(f"LISTEN {CHANNEL}")
@@ -157,9 +157,9 @@ class Hub:
 
     async def _drain(self, database: psycopg.AsyncConnection[Any]) -> None:
         while True:
-            values = events.read_parameters(self._position, None, (), BATCH)
+            values = events.build_read_parameters(self._position, None, (), BATCH)
             cursor = await database.execute(events.READ, values)
-            rows = [events.item_of(row) for row in await cursor.fetchall()]
+            rows = [events.make_item(row) for row in await cursor.fetchall()]
             for start in range(0, len(rows), AT_ONCE):
                 await self._offer(rows[start : start + AT_ONCE])
             if len(rows) < BATCH:
@@ -204,7 +204,7 @@ async def stream_after(
     consumer of this iterator was too slow for the live part. What ``straight`` takes,
     while this waits for the next event, does not come out of it.
     """
-    start = await database_sync_to_async(events.position_of)(after)
+    start = await database_sync_to_async(events.find_position)(after)
 
     def done(rows: Sequence[Row]) -> int:
         asked = [

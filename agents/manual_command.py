@@ -20,25 +20,21 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import transaction
 from django.utils import timezone
 
-from agents import actions, events
-from agents.actions import ActionError
+from agents.actions.base import ActionError, append_memory_events, lock_mysis
 from agents.db import run_in_db
-from agents.events import Kind
 from agents.game import sessions
 from agents.game.client import GameUnreachableError
 from agents.models import Mysis
+from agents.tools.account import AUTH
 from agents.tools.chain import open_toolbox
 from agents.tools.guard import ArgumentsError
-from agents.tools.request import INTERRUPTED, NOT_EXECUTED, ToolResult
-from agents.tools.snapshot import doubt
+from agents.tools.request import INTERRUPTED, NOT_EXECUTED, Outcome
+from agents.tools.snapshot import doubt_call
 from memory.context.tokens import estimate_tokens
 from memory.gamestate.values import repair_text
 from memory.models import Memory, Origin, Role
 from memory.redaction import hide_secrets_in_value
 from memory.snapshots.reads import read_tick
-
-# These change as whom a Mysis plays, which a turn under way must be able to trust.
-OF_ACCOUNTS = frozenset({"login", "logout", "register"})
 
 # No call of the game takes longer; what is open for longer was broken off.
 LONGEST = timedelta(minutes=15)
@@ -82,7 +78,7 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
     try:
         result = await toolbox.call(tool, json.dumps(arguments))
     except GameUnreachableError:
-        await run_in_db(_end, row, ToolResult(NOT_EXECUTED, is_error=True))
+        await run_in_db(_end, row, Outcome((NOT_EXECUTED,), is_error=True))
         raise
     except BaseException:
         await asyncio.shield(run_in_db(_interrupt, row))
@@ -94,7 +90,7 @@ async def _call(mysis: Mysis, tool: str, given: str, by: str) -> int:
 @transaction.atomic
 def _begin(mysis: Mysis, tool: str, arguments: Mapping[str, Any], by: str) -> int:
     """Store the call with a result that is open; raises ActionError 409."""
-    mysis = actions.lock_mysis(mysis)
+    mysis = lock_mysis(mysis)
     _check(mysis, tool)
     call_id = f"hand_{uuid4().hex[:12]}"
     shown = hide_secrets_in_value(dict(arguments))
@@ -135,7 +131,8 @@ def _check(mysis: Mysis, tool: str) -> None:
         )
     for row in opened.order_by("pk"):
         _interrupt(row.pk)
-    if tool in OF_ACCOUNTS and mysis.turns.filter(outcome__isnull=True).exists():
+    # A turn under way must be able to trust as whom its Mysis plays.
+    if tool in AUTH and mysis.turns.filter(outcome__isnull=True).exists():
         raise ActionError(
             f"{mysis.name} is in the middle of a turn and plays as its account: stop "
             f"it first, then {tool}.",
@@ -150,17 +147,17 @@ def _interrupt(memory_id: int) -> None:
     if row is None or not _locked(row.mysis_id):
         return
     if row.mysis.account is not None:
-        doubt(
+        doubt_call(
             mysis_id=row.mysis_id,
             username=row.mysis.account.username,
             tool=row.tool_name,
             args=row.args,
         )
-    _end(memory_id, ToolResult(INTERRUPTED, is_error=True))
+    _end(memory_id, Outcome((INTERRUPTED,), is_error=True))
 
 
 @transaction.atomic
-def _end(memory_id: int, result: ToolResult) -> None:
+def _end(memory_id: int, result: Outcome) -> None:
     """Store the result, also where the call was given up meanwhile."""
     row = Memory.objects.filter(pk=memory_id).first()
     # The Mysis before its rows, as a turn locks them; it may be deleted meanwhile.
@@ -181,6 +178,5 @@ def _locked(mysis_id: int) -> bool:
 
 
 def _announce(row: Memory) -> None:
-    data = actions.memory_event_data(row)
-    events.append(Kind.MEMORY_ADDED, mysis_id=row.mysis_id, data=data)
+    append_memory_events([row])
     Mysis.objects.filter(pk=row.mysis_id).update(last_memory_at=timezone.now())

@@ -19,8 +19,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from agents.actions import ActionError
-from agents.context_inputs import known_tools, preview
+from agents.context_inputs import preview_context, read_known_tools
 from agents.dashboard.context import build_preview_document
 from agents.db import run_in_db
 from agents.tools.guard import ArgumentsError, check_arguments
@@ -28,8 +27,9 @@ from agents.tools.own_tool_answers import (
     Answer,
     LocalRefusedError,
     Scope,
-    json_answer,
-    secret_tools,
+    find_secret_tools,
+    make_answer,
+    refuse_failures,
 )
 from agents.tools.own_tools import ANSWERS, FOR_PROGRAMS, SENDING, define_tool
 from agents.tools.request import Tool
@@ -180,9 +180,10 @@ def _call_tool(name: str, given: Mapping[str, Any], guest: Guest) -> Answer:
         _check_may_send(guest)
     arguments = _clean_arguments(given, found)
     check_arguments(arguments, found)
-    policies = ((row["name"], row["policy"]) for row in known_tools())
-    scope = Scope(guest.by, secret=secret_tools(policies))
-    return _ANSWERS[name](arguments, scope)
+    policies = ((row["name"], row["policy"]) for row in read_known_tools())
+    scope = Scope(guest.by, secret=find_secret_tools(policies))
+    with refuse_failures():
+        return _ANSWERS[name](arguments, scope)
 
 
 def _check_may_send(guest: Guest) -> None:
@@ -205,12 +206,9 @@ def _clean_arguments(given: Mapping[str, Any], found: Tool) -> dict[str, Any]:
 
 
 def _preview(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    mysis = scope.target(arguments.get("mysis_id"))
-    try:
-        prepared = preview(mysis, strategy=arguments.get("strategy"))
-    except ActionError as error:
-        raise LocalRefusedError(error.detail) from error
-    return json_answer(build_preview_document(prepared))
+    mysis = scope.find_target(arguments.get("mysis_id"))
+    prepared = preview_context(mysis, strategy=arguments.get("strategy"))
+    return make_answer(build_preview_document(prepared))
 
 
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any], Scope], Answer]] = {

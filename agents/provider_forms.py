@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 
-from agents.llm.endpoints import key_destination
+from agents.llm.endpoints import find_key_destination
 from agents.models import Provider
 from agents.validators import KEY
 
@@ -84,8 +84,8 @@ class KeyedForm(forms.ModelForm[Provider]):
             return values
         if values[self.key_field] or values["clear_key"]:
             return values
-        before = key_destination(self.held.kind, self.held.base_url)
-        if key_destination(values["kind"], values["base_url"]) != before:
+        before = find_key_destination(self.held.kind, self.held.base_url)
+        if find_key_destination(values["kind"], values["base_url"]) != before:
             self.add_error(self.key_field, MOVED)
         return values
 

@@ -8,7 +8,7 @@ order with its answer, and all that a kept call was sent; pins are no messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -46,11 +46,14 @@ WHERE sent.id > %(after)s AND NOT call.turn_id = ANY(%(gone)s)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kind of rows: how many may go, and their removal, batch after batch."""
+    """One kind of rows: how many may go, and their removal, batch after batch.
+
+    ``removal`` removes the next batch when it is asked for it, and tells its size.
+    """
 
     what: str
     count: int
-    remove: Callable[[], Iterator[int]]
+    removal: Iterator[int]
 
 
 def plan_steps(before: datetime) -> Iterator[Step]:
@@ -59,20 +62,20 @@ def plan_steps(before: datetime) -> Iterator[Step]:
     Each step is counted as if those before it were done, so that counting alone
     says what a removal would bring.
     """
-    gone = old_turns(before)
-    yield Step("turns", len(gone), lambda: _remove(Turn.objects, gone, TURN_BATCH))
-    messages = old_messages(before, gone)
-    yield Step("messages", len(messages), lambda: _remove(Memory.objects, messages))
-    texts = unnamed_texts(gone)
-    yield Step("context texts", len(texts.digests), texts.remove)
+    gone = find_old_turns(before)
+    yield Step("turns", len(gone), _remove(Turn.objects, gone, TURN_BATCH))
+    messages = find_old_messages(before, gone)
+    yield Step("messages", len(messages), _remove(Memory.objects, messages))
+    texts = find_unnamed_texts(gone)
+    yield Step("context texts", len(texts.digests), texts.remove())
     for what, rows in (
         ("events", Event.objects.filter(created_at__lt=before)),
         ("cleared snapshots", GameSnapshot.objects.filter(logged_out_at__lt=before)),
     ):
-        yield Step(what, rows.count(), remover_of(rows))
+        yield Step(what, rows.count(), remove_rows(rows))
 
 
-def old_turns(before: datetime) -> list[int]:
+def find_old_turns(before: datetime) -> list[int]:
     """Ended turns; never a Mysis's newest, nor the last whose call is on record."""
     found: list[int] = []
     for mysis in Mysis.objects.order_by("pk"):
@@ -88,7 +91,7 @@ def old_turns(before: datetime) -> list[int]:
     return found
 
 
-def old_messages(before: datetime, gone: list[int]) -> list[int]:
+def find_old_messages(before: datetime, gone: list[int]) -> list[int]:
     """Messages that no context, summary, open turn or kept call needs."""
     found: list[int] = []
     for pk in Mysis.objects.order_by("pk").values_list("pk", flat=True):
@@ -151,7 +154,7 @@ class Texts:
             yield len(batch)
 
 
-def unnamed_texts(gone: list[int]) -> Texts:
+def find_unnamed_texts(gone: list[int]) -> Texts:
     """The texts that only the removed turns were sent, and those nobody was."""
     with transaction.atomic():
         # Waits for those who write just now: whoever comes later has higher ids.
@@ -174,14 +177,10 @@ def _lock(table: str, mode: str) -> None:
         cursor.execute(f"LOCK TABLE {table} IN {mode} MODE")
 
 
-def remover_of(rows: QuerySet[Any]) -> Callable[[], Iterator[int]]:
-    """How to remove rows batch after batch; it yields how many each time."""
-
-    def remove() -> Iterator[int]:
-        while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
-            yield from _remove(rows.model._default_manager, ids)
-
-    return remove
+def remove_rows(rows: QuerySet[Any]) -> Iterator[int]:
+    """Remove rows batch after batch; yields how many each time."""
+    while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
+        yield from _remove(rows.model._default_manager, ids)
 
 
 def _remove(rows: Any, ids: list[int], size: int = BATCH) -> Iterator[int]:

@@ -55,18 +55,12 @@ def schedule_all(myses: Sequence[Mysis], *, trigger: str) -> None:
 
 
 def _deferrer(mysis: Mysis, at: datetime | None = None) -> JobDeferrer:
-    return app.configure_task(
-        TURN_TASK, queue=queue_of(mysis.pk), lock=f"mysis-{mysis.pk}", schedule_at=at
-    )
-
-
-def queue_of(mysis_id: int) -> str:
-    """The queue of a Mysis's turns: one for all, or that of its shard.
-
-    A worker without ``--queues`` takes from all of them.
-    """
     shards: int = settings.ZOEA_TURN_SHARDS
-    return TURN_QUEUE if shards == 1 else f"{TURN_QUEUE}-{mysis_id % shards}"
+    # A worker without ``--queues`` takes from those of all shards.
+    queue = TURN_QUEUE if shards == 1 else f"{TURN_QUEUE}-{mysis.pk % shards}"
+    return app.configure_task(
+        TURN_TASK, queue=queue, lock=f"mysis-{mysis.pk}", schedule_at=at
+    )
 
 
 def unschedule(mysis: Mysis) -> None:

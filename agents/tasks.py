@@ -12,7 +12,7 @@ from procrastinate.contrib.django import app
 
 from agents.db import run_in_db
 from agents.runtime import recovery, turn
-from agents.runtime.recovery import admit, running_jobs
+from agents.runtime.recovery import admit_turn, running_jobs
 from agents.scheduling import TURN_QUEUE, TURN_TASK
 from agents.tools.snapshot import announce_aged
 
@@ -20,14 +20,14 @@ from agents.tools.snapshot import announce_aged
 @app.task(name=TURN_TASK, queue=TURN_QUEUE, pass_context=True)
 async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None:
     """One turn of one Mysis, under its lock."""
-    recovery.maintenance.keep()
+    recovery.maintenance.ensure_running()
     job_id = context.job.id
     if job_id is None:
         return
-    with running_jobs.job(job_id, context.job.worker_id):
+    with running_jobs.track_job(job_id, context.job.worker_id):
         async with ThreadSensitiveContext():
             await run_in_db(announce_aged, mysis_id)
-            if await admit(mysis_id, job_id=job_id, trigger=trigger):
+            if await admit_turn(mysis_id, job_id=job_id, trigger=trigger):
                 await turn.take_turn(mysis_id, job_id=job_id, trigger=trigger)
 
 
@@ -36,7 +36,7 @@ async def take_turn(context: JobContext, *, mysis_id: int, trigger: str) -> None
 @app.task(name="agents.tasks.reconcile", queue="upkeep", queueing_lock="reconcile")
 async def reconcile(timestamp: int) -> None:
     """Take up lost turns and Myses, and start this worker's own passes."""
-    recovery.maintenance.keep()
+    recovery.maintenance.ensure_running()
     async with ThreadSensitiveContext():
         await recovery.reconcile()
 

@@ -69,26 +69,26 @@ def record_cost(place: CallPlace, spent: CallCost) -> None:
 
 def today() -> date:
     """The day that calls are counted on now, in UTC."""
-    return day_of(timezone.now())
+    return get_day(timezone.now())
 
 
-def day_of(moment: datetime) -> date:
+def get_day(moment: datetime) -> date:
     return moment.astimezone(timezone.get_default_timezone()).date()
 
 
-def rows_since(day: date | None) -> QuerySet[Usage]:
+def select_rows_since(day: date | None) -> QuerySet[Usage]:
     """The rows from a day on; all for None."""
     rows = Usage.objects.all()
     return rows if day is None else rows.filter(day__gte=day)
 
 
-def totals(rows: QuerySet[Usage]) -> dict[str, Any]:
+def add_up(rows: QuerySet[Usage]) -> dict[str, Any]:
     """Rows added up; zeros where there are none."""
     sums = rows.aggregate(**{name: Sum(name) for name in FIELDS})
     return {name: sums[name] or 0 for name in FIELDS}
 
 
-def grouped(rows: QuerySet[Usage], by: str) -> QuerySet[Usage, dict[str, Any]]:
+def add_up_by(rows: QuerySet[Usage], by: str) -> QuerySet[Usage, dict[str, Any]]:
     """Rows added up by a column, in its order."""
     sums = {name: Sum(name) for name in FIELDS}
     found: QuerySet[Usage, dict[str, Any]]
@@ -96,11 +96,11 @@ def grouped(rows: QuerySet[Usage], by: str) -> QuerySet[Usage, dict[str, Any]]:
     return found
 
 
-def rows_of_today() -> QuerySet[Usage]:
+def select_rows_of_today() -> QuerySet[Usage]:
     """The rows of this day: by model they are counters that begin anew at 00:00 UTC."""
     return Usage.objects.filter(day=today())
 
 
-def rows_of_mysis(mysis_id: int) -> QuerySet[Usage]:
+def select_rows_of_mysis(mysis_id: int) -> QuerySet[Usage]:
     """All rows of one Mysis: some for each day on which it flew."""
     return Usage.objects.filter(mysis_id=mysis_id)

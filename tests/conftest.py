@@ -100,7 +100,7 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Empty it in our way; let go of it before it is dropped."""
     flushing.replace_flush()
     yield
-    events.close_hinter()
+    events.hinter.close()
     # The thread in which async code calls plain code lives as long as the process.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 

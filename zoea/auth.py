@@ -96,7 +96,7 @@ class TokenError(Exception):
     """The token cannot be made; the text says why and what to do."""
 
 
-def admit_request(request: HttpRequest) -> Caller:
+def admit_caller(request: HttpRequest) -> Caller:
     """Find the caller of a request, before its body is read.
 
     Raises a Problem, in this order: 401 for nobody, 403 for too low a role, 429 for

@@ -93,7 +93,7 @@ def _fleet_metrics() -> Iterator[Metric]:
     states = _label_values("state", count_by_state())
     yield Metric("myses", "gauge", "Myses by state.", states)
     # From the usage by day: that of a deleted Mysis stays counted.
-    spent = usage.totals(usage.rows_since(None))
+    spent = usage.add_up(usage.select_rows_since(None))
     tokens = {kind: spent[f"{kind}_tokens"] for kind in ("input", "output")}
     about = "Tokens of all calls ever made, by kind."
     yield Metric("tokens_total", "counter", about, _label_values("kind", tokens))

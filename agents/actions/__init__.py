@@ -7,62 +7,23 @@ turn at the same moment have one order. ``by`` says who asked: "operator:ann",
 
 from __future__ import annotations
 
-from agents.actions.base import (
-    MAX_TEXT,
-    OPEN_STATES,
-    ActionError,
-    check_text,
-    lock_mysis,
-    memory_event_data,
-)
-from agents.actions.lifecycle import (
-    check_provider,
-    create_mysis,
-    delete_mysis,
-    start_mysis,
-    stop_mysis,
-    update_mysis,
-)
-from agents.actions.messages import (
-    count_recipients,
-    resume_broadcasts,
-    send_broadcast,
-    send_message,
-)
-from agents.actions.settings import (
-    DEFAULT_PROMPT_NAME,
-    clear_failed_summaries,
-    delete_budget,
-    get_default_prompt,
-    rollback_prompt,
-    save_budget,
-    save_prompt,
-    take_back_summary,
-)
-
-__all__ = [
-    "DEFAULT_PROMPT_NAME",
-    "MAX_TEXT",
-    "OPEN_STATES",
-    "ActionError",
-    "check_provider",
-    "check_text",
-    "clear_failed_summaries",
-    "count_recipients",
-    "create_mysis",
-    "delete_budget",
-    "delete_mysis",
-    "get_default_prompt",
-    "lock_mysis",
-    "memory_event_data",
-    "resume_broadcasts",
-    "rollback_prompt",
-    "save_budget",
-    "save_prompt",
-    "send_broadcast",
-    "send_message",
-    "start_mysis",
-    "stop_mysis",
-    "take_back_summary",
-    "update_mysis",
-]
+from agents.actions.base import MAX_TEXT as MAX_TEXT
+from agents.actions.base import ActionError as ActionError
+from agents.actions.base import check_text as check_text
+from agents.actions.lifecycle import check_provider as check_provider
+from agents.actions.lifecycle import create_mysis as create_mysis
+from agents.actions.lifecycle import delete_mysis as delete_mysis
+from agents.actions.lifecycle import start_mysis as start_mysis
+from agents.actions.lifecycle import stop_mysis as stop_mysis
+from agents.actions.lifecycle import update_mysis as update_mysis
+from agents.actions.messages import count_recipients as count_recipients
+from agents.actions.messages import send_broadcast as send_broadcast
+from agents.actions.messages import send_message as send_message
+from agents.actions.settings import DEFAULT_PROMPT_NAME as DEFAULT_PROMPT_NAME
+from agents.actions.settings import clear_failed_summaries as clear_failed_summaries
+from agents.actions.settings import delete_budget as delete_budget
+from agents.actions.settings import get_default_prompt as get_default_prompt
+from agents.actions.settings import rollback_prompt as rollback_prompt
+from agents.actions.settings import save_budget as save_budget
+from agents.actions.settings import save_prompt as save_prompt
+from agents.actions.settings import take_back_summary as take_back_summary

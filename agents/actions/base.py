@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db.models import Model
 
 from agents import events, scheduling
 from agents.events import Kind
@@ -56,6 +59,19 @@ def check_text(text: str, field: str) -> str:
     return kept
 
 
+def validate_row(row: Model) -> None:
+    """Raise ActionError 422 for the first field of a row that cannot be stored."""
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        field, messages = next(iter(error.message_dict.items()))
+        # The one constraint without a field is that on the name in any case.
+        field = "name" if field == NON_FIELD_ERRORS else field
+        raise ActionError(
+            f"{field}: {messages[0]}", code="invalid", status=422
+        ) from error
+
+
 def lock_mysis(mysis: Mysis) -> Mysis:
     """The present row, locked until the transaction ends; raises ActionError 404."""
     try:
@@ -74,7 +90,7 @@ def set_running(mysis: Mysis, *, trigger: str) -> None:
 
 
 def _reset(mysis: Mysis) -> None:
-    """Set the columns of ``ANEW``; the caller stores them."""
+    """Set the `RESET_COLUMNS`; the caller stores them."""
     mysis.state = Mysis.State.RUNNING
     mysis.epoch += 1
     mysis.nudges = 0
@@ -96,12 +112,12 @@ def wake_mysis(mysis: Mysis, *, trigger: str, by: str) -> None:
         mysis.nudges = 0
         mysis.save(update_fields=["nudges"])
         # Without a job it is in a turn, at whose end new input is noticed.
-        if mysis.next_job is not None and not _backs_off(mysis):
+        if mysis.next_job is not None and not _waits_for_retry(mysis):
             scheduling.schedule(mysis, trigger=trigger)
 
 
 def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
-    """Do for many locked, open Myses what ``wake`` does for one, in a few statements."""
+    """`wake_mysis` for many locked, open Myses, in a few statements."""
     idle = [mysis for mysis in myses if mysis.state == Mysis.State.IDLE]
     busy = [mysis for mysis in myses if mysis.state != Mysis.State.IDLE]
     for mysis in idle:
@@ -118,16 +134,15 @@ def wake_myses(myses: Sequence[Mysis], *, trigger: str, by: str) -> None:
 
 def retry_now(mysis: Mysis) -> None:
     """Try the new model of a locked Mysis at once: the failures were the former one's."""
-    backs_off = _backs_off(mysis)
+    waits = _waits_for_retry(mysis)
     # Also while a retry runs, whose failure would be added to them.
     mysis.failures = 0
     mysis.save(update_fields=["failures"])
-    if backs_off:
+    if waits:
         scheduling.schedule(mysis, trigger="retry")
 
 
-def _backs_off(mysis: Mysis) -> bool:
-    """Whether its next turn is a retry that waits."""
+def _waits_for_retry(mysis: Mysis) -> bool:
     return mysis.failures > 0 and mysis.wake_at is not None
 
 
@@ -138,17 +153,20 @@ def append_state_event(mysis: Mysis, by: str, **more: Any) -> None:
 
 
 def _state_data(mysis: Mysis, by: str, **more: Any) -> dict[str, Any]:
-    """The data of a mysis.state event."""
-    data = {"name": mysis.name, "state": mysis.state, "by": by, **more}
-    if mysis.last_error:
-        data["error"] = mysis.last_error
-    if mysis.hold:
-        data["hold"] = mysis.hold
-    if mysis.stuck:
-        data["stuck"] = mysis.stuck
-    return data
+    why = {"error": mysis.last_error, "hold": mysis.hold, "stuck": mysis.stuck}
+    given = {key: words for key, words in why.items() if words}
+    return {"name": mysis.name, "state": mysis.state, "by": by, **more, **given}
 
 
-def memory_event_data(row: Memory) -> dict[str, Any]:
-    """The data of a memory.added event; the text stays in the log."""
-    return {"memory_id": row.pk, "role": row.role, "origin": row.origin}
+def append_memory_events(rows: Iterable[Memory], **more: Any) -> None:
+    """Append the memory.added events of rows; their texts stay in the log."""
+    events.append_all(
+        [
+            (
+                Kind.MEMORY_ADDED,
+                row.mysis_id,
+                {"memory_id": row.pk, "role": row.role, "origin": row.origin, **more},
+            )
+            for row in rows
+        ]
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
 
 from agents import events, scheduling
@@ -16,6 +15,7 @@ from agents.actions.base import (
     lock_mysis,
     retry_now,
     set_running,
+    validate_row,
 )
 from agents.actions.settings import get_default_prompt
 from agents.events import Kind
@@ -62,7 +62,8 @@ def create_mysis(  # noqa: PLR0913 (one keyword for each column)
         policy=policy,
         max_iterations=max_iterations,
     )
-    _validate(mysis)
+    check_provider(mysis.model)
+    validate_row(mysis)
     mysis.save()
     _replace_pins(mysis, pins, by)
     append_state_event(mysis, by)
@@ -77,8 +78,10 @@ def update_mysis(*, mysis: Mysis, by: str, **changes: Any) -> Mysis:
     pins = changes.pop("pins", None)
     for field, value in changes.items():
         setattr(locked, field, value)
-    _validate(locked)
-    locked.save(update_fields=list(changes)) if changes else None
+    check_provider(locked.model)
+    validate_row(locked)
+    if changes:
+        locked.save(update_fields=list(changes))
     if pins is not None:
         locked.pins.all().delete()
         _replace_pins(locked, pins, by)
@@ -127,7 +130,7 @@ def start_mysis(*, mysis: Mysis, by: str) -> Mysis:
 def stop_mysis(*, mysis: Mysis, by: str) -> Mysis:
     """Stop; always wins, and is harmless twice.
 
-    The new epoch voids the turn in flight: its worker aborts it.
+    The new epoch voids the turn under way: its worker aborts it.
     """
     locked = lock_mysis(mysis)
     if locked.state == Mysis.State.STOPPED:
@@ -166,19 +169,6 @@ def check_provider(model: str) -> None:
     except ModelError:
         # A key or a model that is missing now may be there at the start.
         return
-
-
-def _validate(mysis: Mysis) -> None:
-    check_provider(mysis.model)
-    try:
-        mysis.full_clean()
-    except ValidationError as error:
-        field, messages = next(iter(error.message_dict.items()))
-        # The one constraint without a field is that on the name in any case.
-        field = "name" if field == NON_FIELD_ERRORS else field
-        raise ActionError(
-            f"{field}: {messages[0]}", code="invalid", status=422
-        ) from error
 
 
 def _replace_pins(mysis: Mysis, pins: Sequence[str], by: str) -> None:

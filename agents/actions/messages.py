@@ -16,9 +16,9 @@ from agents import events
 from agents.actions.base import (
     OPEN_STATES,
     ActionError,
+    append_memory_events,
     check_text,
     lock_mysis,
-    memory_event_data,
     wake_myses,
     wake_mysis,
 )
@@ -26,7 +26,7 @@ from agents.events import Kind
 from agents.models import Broadcast, Mysis
 from memory.models import Memory, Origin, Role
 
-#: Myses whose rows one transaction locks.
+# Myses whose rows one transaction locks.
 BATCH = 100
 
 
@@ -47,7 +47,7 @@ def send_message(*, mysis: Mysis, text: str, by: str) -> Memory:
     row = Memory.objects.create(
         mysis=locked, role=Role.USER, origin=Origin.HUMAN, sender=by, content=kept
     )
-    events.append(Kind.MEMORY_ADDED, mysis_id=row.mysis_id, data=memory_event_data(row))
+    append_memory_events([row])
     wake_mysis(locked, trigger="message", by=by)
     return row
 
@@ -67,11 +67,11 @@ def send_broadcast(*, text: str, by: str, sender: Mysis | None = None) -> Broadc
         deliver_to=Mysis.objects.aggregate(last=Max("pk"))["last"] or 0,
     )
     # A failure is no business of the sender's: it is stored, and upkeep delivers it.
-    transaction.on_commit(partial(deliver, broadcast.pk), robust=True)
+    transaction.on_commit(partial(deliver_broadcast, broadcast.pk), robust=True)
     return broadcast
 
 
-def deliver(broadcast_id: int) -> None:
+def deliver_broadcast(broadcast_id: int) -> None:
     """Deliver what is left of a broadcast; safe in several processes at once."""
     while _deliver_batch(broadcast_id, wait=True):
         pass
@@ -88,10 +88,8 @@ def resume_broadcasts() -> None:
 def count_recipients(broadcast: Broadcast) -> int:
     """The number of Myses that have it, or will have it when it is delivered."""
     # The counter first: a delivery in between then counts twice, never not at all.
-    row = Broadcast.objects.only("mysis", "delivered_to", "deliver_to").get(
-        pk=broadcast.pk
-    )
-    return row.deliveries.count() + _left(row).count()
+    broadcast.refresh_from_db(fields=["mysis", "delivered_to", "deliver_to"])
+    return broadcast.deliveries.count() + _find_left(broadcast).count()
 
 
 @transaction.atomic
@@ -101,7 +99,7 @@ def _deliver_batch(broadcast_id: int, *, wait: bool) -> bool:
     broadcast = rows.defer("vector").filter(pk=broadcast_id).first()
     if broadcast is None or broadcast.deliver_to is None:
         return False
-    left = _left(broadcast)
+    left = _find_left(broadcast)
     ids = list(left.order_by("pk").values_list("pk", flat=True)[:BATCH])
     if ids:
         # Those that were stopped meanwhile are left out, so ``ids`` counts, not these.
@@ -121,8 +119,7 @@ def _deliver_batch(broadcast_id: int, *, wait: bool) -> bool:
     return broadcast.deliver_to is not None
 
 
-def _left(broadcast: Broadcast) -> QuerySet[Mysis]:
-    """The Myses that have yet to get it."""
+def _find_left(broadcast: Broadcast) -> QuerySet[Mysis]:
     if broadcast.deliver_to is None:
         return Mysis.objects.none()
     left = Mysis.objects.filter(
@@ -145,7 +142,5 @@ def _store_deliveries(broadcast: Broadcast, batch: list[Mysis]) -> None:
         )
         for mysis in batch
     )
-    events.append_all(
-        [(Kind.MEMORY_ADDED, row.mysis_id, memory_event_data(row)) for row in rows]
-    )
+    append_memory_events(rows)
     wake_myses(batch, trigger="broadcast", by=broadcast.sender)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max, QuerySet
 
 from agents import events, scheduling
-from agents.actions.base import ActionError, check_text, lock_mysis
+from agents.actions.base import ActionError, check_text, lock_mysis, validate_row
 from agents.events import Kind
 from agents.llm.prompts import DEFAULT_PROMPT
 from agents.models import Budget, Mysis, Prompt, PromptVersion
@@ -29,13 +28,7 @@ def save_budget(*, budget: Budget) -> Budget:
     What was spent stays counted. Raises ActionError 422 for one without a limit or
     target.
     """
-    try:
-        budget.full_clean()
-    except ValidationError as error:
-        field, messages = next(iter(error.message_dict.items()))
-        raise ActionError(
-            f"{field}: {messages[0]}", code="invalid", status=422
-        ) from error
+    validate_row(budget)
     budget.save()
     scheduling.schedule_all(_lock_held(), trigger="budget")
     return budget
@@ -112,7 +105,7 @@ def take_back_summary(*, summary: HistorySummary, by: str) -> HistorySummary | N
         raise ActionError(str(error), code="conflict") from error
     instead = f"summary {older.generation}" if older else "the history itself"
     reason = f"Summary {summary.generation} was taken back: {instead} is sent again."
-    _compaction_event(summary, "reverted", by, reason)
+    _append_compaction_event(summary, "reverted", by, reason)
     return older
 
 
@@ -123,11 +116,13 @@ def clear_failed_summaries(*, chosen: QuerySet[HistorySummary], by: str) -> int:
     rows = list(failed.select_related("mysis"))
     history_summaries.clear_failures(failed)
     for row in rows:
-        _compaction_event(row, "cleared", by, "A failed summary was cleared.")
+        _append_compaction_event(row, "cleared", by, "A failed summary was cleared.")
     return len(rows)
 
 
-def _compaction_event(row: HistorySummary, status: str, by: str, reason: str) -> None:
+def _append_compaction_event(
+    row: HistorySummary, status: str, by: str, reason: str
+) -> None:
     data = {
         "summary": row.pk,
         "generation": row.generation,

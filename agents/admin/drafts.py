@@ -188,8 +188,9 @@ def try_prompt(form: DraftForm) -> dict[str, Any]:
 
 
 def _measure_prompt(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
-    subject = context_inputs.subject_of(mysis)
-    system = context_inputs.fill_prompt(text, mysis, subject.username)
+    subject = context_inputs.build_subject(mysis)
+    broadcast = context_inputs.read_inputs(mysis).broadcast
+    system = context_inputs.fill_prompt(text, mysis, subject.username, broadcast)
     before = prepare_request(subject)
     after = prepare_request(replace(subject, system=system))
     return PromptEffect(
@@ -204,7 +205,7 @@ def _measure_prompt(prompt: Prompt, mysis: Mysis, text: str) -> PromptEffect:
 
 def _draft_summary(mysis: Mysis, before: str, text: str) -> SummaryDraft:
     """As the runtime would ask, but without waiting for the history to be long."""
-    assembly = _assemble_summary(context_inputs.subject_of(mysis), text).assembly
+    assembly = _assemble_summary(context_inputs.build_subject(mysis), text).assembly
     wanted = assembly.summary_wanted
     limit = wanted.limit if wanted else LIMIT
     asked = build_summary_prompt(text, limit)
@@ -282,9 +283,9 @@ class PolicyDraftAdmin(DraftAdmin[ContextPolicy], PolicyAdmin):
 
 def _measure_policy(mysis: Mysis, policy: ContextPolicy) -> PolicyEffect:
     uses = policy.pk is not None and mysis.policy_id == policy.pk
-    before = context_inputs.preview(mysis)
+    before = context_inputs.preview_context(mysis)
     mysis.policy = policy
-    after = context_inputs.preview(mysis)
+    after = context_inputs.preview_context(mysis)
     comparison = context_diff.compare_strategies(before, after)
     found = [row for run in comparison.runs if not run.same for row in run.rows]
     return PolicyEffect(

@@ -79,7 +79,7 @@ def _try_variant(mysis: Mysis, form: PreviewForm) -> dict[str, Any]:
     """What the page shows of a valid form."""
     wanted = form.cleaned_data
     try:
-        prepared = context_inputs.preview(
+        prepared = context_inputs.preview_context(
             mysis,
             strategy=wanted["strategy"] or None,
             options=wanted["options"],

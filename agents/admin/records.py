@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from agents import actions
 from agents.actions import ActionError
 from agents.admin.myses import operator_name
-from agents.budgets import statuses_of, warnings_of
+from agents.budgets import find_price_warnings, read_budget_statuses
 from agents.models import (
     Broadcast,
     Budget,
@@ -273,7 +273,7 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
         """The list, with what was spent read for all rows at once."""
         found = super().get_changelist_instance(request)
         rows = list(found.result_list)
-        for row, status in zip(rows, statuses_of(rows), strict=True):
+        for row, status in zip(rows, read_budget_statuses(rows), strict=True):
             row.status_spent = status.spent
         found.result_list = rows
         return found
@@ -286,9 +286,11 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
     @admin.display(description="spent, calls under way included")
     def spent(self, row: Budget) -> str:
         """Tokens and US dollars; a budget for each Mysis has no one sum."""
-        spent = getattr(row, "status_spent", None) or statuses_of([row])[0].spent
+        spent = (
+            getattr(row, "status_spent", None) or read_budget_statuses([row])[0].spent
+        )
         text = f"{spent.tokens:,} tokens, ${spent.cost:,.4f}" if spent else "by Mysis"
-        warning = warnings_of([row]).get(row.pk)
+        warning = find_price_warnings([row]).get(row.pk)
         return f"{text}. {warning}" if warning else text
 
     def save_model(
@@ -296,7 +298,7 @@ class BudgetAdmin(admin.ModelAdmin[Budget]):
     ) -> None:
         """Save through the action; Myses that it held get a turn."""
         actions.save_budget(budget=obj)
-        if warning := warnings_of([obj]).get(obj.pk):
+        if warning := find_price_warnings([obj]).get(obj.pk):
             messages.warning(request, warning)
 
     def delete_model(self, request: HttpRequest, obj: Budget) -> None:

@@ -18,7 +18,7 @@ from agents import actions, broadcast_search, usage
 from agents.api import turns
 from agents.api.spending import BudgetOut, UsageOut, select_budgets
 from agents.api.turns import Tokens
-from agents.budgets import statuses_of
+from agents.budgets import read_budget_statuses
 from agents.dashboard import game_state
 from agents.dashboard.charts import find_first_turn_since
 from agents.models import Broadcast, Mysis, Turn
@@ -108,8 +108,8 @@ def read_fleet(request: HttpRequest) -> dict[str, Any]:
         **_sum_since(turn),
         "stuck": Mysis.objects.exclude(stuck="").count(),
         "held": Mysis.objects.exclude(hold="").count(),
-        "budgets": statuses_of(list(select_budgets())),
-        "today": usage.totals(usage.rows_of_today()),
+        "budgets": read_budget_statuses(list(select_budgets())),
+        "today": usage.add_up(usage.select_rows_of_today()),
         "staleness": count_by_confidence(now),
         "redundant_gets": reads,
         "redundant_get_rate": reads["rate"],

@@ -18,7 +18,7 @@ from pydantic import Field
 from agents import actions
 from agents.api import turns
 from agents.api.turns import RowName
-from agents.llm.endpoints import key_destination
+from agents.llm.endpoints import find_key_destination
 from agents.models import Account, Prompt, PromptVersion, Provider
 from memory.api.parameters import (
     FROM_JSON,
@@ -247,14 +247,14 @@ def update_provider(
 def _change_provider(provider: Provider, body: ProviderChange) -> Provider:
     """Apply the given fields and store; raises a 422 Problem."""
     values = turns.read_changes(body, "window")
-    before = key_destination(provider.kind, provider.base_url)
+    before = find_key_destination(provider.kind, provider.base_url)
     for field, value in values.items():
         setattr(provider, field, value)
     try:
         provider.full_clean()
     except ValidationError as error:
         raise make_refusal(error) from error
-    moved = key_destination(provider.kind, provider.base_url) != before
+    moved = find_key_destination(provider.kind, provider.base_url) != before
     if moved and provider.sealed_key and "api_key" not in values:
         raise make_invalid(
             "api_key",

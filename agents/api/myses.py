@@ -16,7 +16,7 @@ from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.api import turns
 from agents.api.spending import BudgetOut, UsageOut
 from agents.api.turns import M, RowName, TextOrNull
-from agents.budgets import BudgetStatus, budget_statuses
+from agents.budgets import BudgetStatus, read_mysis_statuses
 from agents.manual_command import run_command
 from agents.models import Mysis, Prompt
 from memory.api.log import MemoryOut
@@ -94,14 +94,14 @@ class MysisDetail(MysisOut):
     @staticmethod
     def resolve_budgets(row: Mysis) -> list[BudgetStatus]:
         """With what is spent; of a budget for each Mysis, what this one spent."""
-        return budget_statuses(row)
+        return read_mysis_statuses(row)
 
     @staticmethod
     def resolve_usage(row: Mysis) -> dict[str, Any]:
         """From the sums of its days, without reading its calls."""
-        rows = usage.rows_of_mysis(row.pk)
+        rows = usage.select_rows_of_mysis(row.pk)
         today = rows.filter(day=usage.today())
-        return {"today": usage.totals(today), "total": usage.totals(rows)}
+        return {"today": usage.add_up(today), "total": usage.add_up(rows)}
 
 
 class MysisChange(Body):
@@ -301,8 +301,10 @@ def list_messages(
 ) -> Rows:
     """Messages and broadcasts to a Mysis, oldest first, with their delivery."""
     mysis = turns.get_mysis(reference)
-    page = build_page(deliveries.orders_of(mysis), window)
-    reached = deliveries.delivery_statuses(mysis, [row.pk for row in page["items"]])
+    page = build_page(deliveries.select_orders(mysis), window)
+    reached = deliveries.read_delivery_statuses(
+        mysis, [row.pk for row in page["items"]]
+    )
     for row in page["items"]:
         row.reached = reached[row.pk]
     return page

@@ -9,9 +9,10 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from agents import context_inputs
 from agents.api import turns
 from agents.api.turns import TurnId
-from agents.context_inputs import RESERVE, RESERVE_SHARE, preview
+from agents.context_inputs import RESERVE, RESERVE_SHARE
 from agents.dashboard.context import (
     Document,
     build_preview_document,
@@ -74,7 +75,7 @@ def preview_context(
     request: HttpRequest, reference: MysisReference, wanted: Query[Variant]
 ) -> Document:
     """What the next call would be sent, message by message; writes nothing."""
-    prepared = preview(
+    prepared = context_inputs.preview_context(
         turns.get_mysis(reference),
         strategy=wanted.strategy,
         options=parse_options(wanted.options),
@@ -223,8 +224,8 @@ def compare_strategies(
     """
     mysis = turns.get_mysis(reference)
     budget = parse_budget(wanted.budget)
-    a = preview(mysis, strategy=wanted.a, budget=budget)
-    b = preview(mysis, strategy=wanted.b, budget=budget)
+    a = context_inputs.preview_context(mysis, strategy=wanted.a, budget=budget)
+    b = context_inputs.preview_context(mysis, strategy=wanted.b, budget=budget)
     pairs = compare_views(a, b)
     return {
         "a": _describe_whole(a),

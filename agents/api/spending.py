@@ -15,7 +15,7 @@ from pydantic import AliasPath, Field
 from agents import actions, usage
 from agents.api import turns
 from agents.api.turns import Tokens, WithTokens
-from agents.budgets import statuses_of, warnings_of
+from agents.budgets import find_price_warnings, read_budget_statuses
 from agents.models import Budget, Mysis, Usage
 from memory.api.parameters import (
     DEFAULT_LIMIT,
@@ -142,14 +142,14 @@ def select_budgets() -> QuerySet[Budget]:
 
 
 def _describe_budgets(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
-    missed = warnings_of(budgets)
+    missed = find_price_warnings(budgets)
     return [
         {
             "budget": each.budget,
             "spent": each.spent,
             "warning": missed.get(each.budget.pk),
         }
-        for each in statuses_of(budgets)
+        for each in read_budget_statuses(budgets)
     ]
 
 
@@ -242,9 +242,9 @@ class Wanted(Schema):
 def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
     """Totals by Mysis, policy, model or day; of the whole fleet, deleted ones too."""
     day = wanted.since or usage.today() - timedelta(days=DAYS - 1)
-    rows = usage.rows_since(day)
+    rows = usage.select_rows_since(day)
     column = COLUMNS[wanted.by]
-    groups = usage.grouped(_filter_after(rows, column, wanted.cursor), column)
+    groups = usage.add_up_by(_filter_after(rows, column, wanted.cursor), column)
     found = list(groups[: wanted.limit + 1])
     shown = found[: wanted.limit]
     more = len(found) > wanted.limit
@@ -252,7 +252,7 @@ def read_usage(request: HttpRequest, wanted: Query[Wanted]) -> dict[str, Any]:
         "items": _with_keys(shown, column),
         "next": str(shown[-1][column]) if more else None,
         "since": day,
-        "total": usage.totals(rows),
+        "total": usage.add_up(rows),
     }
 
 

@@ -195,7 +195,7 @@ def list_events(request: HttpRequest, wanted: Query[EventFilter]) -> Rows:
     """Events in the order of the stream; the cursor is the last event's id."""
     mysis_id = None
     if wanted.mysis is not None:
-        mysis_id = events.known_mysis_number(wanted.mysis)
+        mysis_id = events.find_mysis_number(wanted.mysis)
         if mysis_id is None:
             raise make_unknown_mysis(wanted.mysis)
     found = events.read_after(

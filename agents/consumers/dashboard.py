@@ -214,7 +214,7 @@ def _events(params: Params) -> LivePage:
     """``?kind=<kind>&mysis=<id>``, with the newest event that the viewer has."""
     chosen = EventFilter.read(params.get("kind", ""), parse_id(params.get("mysis", "")))
     after = parse_id(params.get("after", ""))
-    return EventsPage(chosen, events.newest_id() if after is None else after)
+    return EventsPage(chosen, events.read_settled_end().id if after is None else after)
 
 
 PAGES: Mapping[str, Callable[[Params], LivePage | None]] = {

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from agents.events import Item, Kind, known_mysis_number
+from agents.events import Item, Kind, find_mysis_number
 from agents.hub import ViewerOverflowError, hub, sockets, stream_after
 from memory.lookup import parse_id
 
@@ -62,7 +62,7 @@ def read_stream_request(query: str) -> StreamRequest:
     if number is None:
         raise StreamRequestError(f"after: {after[:30]!r} is not an event id.")
     if "mysis" in given:
-        mysis = known_mysis_number(given["mysis"])
+        mysis = find_mysis_number(given["mysis"])
         if mysis is None:
             raise StreamRequestError(
                 f"mysis: there is no Mysis {given['mysis'][:40]!r}."

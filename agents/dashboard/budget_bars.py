@@ -79,14 +79,14 @@ def load_fleet_limits() -> tuple[Limit, ...]:
         Limit(one.budget, *who.get(one.budget.pk, (NOTHING, "")))
         if one.spent is None
         else Limit(one.budget, one.spent)
-        for one in budgets.statuses_of(rows)
+        for one in budgets.read_budget_statuses(rows)
     ]
     return tuple(sorted(found, key=lambda one: -one.percent))
 
 
 def load_limits(mysis: Mysis) -> list[Limit]:
     """The budgets that the calls of a Mysis count in."""
-    found = budgets.budget_statuses(mysis)
+    found = budgets.read_mysis_statuses(mysis)
     return [Limit(one.budget, one.spent or NOTHING) for one in found]
 
 

@@ -291,5 +291,5 @@ def load_tools(mysis: Mysis) -> Sequence[Tool]:
             tool["description"],
             json.dumps(tool["parameters"], indent=2, ensure_ascii=False),
         )
-        for tool in context_inputs.known_tools(messaging=mysis.messaging)
+        for tool in context_inputs.read_known_tools(messaging=mysis.messaging)
     ]

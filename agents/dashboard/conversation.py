@@ -271,5 +271,5 @@ def _make_lines(found: QuerySet[Memory], mysis: Mysis) -> list[Line]:
     now = Mysis.objects.filter(pk=mysis.pk).first() if told else None
     if now is None:
         return page
-    reach = deliveries.delivery_statuses(now, told)
+    reach = deliveries.read_delivery_statuses(now, told)
     return [replace(one, reach=reach.get(one.id)) for one in page]

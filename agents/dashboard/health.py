@@ -19,7 +19,7 @@ from agents.dashboard.accounts import read_credits
 from agents.dashboard.budget_bars import Limit
 from agents.dashboard.charts import FleetHour, load_fleet_hour
 from agents.dashboard.conversation import clip_text
-from agents.llm.endpoints import provider_candidates
+from agents.llm.endpoints import list_provider_candidates
 from agents.models import Account, ErrorCode, Mysis, Provider, Usage
 from agents.usage import today
 
@@ -246,7 +246,7 @@ def _policy_form(mysis: Mysis) -> Fix:
 def _provider_form(mysis: Mysis, known: Mapping[str, int]) -> Fix | None:
     """The form of the provider that its model belongs to; None without a row."""
     found = next(
-        (name for name in provider_candidates(mysis.model) if name in known), None
+        (name for name in list_provider_candidates(mysis.model) if name in known), None
     )
     if found is None:
         return None

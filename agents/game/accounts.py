@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -18,7 +17,7 @@ from django.db.models import Q
 from agents import db
 from agents.encryption import SecretUnreadableError
 from agents.models import Account, Mysis
-from memory.gamestate.values import parse_text
+from memory.gamestate.values import find_value, parse_text
 from memory.snapshots import writes
 
 logger = logging.getLogger(__name__)
@@ -65,13 +64,13 @@ class AccountRefusedError(Exception):
     """An account may not be used; the text says what to do instead."""
 
 
-def active_account(mysis_id: int) -> ActiveAccount | None:
+def load_active_account(mysis_id: int) -> ActiveAccount | None:
     """The account that a Mysis plays as."""
     account = next(iter(Account.objects.raw(db.ACTIVE_ACCOUNT, [mysis_id])), None)
     return _card(account) if account else None
 
 
-def owned_names(mysis_id: int) -> list[str]:
+def list_owned_names(mysis_id: int) -> list[str]:
     """The names of the accounts that a Mysis owns, oldest first."""
     rows = Account.objects.filter(assigned_to=mysis_id).order_by("pk")
     return list(rows.values_list("username", flat=True))
@@ -144,7 +143,7 @@ def _find(username: str) -> Account | None:
 
 
 def _advice(mysis_id: int) -> str:
-    names = owned_names(mysis_id)
+    names = list_owned_names(mysis_id)
     if names:
         return f"Call login with username {' or '.join(names)}."
     return "Call register to get an account."
@@ -158,12 +157,12 @@ def _card(account: Account) -> ActiveAccount:
     return ActiveAccount(account.pk, account.username, session)
 
 
-def stored_password(account_id: int) -> str:
+def load_password(account_id: int) -> str:
     """The stored password, "" where there is none; raises SecretUnreadableError."""
     return Account.objects.get(pk=account_id).password
 
 
-def stored_session(account_id: int) -> str:
+def load_session(account_id: int) -> str:
     """The game session as any process stored it last."""
     return _card(Account.objects.get(pk=account_id)).session
 
@@ -194,23 +193,17 @@ def _from_json(block: str) -> Credentials | None:
         inner = value.get(key)
         if isinstance(inner, Mapping):
             value = {**value, **inner}
-    player = _mapping(value.get("player"))
     return Credentials(
-        session=_word(
-            value.get("session_id"), _mapping(value.get("session")).get("id")
-        ),
-        password=_word(value.get("password"), value.get("token")),
-        username=_word(player.get("username"), value.get("username")),
-        player_id=_word(value.get("player_id"), player.get("id")),
+        session=_read_word(value, "session_id", "session.id"),
+        password=_read_word(value, "password", "token"),
+        username=_read_word(value, "player.username", "username"),
+        player_id=_read_word(value, "player_id", "player.id"),
     )
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _word(*values: object) -> str:
-    return next((v for v in values if isinstance(v, str) and v), "")
+def _read_word(value: object, *paths: str) -> str:
+    found = (find_value(value, path) for path in paths)
+    return next((word for word in found if isinstance(word, str) and word), "")
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:

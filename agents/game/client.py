@@ -163,7 +163,6 @@ async def connect(url: str) -> AsyncIterator[Connection]:
     Raises GameUnreachableError, or RateLimitedError where the server asks to wait.
     """
     _check_address(url)
-    failure: GameCallError | None = None
     async with (
         game_http.McpHttpClient() as http,
         streamable_http_client(

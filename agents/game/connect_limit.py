@@ -23,7 +23,8 @@ LONGEST_WAIT = 60.0
 
 SOON = 0.05
 
-# Atomic, by the clock of the database that all processes share. The moment at which the bucket would be full again is all that is kept of it.
+# Atomic, by the clock of the database that all processes share. All that is kept of the
+# bucket is the moment at which it would be full again.
 TAKE = """
 INSERT INTO agents_gamegate AS gate (host, full_at)
 VALUES (%(host)s, clock_timestamp() + %(each)s * interval '1 second')
@@ -71,7 +72,7 @@ class RateLimiter:
         async with self._line:
             while (wait := await self.ask()) > 0:
                 if wait > LONGEST_WAIT:
-                    raise shut_out_error(wait)
+                    raise make_shut_out_error(wait)
                 await asyncio.sleep(wait)
 
     async def shut(self, seconds: float) -> None:
@@ -101,7 +102,7 @@ def block_host(host: str, seconds: float) -> None:
     db.fetch_row(SHUT, {"host": host, "shut": seconds + slack})
 
 
-def shut_out_error(seconds: float) -> GameUnreachableError:
+def make_shut_out_error(seconds: float) -> GameUnreachableError:
     """The error of a turn that cannot wait so long."""
     return GameUnreachableError(
         "The game server takes no more sessions from this address for "

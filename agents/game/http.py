@@ -1,6 +1,6 @@
 """The HTTP under the game's MCP session: every failure becomes an answer.
 
-The SDK ends a whole session, with all calls in flight, when one POST raises, and
+The SDK ends a whole session, with all calls under way, when one POST raises, and
 flattens most HTTP statuses into one error. Here each failed POST is turned into a
 JSON-RPC error that says what may have happened, so that one call fails, alone.
 """
@@ -47,8 +47,7 @@ _NOT_SENT = (
 
 
 @cache
-def _tls() -> ssl.SSLContext:
-    """Load the certificates once, not for every session."""
+def _load_certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
@@ -57,7 +56,7 @@ class McpHttpClient(httpx2.AsyncClient):
 
     def __init__(self) -> None:
         super().__init__(
-            verify=_tls(),
+            verify=_load_certificates(),
             timeout=httpx2.Timeout(
                 CONNECT_SECONDS, read=READ_SECONDS, write=60.0, pool=READ_SECONDS
             ),

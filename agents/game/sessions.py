@@ -31,7 +31,7 @@ from agents.game.client import (
     SessionLostError,
     connect,
 )
-from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, shut_out_error
+from agents.game.connect_limit import LONGEST_WAIT, RateLimiter, make_shut_out_error
 
 # Longer than a turn is waited for: opening anew is what the game has least of.
 IDLE_SECONDS = 900.0
@@ -51,8 +51,6 @@ T = TypeVar("T")
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """A piece of work for the session's task, and where its outcome goes."""
-
     work: Callable[[Connection], Awaitable[Any]]
     outcome: asyncio.Future[Any]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -67,14 +65,14 @@ class GameSession:
         self._again_at = 0.0
         self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
         self._running: set[_Job] = set()
-        self._ready: asyncio.Future[tuple[GameTool, ...]]
-        self._ready = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[tuple[GameTool, ...]] = loop.create_future()
         self._listed: tuple[GameTool, ...] = ()
         self._closing = False
         self.open = True
         # A fresh context: the task must not keep the opener's database threads.
-        self.task = asyncio.get_running_loop().create_task(
-            self._live(), name="game-session", context=contextvars.Context()
+        self.task = loop.create_task(
+            self._run(), name="game-session", context=contextvars.Context()
         )
 
     async def tools(self) -> tuple[GameTool, ...]:
@@ -94,7 +92,7 @@ class GameSession:
         return await self._do(lambda one: one.call(name, arguments))
 
     async def close(self) -> None:
-        """End the session; calls in flight fail as lost."""
+        """End the session; calls under way fail as lost."""
         self.open = False
         self._closing = True
         self._jobs.put_nowait(None)
@@ -132,8 +130,7 @@ class GameSession:
         if seconds > OF_THE_ADDRESS:
             await self._gate.shut(seconds)
 
-    async def _live(self) -> None:
-        """The session's task: open, serve until idle or closed, close."""
+    async def _run(self) -> None:
         try:
             async with connect(self._url) as connection:
                 self._ready.set_result(connection.tools)
@@ -184,7 +181,7 @@ class GameSession:
             _settle(job.outcome, _lost())
 
     def _retire(self) -> None:
-        """Take no more work; what is in flight may still be answered."""
+        """Take no more work; what is under way may still be answered."""
         if self.open:
             self.open = False
             self._jobs.put_nowait(None)
@@ -198,10 +195,9 @@ class GameSession:
         for job in self._running:
             _settle(job.outcome, _lost())
         while not self._jobs.empty():
-            job_left = self._jobs.get_nowait()
-            if job_left is not None:
+            if (left := self._jobs.get_nowait()) is not None:
                 closed = SessionLostError("The session with the game was closed.")
-                _settle(job_left.outcome, closed)
+                _settle(left.outcome, closed)
 
 
 def _lost() -> ReplyLostError:
@@ -244,12 +240,12 @@ class SessionPool:
                 wait = 2.0**attempt if wait is None else wait
                 await gate.shut(wait)
                 if attempt == CONNECT_TRIES or wait > LONGEST_WAIT:
-                    raise shut_out_error(wait) from error
+                    raise make_shut_out_error(wait) from error
             else:
                 return session
         raise AssertionError("unreachable")
 
-    async def admit(self, mysis_id: int) -> float:
+    async def begin_session(self, mysis_id: int) -> float:
         """Begin to open a session where there is none: 0, or the seconds to wait."""
         url: str = settings.SPACEMOLT_MCP_URL
         if self._live(url, mysis_id) is not None:
@@ -291,11 +287,11 @@ class SessionPool:
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, SessionPool] = WeakKeyDictionary()
 
 
-def pool() -> SessionPool:
+def get_pool() -> SessionPool:
     """The sessions of the running event loop."""
     return _pools.setdefault(asyncio.get_running_loop(), SessionPool())
 
 
 async def close_sessions() -> None:
     """End the sessions of the running event loop: call it before the loop ends."""
-    await pool().close()
+    await get_pool().close()

@@ -13,11 +13,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -30,15 +30,14 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from agents.llm.errors import as_model_error
+from agents.llm.errors import make_model_error
 from agents.llm.model_types import (
-    ChatMessage,
     Completion,
+    CompletionRequest,
     Endpoint,
     Kind,
+    ModelError,
     ModelTimeoutError,
-    SettingError,
-    Tool,
     Usage,
 )
 from memory.context.types import ToolCall
@@ -48,6 +47,8 @@ DEFAULT_TIMEOUT = 300.0
 
 _RENAMED = {"reasoning_effort": "openai_reasoning_effort"}
 
+# The function ``send`` of a module in ``wires``; raises ModelError.
+Send = Callable[[CompletionRequest], Awaitable[Completion]]
 WIRES: Mapping[Kind, str] = {
     "openai": "agents.llm.wires.openai",
     "ollama": "agents.llm.wires.openai",
@@ -59,8 +60,8 @@ NAMELESS = "unknown"
 
 # Both are OpenAI's, the strictest: a history outlives a change of the provider.
 LONGEST_NAME = 64
-
 LONGEST_ID = 40
+
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 REDACTED = "redacted_thinking"
 OMITTED = "omitted"
@@ -69,66 +70,42 @@ OMITTED = "omitted"
 HIDDEN = "(The provider keeps this reasoning to itself.)"
 
 
-class Wire(Protocol):
-    """What a module in ``wires`` offers."""
-
-    async def send(
-        self,
-        endpoint: Endpoint,
-        messages: Sequence[ChatMessage],
-        system: str | None,
-        tools: Sequence[Tool],
-        settings: Mapping[str, Any],
-    ) -> Completion:
-        """Make the call; raises ModelError."""
-        ...
-
-
-async def complete(
-    endpoint: Endpoint,
-    *,
-    messages: Sequence[ChatMessage],
-    system: str | None,
-    tools: Sequence[Tool],
-    settings: Mapping[str, Any],
-) -> Completion:
-    """Ask the model for its next message.
-
-    ``settings`` are the Mysis's own (temperature, max_tokens, timeout in seconds,
-    reasoning_effort...). Raises ModelError; cancelling it ends the request.
-    """
-    wire = cast(Wire, import_module(WIRES[endpoint.kind]))
-    wanted = {key: value for key, value in settings.items() if value is not None}
-    seconds = _seconds(wanted.pop("timeout", DEFAULT_TIMEOUT))
+async def complete(request: CompletionRequest) -> Completion:
+    """Ask the model for its next message; cancelling it ends it. Raises ModelError."""
+    send: Send = import_module(WIRES[request.endpoint.kind]).send
+    given = request.settings.items()
+    wanted = {key: value for key, value in given if value is not None}
+    seconds = _read_timeout(wanted.pop("timeout", DEFAULT_TIMEOUT))
     try:
         async with asyncio.timeout(seconds):
-            return await wire.send(endpoint, messages, system, tools, wanted)
+            return await send(replace(request, settings=wanted))
     except TimeoutError:
         raise ModelTimeoutError(
-            f"{endpoint.name} gave no answer within {seconds:g} seconds.",
+            f"{request.endpoint.name} gave no answer within {seconds:g} seconds.",
             "Try again, or raise the timeout in the model settings.",
             retryable=True,
+            code="",
         ) from None
 
 
-def _seconds(value: object) -> float:
+def _read_timeout(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
         return float(value)
-    raise SettingError(
+    raise ModelError(
         f"The model setting timeout is {value!r}, not a number of seconds.",
         "Give a number above 0, or remove the setting.",
+        code="",
     )
 
 
 async def request_completion(
-    endpoint: Endpoint,
-    model: Model[Any],
-    messages: list[ModelMessage],
-    tools: Sequence[Tool],
-    settings: Mapping[str, Any],
+    request: CompletionRequest, model: Model[Any], messages: Sequence[ModelMessage] = ()
 ) -> Completion:
-    """Make the call through a pydantic-ai model; raises ModelError."""
-    named = {_RENAMED.get(key, key): value for key, value in settings.items()}
+    """Make the call through a pydantic-ai model; raises ModelError.
+
+    ``messages`` are for a model that does not hold those of the request itself.
+    """
+    named = {_RENAMED.get(key, key): value for key, value in request.settings.items()}
     # The runtime retries, not the client.
     wanted = cast(ModelSettings, {**named, "max_retries": 0})
     definitions = [
@@ -138,27 +115,26 @@ async def request_completion(
             parameters_json_schema=tool.parameters,
             strict=False,
         )
-        for tool in tools
+        for tool in request.tools
     ]
     parameters = ModelRequestParameters(function_tools=definitions)
     try:
-        response = await model.request(messages, wanted, parameters)
-        return _completion(endpoint, response)
+        response = await model.request(list(messages), wanted, parameters)
+        return _read_completion(request.endpoint, response)
     except Exception as error:
         # A broken answer may fail anywhere in two libraries. Without its cause:
         # that one holds the request with its headers.
-        raise as_model_error(endpoint, error) from None
+        raise make_model_error(request.endpoint, error) from None
 
 
-def _completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
-    """Read text, reasoning, calls, usage and price out of an answer."""
+def _read_completion(endpoint: Endpoint, response: ModelResponse) -> Completion:
     thoughts = [part for part in response.parts if isinstance(part, ThinkingPart)]
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
     # A provider's refusal comes apart from the text; it is what was said.
     refusal = (response.provider_details or {}).get("refusal")
     refused = refusal if isinstance(refusal, str) else ""
     usage = response.usage
-    signature = _signature(thoughts)
+    signature = _join_signatures(thoughts)
     reasoning = "\n\n".join(part.content for part in thoughts if part.content)
     return Completion(
         text="\n\n".join(text for text in texts if text) or refused,
@@ -204,8 +180,7 @@ def _cost(endpoint: Endpoint, response: ModelResponse) -> Decimal:
     return Decimal(0)
 
 
-def _signature(thoughts: list[ThinkingPart]) -> str | None:
-    """The signature to store for a reasoning; None where nothing is signed."""
+def _join_signatures(thoughts: list[ThinkingPart]) -> str | None:
     if not any(part.signature for part in thoughts):
         return None
     if len(thoughts) == 1 and thoughts[0].content:
@@ -219,7 +194,7 @@ def _sealed(part: ThinkingPart) -> list[str]:
     return [*block, OMITTED] if unsaid else block
 
 
-def reasoning_blocks(reasoning: str, signature: str) -> Iterator[dict[str, Any]]:
+def split_reasoning(reasoning: str, signature: str) -> Iterator[dict[str, Any]]:
     """The blocks of a signed reasoning in order, each as it was sent."""
     blocks = [[reasoning, signature]]
     if signature.startswith("[["):

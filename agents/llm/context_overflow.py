@@ -20,16 +20,16 @@ from agents.llm.context_windows import LIMITED_FOR, store_limit
 from agents.llm.model_types import Endpoint, ModelError
 from agents.models import Mysis
 
+# The part of a refused context that is tried next.
 SMALLER = 0.75
-"""The part of a refused context that is tried next."""
 
+# What some servers call it in the ``code`` or ``type`` of an error.
 CODES = (
     "context_length_exceeded",
     "exceed_context_size_error",
     "model_context_window_exceeded",
     "request_too_large",
 )
-"""What some servers call it in the ``code`` or ``type`` of an error."""
 
 _NUMBER = r"(\d[\d,_]*)"
 
@@ -101,7 +101,7 @@ def is_overflow(error: ModelError) -> bool:
     return bool(_WORDS.search(text)) or _limit_in(text) is not None
 
 
-def limit_of(error: ModelError) -> int | None:
+def read_limit(error: ModelError) -> int | None:
     """The model's window in tokens as the refusal names it, else None.
 
     The answer's own tokens count towards it.
@@ -112,7 +112,7 @@ def limit_of(error: ModelError) -> int | None:
 def plan_retry(endpoint: Endpoint, refusal: ModelError, estimated: int) -> Retry:
     """Choose a view smaller than the refused one, and keep the limit where it is named."""
     smaller = int(estimated * SMALLER)
-    limit = limit_of(refusal)
+    limit = read_limit(refusal)
     if limit is None:
         return Retry(smaller, refusal, guess=True)
     store_limit(endpoint, limit)

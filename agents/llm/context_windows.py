@@ -23,6 +23,7 @@ from genai_prices.data_snapshot import get_snapshot
 
 from agents.llm.model_types import Endpoint, Kind
 from agents.models.llm import AskedWindow
+from memory.gamestate.values import find_value
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +38,10 @@ TOLD_FOR = timedelta(minutes=10)
 SILENT_FOR = timedelta(minutes=1)
 LIMITED_FOR = timedelta(days=1)
 
+LARGEST = 2**31 - 1
+
 # Its model list names no windows; the catalogue does.
 _OFFICIAL = "api.openai.com"
-
-LARGEST = 2**31 - 1
 
 # Of one entry, the truest first. Nested ones are written with a dot.
 _FIELDS = (
@@ -78,7 +79,7 @@ class ProviderWindow:
     since: datetime | None = None
 
 
-def window_of(kind: Kind, base_url: str, model: str, told: ProviderWindow) -> Window:
+def find_window(kind: Kind, base_url: str, model: str, told: ProviderWindow) -> Window:
     """The window of a model of an endpoint; reads one row, asks nobody."""
     if kind == "pilot":
         return Window(told.tokens or PILOT, "provider" if told.tokens else "pilot")
@@ -88,7 +89,7 @@ def window_of(kind: Kind, base_url: str, model: str, told: ProviderWindow) -> Wi
     if limit is not None and limit < found.tokens:
         return Window(limit, "refusal", found.due)
     if found.source == "unknown":
-        _warn(kind, model)
+        _warn_once(kind, model)
     return found
 
 
@@ -100,7 +101,7 @@ def _without_limit(
     due = names_windows(kind, base_url) and _is_due(row, told)
     if row is not None and row.tokens:
         return Window(row.tokens, f"endpoint ({row.source})", due)
-    known = _catalogued(kind, model)
+    known = _look_up_window(kind, model)
     return Window(known or UNKNOWN, "catalogue" if known else "unknown", due)
 
 
@@ -153,7 +154,7 @@ def _update(endpoint: Endpoint, values: dict[str, object]) -> None:
     )
 
 
-def _catalogued(kind: Kind, model: str) -> int | None:
+def _look_up_window(kind: Kind, model: str) -> int | None:
     """What the catalogue says, but not of models that run locally.
 
     There the window is what the server was started with, not what the model was
@@ -171,8 +172,7 @@ def _catalogued(kind: Kind, model: str) -> int | None:
 
 
 @lru_cache(maxsize=1024)
-def _warn(kind: Kind, model: str) -> None:
-    """Once per model and process, not once per call."""
+def _warn_once(kind: Kind, model: str) -> None:
     log.warning(
         "The context window of %s model %r is unknown; %s tokens are assumed. "
         "Set the window of its provider in the admin.",
@@ -185,7 +185,7 @@ def _warn(kind: Kind, model: str) -> None:
 # --- What servers say of their models
 
 
-def window_in_list(body: object, model: str) -> Found | None:
+def read_listed_window(body: object, model: str) -> Found | None:
     """The window of a model in an OpenAI-compatible list, with the field's name.
 
     A server with one model answers under any name, so its only entry counts.
@@ -195,29 +195,28 @@ def window_in_list(body: object, model: str) -> Found | None:
     named = [entry for entry in entries if entry.get("id") == model]
     if not named and len(entries) == 1:
         named = entries
-    return window_in_entry(named[0]) if named else None
+    return read_entry_window(named[0]) if named else None
 
 
-def window_in_entry(entry: Mapping[str, Any]) -> Found | None:
+def read_entry_window(entry: Mapping[str, Any]) -> Found | None:
     """The window in one entry of a list."""
     for field in _FIELDS:
-        if tokens := _number(_at(entry, field)):
-            route = _number(_at(entry, _ROUTE))
+        if tokens := _number(find_value(entry, field)):
+            route = _number(find_value(entry, _ROUTE))
             return (route, _ROUTE) if route and route < tokens else (tokens, field)
     return None
 
 
-def ollama_running_window(body: object, model: str) -> Found | None:
+def read_running_window(body: object, model: str) -> Found | None:
     """The window with which Ollama runs a model now (``/api/ps``)."""
-    models = body.get("models") if isinstance(body, Mapping) else None
-    for entry in _entries(models):
+    for entry in _entries(find_value(body, "models")):
         names = (entry.get("name"), entry.get("model"))
         if _tagged(model) in names and (tokens := _number(entry.get("context_length"))):
             return tokens, "/api/ps context_length"
     return None
 
 
-def ollama_default_window(body: object) -> Found | None:
+def read_default_window(body: object) -> Found | None:
     """The window that Ollama would run a model with (``/api/show``).
 
     Without a ``num_ctx`` of its own this depends on the server, and the trained length
@@ -243,13 +242,6 @@ def _trained(info: object) -> int | None:
 
 def _tagged(model: str) -> str:
     return model if ":" in model else f"{model}:latest"
-
-
-def _at(entry: Mapping[str, Any], path: str) -> object:
-    value: object = entry
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 def _entries(value: object) -> list[Mapping[str, Any]]:

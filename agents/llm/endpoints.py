@@ -27,24 +27,17 @@ from agents.encryption import SecretUnreadableError
 from agents.llm.context_windows import (
     Found,
     ProviderWindow,
+    find_window,
     names_windows,
-    ollama_default_window,
-    ollama_running_window,
+    read_default_window,
+    read_entry_window,
+    read_listed_window,
+    read_running_window,
     store_window,
-    window_in_entry,
-    window_in_list,
-    window_of,
 )
-from agents.llm.model_types import (
-    Endpoint,
-    Kind,
-    ModelError,
-    NoKeyError,
-    NoModelError,
-    UnknownProviderError,
-)
+from agents.llm.model_types import Endpoint, Kind, ModelError, UnknownProviderError
 from agents.llm.wires import http
-from agents.models import Provider
+from agents.models import ErrorCode, Provider
 
 LOCAL_OLLAMA = "http://127.0.0.1:11434/v1"
 PILOT = "pilot"
@@ -79,11 +72,10 @@ def resolve_in(provider: str, model: str = "") -> Endpoint:
     Here the provider's name is the whole name. Raises what `resolve` raises.
     """
     row = Provider.objects.filter(name=provider).first()
-    kind = next((kind for kind in _KINDS if kind == provider), None)
     if row is not None:
         account = _from_row(row)
-    elif kind is not None:
-        account = _from_environment(kind)
+    elif provider in _KINDS:
+        account = _from_environment(provider)
     else:
         raise _unknown(provider)
     name = f"{provider}:{model}" if model else provider
@@ -114,13 +106,14 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
     kind = account.kind
     model = PILOT if kind == "pilot" else wanted or account.default_model
     if not model:
-        raise NoModelError(
+        raise ModelError(
             f'"{name}" names a provider but no model.',
             f'Write "{name}:<model>", or give the provider a default model.',
+            code=ErrorCode.MODEL,
         )
     if kind != "pilot":
         _check_key(name, account)
-    window = window_of(kind, account.base_url, model, account.told)
+    window = find_window(kind, account.base_url, model, account.told)
     return Endpoint(
         name,
         kind,
@@ -136,9 +129,11 @@ def _endpoint(name: str, account: _Account, wanted: str) -> Endpoint:
 def _find_account(name: str) -> tuple[_Account, str]:
     rows = {
         row.name: row
-        for row in Provider.objects.raw(db.PROVIDERS_NAMED, [provider_candidates(name)])
+        for row in Provider.objects.raw(
+            db.PROVIDERS_NAMED, [list_provider_candidates(name)]
+        )
     }
-    for head in provider_candidates(name):
+    for head in list_provider_candidates(name):
         rest = name[len(head) + 1 :].strip()
         if head in rows:
             return _from_row(rows[head]), rest
@@ -152,10 +147,11 @@ def _unknown(provider: str) -> UnknownProviderError:
     return UnknownProviderError(
         f'No provider is named "{provider}".',
         f'Write "<provider>:<model>" with one of: {", ".join(known)}.',
+        code=ErrorCode.MODEL,
     )
 
 
-def provider_candidates(name: str) -> list[str]:
+def list_provider_candidates(name: str) -> list[str]:
     """What of a model's name may be its provider's, longest first.
 
     Both parts may hold colons.
@@ -204,13 +200,14 @@ def _check_key(name: str, account: _Account) -> None:
     if account.key or account.base_url:
         return
     variable = f"{account.kind.upper()}_API_KEY"
-    raise NoKeyError(
+    raise ModelError(
         f'There is no API key for "{name}".',
         f"Set {variable}, or add the provider with its key in the admin.",
+        code=ErrorCode.KEY,
     )
 
 
-def key_destination(kind: str, base_url: str) -> tuple[str, str, str, int | None]:
+def find_key_destination(kind: str, base_url: str) -> tuple[str, str, str, int | None]:
     """Where the key of such a provider is sent: kind, scheme, host and port.
 
     The host is empty where it is the kind's own.
@@ -274,12 +271,12 @@ async def _read_window(client: httpx2.AsyncClient, endpoint: Endpoint) -> Found 
     if endpoint.kind == "ollama":
         root = url.removesuffix("/v1")
         loaded = await client.get(f"{root}/api/ps")
-        if loaded.is_success and (found := ollama_running_window(loaded.json(), model)):
+        if loaded.is_success and (found := read_running_window(loaded.json(), model)):
             return found
         answer = await client.post(f"{root}/api/show", json={"model": model})
-        return ollama_default_window(answer.json()) if answer.is_success else None
+        return read_default_window(answer.json()) if answer.is_success else None
     if endpoint.kind == "anthropic":
         answer = await client.get(f"{url}/v1/models/{quote(model, safe='')}")
-        return window_in_entry(answer.json()) if answer.is_success else None
+        return read_entry_window(answer.json()) if answer.is_success else None
     answer = await client.get(f"{url}/models")
-    return window_in_list(answer.json(), model) if answer.is_success else None
+    return read_listed_window(answer.json(), model) if answer.is_success else None

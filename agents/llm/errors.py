@@ -23,10 +23,11 @@ from agents.llm.wires.http import RedirectedError, TooLargeError
 from agents.models import ErrorCode
 from memory.gamestate.values import repair_text
 
+ErrorT = TypeVar("ErrorT", bound=Exception)
+
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 _DEEPEST = 6
-ErrorT = TypeVar("ErrorT", bound=Exception)
 
 # Characters of a provider's own words that are kept.
 LONGEST = 500
@@ -34,21 +35,32 @@ LONGEST = 500
 # Phases of a connection in which a request has not left.
 NOT_SENT = ("pool", "connect")
 
-# Providers repeat a refused key, mostly shortened by stars.
 _GOT = re.compile(r"Expected a JSON response, got: ['\"]?")
-
 _MANUAL = re.compile(r" *For further information visit \S+")
+
+# Providers repeat a refused key, mostly shortened by stars.
 _KEY = re.compile(r"\b(?:sk|key|pk)-[\w*.…-]{4,}")
 
+# What to do about a status, and where that is done.
 _REMEDIES = {
-    400: "Look at the request that was sent, in the turn's context.",
-    401: "Check the API key of the provider.",
-    402: "Check the balance of the provider's account.",
-    403: "Check what the API key of the provider is allowed to do.",
-    404: "Check the name of the model and the base URL of the provider.",
-    413: "Choose a smaller budget in the context policy.",
-    429: "The provider limits its callers; it is tried again later.",
+    401: ("Check the API key of the provider.", ErrorCode.KEY),
+    402: ("Check the balance of the provider's account.", ErrorCode.KEY),
+    403: ("Check what the API key of the provider is allowed to do.", ErrorCode.KEY),
+    404: (
+        "Check the name of the model and the base URL of the provider.",
+        ErrorCode.PROVIDER,
+    ),
+    413: ("Choose a smaller budget in the context policy.", ErrorCode.CONTEXT),
+    429: (
+        "The provider limits its callers; it is tried again later.",
+        ErrorCode.PROVIDER,
+    ),
 }
+
+_REQUEST = (
+    "Look at the request that was sent, in the turn's context.",
+    ErrorCode.REQUEST,
+)
 
 _SERVER = "The provider has a fault; it is tried again later."
 
@@ -65,7 +77,7 @@ _OVERFLOW = (
 )
 
 
-def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
+def make_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
     """Turn whatever a call raised into a ModelError without any key in it."""
     if isinstance(error, ModelHTTPError):
         return _refused(endpoint, error)
@@ -83,12 +95,13 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
             retryable=True,
         )
     if isinstance(error, (ModelConnectionError, ModelRequestTimeout)):
-        return UnreachableError(
+        unreachable = UnreachableError(
             f"{endpoint.name} could not be reached: {said}.",
             "Check that the provider is up and its base URL is right.",
             retryable=True,
-            sent=getattr(error, "phase", None) not in NOT_SENT,
         )
+        unreachable.sent = getattr(error, "phase", None) not in NOT_SENT
+        return unreachable
     if isinstance(error, UserError):
         return ModelError(
             f"The call of {endpoint.name} could not be made: {said}.",
@@ -107,33 +120,25 @@ def as_model_error(endpoint: Endpoint, error: Exception) -> ModelError:
 
 def _refused(endpoint: Endpoint, error: ModelHTTPError) -> ModelError:
     status = error.status_code
-    said = _clean(endpoint, provider_text(error.body))
+    said = _clean(endpoint, read_provider_text(error.body))
     retryable = status == 429 or status >= 500
+    remedy, code = _REMEDIES.get(status, _REQUEST)
+    if status >= 500:
+        remedy, code = _SERVER, ErrorCode.PROVIDER
     refusal = ModelError(
         f"{endpoint.name} answered {status}{f': {said}' if said else ''}.",
-        _SERVER if status >= 500 else _REMEDIES.get(status, _REMEDIES[400]),
+        remedy,
         retryable=retryable,
-        retry_after=retry_after(error.headers or {}) if retryable else None,
+        retry_after=read_retry_after(error.headers or {}) if retryable else None,
         status=status,
+        code=code,
     )
-    if is_overflow(refusal):
-        # The same request never passes, even where a server calls it its own fault.
-        refusal = ModelError(refusal.detail, _OVERFLOW, status=status)
-    refusal.code = _code(refusal)
-    return refusal
-
-
-def _code(refusal: ModelError) -> str:
-    """What is to be mended, as the remedy of the refusal says."""
-    status = refusal.status or 0
-    if status == 400:
-        return ErrorCode.REQUEST
-    if refusal.remedy in (_OVERFLOW, _REMEDIES[413]):
-        return ErrorCode.CONTEXT
-    if status in (401, 402, 403):
-        return ErrorCode.KEY
-    known = status >= 500 or status in _REMEDIES
-    return ErrorCode.PROVIDER if known else ErrorCode.REQUEST
+    if not is_overflow(refusal):
+        return refusal
+    # The same request never passes, even where a server calls it its own fault. After a
+    # 400 the request is what to look at first, whatever its words say.
+    code = ErrorCode.REQUEST if status == 400 else ErrorCode.CONTEXT
+    return ModelError(refusal.detail, _OVERFLOW, status=status, code=code)
 
 
 def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None:
@@ -142,7 +147,7 @@ def _caused_by(error: BaseException | None, kind: type[ErrorT]) -> ErrorT | None
     return error
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that a provider asks to wait, None where it does not."""
     try:
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
@@ -169,25 +174,25 @@ def _clean(endpoint: Endpoint, text: str) -> str:
     """One bounded line without the key and without a full stop at its end."""
     if endpoint.key:
         text = text.replace(endpoint.key, "[key]")
-    text = page_text(_GOT.sub("", _MANUAL.sub("", text[: LONGEST * 20])))
+    text = shorten_page(_GOT.sub("", _MANUAL.sub("", text[: LONGEST * 20])))
     text = " ".join(repair_text(_KEY.sub("[key]", text)).split())
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 1]}…"
     return text.rstrip(". ")
 
 
-def provider_text(body: object, depth: int = 0) -> str:
+def read_provider_text(body: object, depth: int = 0) -> str:
     """The provider's own sentence, with what helps an operator beside it.
 
     A router's "Provider returned error" is followed by what that provider said, a
     refusal for its length by the sizes that stand beside it.
     """
     if isinstance(body, str):
-        return page_text(body)
+        return shorten_page(body)
     if not isinstance(body, Mapping) or depth > _DEEPEST:
         return ""
     for key in ("error", "message", "detail"):
-        if found := provider_text(body.get(key), depth + 1):
+        if found := read_provider_text(body.get(key), depth + 1):
             return " ".join([found, *_beside(found, body, depth)])
     return ""
 
@@ -195,7 +200,7 @@ def provider_text(body: object, depth: int = 0) -> str:
 def _beside(found: str, body: Mapping[str, object], depth: int) -> list[str]:
     metadata = body.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
-    inner = provider_text(_parsed(raw), depth + 1)
+    inner = read_provider_text(_parsed(raw), depth + 1)
     codes = [body.get("code"), body.get("type")]
     sizes = [(key, body.get(key)) for key in ("n_prompt_tokens", "n_ctx")]
     more = [f"{key} {size}" for key, size in sizes if isinstance(size, int)]
@@ -212,7 +217,7 @@ def _parsed(raw: object) -> object:
         return raw
 
 
-def page_text(text: str) -> str:
+def shorten_page(text: str) -> str:
     """A page of HTML as its title; any other text as it is."""
     if not _PAGE.match(text):
         return text

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import genai_prices
 
@@ -15,8 +15,8 @@ from memory.context.types import ToolCall
 Kind = Literal["openai", "anthropic", "ollama", "pilot"]
 Dialect = Literal["openai", "anthropic"]
 
+# One message in the OpenAI chat form (anthropic dialect: in Anthropic's).
 ChatMessage = Mapping[str, Any]
-"""One message in the OpenAI chat form (anthropic dialect: in Anthropic's)."""
 
 # ``max_tokens`` of Anthropic's requests where the settings of the Mysis name none.
 ANTHROPIC_ANSWER = 8_000
@@ -27,12 +27,12 @@ class ModelError(Exception):
 
     ``detail`` is one sentence, ``remedy`` what to do about it. ``retryable`` says
     whether the same call may succeed later, ``retry_after`` how many seconds the
-    provider asks to wait, ``status`` is its HTTP status where it answered. ``sent`` is
-    false where the request surely never left. ``code`` says what is to be mended; empty
-    for the settings of the Mysis. Never holds a key.
+    provider asks to wait, ``status`` is its HTTP status where it answered. ``code`` says
+    what is to be mended; empty for the settings of the Mysis. ``sent`` is false where
+    the request surely never left. Never holds a key.
     """
 
-    code = ErrorCode.PROVIDER.value
+    sent = True
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ModelError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
-        sent: bool = True,
+        code: str = ErrorCode.PROVIDER,
     ) -> None:
         super().__init__(f"{detail} {remedy}".strip())
         self.detail = detail
@@ -50,7 +50,7 @@ class ModelError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
-        self.sent = sent
+        self.code = code
 
     @property
     def surely_free(self) -> bool:
@@ -66,8 +66,6 @@ class ModelError(Exception):
 class ModelTimeoutError(ModelError):
     """A call that took longer than it may; a shorter one may not."""
 
-    code = ""
-
 
 class UnreachableError(ModelError):
     """Nobody answered at the provider's address, or the answer broke off."""
@@ -76,38 +74,14 @@ class UnreachableError(ModelError):
 class UnknownProviderError(ModelError):
     """No provider of that name is configured."""
 
-    code = ErrorCode.MODEL.value
 
-
-class NoModelError(ModelError):
-    """A name of a provider alone, which has no default model."""
-
-    code = ErrorCode.MODEL.value
-
-
-class NoKeyError(ModelError):
-    """The provider's public address needs a key, and there is none."""
-
-    code = ErrorCode.KEY.value
-
-
-class SettingError(ModelError):
-    """A model setting of the Mysis that cannot be used."""
-
-    code = ""
-
-
-class Tool(Protocol):
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
     """A tool as a model is told of it; ``parameters`` is a JSON schema."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def description(self) -> str: ...
-
-    @property
-    def parameters(self) -> dict[str, Any]: ...
+    name: str
+    description: str
+    parameters: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +137,22 @@ class Endpoint:
         return "anthropic" if self.kind == "anthropic" else "openai"
 
 
-def longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> int:
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """What a model is asked; ``messages`` are in the dialect of the endpoint.
+
+    ``settings`` are the Mysis's own (temperature, max_tokens, timeout in seconds,
+    reasoning_effort...).
+    """
+
+    endpoint: Endpoint
+    messages: Sequence[ChatMessage]
+    system: str | None = None
+    tools: Sequence[OfferedTool] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> int:
     """The most tokens of an answer that a request asks for; 0 where it does not say.
 
     Anthropic wants them named in every request.
@@ -174,7 +163,9 @@ def longest_answer(settings: Mapping[str, Any], endpoint: Endpoint | None) -> in
     return ANTHROPIC_ANSWER if endpoint and endpoint.kind == "anthropic" else 0
 
 
-def price(endpoint: Endpoint, *, input_tokens: int, output_tokens: int) -> Decimal:
+def calculate_price(
+    endpoint: Endpoint, *, input_tokens: int, output_tokens: int
+) -> Decimal:
     """US dollars for so many tokens, none of them cached; 0 where no price is known."""
     usage = genai_prices.Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     return _listed(endpoint, usage) or Decimal(0)

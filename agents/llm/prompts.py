@@ -79,7 +79,7 @@ def render_prompt(
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 
 
-def nudge(level: int) -> str:
+def choose_nudge(level: int) -> str:
     """The prompt to go on: 1 asks, 2 is firmer, 3 and more urgent (W13, P7)."""
     words = NUDGES[min(max(level, 1), len(NUDGES)) - 1]
     return f"{words}\n\n{CRITICAL_REMINDERS}"

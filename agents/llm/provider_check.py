@@ -10,13 +10,15 @@ from importlib import import_module
 from urllib.parse import urlsplit, urlunsplit
 
 from agents.llm.complete import WIRES, complete
-from agents.llm.context_overflow import is_overflow, limit_of
+from agents.llm.context_overflow import is_overflow, read_limit
 from agents.llm.context_windows import Found, names_windows, store_limit, store_window
 from agents.llm.endpoints import ask_window, resolve, resolve_in, resolve_row
 from agents.llm.model_types import (
+    CompletionRequest,
     Endpoint,
     ModelError,
     ModelTimeoutError,
+    OfferedTool,
     UnknownProviderError,
     UnreachableError,
 )
@@ -57,16 +59,8 @@ _SLOW = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckTool:
-    """A tool that a model may call and need not: every turn offers some."""
-
-    name: str
-    description: str
-    parameters: dict[str, object]
-
-
-TOOL = CheckTool(
+# A tool that a model may call and need not: every turn offers some.
+TOOL = OfferedTool(
     "report", "Say that you are ready.", {"type": "object", "properties": {}}
 )
 
@@ -85,11 +79,6 @@ class Check:
     model_found: bool | None
     latency_ms: int
     error: ModelError | None
-
-    @property
-    def address(self) -> str:
-        """Where it was asked, without any password in it."""
-        return address_of(self.endpoint)
 
 
 def find_endpoint(name: str, model: str) -> Endpoint:
@@ -113,7 +102,7 @@ def check_endpoint(endpoint: Endpoint, seconds: float = SECONDS) -> Check:
     error, latency, found = asyncio.run(_requests(endpoint, seconds))
     if names_windows(endpoint.kind, endpoint.base_url):
         store_window(endpoint, *(found or (None, "")))
-    if error is not None and (limit := limit_of(error)):
+    if error is not None and (limit := read_limit(error)):
         store_limit(endpoint, limit)
     return Check(
         endpoint,
@@ -134,7 +123,7 @@ async def _requests(
     error: ModelError | None = None
     try:
         await complete(
-            endpoint, messages=HELLO, system=None, tools=(TOOL,), settings=settings
+            CompletionRequest(endpoint, HELLO, tools=(TOOL,), settings=settings)
         )
     except ModelError as caught:
         error = caught
@@ -161,7 +150,7 @@ def _model_found(error: ModelError | None) -> bool | None:
     return False if _NO_MODEL.match(said) else None
 
 
-def address_of(endpoint: Endpoint) -> str:
+def clean_address(endpoint: Endpoint) -> str:
     """The base URL, without a user and password that may stand in it."""
     parts = urlsplit(endpoint.base_url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

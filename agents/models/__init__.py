@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from agents.models.budgets import Budget, BudgetSpend
-from agents.models.fleet import Account, Broadcast, ErrorCode, Mysis, Pin
-from agents.models.llm import AskedWindow, Prompt, PromptVersion, Provider
-from agents.models.runs import (
-    Delivery,
-    Event,
-    GameGate,
-    ModelCall,
-    ToolCatalogue,
-    Turn,
-    UnknownOutcome,
-    Usage,
-)
-
-__all__ = [
-    "Account",
-    "AskedWindow",
-    "Broadcast",
-    "Budget",
-    "BudgetSpend",
-    "Delivery",
-    "ErrorCode",
-    "Event",
-    "GameGate",
-    "ModelCall",
-    "Mysis",
-    "Pin",
-    "Prompt",
-    "PromptVersion",
-    "Provider",
-    "ToolCatalogue",
-    "Turn",
-    "UnknownOutcome",
-    "Usage",
-]
+from agents.models.budgets import Budget as Budget
+from agents.models.budgets import BudgetSpend as BudgetSpend
+from agents.models.fleet import Account as Account
+from agents.models.fleet import Broadcast as Broadcast
+from agents.models.fleet import ErrorCode as ErrorCode
+from agents.models.fleet import Mysis as Mysis
+from agents.models.fleet import Pin as Pin
+from agents.models.llm import AskedWindow as AskedWindow
+from agents.models.llm import Prompt as Prompt
+from agents.models.llm import PromptVersion as PromptVersion
+from agents.models.llm import Provider as Provider
+from agents.models.runs import Delivery as Delivery
+from agents.models.runs import Event as Event
+from agents.models.runs import GameGate as GameGate
+from agents.models.runs import ModelCall as ModelCall
+from agents.models.runs import ToolCatalogue as ToolCatalogue
+from agents.models.runs import Turn as Turn
+from agents.models.runs import UnknownOutcome as UnknownOutcome
+from agents.models.runs import Usage as Usage

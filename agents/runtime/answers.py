@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -13,17 +12,16 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agents import budgets, events, usage
-from agents.actions.base import memory_event_data
+from agents import budgets, usage
+from agents.actions.base import append_memory_events
 from agents.budgets import NOTHING, Amount
 from agents.db import run_in_db
-from agents.events import Kind
 from agents.llm.complete import complete
-from agents.llm.model_types import ChatMessage, Completion, Endpoint, ModelError, Tool
+from agents.llm.model_types import Completion, CompletionRequest, ModelError
 from agents.models import Mysis
 from agents.runtime.model_calls import Opened, ReadyCall
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded, lock_for_turn
-from agents.tools.request import INTERRUPTED, ToolResult
+from agents.tools.request import INTERRUPTED, Outcome
 from agents.usage import CallCost
 from memory import calibration
 from memory.context.tokens import estimate_tokens
@@ -54,20 +52,12 @@ class PendingCall:
 
 
 async def ask_model(
-    endpoint: Endpoint,
-    opened: Opened,
-    *,
-    messages: Sequence[ChatMessage],
-    system: str | None,
-    tools: Sequence[Tool],
-    settings: dict[str, Any],
+    request: CompletionRequest, opened: Opened
 ) -> tuple[Completion, int]:
     """Return the answer and its milliseconds; a ModelError is recorded and raised."""
     started = time.monotonic()
     try:
-        answer = await complete(
-            endpoint, messages=messages, system=system, tools=tools, settings=settings
-        )
+        answer = await complete(request)
     except ModelError as error:
         await run_in_db(record_refusal, opened, error, _milliseconds_since(started))
         raise
@@ -89,7 +79,14 @@ def record_answer(
             pending = None
     if pending is None:
         raise TurnSuperseded
-    _calibrate(handle, prepared, answer)
+    # Only after the answer is safe: a database lost in its transaction would take the
+    # answer back without a word, and its calls would be made all the same.
+    try:
+        calibration.learn_factor(
+            handle.model, estimated=prepared.estimated, reported=answer.usage.input
+        )
+    except DatabaseError:
+        logger.exception("The token estimate could not learn from a call")
     return pending
 
 
@@ -121,7 +118,7 @@ def record_refusal(opened: Opened, error: ModelError, latency_ms: int) -> None:
 
 
 @transaction.atomic
-def record_result(handle: TurnHandle, call: PendingCall, result: ToolResult) -> None:
+def record_result(handle: TurnHandle, call: PendingCall, result: Outcome) -> None:
     """Store a result, also after a stop.
 
     A late one, of a worker that was given up, replaces "outcome unknown".
@@ -142,24 +139,10 @@ def record_result(handle: TurnHandle, call: PendingCall, result: ToolResult) -> 
         **tick,
     ):
         return
-    row = Memory(pk=call.memory_id, role=Role.TOOL, origin=Origin.TOOL)
-    events.append(
-        Kind.MEMORY_ADDED, mysis_id=handle.mysis_id, data=memory_event_data(row)
+    row = Memory(
+        pk=call.memory_id, mysis_id=handle.mysis_id, role=Role.TOOL, origin=Origin.TOOL
     )
-
-
-def _calibrate(handle: TurnHandle, prepared: ReadyCall, answer: Completion) -> None:
-    """Adjust the token estimate by what the provider counted.
-
-    Only after the answer is safe: a database lost in its transaction would take the
-    answer back without a word, and its calls would be made all the same.
-    """
-    try:
-        calibration.learn_factor(
-            handle.model, estimated=prepared.estimated, reported=answer.usage.input
-        )
-    except DatabaseError:
-        logger.exception("The token estimate could not learn from a call")
+    append_memory_events([row])
 
 
 def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:
@@ -187,7 +170,7 @@ def _store_answer(handle: TurnHandle, answer: Completion) -> list[PendingCall]:
     for row in results[MOST_CALLS:]:
         row.content, row.is_error = TOO_MANY.format(most=MOST_CALLS), True
     Memory.objects.bulk_create([speech, *results])
-    events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_event_data(speech))
+    append_memory_events([speech])
     pending = [
         PendingCall(row.pk, call["function"]["name"], call["function"]["arguments"])
         for row, call in zip(results, calls, strict=True)

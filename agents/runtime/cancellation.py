@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class Guarded:
-    """A turn in flight; ``voided`` tells a stop from a shutdown."""
+    """A turn under way; ``voided`` tells a stop from a shutdown."""
 
     handle: TurnHandle
     task: asyncio.Task[object]
@@ -86,7 +86,7 @@ class TurnCanceller:
 
 
 def _alive(ids: list[int]) -> set[int]:
-    """Those of these turns that may go on, as `turn_rows.going_on` has it."""
+    """Those of these turns that may go on, as `turn_rows.load_for_turn` has it."""
     going_on = Turn.objects.filter(
         pk__in=ids,
         outcome__isnull=True,

@@ -28,7 +28,7 @@ from memory.snapshots.reads import fetches_events
 
 TOOL = "get_notifications"
 
-#: The game keeps so many for a session.
+# The game keeps so many for a session.
 LIMIT = 100
 
 MOST_FETCHES = 4
@@ -68,14 +68,14 @@ async def verify_unknown(handle: TurnHandle, toolbox: Toolbox) -> None:
     calls back.
     """
     for unknown in toolbox.unknown:
-        if unknown.memory_id is None or unknown not in toolbox.unknown:
+        if unknown.memory is None or unknown not in toolbox.unknown:
             continue
         try:
             words = await toolbox.look_into(unknown)
         except GameUnreachableError:
             return
         if words:
-            await run_in_db(_add_finding, handle, unknown.memory_id, words)
+            await run_in_db(_add_finding, handle, unknown.memory, words)
 
 
 def _arguments(toolbox: Toolbox) -> str:

@@ -27,6 +27,7 @@ from agents.runtime.turn_rows import (
     lock_mysis,
     pause_for_budget,
 )
+from agents.tools.request import Outcome
 from memory.context.types import INTENT_ORIGINS
 from memory.gamestate.values import repair_text
 from memory.models import Memory
@@ -46,8 +47,8 @@ LONGEST_WAIT_SECONDS = 600.0
 # What a provider asks for is believed up to a day.
 LONGEST_RETRY_SECONDS = 86_400.0
 
+# How many times as many results are looked back over as make a loop.
 TRAIL_FACTOR = 4
-"""How many times as many results are looked back over as make a loop."""
 
 REMEDY = "Send it a message, or look at its prompt and at its context."
 
@@ -75,7 +76,7 @@ class Ending:
 
 
 @transaction.atomic
-def finish(
+def finish_turn(
     handle: TurnHandle, ending: Ending, seen: int, calls: Sequence[CallRecord] = ()
 ) -> None:
     """Record the outcome and schedule what follows, in one transaction.
@@ -125,23 +126,18 @@ def _plan_next(mysis: Mysis, ending: Ending, seen: int) -> None:
     else:
         _schedule(mysis, chosen, seen)
     if ending.outcome == Turn.Outcome.DONE and ending.error:
-        data = {"code": "empty_answer", "detail": mysis.last_error}
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+        events.append_error(mysis.pk, mysis.last_error, code="empty_answer")
 
 
 def _schedule(mysis: Mysis, chosen: NextTurn, seen: int) -> None:
     # A turn that a message queued meanwhile is needed only if no call showed it.
-    if chosen.trigger != "retry" and _is_unseen_intent(mysis, seen):
+    orders = Memory.objects.filter(mysis=mysis, origin__in=INTENT_ORIGINS)
+    if chosen.trigger != "retry" and orders.filter(pk__gt=seen).exists():
         scheduling.schedule(mysis, trigger="message")
     elif chosen.trigger is None:
         put_to_rest(mysis, Mysis.State.IDLE, mysis.last_error, mysis.last_error_code)
     else:
         scheduling.schedule(mysis, trigger=chosen.trigger, at=chosen.at)
-
-
-def _is_unseen_intent(mysis: Mysis, seen: int) -> bool:
-    newer = Memory.objects.filter(mysis=mysis, pk__gt=seen)
-    return newer.filter(origin__in=INTENT_ORIGINS).exists()
 
 
 def _activity(ending: Ending, chosen: NextTurn) -> str:
@@ -170,7 +166,7 @@ def put_to_rest(
     if error:
         data["error"] = error
     if state == Mysis.State.ERRORED:
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": error})
+        events.append_error(mysis.pk, error)
     events.append(Kind.MYSIS_STATE, mysis_id=mysis.pk, data=data)
 
 
@@ -219,7 +215,7 @@ def plan_next_turn(
 
 
 def _after_error(ending: Ending, pace: Pace, nudges: int, failures: int) -> NextTurn:
-    if ending.fatal or total_back_off(failures) >= pace.patience:
+    if ending.fatal or sum_back_off(failures) >= pace.patience:
         return NextTurn(None, errored=True)
     asked = min(ending.retry_after or 0.0, LONGEST_RETRY_SECONDS)
     wait = max(_pause(failures), asked)
@@ -228,14 +224,13 @@ def _after_error(ending: Ending, pace: Pace, nudges: int, failures: int) -> Next
 
 
 def _seconds_to_effect(ending: Ending, pace: Pace) -> float:
-    """Seconds until what was queued takes effect; 0 where nothing was."""
     if ending.resolve_tick is None or ending.tick is None:
         return 0.0
     wait = (ending.resolve_tick - ending.tick) * pace.seconds_per_tick
     return min(max(wait, 0.0), LONGEST_WAIT_SECONDS)
 
 
-def total_back_off(failures: int) -> float:
+def sum_back_off(failures: int) -> float:
     """Total back-off in seconds after so many consecutive failures.
 
     Not the time on the clock: an hour without any worker is no hour of failures, and
@@ -280,21 +275,20 @@ class Trail:
     empty_turns: int = 0
 
 
-def record_call(
-    name: str, arguments: str, text: str, *, is_error: bool, read_only: bool
+def digest_call(
+    name: str, arguments: str, result: Outcome, *, read_only: bool
 ) -> CallRecord:
     """Digest a call and its result for the search for loops."""
     return CallRecord(
         name,
         call=_digest(f"{name} {arguments}"),
-        result=_digest(text),
-        is_error=is_error,
-        acted=not is_error and not read_only,
+        result=_digest(result.text),
+        is_error=result.is_error,
+        acted=not (result.is_error or read_only),
     )
 
 
 def _check_stuck(mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool) -> None:
-    """Report when a Mysis gets stuck, and when it no longer is."""
     before = Trail(tuple(mysis.trail.split()), mysis.empty_turns)
     limits = Limits(settings.ZOEA_STUCK_RESULTS, settings.ZOEA_STUCK_TURNS)
     trail, reason = update_trail(before, calls, limits, whole=whole)
@@ -306,8 +300,7 @@ def _check_stuck(mysis: Mysis, calls: Sequence[CallRecord], *, whole: bool) -> N
     if bool(mysis.stuck) == bool(was):
         return
     if mysis.stuck:
-        data = {"code": "stuck", "detail": mysis.stuck}
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+        events.append_error(mysis.pk, mysis.stuck, code="stuck")
     append_state_event(mysis, "runtime")
 
 

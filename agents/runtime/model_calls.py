@@ -11,8 +11,7 @@ from django.utils import timezone
 from agents import budgets, context_inputs, db, deliveries, events, usage
 from agents.actions.base import append_state_event
 from agents.budgets import Taken
-from agents.events import Kind
-from agents.llm.model_types import Endpoint, price
+from agents.llm.model_types import Endpoint, calculate_price
 from agents.models import ModelCall, Mysis
 from agents.runtime.turn_rows import (
     TurnHandle,
@@ -23,8 +22,7 @@ from agents.runtime.turn_rows import (
 )
 from agents.usage import CallPlace
 from memory.assembly import prepare
-from memory.assembly.prepare import PreparedRequest as View
-from memory.assembly.prepare import prepare_request
+from memory.assembly.prepare import PreparedRequest
 from memory.context.types import Assembly
 from memory.gamestate.values import repair_text
 from memory.models import SentContext
@@ -55,7 +53,7 @@ class CallEstimate:
 
     def price(self) -> Decimal:
         """US dollars at list prices."""
-        return price(
+        return calculate_price(
             self.endpoint,
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
@@ -74,7 +72,7 @@ class ReadyCall:
 
 def assemble_next(
     handle: TurnHandle, *, fold_tokens: int = 0, summary_calls: int = 0, within: int = 0
-) -> View:
+) -> PreparedRequest:
     """Assemble the next request; reads only, before the row is locked, so no stop waits.
 
     ``fold_tokens`` bounds the history of which a summary may be asked for,
@@ -84,17 +82,17 @@ def assemble_next(
     mysis = load_for_turn(handle)
     if mysis is None:
         raise TurnSuperseded
-    subject = context_inputs.subject_of(mysis)
+    subject = context_inputs.build_subject(mysis)
     known = replace(
         subject.compaction, fold_tokens=fold_tokens, summary_calls=summary_calls
     )
     budget = context_inputs.narrow_budget(subject.budget, within)
-    return prepare_request(replace(subject, compaction=known, budget=budget))
+    return prepare.prepare_request(replace(subject, compaction=known, budget=budget))
 
 
 @transaction.atomic
 def persist_call(
-    handle: TurnHandle, number: int, endpoint: Endpoint, prepared: View
+    handle: TurnHandle, number: int, endpoint: Endpoint, prepared: PreparedRequest
 ) -> ReadyCall:
     """Store exactly what the next call is sent.
 
@@ -110,10 +108,11 @@ def persist_call(
         prepare.record_call(call_id=opened.place.call_id, prepared=prepared)
     db.fetch_row(db.COUNT_MODEL_CALL, [number, handle.turn_id, mysis.pk])
     rows = prepared.request.messages
-    new = deliveries.unheard_ids(mysis, ((row.id, row.origin) for row in rows))
+    new = deliveries.find_unheard(mysis, ((row.id, row.origin) for row in rows))
     if new:
-        at = deliveries.CallNumber(handle.turn_id, handle.number, number)
-        deliveries.record_shown(mysis, new, prepared.assembly.sources, at)
+        turn = handle.turn_id, handle.number
+        sources = prepared.assembly.sources
+        deliveries.record_shown(mysis, new, sources, turn=turn, call=number)
         shown = {"turn": handle.turn_id, "call": number, "messages": new}
         append_state_event(mysis, "runtime", shown=shown)
     seen = rows[-1].id if rows else 0
@@ -140,7 +139,7 @@ def open_call(handle: TurnHandle, mysis: Mysis, estimate: CallEstimate) -> Opene
     place = CallPlace(
         call_id=call_id,
         mysis_id=mysis.pk,
-        day=usage.day_of(now),
+        day=usage.get_day(now),
         policy=mysis.policy.name if mysis.policy else "",
         model=handle.model,
         summary=estimate.summary,
@@ -160,9 +159,8 @@ def _report_fallback(mysis: Mysis, assembly: Assembly) -> None:
         .first()
     )
     if last != FALLBACK:
-        detail = f"The context was made by the fallback. {assembly.reason}"
-        data = {
-            "detail": repair_text(detail),
-            "remedy": "Look at the context policy of the Mysis.",
-        }
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+        events.append_error(
+            mysis.pk,
+            repair_text(f"The context was made by the fallback. {assembly.reason}"),
+            remedy="Look at the context policy of the Mysis.",
+        )

@@ -32,7 +32,7 @@ from procrastinate.jobs import Status
 from agents import scheduling
 from agents.actions.messages import resume_broadcasts
 from agents.db import run_in_db
-from agents.game.sessions import pool
+from agents.game.sessions import get_pool
 from agents.models import Mysis, Turn
 from agents.runtime.finish import put_to_rest
 from agents.runtime.turn_rows import close_open_turns, set_activity
@@ -55,10 +55,10 @@ LOST = (
     "then start it again."
 )
 
-logger = logging.getLogger(__name__)
-
 # Those who are put off come back over so long a time, not all at once.
 SPREAD_SECONDS = 20.0
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -73,7 +73,7 @@ class RunningJobs:
     _missing: dict[int, float] = field(default_factory=dict)
 
     @contextmanager
-    def job(self, job_id: int, worker_id: int | None) -> Iterator[None]:
+    def track_job(self, job_id: int, worker_id: int | None) -> Iterator[None]:
         """Count a job as worked on in the block."""
         if worker_id is not None:
             self.workers.add(worker_id)
@@ -83,7 +83,7 @@ class RunningJobs:
         finally:
             self._jobs.discard(job_id)
 
-    def forgotten(self, doing: Collection[int], now: float) -> list[int]:
+    def find_forgotten(self, doing: Collection[int], now: float) -> list[int]:
         """Of the jobs that the queue gives this process, those that nobody works on.
 
         For `GRACE_SECONDS` at least; ``now`` is in seconds of any steady clock.
@@ -102,7 +102,7 @@ class Maintenance:
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
-    def keep(self) -> None:
+    def ensure_running(self) -> None:
         """Start, or start again in another event loop."""
         task = self._task
         loop = asyncio.get_running_loop()
@@ -141,7 +141,7 @@ async def reconcile() -> None:
 async def finish_forgotten(now: float) -> None:
     """End jobs of this process's turns that are over, but not for the queue."""
     doing = await run_in_db(_jobs_here)
-    for job_id in running_jobs.forgotten(doing, now):
+    for job_id in running_jobs.find_forgotten(doing, now):
         logger.warning("Job %s was never ended: it is now.", job_id)
         await app.job_manager.finish_job_by_id_async(
             job_id=job_id, status=Status.FAILED, delete_job=True
@@ -158,14 +158,10 @@ def _jobs_here() -> list[int]:
 
 
 def reschedule_lost() -> int:
-    """Schedule every running Mysis that has no live job; returns how many."""
-    return sum(_take_up(pk) for pk in _seem_lost())
+    """Schedule every running Mysis that has no live job; returns how many.
 
-
-def _seem_lost() -> list[int]:
-    """The Myses that seem lost, by one query; each is checked again under its lock.
-
-    A pass every few seconds in every process must not cost a query per Mysis.
+    One query finds those that seem lost, and each is checked again under its lock: a
+    pass every few seconds in every process must not cost a query per Mysis.
     """
     live_turns = Turn.objects.filter(
         Exists(_live_jobs().filter(pk=OuterRef("job_id"))),
@@ -177,7 +173,7 @@ def _seem_lost() -> list[int]:
         ~Exists(live_turns),
         state=Mysis.State.RUNNING,
     )
-    return list(lost.order_by("pk").values_list("pk", flat=True))
+    return sum(_take_up(pk) for pk in lost.order_by("pk").values_list("pk", flat=True))
 
 
 @transaction.atomic
@@ -229,14 +225,14 @@ def _live_jobs() -> QuerySet[ProcrastinateJob]:
     return ProcrastinateJob.objects.filter(status__in=LIVE)
 
 
-async def admit(mysis_id: int, *, job_id: int, trigger: str) -> bool:
+async def admit_turn(mysis_id: int, *, job_id: int, trigger: str) -> bool:
     """Whether a turn may be taken now; else it is scheduled for later.
 
     The game opens few sessions a minute: a turn that waited for one would keep a slot
     of its worker from those that have one. That is no failure, and a stop unschedules
     it as any other turn.
     """
-    wait = await pool().admit(mysis_id)
+    wait = await get_pool().begin_session(mysis_id)
     if wait > 0:
         await run_in_db(
             _postpone, mysis_id, job_id=job_id, trigger=trigger, seconds=wait
@@ -246,7 +242,6 @@ async def admit(mysis_id: int, *, job_id: int, trigger: str) -> bool:
 
 @transaction.atomic
 def _postpone(mysis_id: int, *, job_id: int, trigger: str, seconds: float) -> None:
-    """Postpone the turn of a job that is still the next one."""
     rows = Mysis.objects.select_for_update(of=("self",))
     mysis = rows.filter(pk=mysis_id, next_job=job_id).first()
     if mysis is None:

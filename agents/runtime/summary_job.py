@@ -23,10 +23,11 @@ from agents.events import Kind
 from agents.llm.context_overflow import is_overflow
 from agents.llm.model_types import (
     Completion,
+    CompletionRequest,
     Endpoint,
     ModelError,
     ModelTimeoutError,
-    Tool,
+    OfferedTool,
 )
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import ask_model
@@ -40,7 +41,7 @@ from memory.assembly.history_summaries import (
     Outdated,
     Span,
 )
-from memory.assembly.prepare import PreparedRequest as View
+from memory.assembly.prepare import PreparedRequest
 from memory.assembly.sent_view import hash_span
 from memory.context.summary_prompt import (
     SummaryRefused,
@@ -57,10 +58,10 @@ from memory.models import HistorySummary
 ATTEMPTS = 2
 SECONDS = 60.0
 
-#: Tokens of an answer beside its summary: tags, and thoughts before them.
+# Tokens of an answer beside its summary: tags, and thoughts before them.
 MARGIN = 1_000
 
-#: With these a provider refuses a request that it has no room for.
+# With these a provider refuses a request that it has no room for.
 TOO_LONG = (400, 413, 422)
 
 logger = logging.getLogger(__name__)
@@ -92,17 +93,19 @@ class SummaryJob:
 
     handle: TurnHandle
     endpoint: Endpoint
-    tools: Sequence[Tool]
+    tools: Sequence[OfferedTool]
     wanted: SummaryRequest
     effort: Effort
     failure: str = ""
     correction: str = ""
-    done: bool = False
     hopeless: bool = False
 
 
 async def make_summary(
-    handle: TurnHandle, endpoint: Endpoint, tools: Sequence[Tool], view: View
+    handle: TurnHandle,
+    endpoint: Endpoint,
+    tools: Sequence[OfferedTool],
+    view: PreparedRequest,
 ) -> int:
     """Make the summary that a view asks for, and store it, or why there is none.
 
@@ -117,8 +120,13 @@ async def make_summary(
         await run_in_db(build_request, view),
         Effort(handle.number, handle.model),
     )
+    done = False
     try:
-        await _make(job)
+        while not done and job.effort.attempts < ATTEMPTS and not job.hopeless:
+            text = await _try_once(job)
+            if text:
+                await run_in_db(commit_summary, handle, job.wanted, text, job.effort)
+                done = True
     except (ModelError, TurnSuperseded, BudgetSpentError):
         raise
     except Exception as error:
@@ -126,27 +134,27 @@ async def make_summary(
         if not isinstance(error, Outdated):
             logger.exception("A summary failed", exc_info=error)
         job.failure = str(error) or type(error).__name__
-    if not job.done:
+    if not done:
         await run_in_db(record_failure, handle, job.wanted, job.failure, job.effort)
     return job.effort.attempts
 
 
-async def _make(job: SummaryJob) -> None:
-    while job.effort.attempts < ATTEMPTS and not job.hopeless:
-        text = await _attempt(job)
-        if text:
-            await run_in_db(commit_summary, job.handle, job.wanted, text, job.effort)
-            job.done = True
-            return
-
-
-async def _attempt(job: SummaryJob) -> str:
-    """One request; "" with a reason noted, where it gave no good summary."""
+async def _try_once(job: SummaryJob) -> str:
+    """Make one request; "" where it gave no good summary, with the reason noted."""
     job.effort.attempts += 1
     last = job.effort.attempts >= ATTEMPTS
     try:
-        text = _read(await _ask(job))
-        check_text(text, job.wanted, with_literals=not last)
+        answer = await _ask(job)
+        if answer.tool_calls:
+            raise SummaryRefused("The answer calls a tool in place of a summary.")
+        text = read_summary(answer.text)
+        check_summary(
+            text,
+            count=job.wanted.count,
+            limit=job.wanted.limit,
+            replaced=job.wanted.replaced,
+            literals=() if last else job.wanted.literals,
+        )
         return text
     except SummaryRefused as error:
         job.failure = str(error)
@@ -177,23 +185,23 @@ async def _fold_less(job: SummaryJob) -> None:
 
 async def _ask(job: SummaryJob) -> Completion:
     asked = job.wanted
-    request = _request(asked, job.correction)
+    messages = _with_correction(asked.request, job.correction)
     estimate = CallEstimate(
         job.endpoint,
         job.effort.attempts,
-        asked.count(json.dumps(request)),
+        asked.count(json.dumps(messages)),
         asked.limit,
         summary=True,
     )
     opened = await run_in_db(model_calls.open_summary_call, job.handle, estimate)
-    answer, latency = await ask_model(
+    request = CompletionRequest(
         job.endpoint,
-        opened,
-        messages=request,
-        system=asked.system,
-        tools=job.tools,
-        settings=_settings(job.handle.model_settings, asked.limit),
+        messages,
+        asked.system,
+        job.tools,
+        _summary_settings(job.handle.model_settings, asked.limit),
     )
+    answer, latency = await ask_model(request, opened)
     job.effort.add(
         tokens=(answer.usage.input, answer.usage.output, answer.usage.cached),
         cost=answer.cost,
@@ -203,7 +211,7 @@ async def _ask(job: SummaryJob) -> Completion:
     return answer
 
 
-def _settings(own: Mapping[str, Any], limit: int) -> dict[str, Any]:
+def _summary_settings(own: Mapping[str, Any], limit: int) -> dict[str, Any]:
     """The Mysis's own; a short limit of its answers must not cut a summary."""
     settings = {**own, "timeout": SECONDS}
     most = own.get("max_tokens")
@@ -212,11 +220,12 @@ def _settings(own: Mapping[str, Any], limit: int) -> dict[str, Any]:
     return settings
 
 
-def _request(asked: SummaryRequest, correction: str) -> list[dict[str, Any]]:
-    """The messages; after a refusal with the reason at their very end."""
+def _with_correction(
+    messages: list[dict[str, Any]], correction: str
+) -> list[dict[str, Any]]:
     if not correction:
-        return asked.request
-    *before, prompt = asked.request
+        return messages
+    *before, prompt = messages
     content = prompt["content"]
     if isinstance(content, str):
         return [*before, {**prompt, "content": content + correction}]
@@ -224,13 +233,7 @@ def _request(asked: SummaryRequest, correction: str) -> list[dict[str, Any]]:
     return [*before, {**prompt, "content": [*content, block]}]
 
 
-def _read(answer: Completion) -> str:
-    if answer.tool_calls:
-        raise SummaryRefused("The answer calls a tool in place of a summary.")
-    return read_summary(answer.text)
-
-
-def build_request(view: View) -> SummaryRequest:
+def build_request(view: PreparedRequest) -> SummaryRequest:
     """What an assembly asks for, with the state of the history that it saw."""
     settings.install_summary_prompt()
     asked = view.assembly.summary_wanted
@@ -266,17 +269,6 @@ def _literals(request: AssemblyRequest, inside: Sequence[Message]) -> tuple[str,
     found = dict.fromkeys(part for text in texts for part in find_literals(text))
     lost = set(find_missing_literals(shown, found))
     return tuple(literal for literal in found if literal not in lost)
-
-
-def check_text(text: str, asked: SummaryRequest, *, with_literals: bool) -> None:
-    """Raise SummaryRefused for a text that may not stand in for its span."""
-    check_summary(
-        text,
-        count=asked.count,
-        limit=asked.limit,
-        replaced=asked.replaced,
-        literals=asked.literals if with_literals else (),
-    )
 
 
 @transaction.atomic
@@ -332,4 +324,4 @@ def record_failure(
         else f"For {after.cooling_turns} turns it is not tried again."
     )
     detail = f"The history could not be summarised: {error} {then}"
-    events.append(Kind.ERROR, mysis_id=mysis.pk, data={"detail": repair_text(detail)})
+    events.append_error(mysis.pk, repair_text(detail))

@@ -19,18 +19,23 @@ from agents.db import run_in_db
 from agents.game.client import GameUnreachableError
 from agents.llm import context_overflow
 from agents.llm.endpoints import resolve_with_window
-from agents.llm.model_types import Completion, Endpoint, ModelError
+from agents.llm.model_types import (
+    Completion,
+    CompletionRequest,
+    Endpoint,
+    ModelError,
+)
 from agents.models import ErrorCode, Turn
 from agents.runtime import answers, model_calls, turn_rows
 from agents.runtime.answers import PendingCall, ask_model
 from agents.runtime.cancellation import Guarded, canceller
 from agents.runtime.catch_up import fetch_events, verify_unknown
-from agents.runtime.finish import CallRecord, Ending, finish, record_call
+from agents.runtime.finish import CallRecord, Ending, digest_call, finish_turn
 from agents.runtime.model_calls import ReadyCall
 from agents.runtime.summary_job import make_summary
 from agents.runtime.turn_rows import TurnHandle, TurnSuperseded
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.request import NOT_EXECUTED, ToolResult
+from agents.tools.request import NOT_EXECUTED, Outcome
 
 EMPTY_ANSWERS: Mapping[str, str] = {
     "length": (
@@ -101,7 +106,7 @@ async def _take_guarded(handle: TurnHandle, guarded: Guarded) -> None:
             return
         raise
     except Exception as error:
-        ending = ending_after(error)
+        ending = choose_ending(error)
     canceller.release(guarded)
     await _finish_shielded(handle, ending, progress)
 
@@ -145,7 +150,7 @@ async def _call(
             mysis_id=handle.mysis_id,
             model=handle.model,
         )
-    progress.silence = empty_answer_reason(answer, acted=progress.acted)
+    progress.silence = explain_empty_answer(answer, acted=progress.acted)
     filtered = answer.finish_reason == "content_filter"
     progress.silence_code = ErrorCode.PROVIDER if progress.silence and filtered else ""
     return pending
@@ -179,14 +184,14 @@ async def _prepare(
 async def _ask(
     handle: TurnHandle, endpoint: Endpoint, toolbox: Toolbox, prepared: ReadyCall
 ) -> tuple[Completion, list[PendingCall]]:
-    answer, latency = await ask_model(
+    request = CompletionRequest(
         endpoint,
-        prepared.opened,
-        messages=prepared.assembly.messages,
-        system=prepared.assembly.system,
-        tools=toolbox.specs,
-        settings=handle.model_settings,
+        prepared.assembly.messages,
+        prepared.assembly.system,
+        toolbox.specs,
+        handle.model_settings,
     )
+    answer, latency = await ask_model(request, prepared.opened)
     pending = await run_in_db(answers.record_answer, handle, prepared, answer, latency)
     return answer, pending
 
@@ -204,14 +209,9 @@ async def _run_tools(
             raise
         await run_in_db(answers.record_result, handle, call, result)
         progress.acted = progress.acted or not result.is_error
+        read_only = toolbox.reads_only(call.name)
         progress.tried.append(
-            record_call(
-                call.name,
-                call.arguments,
-                result.text,
-                is_error=result.is_error,
-                read_only=toolbox.reads_only(call.name),
-            )
+            digest_call(call.name, call.arguments, result, read_only=read_only)
         )
         if result.resolve_tick is not None:
             progress.resolve_tick = max(
@@ -221,7 +221,7 @@ async def _run_tools(
 
 def _record_not_executed(handle: TurnHandle, pending: list[PendingCall]) -> None:
     for call in pending:
-        answers.record_result(handle, call, ToolResult(NOT_EXECUTED, is_error=True))
+        answers.record_result(handle, call, Outcome((NOT_EXECUTED,), is_error=True))
 
 
 def _end(outcome: Turn.Outcome, progress: Progress) -> Ending:
@@ -234,7 +234,7 @@ def _end(outcome: Turn.Outcome, progress: Progress) -> Ending:
     )
 
 
-def ending_after(error: Exception) -> Ending:
+def choose_ending(error: Exception) -> Ending:
     """How a turn ends after an error: what the operator reads, and whether to retry."""
     errored = Turn.Outcome.ERRORED
     if isinstance(error, TurnSuperseded):
@@ -269,11 +269,11 @@ async def _finish_shielded(
     handle: TurnHandle, ending: Ending, progress: Progress
 ) -> None:
     # A worker that is told to end must not leave the turn open.
-    work = run_in_db(finish, handle, ending, progress.seen, progress.tried)
+    work = run_in_db(finish_turn, handle, ending, progress.seen, progress.tried)
     await asyncio.shield(asyncio.ensure_future(work))
 
 
-def empty_answer_reason(answer: Completion, *, acted: bool) -> str:
+def explain_empty_answer(answer: Completion, *, acted: bool) -> str:
     """Why an answer has neither a word nor a call; empty where it has one.
 
     After calls that worked, an end without words is a good end: many models do so.

@@ -13,17 +13,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.db import transaction
 from django.utils import timezone
 
 from agents import budgets, db, events, scheduling
-from agents.actions.base import append_state_event, memory_event_data
+from agents.actions.base import append_memory_events, append_state_event
 from agents.events import Kind
 from agents.models import Account, Mysis, Turn
 from agents.tools.request import INTERRUPTED
-from agents.tools.snapshot import doubt
+from agents.tools.snapshot import doubt_call
 from memory.gamestate.values import repair_text
 from memory.models import ContextPolicy, Memory
 
@@ -34,7 +34,7 @@ class TurnSuperseded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TurnHandle:
-    """A turn that has handle."""
+    """A turn that has begun."""
 
     turn_id: int
     mysis_id: int
@@ -50,12 +50,10 @@ class TurnHandle:
 def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None:
     """Begin a turn; None where its job is outdated, or the Mysis is at rest or held."""
     mysis = lock_mysis(mysis_id)
-    if mysis is None or mysis.next_job != job_id:
-        return None
-    if mysis.state != Mysis.State.RUNNING:
+    if mysis is None or mysis.next_job != job_id or mysis.state != Mysis.State.RUNNING:
         return None
     close_open_turns(mysis, outcome=Turn.Outcome.INTERRUPTED)
-    reason = budgets.refusal_of(mysis)
+    reason = budgets.explain_refusal(mysis)
     if reason:
         # No turn for every message that comes while it is held.
         pause_for_budget(mysis, reason)
@@ -69,8 +67,8 @@ def begin_turn(mysis_id: int, *, job_id: int, trigger: str) -> TurnHandle | None
         db.BEGIN_TURN,
         [mysis.pk, mysis.turn_count, mysis.epoch, job_id, trigger, timezone.now()],
     )
-    line = {"turn": turn_id, "number": mysis.turn_count, "trigger": trigger}
-    events.append(Kind.TURN_STARTED, mysis_id=mysis.pk, data=line)
+    data = {"turn": turn_id, "number": mysis.turn_count, "trigger": trigger}
+    events.append(Kind.TURN_STARTED, mysis_id=mysis.pk, data=data)
     return TurnHandle(
         turn_id=turn_id,
         mysis_id=mysis.pk,
@@ -128,8 +126,7 @@ def _first_joined(sql: str, values: Sequence[int]) -> Mysis | None:
             budget_tokens=mysis.policy_tokens,
             budget_reserve=mysis.policy_reserve,
         )
-    joined: Mysis = mysis
-    return joined
+    return cast(Mysis, mysis)
 
 
 def close_open_turns(mysis: Mysis, *, outcome: Turn.Outcome) -> None:
@@ -143,7 +140,7 @@ def answer_open_calls(mysis: Mysis) -> None:
     """Answer every pending call with "outcome unknown", and doubt what it may have changed."""
     for row in Memory.objects.raw(db.OPEN_CALLS, [mysis.pk]):
         if mysis.account is not None:
-            doubt(
+            doubt_call(
                 mysis_id=mysis.pk,
                 username=mysis.account.username,
                 tool=row.tool_name,
@@ -154,7 +151,7 @@ def answer_open_calls(mysis: Mysis) -> None:
         row.is_error = True
         row.pending = False
         row.save(update_fields=["content", "is_error", "pending"])
-        events.append(Kind.MEMORY_ADDED, mysis_id=mysis.pk, data=memory_event_data(row))
+        append_memory_events([row])
 
 
 def close_turn(
@@ -195,10 +192,9 @@ def pause_for_budget(mysis: Mysis, reason: str) -> None:
     # What failed before was the provider or the game; it may be well again by then.
     mysis.failures = 0
     mysis.save(update_fields=["hold", "activity", "failures"])
-    scheduling.schedule(mysis, trigger="budget", at=budgets.next_try(mysis.pk))
+    scheduling.schedule(mysis, trigger="budget", at=budgets.plan_next_try(mysis.pk))
     if first:
-        data = {"code": "budget", "detail": reason}
-        events.append(Kind.ERROR, mysis_id=mysis.pk, data=data)
+        events.append_error(mysis.pk, reason, code="budget")
         append_state_event(mysis, "runtime")
 
 

@@ -17,9 +17,9 @@ from agents.encryption import SecretUnreadableError
 from agents.game import accounts
 from agents.game.accounts import AccountRefusedError, ActiveAccount
 from agents.game.client import GameCallError, GameUnreachableError, ReplyLostError
-from agents.game.sessions import pool
+from agents.game.sessions import get_pool
 from agents.tools import unknown_outcomes
-from agents.tools.request import CallNext, Outcome, Request, refusal
+from agents.tools.request import CallNext, Outcome, Request, refuse_call
 from memory.gamestate.values import parse_text
 
 AUTH = frozenset({"register", "login", "logout"})
@@ -46,7 +46,7 @@ async def use_account(request: Request, call_next: CallNext) -> Outcome:
     step = steps.get(request.name)
     if step is None:
         return await _call_with_session(request, call_next)
-    async with pool().lock(request.caller.mysis_id):
+    async with get_pool().lock(request.caller.mysis_id):
         return await step(request, call_next)
 
 
@@ -60,7 +60,7 @@ async def _call_with_session(request: Request, call_next: CallNext) -> Outcome:
         return await call_next(_filled(request))
     if card is None:
         if "session_id" in tool.needs:
-            return refusal("not_authenticated", NOT_LOGGED_IN)
+            return refuse_call("not_authenticated", NOT_LOGGED_IN)
         return await call_next(_filled(request))
     try:
         session = card.session or await _log_in_again(request, call_next, "")
@@ -84,11 +84,11 @@ def _is_session_lost(outcome: Outcome) -> bool:
 async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> str:
     """A game session that works: another process's newer one, else a new login."""
     caller = request.caller
-    async with pool().lock(caller.mysis_id):
+    async with get_pool().lock(caller.mysis_id):
         card = caller.card
         if card is None:
-            raise _LoginRefusedError(refusal("not_authenticated", NOT_LOGGED_IN))
-        newest = await run_in_db(accounts.stored_session, card.pk)
+            raise _LoginRefusedError(refuse_call("not_authenticated", NOT_LOGGED_IN))
+        newest = await run_in_db(accounts.load_session, card.pk)
         if newest and newest != failed:
             caller.card = replace(card, session=newest)
             caller.secrets.add(newest)
@@ -106,9 +106,9 @@ async def _log_in_again(request: Request, call_next: CallNext, failed: str) -> s
 async def _register(request: Request, call_next: CallNext) -> Outcome:
     """A free account if there is one, else a new one upstream; never a second."""
     caller = request.caller
-    names = await run_in_db(accounts.owned_names, caller.mysis_id)
+    names = await run_in_db(accounts.list_owned_names, caller.mysis_id)
     if names:
-        return refusal(
+        return refuse_call(
             "already_registered",
             f"You own the account {names[0]} already. "
             f'Call login with {{"username": {json.dumps(names[0])}}}.',
@@ -149,7 +149,7 @@ async def _register_upstream(request: Request, call_next: CallNext) -> Outcome:
             found=found,
         )
     except AccountRefusedError as error:
-        return refusal("account_refused", str(error))
+        return refuse_call("account_refused", str(error))
     return outcome
 
 
@@ -162,7 +162,7 @@ async def _login(request: Request, call_next: CallNext) -> Outcome:
             _argument(request, "username"),
         )
     except AccountRefusedError as error:
-        return refusal("account_refused", str(error))
+        return refuse_call("account_refused", str(error))
     if fresh:
         return await _log_in_or_release(request, call_next, card)
     return await _log_in(request, call_next, card)
@@ -187,11 +187,11 @@ async def _log_in(
 ) -> Outcome:
     caller = request.caller
     try:
-        password = await run_in_db(accounts.stored_password, card.pk)
+        password = await run_in_db(accounts.load_password, card.pk)
     except SecretUnreadableError as error:
-        return refusal("no_password", str(error))
+        return refuse_call("no_password", str(error))
     if not password:
-        return refusal(
+        return refuse_call(
             "no_password",
             f"No password is stored for {card.username}: an operator must set it.",
         )
@@ -212,7 +212,7 @@ async def _logout(request: Request, call_next: CallNext) -> Outcome:
     """End the game session; the account's state is forgotten at once (A19)."""
     caller = request.caller
     if caller.card is None:
-        return refusal("not_authenticated", NOT_LOGGED_IN)
+        return refuse_call("not_authenticated", NOT_LOGGED_IN)
     outcome = Outcome(('{"message": "Logged out."}',))
     if caller.card.session:
         answer = await call_next(_filled(request, session_id=caller.card.session))
@@ -248,7 +248,7 @@ def _explain_refusal(outcome: Outcome, username: str) -> Outcome:
     error = outcome.read().error
     if error is None or error.code not in _BAD_LOGIN:
         return outcome
-    return refusal(
+    return refuse_call(
         error.code,
         f"The game refuses the stored password of {username}: an operator must "
         "set the right one.",

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 _tables: dict[str, tuple[Sequence[GameTool], Mapping[str, Tool]]] = {}
 
 
-async def game_tools(
+async def load_game_tools(
     session: GameSession, card: ActiveAccount | None
 ) -> Mapping[str, Tool]:
     """The game's tools by name; raises GameUnreachableError."""

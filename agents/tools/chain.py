@@ -15,26 +15,25 @@ from typing import Any
 
 from agents import events
 from agents.db import run_in_db
-from agents.game.accounts import ActiveAccount
+from agents.game.accounts import ActiveAccount, load_active_account
 from agents.game.client import GameCallError
-from agents.game.sessions import pool
+from agents.game.sessions import get_pool
+from agents.models import UnknownOutcome
 from agents.tools.account import use_account
-from agents.tools.catalogue import game_tools
+from agents.tools.catalogue import load_game_tools
 from agents.tools.guard import ArgumentsError, check_arguments, guard, read_arguments
-from agents.tools.own_tools import answer_locally, tools_for_mysis
+from agents.tools.own_tools import answer_locally, select_own_tools
 from agents.tools.request import (
     CallNext,
     Outcome,
     Request,
     Step,
     Tool,
-    ToolResult,
     ToolSession,
-    Unknown,
 )
 from agents.tools.snapshot import update_snapshots
 from agents.tools.transport import retry, send, verify
-from agents.tools.unknown_outcomes import find_read, load_account
+from agents.tools.unknown_outcomes import find_read, find_unknown
 from memory.gamestate.values import make_storable
 from memory.gamestate.values import repair_text as storable_text
 from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
@@ -47,7 +46,7 @@ class Toolbox:
     """The tools of one Mysis for one turn."""
 
     def __init__(self, caller: ToolSession) -> None:
-        self._seat = caller
+        self._session = caller
         self._call = compose(STEPS, send)
         self.specs = tuple(tool.spec for tool in caller.tools.values())
         self.policies = {spec.name: spec.policy for spec in self.specs}
@@ -55,14 +54,14 @@ class Toolbox:
     @property
     def username(self) -> str | None:
         """The game account that the Mysis plays as now."""
-        return self._seat.card.username if self._seat.card else None
+        return self._session.card.username if self._session.card else None
 
     def check(self, name: str, arguments: str) -> dict[str, Any]:
         """The arguments of a call of the game; raises ArgumentsError.
 
         Also for a tool that the game does not have, so for our own.
         """
-        tool = self._seat.tools.get(name)
+        tool = self._session.tools.get(name)
         if tool is None or tool.local:
             raise ArgumentsError(f"The game has no tool {name[:100]!r}.")
         checked = read_arguments(arguments, tool)
@@ -71,38 +70,29 @@ class Toolbox:
 
     def reads_only(self, name: str) -> bool:
         """Whether a tool changes nothing; one that does not exist cannot."""
-        tool = self._seat.tools.get(name)
+        tool = self._session.tools.get(name)
         return tool is None or tool.spec.read_only
 
     @property
-    def unknown(self) -> tuple[Unknown, ...]:
-        """The actions of which no read has told yet whether they happened."""
-        return self._seat.unknown
+    def unknown(self) -> tuple[UnknownOutcome, ...]:
+        """The actions of which no read has shown yet whether they happened."""
+        return self._session.unknown
 
-    async def look_into(self, unknown: Unknown) -> str:
-        """What the game says now of such an action, "" for nothing.
-
-        Raises GameUnreachableError.
-        """
-        read = find_read(unknown, self._seat.tools)
+    async def look_into(self, unknown: UnknownOutcome) -> str:
+        """What the game says of it now, or ""; raises GameUnreachableError."""
+        read = find_read(unknown, self._session.tools)
         if read is None:
             return ""
         result = await self.call(read.name, json.dumps(dict(read.arguments)))
-        return "" if result.is_error else read.told(result.text, result.tick)
+        return "" if result.is_error else read.describe_answer(result.text, result.tick)
 
-    async def call(self, name: str, arguments: str) -> ToolResult:
-        """Call a tool with a model's JSON text.
+    async def call(self, name: str, arguments: str) -> Outcome:
+        """Call a tool with a model's JSON text; no secret comes back.
 
         Errors of the game and of the arguments are results. Raises
         GameUnreachableError when the game server cannot be reached.
         """
-        outcome = await self._call(Request(self._seat, name, arguments))
-        return ToolResult(
-            text=outcome.text,
-            is_error=outcome.is_error,
-            tick=outcome.tick,
-            resolve_tick=outcome.resolve_tick,
-        )
+        return await self._call(Request(self._session, name, arguments))
 
 
 async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
@@ -111,9 +101,9 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
     ``by`` names the person who calls them by hand. Raises GameUnreachableError when
     the game server cannot be reached.
     """
-    session = await pool().session(mysis_id)
+    session = await get_pool().session(mysis_id)
     card, unknown, ours = await run_in_db(_load, mysis_id)
-    tools = await game_tools(session, card)
+    tools = await load_game_tools(session, card)
     caller = ToolSession(mysis_id, {**tools, **ours}, card, by=by, unknown=unknown)
     if card is not None and card.session:
         caller.secrets.add(card.session)
@@ -122,9 +112,10 @@ async def open_toolbox(mysis_id: int, *, by: str = "") -> Toolbox:
 
 def _load(
     mysis_id: int,
-) -> tuple[ActiveAccount | None, tuple[Unknown, ...], Mapping[str, Tool]]:
-    """The account that a Mysis plays as, what is unknown of it, and our tools for it."""
-    return *load_account(mysis_id), tools_for_mysis(mysis_id)
+) -> tuple[ActiveAccount | None, tuple[UnknownOutcome, ...], Mapping[str, Tool]]:
+    card = load_active_account(mysis_id)
+    unknown = find_unknown(mysis_id, card.username) if card else ()
+    return card, unknown, select_own_tools(mysis_id)
 
 
 def compose(steps: Sequence[Step], last: CallNext) -> CallNext:
@@ -161,7 +152,7 @@ def _append_event(request: Request, outcome: Outcome, ms: int) -> None:
         "tool": storable_text(request.name)[:200],
         "arguments": HIDDEN
         if request.policy == "secret"
-        else shown_arguments(request.raw, request.caller.secrets),
+        else mask_arguments(request.raw, request.caller.secrets),
         "ok": not outcome.is_error,
         "ms": ms,
         "tick": outcome.tick,
@@ -175,7 +166,7 @@ def _append_event(request: Request, outcome: Outcome, ms: int) -> None:
     events.append(events.Kind.TOOL_CALLED, mysis_id=request.caller.mysis_id, data=data)
 
 
-def shown_arguments(raw: str, secrets: set[str]) -> Any:
+def mask_arguments(raw: str, secrets: set[str]) -> Any:
     """Arguments for a log: secrets masked, long texts cut, bad JSON as text."""
     try:
         value = make_storable(json.loads(raw or "{}"))
@@ -200,6 +191,9 @@ def _since(started: float) -> int:
     return round((time.perf_counter() - started) * 1000)
 
 
+# The order matters: secrets are taken out before anything is recorded, arguments are
+# checked before anything is sent, and what is sent again passes the account and
+# snapshot steps again.
 STEPS: Sequence[Step] = (
     record,
     redact,
@@ -210,6 +204,3 @@ STEPS: Sequence[Step] = (
     use_account,
     update_snapshots,
 )
-"""The order matters: secrets are taken out before anything is recorded, arguments
-are checked before anything is sent, and what is sent again passes the account and
-snapshot steps again."""

@@ -15,7 +15,14 @@ from typing import Any
 from jsonschema.exceptions import ValidationError, best_match
 from referencing.exceptions import Unresolvable
 
-from agents.tools.request import FILLED_IN, CallNext, Outcome, Request, Tool, refusal
+from agents.tools.request import (
+    FILLED_IN,
+    CallNext,
+    Outcome,
+    Request,
+    Tool,
+    refuse_call,
+)
 from memory.gamestate.values import make_storable, repair_text
 
 LONGEST_VALUE = 80
@@ -33,12 +40,12 @@ async def guard(request: Request, call_next: CallNext) -> Outcome:
     """Turn a call of an unknown tool, or with bad arguments, into an error result."""
     tool = request.tool
     if tool is None:
-        return refusal("unknown_tool", _unknown_tool(request))
+        return refuse_call("unknown_tool", _unknown_tool(request))
     try:
         arguments = read_arguments(request.raw, tool)
         check_arguments(arguments, tool)
     except ArgumentsError as error:
-        return refusal("invalid_arguments", str(error))
+        return refuse_call("invalid_arguments", str(error))
     return await call_next(replace(request, arguments=arguments))
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal, cast
 
 from django.db.models import Count
@@ -61,7 +62,7 @@ class Scope:
     mysis_id: int | None = None
     secret: frozenset[str] = frozenset()
 
-    def target(
+    def find_target(
         self, reference: object, *, argument: str = "mysis_id", remedy: str = ""
     ) -> Mysis:
         """The Mysis that is meant; raises LocalRefusedError for another's."""
@@ -85,8 +86,20 @@ class Answer:
     blocks: tuple[str, ...]
 
 
-def json_answer(value: dict[str, Any]) -> Answer:
+def make_answer(value: dict[str, Any]) -> Answer:
+    """A value with its JSON text."""
     return Answer(value, (json.dumps(value, ensure_ascii=False, indent=2),))
+
+
+@contextmanager
+def refuse_failures() -> Iterator[None]:
+    """Raise LocalRefusedError for what the answer to a call may fail with."""
+    try:
+        yield
+    except SlowSearchError as error:
+        raise LocalRefusedError(f"Argument 'query': {error.detail}") from error
+    except (ActionError, RecallError) as error:
+        raise LocalRefusedError(str(error)) from error
 
 
 def find_mysis(reference: object, argument: str = "mysis_id") -> Mysis:
@@ -101,7 +114,7 @@ def find_mysis(reference: object, argument: str = "mysis_id") -> Mysis:
     return cast("Mysis", found)
 
 
-def secret_tools(policies: Iterable[tuple[str, str]]) -> frozenset[str]:
+def find_secret_tools(policies: Iterable[tuple[str, str]]) -> frozenset[str]:
     """Of tools and their policies, the tools whose calls nobody may read."""
     return frozenset(name for name, policy in policies if policy == "secret")
 
@@ -117,23 +130,17 @@ def answer_send_message(arguments: Mapping[str, Any], scope: Scope) -> Answer:
             "Argument 'mysis_id' names yourself: use the captain's log for notes."
         )
     text = _signed(arguments["message"], _sender(scope))
-    try:
-        row = send_message(mysis=to, text=text, by=scope.by)
-    except ActionError as error:
-        raise LocalRefusedError(error.detail) from error
-    return json_answer({"sent": True, "to": to.name, "memory_id": row.pk})
+    row = send_message(mysis=to, text=text, by=scope.by)
+    return make_answer({"sent": True, "to": to.name, "memory_id": row.pk})
 
 
 def answer_broadcast(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """Send a message to every idle and running Mysis but the sender."""
     sender = _sender(scope)
     text = _signed(arguments["message"], sender)
-    try:
-        row = send_broadcast(text=text, by=scope.by, sender=sender)
-    except ActionError as error:
-        raise LocalRefusedError(error.detail) from error
+    row = send_broadcast(text=text, by=scope.by, sender=sender)
     count = count_recipients(row)
-    return json_answer({"sent": True, "broadcast_id": row.pk, "recipients": count})
+    return make_answer({"sent": True, "broadcast_id": row.pk, "recipients": count})
 
 
 def _sender(scope: Scope) -> Mysis | None:
@@ -155,7 +162,7 @@ def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The stored text of a handle, in parts where it is long (I21)."""
     handle = str(arguments["handle"]).strip()
     if is_state_handle(handle):
-        text = _recalled_state(handle, scope.target(arguments.get("mysis_id")))
+        text = _recalled_state(handle, scope.find_target(arguments.get("mysis_id")))
     else:
         text = _recalled_message(handle, scope)
     # Cleaned as a whole: a secret must not slip through where it is cut.
@@ -180,16 +187,13 @@ def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
 
 
 def _recalled_message(handle: str, scope: Scope) -> str:
-    try:
-        named = read_handle(handle)
-        owner = scope.target(
-            named.owner,
-            argument="handle",
-            remedy="only handles out of your own context can be recalled",
-        )
-        return read_message(owner.pk, named.message_id, secret=scope.secret)
-    except RecallError as error:
-        raise LocalRefusedError(str(error)) from error
+    named = read_handle(handle)
+    owner = scope.find_target(
+        named.owner,
+        argument="handle",
+        remedy="only handles out of your own context can be recalled",
+    )
+    return read_message(owner.pk, named.message_id, secret=scope.secret)
 
 
 def _recalled_state(handle: str, owner: Mysis) -> str:
@@ -198,6 +202,9 @@ def _recalled_state(handle: str, owner: Mysis) -> str:
         return reads.recall_snapshot(username, handle)
     except (ValueError, LookupError) as error:
         raise LocalRefusedError(str(error.args[0])) from error
+
+
+# --- Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,48 +216,33 @@ class Search:
     stem: bool = False
 
 
-# --- Search
-
-
-def answer_search_messages(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    """The newest matches in what was said, oldest first (W10)."""
+def answer_search_messages(
+    arguments: Mapping[str, Any], scope: Scope, *, reasoning: bool = False
+) -> Answer:
+    """The newest matches in what was said (W10) or thought (W12), oldest first."""
     search = _read_search(arguments)
-    mysis = scope.target(arguments.get("mysis_id"))
-    with _refuse_slow():
-        hits = search_messages(mysis_id=mysis.pk, **asdict(search))
-    return _matches([_message_hit(hit, search) for hit in reversed(hits)])
-
-
-def answer_search_reasoning(arguments: Mapping[str, Any], scope: Scope) -> Answer:
-    """The newest matches in what was thought, oldest first (W12)."""
-    search = _read_search(arguments)
-    mysis = scope.target(arguments.get("mysis_id"))
-    with _refuse_slow():
-        hits = search_messages(mysis_id=mysis.pk, reasoning=True, **asdict(search))
-    return _matches(
-        [
-            _message_hit(hit, search)
-            | {"reasoning": excerpt(hit.reasoning, search.query, _handle(hit))}
-            for hit in reversed(hits)
-        ]
+    mysis = scope.find_target(arguments.get("mysis_id"))
+    hits = search_messages(mysis_id=mysis.pk, reasoning=reasoning, **asdict(search))
+    return _list_matches(
+        _message_hit(hit, search, reasoning=reasoning) for hit in reversed(hits)
     )
+
+
+answer_search_reasoning = partial(answer_search_messages, reasoning=True)
 
 
 def answer_search_broadcasts(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """The newest matching broadcasts, oldest first; a Mysis finds those it knows (W11)."""
     search = _read_search(arguments)
-    with _refuse_slow():
-        hits = search_broadcasts(mysis_id=scope.mysis_id, **asdict(search))
-    return _matches(
-        [
-            {
-                "broadcast_id": hit.id,
-                "sender": hit.sender,
-                "content": excerpt(hit.content, search.query),
-                "timestamp": hit.timestamp.isoformat(timespec="seconds"),
-            }
-            for hit in reversed(hits)
-        ]
+    hits = search_broadcasts(mysis_id=scope.mysis_id, **asdict(search))
+    return _list_matches(
+        {
+            "broadcast_id": hit.id,
+            "sender": hit.sender,
+            "content": make_excerpt(hit.content, search.query),
+            "timestamp": hit.timestamp.isoformat(timespec="seconds"),
+        }
+        for hit in reversed(hits)
     )
 
 
@@ -272,7 +264,7 @@ def _read_search(arguments: Mapping[str, Any]) -> Search:
     )
 
 
-def excerpt(text: str, query: str, handle: str = "") -> str:
+def make_excerpt(text: str, query: str, handle: str = "") -> str:
     """A text short enough for a context: the part around the first word found.
 
     ``handle`` is named where it brings what is not shown.
@@ -290,31 +282,23 @@ def excerpt(text: str, query: str, handle: str = "") -> str:
     return f"{lead}{text[start:end]}{tail} ({left} characters not shown{see})"
 
 
-def _message_hit(hit: Hit, search: Search) -> dict[str, Any]:
-    return {
+def _message_hit(hit: Hit, search: Search, *, reasoning: bool) -> dict[str, Any]:
+    handle = build_handle(str(hit.mysis), hit.memory_id)
+    found = {
         "memory_id": hit.memory_id,
         "role": hit.role,
         "source": hit.origin,
-        "content": excerpt(hit.content, search.query, _handle(hit)),
+        "content": make_excerpt(hit.content, search.query, handle),
         "timestamp": hit.timestamp.isoformat(timespec="seconds"),
     }
+    if reasoning:
+        found["reasoning"] = make_excerpt(hit.reasoning, search.query, handle)
+    return found
 
 
-def _handle(hit: Hit) -> str:
-    return build_handle(str(hit.mysis), hit.memory_id)
-
-
-@contextmanager
-def _refuse_slow() -> Iterator[None]:
-    """Refuse a search that takes too long; the text says what to do."""
-    try:
-        yield
-    except SlowSearchError as error:
-        raise LocalRefusedError(f"Argument 'query': {error.detail}") from error
-
-
-def _matches(found: list[dict[str, Any]]) -> Answer:
-    return json_answer({"count": len(found), "matches": found})
+def _list_matches(found: Iterable[dict[str, Any]]) -> Answer:
+    matches = list(found)
+    return make_answer({"count": len(matches), "matches": matches})
 
 
 # --- The fleet
@@ -324,12 +308,8 @@ def answer_swarm_status(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     """How many Myses are in which state, and the newest game tick."""
     found = Mysis.objects.values_list("state").annotate(n=Count("id")).order_by()
     counts = dict.fromkeys(map(str, Mysis.State), 0) | dict(found)
-    value = {
-        "total": sum(counts.values()),
-        "counts": counts,
-        "tick": read_newest_tick(),
-    }
-    return json_answer(value)
+    total = sum(counts.values())
+    return make_answer({"total": total, "counts": counts, "tick": read_newest_tick()})
 
 
 def answer_list_myses(arguments: Mapping[str, Any], scope: Scope) -> Answer:
@@ -340,7 +320,7 @@ def answer_list_myses(arguments: Mapping[str, Any], scope: Scope) -> Answer:
     found = list(rows.filter(pk__gt=after)[: limit + 1])
     more = found[limit - 1].pk if len(found) > limit else None
     shown = [_mysis_line(row, scope) for row in found[:limit]]
-    return json_answer({"total": rows.count(), "myses": shown, "next": more})
+    return make_answer({"total": rows.count(), "myses": shown, "next": more})
 
 
 def _mysis_line(row: Mysis, scope: Scope) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from agents.tools.own_tool_answers import (
     Answer,
     LocalRefusedError,
     Scope,
-    secret_tools,
+    find_secret_tools,
+    refuse_failures,
 )
-from agents.tools.request import CallNext, Outcome, Request, Tool, ToolSpec, refusal
+from agents.tools.request import CallNext, Outcome, Request, Tool, ToolSpec, refuse_call
 from memory.context.tool_calls import guess_policy
 from memory.handles import LARGEST_PART
 
@@ -113,13 +114,8 @@ def define_tool(
         "properties": dict(properties),
         "required": list(required),
     }
-    spec = ToolSpec(
-        name,
-        description,
-        schema,
-        guess_policy(name),
-        read_only=name not in SENDING,
-    )
+    policy, read_only = guess_policy(name), name not in SENDING
+    spec = ToolSpec(name, description, schema, policy, read_only)
     return Tool(spec, validator=Draft202012Validator(schema), local=True)
 
 
@@ -238,11 +234,11 @@ async def answer_locally(request: Request, call_next: CallNext) -> Outcome:
     try:
         answer = await db.run_in_db(_answer, request)
     except LocalRefusedError as error:
-        return refusal("invalid_arguments", str(error))
+        return refuse_call("invalid_arguments", str(error))
     return Outcome(answer.blocks)
 
 
-def tools_for_mysis(mysis_id: int) -> Mapping[str, Tool]:
+def select_own_tools(mysis_id: int) -> Mapping[str, Tool]:
     """Our tools for one Mysis: those that send only where it may."""
     row = db.fetch_row(db.MAY_SEND, [mysis_id])
     return FOR_MYSES if row and row[0] else SILENT
@@ -252,6 +248,7 @@ def _answer(request: Request) -> Answer:
     mysis_id = request.caller.mysis_id
     name = Mysis.objects.values_list("name", flat=True).get(pk=mysis_id)
     tools = request.caller.tools.values()
-    secret = secret_tools((each.spec.name, each.spec.policy) for each in tools)
+    secret = find_secret_tools((each.spec.name, each.spec.policy) for each in tools)
     scope = Scope(f"mysis:{name}", mysis_id, secret)
-    return ANSWERS[request.name](request.arguments, scope)
+    with refuse_failures():
+        return ANSWERS[request.name](request.arguments, scope)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from jsonschema.protocols import Validator
 
 from agents.game.accounts import ActiveAccount
+from agents.llm.model_types import OfferedTool
+from agents.models import UnknownOutcome
 from memory.gamestate.extract import Result, read_result
 
 NOT_EXECUTED = "Error: game_unreachable: not executed, the game cannot be reached."
@@ -20,33 +21,15 @@ FILLED_IN = frozenset({"session_id", "password", "registration_code"})
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSpec:
-    """One tool as a model may see it.
+class ToolSpec(OfferedTool):
+    """One tool as a model may see it, and how its results are kept.
 
-    ``parameters`` is a JSON schema without what the account step fills in
-    (session id, password). ``policy`` is one of ``memory.context.types.Policy``.
+    ``parameters`` is without what the account step fills in (session id, password).
+    ``policy`` is one of ``memory.context.types.Policy``.
     """
 
-    name: str
-    description: str
-    parameters: dict[str, Any]
     policy: str
     read_only: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """What the runtime gets of a call, without any secret.
-
-    Errors are results too: ``text`` then says what to do. ``tick`` is the game
-    tick named in the result. ``resolve_tick`` is the tick at which an action that
-    was only queued takes effect (era A), None for what is done already.
-    """
-
-    text: str
-    is_error: bool
-    tick: int | None = None
-    resolve_tick: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +48,6 @@ class Tool:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """An action that may have happened or not; see `agents.models.UnknownOutcome`."""
-
-    pk: int
-    tool: str
-    arguments: Mapping[str, Any] = field(hash=False)
-    since: datetime
-    tick: int | None = None
-    memory_id: int | None = None
-
-
 @dataclass(slots=True)
 class ToolSession:
     """One Mysis at the game: its tools, its account, and the secrets to take out.
@@ -90,7 +61,7 @@ class ToolSession:
     card: ActiveAccount | None = None
     secrets: set[str] = field(default_factory=set)
     by: str = ""
-    unknown: tuple[Unknown, ...] = ()
+    unknown: tuple[UnknownOutcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +79,12 @@ class Request:
         return self.caller.tools.get(self.name)
 
     @property
+    def own_arguments(self) -> dict[str, Any]:
+        """The arguments without what the account step filled in."""
+        given = self.arguments
+        return {key: value for key, value in given.items() if key not in FILLED_IN}
+
+    @property
     def policy(self) -> str:
         """The tool's policy; an unknown tool counts as a mutation."""
         return self.tool.spec.policy if self.tool else "mutation"
@@ -117,7 +94,10 @@ class Request:
 class Outcome:
     """The outcome of a call, one text per content block.
 
-    ``unknown`` is set where an action was sent and its reply was lost.
+    Errors are outcomes too: their text says what to do. ``tick`` is the game tick named
+    in it, ``resolve_tick`` the tick at which an action that was only queued takes effect
+    (era A), None for what is done already. ``unknown`` is set where an action was sent
+    and its reply was lost.
     """
 
     blocks: tuple[str, ...]
@@ -141,6 +121,6 @@ CallNext = Callable[[Request], Awaitable[Outcome]]
 Step = Callable[[Request, CallNext], Awaitable[Outcome]]
 
 
-def refusal(code: str, message: str) -> Outcome:
+def refuse_call(code: str, message: str) -> Outcome:
     """An error result in the game's own form."""
     return Outcome((f"Error: {code}: {message}",), is_error=True)

@@ -23,10 +23,9 @@ from agents.game.client import GameUnreachableError, RateLimitedError, SessionLo
 from agents.models import Mysis
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
-from agents.tools.request import FILLED_IN, CallNext, Outcome, Request
+from agents.tools.request import CallNext, Outcome, Request
 from memory.context.tool_calls import guess_policy
 from memory.gamestate import invalidation
-from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, belongs_to
 from memory.gamestate.notices import may_lack_events
 from memory.gamestate.values import parse_text
@@ -42,8 +41,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Answer:
-    """An answer about one account, and the call that it answers."""
-
     request: Request
     outcome: Outcome
     username: str
@@ -52,10 +49,6 @@ class _Answer:
     @cached_property
     def result(self) -> Result:
         return self.outcome.read()
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        return _own_arguments(self.request)
 
 
 async def update_snapshots(request: Request, call_next: CallNext) -> Outcome:
@@ -105,7 +98,7 @@ async def _let_finish(work: Coroutine[Any, Any, T]) -> T:
 
 @transaction.atomic
 def _store(answer: _Answer) -> int | None:
-    """Store an answer; returns the tick at which a queued action takes effect."""
+    """Returns the tick at which a queued action takes effect."""
     if changes_snapshots(answer.request):
         return _invalidate(answer)
     if answer.request.policy == "snapshot" and not answer.result.is_error:
@@ -128,13 +121,13 @@ def changes_snapshots(request: Request) -> bool:
 
 def _capture(answer: _Answer) -> None:
     """Store a snapshot, with an event; one more if an action has outdated it already."""
-    call = answer.username, answer.request.name, answer.arguments
-    doubted = writes.read_doubt(*call)
+    tool, args = answer.request.name, answer.request.own_arguments
+    doubted = writes.read_doubt(answer.username, tool, args)
     row = writes.capture(
         username=answer.username,
-        tool=answer.request.name,
-        args=answer.arguments,
-        text=_text(answer),
+        tool=tool,
+        args=args,
+        text=_join_blocks(answer),
         result=answer.result,
         asked_at=answer.asked_at,
     )
@@ -145,20 +138,20 @@ def _capture(answer: _Answer) -> None:
         mysis_id=answer.request.caller.mysis_id,
         data={
             "account": answer.username,
-            "tool": answer.request.name,
-            "args": answer.arguments,
+            "tool": tool,
+            "args": args,
             "tick": row.game_tick,
         },
     )
-    reason, fields, tick = now = writes.read_doubt(*call)
+    reason, fields, tick = now = writes.read_doubt(answer.username, tool, args)
     if reason and now != doubted:
-        untrue = writes.TouchedSnapshot(call[1], call[2], fields, reason, tick)
+        untrue = writes.TouchedSnapshot(tool, args, fields, reason, tick)
         unknown_outcomes.append_stale_events(
             answer.request.caller.mysis_id, answer.username, [untrue]
         )
 
 
-def _text(answer: _Answer) -> str:
+def _join_blocks(answer: _Answer) -> str:
     blocks = [
         hide_secrets(b, answer.request.caller.secrets) for b in answer.outcome.blocks
     ]
@@ -171,7 +164,7 @@ def _invalidate(answer: _Answer) -> int | None:
     touched = writes.invalidate(
         username=answer.username,
         tool=answer.request.name,
-        args=answer.arguments,
+        args=answer.request.own_arguments,
         result=answer.result,
         mutation=True,
         asked_at=answer.asked_at,
@@ -190,7 +183,7 @@ def _resolve_tick(answer: _Answer) -> int | None:
         current_tick=reads.read_tick(answer.username), mutation=True
     )
     hits = invalidation.find_invalidations(
-        answer.request.name, answer.arguments, answer.result, around
+        answer.request.name, answer.request.own_arguments, answer.result, around
     )
     return max(
         (h.resolve_tick for h in hits if h.resolve_tick is not None), default=None
@@ -220,13 +213,12 @@ def _merge_notifications(answer: _Answer) -> None:
             }
             lines.append((events.Kind.SNAPSHOT_UPDATED, mysis_id, line | written))
         if one.doubted is not None:
-            doubted = {
-                "fields": list(one.doubted),
-                "reason": one.reason,
-                "tick": one.tick,
-                "confidence": str(Confidence.INVALIDATED),
-            }
-            lines.append((events.Kind.SNAPSHOT_STALE, mysis_id, line | doubted))
+            touched = writes.TouchedSnapshot(
+                one.tool, one.args, one.doubted, one.reason, one.tick
+            )
+            lines.append(
+                unknown_outcomes.build_stale_event(mysis_id, answer.username, touched)
+            )
     events.append_all(lines)
 
 
@@ -234,23 +226,17 @@ def _doubt_lost(request: Request, username: str) -> None:
     if request.policy == "drain":
         unknown_outcomes.lose_events(request.caller.mysis_id, username)
     elif changes_snapshots(request):
-        doubt(
+        doubt_call(
             mysis_id=request.caller.mysis_id,
             username=username,
             tool=request.name,
-            args=_own_arguments(request),
+            args=request.own_arguments,
             mutation=True,
         )
 
 
-def _own_arguments(request: Request) -> dict[str, Any]:
-    """The arguments without what the account step filled in."""
-    given = request.arguments
-    return {key: value for key, value in given.items() if key not in FILLED_IN}
-
-
 @transaction.atomic
-def doubt(
+def doubt_call(
     *,
     mysis_id: int,
     username: str,
@@ -305,21 +291,11 @@ def announce_aged(mysis_id: int | None = None) -> int:
 @transaction.atomic
 def _announce_account(username: str, mysis_id: int) -> int:
     """One account in a transaction of its own, so that no turn waits for others."""
-    lines = [
-        (events.Kind.SNAPSHOT_STALE, mysis_id, _stale_data(one))
-        for one in reads.claim_crossings([username])
-    ]
+    lines = []
+    for one in reads.claim_crossings([username]):
+        aged = writes.TouchedSnapshot(one.tool, one.args, (), one.reason, one.tick)
+        lines.append(
+            unknown_outcomes.build_stale_event(mysis_id, username, aged, one.confidence)
+        )
     events.append_all(lines)
     return len(lines)
-
-
-def _stale_data(one: reads.AgeCrossing) -> dict[str, Any]:
-    return {
-        "account": one.username,
-        "tool": one.tool,
-        "args": dict(one.args),
-        "fields": [],
-        "reason": one.reason,
-        "tick": one.tick,
-        "confidence": one.confidence,
-    }

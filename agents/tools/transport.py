@@ -26,12 +26,13 @@ from agents.game.client import (
     ReplyLostError,
     SessionLostError,
 )
-from agents.game.sessions import pool
+from agents.game.sessions import get_pool
+from agents.models import UnknownOutcome
 from agents.tools import unknown_outcomes
 from agents.tools.account import AUTH
-from agents.tools.request import CallNext, Outcome, Request, Unknown, refusal
+from agents.tools.request import CallNext, Outcome, Request, refuse_call
 from agents.tools.snapshot import changes_snapshots
-from agents.tools.unknown_outcomes import Read
+from agents.tools.unknown_outcomes import Read, find_read, normalise_arguments
 from memory.gamestate.values import repair_text
 from memory.snapshots.reads import read_tick
 
@@ -72,11 +73,10 @@ async def verify(request: Request, call_next: CallNext) -> Outcome:
     return await _add_read(request, outcome, call_next) if outcome.unknown else outcome
 
 
-def _same_unknown(request: Request) -> Unknown | None:
-    given = unknown_outcomes.comparable_arguments(request.arguments)
+def _same_unknown(request: Request) -> UnknownOutcome | None:
+    given = normalise_arguments(request.arguments)
     for one in request.caller.unknown:
-        same_tool = one.tool == request.name
-        if same_tool and unknown_outcomes.comparable_arguments(one.arguments) == given:
+        if one.tool == request.name and normalise_arguments(one.args) == given:
             return one
     return None
 
@@ -85,10 +85,10 @@ async def _add_read(request: Request, outcome: Outcome, call_next: CallNext) -> 
     caller = request.caller
     username = caller.card.username if caller.card else ""
     caller.unknown = await run_in_db(
-        unknown_outcomes.pending_for, caller.mysis_id, username
+        unknown_outcomes.find_unknown, caller.mysis_id, username
     )
     lost = _same_unknown(request)
-    read = unknown_outcomes.find_read(lost, caller.tools) if lost else None
+    read = find_read(lost, caller.tools) if lost else None
     if lost is None or read is None:
         return outcome
     words = await _read(read, request, call_next)
@@ -99,9 +99,11 @@ async def _add_read(request: Request, outcome: Outcome, call_next: CallNext) -> 
     return replace(outcome, blocks=blocks, resolve_tick=lost.tick)
 
 
-async def _read_instead(one: Unknown, request: Request, call_next: CallNext) -> Outcome:
+async def _read_instead(
+    one: UnknownOutcome, request: Request, call_next: CallNext
+) -> Outcome:
     """Read in place of the repetition, and show that; the model decides then."""
-    read = unknown_outcomes.find_read(one, request.caller.tools)
+    read = find_read(one, request.caller.tools)
     if read is None:
         # No tool of this server can tell: the call is all there is.
         await _forget(request, [one])
@@ -110,10 +112,10 @@ async def _read_instead(one: Unknown, request: Request, call_next: CallNext) -> 
     if not found or one in request.caller.unknown:
         first = READ_FIRST.format(read=read.name, when=_when(one))
         found = f"{found} {first}".strip()
-    return refusal("not_verified", NOT_YET.format(tool=one.tool, found=found))
+    return refuse_call("not_verified", NOT_YET.format(tool=one.tool, found=found))
 
 
-def _when(one: Unknown) -> str:
+def _when(one: UnknownOutcome) -> str:
     return "two ticks later" if one.tick is None else f"from tick {one.tick} on"
 
 
@@ -128,7 +130,7 @@ async def _read(read: Read, request: Request, call_next: CallNext) -> str:
     if outcome.is_error:
         return ""
     await _settle(request, read.name, outcome)
-    return read.told(outcome.text, outcome.tick)
+    return read.describe_answer(outcome.text, outcome.tick)
 
 
 async def _settle(request: Request, name: str, outcome: Outcome) -> None:
@@ -143,16 +145,17 @@ async def _settle(request: Request, name: str, outcome: Outcome) -> None:
     shown = [
         one
         for one in caller.unknown
-        if (read := unknown_outcomes.find_read(one, caller.tools)) is not None
+        if (read := find_read(one, caller.tools)) is not None
         and read.name == name
         and unknown_outcomes.shows_outcome(one, tick, now)
     ]
     await _forget(request, shown)
 
 
-async def _forget(request: Request, found: list[Unknown]) -> None:
+async def _forget(request: Request, found: list[UnknownOutcome]) -> None:
     if found:
-        await run_in_db(unknown_outcomes.forget_outcomes, found)
+        rows = UnknownOutcome.objects.filter(pk__in=[one.pk for one in found])
+        await run_in_db(rows.delete)
         caller = request.caller
         caller.unknown = tuple(one for one in caller.unknown if one not in found)
 
@@ -181,7 +184,7 @@ async def retry(request: Request, call_next: CallNext) -> Outcome:
         seconds = failure.retry_after
         when = f"in {seconds:.0f} seconds" if seconds else "a little later"
         words = f"The game server takes no more calls now. Try again {when}."
-        return refusal("rate_limited", words)
+        return refuse_call("rate_limited", words)
     asked = failure.retry_after if isinstance(failure, GameUnreachableError) else None
     raise GameUnreachableError(failure.detail, asked) from failure
 
@@ -207,7 +210,7 @@ def _unknown_outcome(request: Request) -> Outcome:
     else:
         remedy = "It may have been executed: check get_status before you repeat it."
     words = f"The reply to {request.name} was lost. {remedy}"
-    return replace(refusal("outcome_unknown", words), unknown=True)
+    return replace(refuse_call("outcome_unknown", words), unknown=True)
 
 
 async def send(request: Request) -> Outcome:
@@ -216,10 +219,8 @@ async def send(request: Request) -> Outcome:
     Nothing was executed in the lost one, so that is right for actions too. Raises
     GameCallError, never SessionLostError.
     """
-    try:
+    with suppress(SessionLostError):
         return await _send(request)
-    except SessionLostError:
-        pass
     try:
         return await _send(request)
     except SessionLostError as error:
@@ -229,7 +230,7 @@ async def send(request: Request) -> Outcome:
 
 
 async def _send(request: Request) -> Outcome:
-    session = await pool().session(request.caller.mysis_id)
+    session = await get_pool().session(request.caller.mysis_id)
     try:
         answer = await session.call(request.name, request.arguments)
     except ProtocolRefusalError as error:

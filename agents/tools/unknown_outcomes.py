@@ -16,7 +16,7 @@ from agents import events
 from agents.game import accounts
 from agents.game.accounts import ActiveAccount
 from agents.models import UnknownOutcome
-from agents.tools.request import FILLED_IN, Tool, Unknown
+from agents.tools.request import FILLED_IN, Tool
 from memory.gamestate import invalidation
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.effects import LOST_EVENTS, LOST_SESSION
@@ -36,7 +36,7 @@ class Read:
     arguments: Mapping[str, Any]
     fields: tuple[str, ...]
 
-    def told(self, text: str, tick: int | None) -> str:
+    def describe_answer(self, text: str, tick: int | None) -> str:
         """What an answer says of those fields, in a sentence; without them its head."""
         content = unwrap_content(parse_text(text))
         found = {
@@ -53,33 +53,33 @@ class Read:
         return f"{self.name} says now{at}: {_clipped(said, LONGEST_FOUND)}."
 
 
-def find_read(unknown: Unknown, tools: Mapping[str, Tool]) -> Read | None:
+def find_read(unknown: UnknownOutcome, tools: Mapping[str, Tool]) -> Read | None:
     """The read that shows what became of an action; None where no tool does.
 
     What such a read must be given is taken from the action: the channel of a chat.
     """
-    reads = invalidation.find_telling_fields(unknown.tool, unknown.arguments)
+    reads = invalidation.find_telling_fields(unknown.tool, unknown.args)
     for name, fields in reads.items():
         tool = tools.get(name)
         if tool is None or not tool.spec.read_only:
             continue
         required = tool.spec.parameters.get("required", [])
-        if all(key in unknown.arguments for key in required):
-            given = {key: unknown.arguments[key] for key in required}
+        if all(key in unknown.args for key in required):
+            given = {key: unknown.args[key] for key in required}
             return Read(name, given, fields)
     return None
 
 
-def shows_outcome(unknown: Unknown, tick: int | None, now: datetime) -> bool:
+def shows_outcome(unknown: UnknownOutcome, tick: int | None, now: datetime) -> bool:
     """Whether a read of this tick shows the outcome; without a tick the time decides."""
     if unknown.tick is None or tick is None:
         seconds = invalidation.QUEUE_MARGIN_TICKS * settings.ZOEA_SECONDS_PER_TICK
-        return now >= unknown.since + timedelta(seconds=seconds)
+        return now >= unknown.created_at + timedelta(seconds=seconds)
     # So far behind, the game's counter was set back.
     return not tick < unknown.tick <= tick + invalidation.LONGEST_WAIT_TICKS
 
 
-def comparable_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def normalise_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments as far as two calls with them are the same."""
     return {
         key: value
@@ -102,7 +102,7 @@ def note_unknown(
         mysis_id=mysis_id,
         username=username,
         tool=tool,
-        args=comparable_arguments(args),
+        args=normalise_arguments(args),
         defaults={
             "tick": None if now is None else now + invalidation.QUEUE_MARGIN_TICKS,
             "memory": memory_id,
@@ -111,48 +111,36 @@ def note_unknown(
     )
 
 
-def pending_for(mysis_id: int, username: str) -> tuple[Unknown, ...]:
+def find_unknown(mysis_id: int, username: str) -> tuple[UnknownOutcome, ...]:
     """What is unknown of the account that a Mysis plays as, the oldest first."""
     rows = UnknownOutcome.objects.filter(mysis=mysis_id, username=username)
-    return tuple(
-        Unknown(row.pk, row.tool, row.args, row.created_at, row.tick, row.memory)
-        for row in rows.order_by("pk")
-    )
-
-
-def load_account(mysis_id: int) -> tuple[ActiveAccount | None, tuple[Unknown, ...]]:
-    """The account that a Mysis plays as, and what is unknown of it."""
-    card = accounts.active_account(mysis_id)
-    return card, pending_for(mysis_id, card.username) if card else ()
-
-
-def forget_outcomes(found: Iterable[Unknown]) -> None:
-    """Delete unknown outcomes that a read has shown."""
-    UnknownOutcome.objects.filter(pk__in=[one.pk for one in found]).delete()
+    return tuple(rows.order_by("pk"))
 
 
 def append_stale_events(
     mysis_id: int, username: str, touched: Iterable[writes.TouchedSnapshot]
 ) -> None:
     """Append a ``snapshot.stale`` event for each snapshot that was marked."""
-    events.append_all(
-        [
-            (events.Kind.SNAPSHOT_STALE, mysis_id, _stale_data(username, t))
-            for t in touched
-        ]
-    )
+    events.append_all([build_stale_event(mysis_id, username, one) for one in touched])
 
 
-def _stale_data(username: str, touched: writes.TouchedSnapshot) -> dict[str, Any]:
-    return {
+def build_stale_event(
+    mysis_id: int,
+    username: str,
+    touched: writes.TouchedSnapshot,
+    confidence: str = Confidence.INVALIDATED,
+) -> tuple[events.Kind, int, dict[str, Any]]:
+    """The line of the event log for a snapshot that is to be believed less."""
+    data = {
         "account": username,
         "tool": touched.tool,
         "args": dict(touched.args),
         "fields": list(touched.fields),
         "reason": touched.reason,
         "tick": touched.tick,
-        "confidence": str(Confidence.INVALIDATED),
+        "confidence": str(confidence),
     }
+    return events.Kind.SNAPSHOT_STALE, mysis_id, data
 
 
 @transaction.atomic

@@ -178,8 +178,8 @@ def next_context(request: PageRequest, key: str) -> HttpResponseBase:
     as_of = context_page.note_moment(mysis)
     form = WhatIfForm(request.GET or None)
     view = _read_view(request)
-    make = partial(context_inputs.preview, mysis)
-    basis = Basis(context_inputs.subject_of(mysis), make, make)
+    make = partial(context_inputs.preview_context, mysis)
+    basis = Basis(context_inputs.build_subject(mysis), make, make)
     tried = try_settings(basis, form, compare=view == "compare")
     shown = context.show_preview(tried.view) if tried.view else None
     if shown is not None and request.GET.get("format") == "json":
@@ -312,7 +312,7 @@ def _tried_on(
     """What is tried on a past call. To be shown it needs none of its moment."""
     if not form.is_bound or not (form.has_values() or form.lays_beside()):
         return ContextTrial(None), None
-    then = replay.load_past_call(sent, context_inputs.subject_of(sent.mysis))
+    then = replay.load_past_call(sent, context_inputs.build_subject(sent.mysis))
     own, make = partial(rebuild_as_sent, then), partial(assemble_again, then)
     basis = Basis(then.subject, own, make, AS_SENT)
     tried = try_settings(basis, form, compare=compare)

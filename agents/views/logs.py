@@ -42,7 +42,7 @@ def events_page(request: PageRequest) -> HttpResponse:
     chosen = live_page.EventFilter.read(request.GET.get("kind", ""), owner)
     before = parse_id(request.GET.get("before", ""))
     # Before the rows: what settles meanwhile comes by the socket, not never.
-    settled = events.newest_id()
+    settled = events.read_settled_end().id
     page = live_page.load_events(chosen, before)
     lines = feed.make_event_lines(page[: live_page.PAGE])
     if request.htmx:
@@ -172,7 +172,7 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
     mysis: Mysis = form.cleaned_data["mysis"]
     a, b = form.cleaned_data["a"], form.cleaned_data["b"]
     try:
-        first = _prepared(mysis, a) if a else context_inputs.preview(mysis)
+        first = _prepared(mysis, a) if a else context_inputs.preview_context(mysis)
         second = _prepared(mysis, b or ContextPolicy(strategy=registry.DEFAULT))
     except ActionError as error:
         form.add_error(None, error.detail)
@@ -184,4 +184,4 @@ def _compared(form: PoliciesForm) -> dict[str, object]:
 def _prepared(mysis: Mysis, policy: ContextPolicy) -> PreparedRequest:
     """The next call under a policy: the budget is never more than the model reads."""
     mysis.policy = policy
-    return context_inputs.preview(mysis)
+    return context_inputs.preview_context(mysis)

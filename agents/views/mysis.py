@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from agents import actions
 from agents.actions import MAX_TEXT, ActionError
-from agents.context_inputs import preview
+from agents.context_inputs import preview_context
 from agents.dashboard import conversation
 from agents.dashboard import mysis as dashboard_mysis
 from agents.dashboard.live import fragments
@@ -103,7 +103,7 @@ def inspect_message(request: PageRequest, key: str, memory_id: int) -> HttpRespo
     found = conversation.load_lines(mysis, [min(memory_id, 2**63 - 1)])
     if not found:
         raise Http404("No such message.")
-    ledger = preview(mysis).assembly.ledger
+    ledger = preview_context(mysis).assembly.ledger
     context = {
         "mysis": mysis,
         "key": mysis.page_key,

@@ -19,7 +19,7 @@ from django.utils import timezone
 from playwright.sync_api import ViewportSize, sync_playwright
 
 from agents import events, hub
-from agents.events import CHANNEL, Position, connection_parameters
+from agents.events import CHANNEL, Position, get_connection_parameters
 from bench.visitor import PATIENCE, Site
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -165,7 +165,7 @@ def read_events() -> Iterator[dict[int, float]]:
     """When a reader of the log alone got each event, in milliseconds by its id."""
     got: dict[int, float] = {}
     over = threading.Event()
-    words = [connection_parameters(), got, over]
+    words = [get_connection_parameters(), got, over]
     reader = threading.Thread(target=_read_until_over, args=words)
     reader.start()
     try:
@@ -183,7 +183,7 @@ def _read_until_over(
         newest = database.execute(events.NEWEST).fetchone()
         position = Position(*newest) if newest else events.START
         while not over.is_set():
-            wanted = events.read_parameters(position, None, (), hub.BATCH)
+            wanted = events.build_read_parameters(position, None, (), hub.BATCH)
             for row in database.execute(events.READ, wanted).fetchall():
                 position = Position(row[0], row[1])
                 got[position.id] = 1000 * time.time()

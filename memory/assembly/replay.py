@@ -14,7 +14,7 @@ from typing import Any, cast
 from memory.assembly.load import LoadedTail
 from memory.assembly.prepare import LogMoment, PreparedRequest, Subject
 from memory.assembly.sent_view import RenderedView, render_sent
-from memory.context.prepare import split_pins
+from memory.context.repair import split_pins
 from memory.context.types import (
     Assembly,
     AssemblyRequest,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 
 from memory.context import registry
 from memory.context.budget import BudgetImpossible, FittedUnits, fit_state, fit_units
-from memory.context.prepare import Prepared, prepare_request
+from memory.context.repair import RepairedRequest, repair_request
 from memory.context.report import ViewDraft, report_sent, report_unsent
 from memory.context.strategy import CommonOptions
 from memory.context.types import (
@@ -39,7 +39,7 @@ def assemble(request: AssemblyRequest) -> Assembly:
     if request.dialect not in DIALECTS:
         raise ValueError(f'dialect: "{request.dialect}" is not one of {DIALECTS}')
     options, failure = _options(request)
-    prepared = prepare_request(request, options)
+    prepared = repair_request(request, options)
     if prepared.is_empty():
         return report_unsent(prepared, None)
     try:
@@ -57,7 +57,7 @@ def _options(request: AssemblyRequest) -> tuple[CommonOptions, str]:
 
 
 def _build_or_fall_back(
-    prepared: Prepared, options: CommonOptions, failure: str
+    prepared: RepairedRequest, options: CommonOptions, failure: str
 ) -> Assembly:
     """The strategy's view, or the window's where the strategy or its view fails."""
     name = prepared.request.strategy
@@ -77,7 +77,7 @@ def _build_or_fall_back(
 
 
 def _build_view(
-    prepared: Prepared, name: str, options: CommonOptions, failure: str = ""
+    prepared: RepairedRequest, name: str, options: CommonOptions, failure: str = ""
 ) -> Assembly:
     history = prepared.build_history()
     plan = registry.find_strategy(name).run(history, options)
@@ -103,7 +103,7 @@ class _AnchoredPlan:
     fates: dict[int, Fate] = field(default_factory=dict)
 
 
-def _anchor(plan: Plan, prepared: Prepared) -> _AnchoredPlan:
+def _anchor(plan: Plan, prepared: RepairedRequest) -> _AnchoredPlan:
     """Put the newest order and unit back in stored order if they are gone (I17, I18)."""
     out = _AnchoredPlan(list(plan.units))
     order = None if plan.covers_intent else _newest_order(prepared)
@@ -123,7 +123,7 @@ def _anchor(plan: Plan, prepared: Prepared) -> _AnchoredPlan:
     return out
 
 
-def _newest_order(prepared: Prepared) -> Unit | None:
+def _newest_order(prepared: RepairedRequest) -> Unit | None:
     """The unit of the newest order; None if there is none or it is a pin."""
     intent = prepared.repaired.intent
     if intent is None or intent in prepared.repaired.pins:
@@ -131,7 +131,9 @@ def _newest_order(prepared: Prepared) -> Unit | None:
     return next(unit for unit in reversed(prepared.units) if unit.rows == (intent,))
 
 
-def _add_filler_and_nudge(units: Sequence[Unit], prepared: Prepared) -> list[Unit]:
+def _add_filler_and_nudge(
+    units: Sequence[Unit], prepared: RepairedRequest
+) -> list[Unit]:
     """The units, beginning and ending with what dialects demand: the user's side."""
     framed = list(units)
     if framed and framed[0].role == "assistant":
@@ -147,7 +149,7 @@ def _add_state(
     units: list[Unit],
     plan: Plan,
     fitted: FittedUnits,
-    prepared: Prepared,
+    prepared: RepairedRequest,
     warnings: list[str],
 ) -> list[Unit]:
     """The units with the state block where the plan puts it, if there is room."""

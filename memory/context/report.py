@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.context.budget import BudgetImpossible
-from memory.context.prepare import Prepared
+from memory.context.repair import RepairedRequest
 from memory.context.tokens import choose_error_bound
 from memory.context.types import (
     DISPOSITIONS,
@@ -84,7 +84,7 @@ class ViewDraft:
     failure: str = ""
 
 
-def report_sent(prepared: Prepared, sent: ViewDraft) -> Assembly:
+def report_sent(prepared: RepairedRequest, sent: ViewDraft) -> Assembly:
     """The assembly of a view; InvalidView where the dialect's rules refuse it."""
     wire = write_messages(prepared.request.dialect, prepared.system, sent.units)
     problems = find_problems(prepared.request.dialect, wire.messages)
@@ -112,7 +112,9 @@ def report_sent(prepared: Prepared, sent: ViewDraft) -> Assembly:
     )
 
 
-def report_unsent(prepared: Prepared, error: BudgetImpossible | None) -> Assembly:
+def report_unsent(
+    prepared: RepairedRequest, error: BudgetImpossible | None
+) -> Assembly:
     """The assembly where nothing is sent: no room, or nothing to say."""
     status: Status = "nothing_to_send" if error is None else "budget_impossible"
     reason = f"{error or 'The log holds nothing that can be sent'}."
@@ -146,7 +148,7 @@ def _choose_status(sent: ViewDraft, lines: Sequence[LedgerLine]) -> tuple[Status
 
 
 def _common_statistics(
-    prepared: Prepared, lines: Sequence[LedgerLine], status: Status, reason: str
+    prepared: RepairedRequest, lines: Sequence[LedgerLine], status: Status, reason: str
 ) -> dict[str, Any]:
     """Every key, with the values of a view that is not sent."""
     request = prepared.request
@@ -180,7 +182,7 @@ def _common_statistics(
 
 
 def _view_statistics(
-    prepared: Prepared, sent: ViewDraft, wire: WireView
+    prepared: RepairedRequest, sent: ViewDraft, wire: WireView
 ) -> dict[str, Any]:
     categories = _count_by_category(prepared, sent.units)
     items = [item for unit in sent.units for item in unit.items]
@@ -198,7 +200,9 @@ def _view_statistics(
     }
 
 
-def _count_by_category(prepared: Prepared, units: Sequence[Unit]) -> dict[str, int]:
+def _count_by_category(
+    prepared: RepairedRequest, units: Sequence[Unit]
+) -> dict[str, int]:
     frame, tokens = prepared.frame, dict.fromkeys(_CATEGORIES, 0)
     tokens |= {"system": frame.system, "pins": frame.pins, "tools": frame.tools}
     for unit in units:
@@ -212,7 +216,9 @@ def _count_by_category(prepared: Prepared, units: Sequence[Unit]) -> dict[str, i
 
 
 def _write_ledger(
-    prepared: Prepared, fates: Sequence[Mapping[int, Fate]], view: Mapping[int, int]
+    prepared: RepairedRequest,
+    fates: Sequence[Mapping[int, Fate]],
+    view: Mapping[int, int],
 ) -> list[LedgerLine]:
     """The ledger of a view, which holds so many tokens of each stored row in it.
 
@@ -239,7 +245,7 @@ def _write_ledger(
     return lines
 
 
-def _write_unsent_ledger(prepared: Prepared, fate: Fate) -> list[LedgerLine]:
+def _write_unsent_ledger(prepared: RepairedRequest, fate: Fate) -> list[LedgerLine]:
     """The ledger where nothing is sent: what the repair found, else the given fate."""
     found = [(m.id, prepared.repaired.fates.get(m.id, fate)) for m in prepared.messages]
     lost = ("orphan", "empty", "superseded")
@@ -262,7 +268,7 @@ def _find_fate(
 
 
 def _write_line(
-    row: int, fate: Fate, prepared: Prepared, tokens_out: int
+    row: int, fate: Fate, prepared: RepairedRequest, tokens_out: int
 ) -> LedgerLine:
     whole = fate.disposition in _SENT_WHOLE
     return LedgerLine(

@@ -24,7 +24,7 @@ from memory.gamestate.reactions import Owner, find_outcome
 from memory.gamestate.types import Snapshot, Stale
 from memory.models import GameEvent, GameSnapshot
 from memory.models.game import BEFORE_LOGOUT, read_marks
-from memory.snapshots import in_flight
+from memory.snapshots import under_way
 from memory.snapshots.rows import (
     compute_tick,
     find_lexicon,
@@ -91,7 +91,7 @@ def merge_notifications(
 
 def _end_actions(username: str, notices: Sequence[Notice]) -> None:
     """An action whose outcome is reported is not under way any more."""
-    waiting, ended = in_flight.find_waiting(username), []
+    waiting, ended = under_way.find_waiting(username), []
     for notice in notices:
         tool = find_outcome(notice)
         if notice.kind == "action_error":
@@ -101,7 +101,7 @@ def _end_actions(username: str, notices: Sequence[Notice]) -> None:
                 waiting.remove(row)
                 ended.append(row)
                 break
-    in_flight.end_actions(ended)
+    under_way.end_actions(ended)
 
 
 def _store(username: str, notices: Sequence[Notice], now: datetime) -> Sequence[Notice]:

@@ -29,7 +29,7 @@ from memory.gamestate.rows import format_content, pick_snapshot, read_handle
 from memory.gamestate.types import AccountState, Happening, Snapshot
 from memory.models import AccountClock, GameEvent, GameSnapshot
 from memory.models.game import BEFORE_LOGOUT
-from memory.snapshots import in_flight
+from memory.snapshots import under_way
 from memory.snapshots.rows import (
     compute_tick,
     find_lexicon,
@@ -98,7 +98,7 @@ def read_account_state(
         names=names,
         events=_find_events(username, moment) if fetched and username else (),
         fetched=fetched,
-        unsettled=in_flight.find_open_flights(username, moment)
+        unsettled=under_way.find_open_flights(username, moment)
         if username
         else frozenset(),
     )
@@ -163,7 +163,7 @@ def find_due_accounts(
     """The accounts with crossings to report or actions to delete; read without a lock."""
     moment = now or timezone.now()
     crossed = {one.username for _, one in _find_crossings(usernames, moment)}
-    return sorted(crossed | in_flight.find_accounts_with_finished(usernames, moment))
+    return sorted(crossed | under_way.find_accounts_with_finished(usernames, moment))
 
 
 @transaction.atomic
@@ -179,7 +179,7 @@ def claim_crossings(
     claimed = []
     for name in sorted(set(usernames)):
         lock_account(name)
-        in_flight.delete_finished(name, moment)
+        under_way.delete_finished(name, moment)
         claimed += _claim(name, moment)
     return claimed
 

@@ -23,7 +23,7 @@ from memory.gamestate.invalidation import Invalidation
 from memory.gamestate.types import Stale
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
 from memory.models.game import BEFORE_LOGOUT, read_marks
-from memory.snapshots import in_flight
+from memory.snapshots import under_way
 from memory.snapshots.notifications import merge_recent
 from memory.snapshots.rows import (
     compute_tick,
@@ -83,7 +83,7 @@ def capture(
     # The tick whose outcomes it shows is never one that was only estimated.
     shows = find_shown_tick(own, seen, now)
     if not args:
-        in_flight.update_flights(
+        under_way.update_flights(
             username, tool, result, asked_at or now, tick=present, sure_tick=shows
         )
     marks = _find_marks(username, tool, args, shows, asked_at)
@@ -133,11 +133,11 @@ def invalidate(
     asked = Stale(tool, tick, (), asked_at or now, done=now)
     if hits:
         if not result.is_error and not result.is_unknown:
-            in_flight.end_flights(
+            under_way.end_flights(
                 username, tool, find_shown_tick(None, seen, now), asked_at or now
             )
         resolves = max((h.resolve_tick or 0 for h in hits), default=0) or None
-        in_flight.store_action(username, replace(asked, tick=resolves), result, args)
+        under_way.store_action(username, replace(asked, tick=resolves), result, args)
     return _mark_rows(username, hits, asked)
 
 
@@ -151,7 +151,7 @@ def lose_events(username: str, reason: str) -> list[TouchedSnapshot]:
     now = timezone.now()
     tick = compute_tick(read_sighting(username), now)
     lost = Stale(reason, tick, (), now, done=now)
-    in_flight.store_action(username, lost, Result(content=None), {})
+    under_way.store_action(username, lost, Result(content=None), {})
     return _mark_rows(username, invalidation.find_lost(reason), lost)
 
 
@@ -337,9 +337,9 @@ def _find_marks(
     lists = rows.values_list("marks", flat=True)
     marks = sorted((m for marks in lists for m in read_marks(marks)), key=_sort_key)
     known = invalidation.inherit_marks(marks, tool, args, tick)
-    late = in_flight.find_pending(username, tick, timezone.now())
-    late += in_flight.find_unanswered(username, asked_at) if asked_at else []
-    new = invalidation.build_marks(map(in_flight.to_mark, late), tool, args)
+    late = under_way.find_pending(username, tick, timezone.now())
+    late += under_way.find_unanswered(username, asked_at) if asked_at else []
+    new = invalidation.build_marks(map(under_way.to_mark, late), tool, args)
     once = {(mark.reason, mark.at, mark.fields): mark for mark in (*known, *new)}
     return tuple(sorted(once.values(), key=_sort_key))
 

@@ -31,7 +31,7 @@ class Outcome:
     error: GameError | None = None
 
 
-def refuse_in_flight(player: Player, action: Action) -> None:
+def refuse_in_transit(player: Player, action: Action) -> None:
     """Raises GameError where the ship is between two places."""
     pending = player.pending
     if pending is not None and player.in_transit:
@@ -82,7 +82,7 @@ class Queued:
         self, state: State, player: Player, action: Action, arguments: Json
     ) -> Json:
         """Take an action in; GameError, which costs no tick, where it is impossible."""
-        refuse_in_flight(player, action)
+        refuse_in_transit(player, action)
         intent = action.prepare(state, player, arguments)
         due = state.tick + intent.ticks
         player.pending = Pending(action.tool.name, intent.arguments, due)
@@ -187,7 +187,7 @@ class Blocking(Queued):
     def submit(
         self, state: State, player: Player, action: Action, arguments: Json
     ) -> Json:
-        refuse_in_flight(player, action)
+        refuse_in_transit(player, action)
         if player.pending is not None:
             raise GameError("action_pending", "Another action is already in progress")
         flag = _move_for(state, player, action)

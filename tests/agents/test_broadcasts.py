@@ -45,7 +45,7 @@ async def test_upkeep_goes_on_where_a_dead_process_left_off(
     fleet: list[Mysis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is delivered stays so, nobody gets it twice, and the counts hold."""
-    monkeypatch.setattr(messages, "deliver", lambda pk: None)
+    monkeypatch.setattr(messages, "deliver_broadcast", lambda pk: None)
     sent = actions.send_broadcast(text="All home.", by="x", sender=fleet[0])
     assert (got(), actions.count_recipients(sent)) == ({}, 4)
     assert messages._deliver_batch(sent.pk, wait=True)
@@ -71,12 +71,12 @@ def test_within_a_callers_transaction_it_is_delivered_after_the_commit(
 def test_who_comes_later_does_not_get_it(
     fleet: list[Mysis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "deliver", lambda pk: None)
+    monkeypatch.setattr(messages, "deliver_broadcast", lambda pk: None)
     actions.send_broadcast(text="All home.", by="x")
     actions.delete_mysis(mysis=fleet[0], by="x")
     actions.stop_mysis(mysis=fleet[4], by="x")
     make_mysis()
-    actions.resume_broadcasts()
+    messages.resume_broadcasts()
     assert got() == {mysis.pk: 1 for mysis in fleet[1:4]}
     assert told() == [3]
 

@@ -113,7 +113,7 @@ def test_a_limit_of_money_says_what_it_does_not_limit(
     blind: Mysis, values: dict[str, Any], warns: bool
 ):
     budget = limit(**{"tokens": None, "cost": Decimal(1)} | values)
-    said = budgets.warnings_of([budget]).get(budget.pk, "")
+    said = budgets.find_price_warnings([budget]).get(budget.pk, "")
     assert ("No price is known of lab:our-own:" in said) is warns
     assert "limit of tokens" in said or not warns
 
@@ -148,11 +148,11 @@ def test_a_day_begins_anew_and_a_total_does_not():
     BudgetSpend.objects.filter(budget__name="day").update(
         day=today() - timedelta(days=1)
     )
-    assert budgets.refusal_of(mysis) == ""
+    assert budgets.explain_refusal(mysis) == ""
     # An answer that comes after midnight is no part of the new day.
     budgets.settle_budgets(first, Amount(1000))
     take(mysis, 400)
-    spent = {one.budget.name: one.spent for one in budgets.budget_statuses(mysis)}
+    spent = {one.budget.name: one.spent for one in budgets.read_mysis_statuses(mysis)}
     assert spent == {"day": Amount(400), "ever": Amount(1400)}
     with pytest.raises(BudgetSpentError, match="ever"):
         take(mysis, 200)
@@ -173,7 +173,7 @@ def test_each_scope_counts_whom_it_names():
         take(mysis, 100)
 
     def spent(mysis: Mysis) -> dict[str, int]:
-        found = budgets.budget_statuses(mysis)
+        found = budgets.read_mysis_statuses(mysis)
         return {one.budget.name: one.spent.tokens for one in found if one.spent}
 
     own = {"e": 200, "m": 200, "g": 200, "p": 200, "o": 200}

@@ -16,7 +16,7 @@ from django.db import OperationalError, connection, transaction
 
 from agents import actions, manual_command
 from agents.actions import messages
-from agents.events import connection_parameters
+from agents.events import get_connection_parameters
 from agents.llm.model_types import Completion
 from agents.models import Mysis
 from agents.runtime import answers
@@ -82,7 +82,7 @@ def drawn(table: str) -> int:
 def test_who_writes_into_a_log_waits_before_an_id_is_drawn(write: Write) -> None:
     mysis = make_mysis(state=Mysis.State.RUNNING)
     before = drawn("memory_memory")
-    with psycopg.connect(**connection_parameters()) as other:
+    with psycopg.connect(**get_connection_parameters()) as other:
         other.execute(
             "SELECT 1 FROM agents_mysis WHERE id = %s FOR NO KEY UPDATE", [mysis.pk]
         )
@@ -96,7 +96,7 @@ def test_who_writes_into_a_log_waits_before_an_id_is_drawn(write: Write) -> None
 def test_summaries_of_the_whole_fleet_are_stored_one_after_the_other() -> None:
     first, second = make_mysis(), make_mysis()
     before = drawn("memory_historysummary")
-    with psycopg.connect(**connection_parameters()) as other:
+    with psycopg.connect(**get_connection_parameters()) as other:
         other.execute(history_summaries.IN_TURN)
         with impatient(), pytest.raises(OperationalError, match="lock timeout"):
             summarized(first)
@@ -108,7 +108,7 @@ def test_summaries_of_the_whole_fleet_are_stored_one_after_the_other() -> None:
 def test_a_summary_s_place_is_held_until_its_commit() -> None:
     with transaction.atomic():
         summarized(make_mysis())
-        with psycopg.connect(**connection_parameters()) as other:
+        with psycopg.connect(**get_connection_parameters()) as other:
             other.execute("SET lock_timeout = '20ms'")
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 other.execute(history_summaries.IN_TURN)

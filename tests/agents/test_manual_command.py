@@ -15,10 +15,10 @@ from psycopg_pool import PoolTimeout
 from pytest_django import Settings
 
 from agents import actions, manual_command
-from agents.context_inputs import preview
+from agents.context_inputs import preview_context
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox
-from agents.tools.request import INTERRUPTED, ToolResult
+from agents.tools.request import INTERRUPTED, Outcome
 from memory.models import GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
@@ -86,7 +86,7 @@ def test_the_mysis_sees_what_was_done(
     make_memory(ada, content="go")
     flying(operator_program)
     command(operator_program, "get_version")
-    shown = preview(Mysis.objects.get(pk=ada.pk)).assembly.messages
+    shown = preview_context(Mysis.objects.get(pk=ada.pk)).assembly.messages
     text = json.dumps(shown)
     assert "(Run by hand by token:test operator.)" in text
     # An order is somebody's words, never a call that was made by hand.
@@ -211,7 +211,7 @@ def test_a_refused_command_may_be_sent_again_under_its_key(
     waiting = make_memory(ada, role="tool", pending=True, content="")
     busy = operator_program.post("/myses/Ada/command", GET_VERSION, **KEY)
     assert (busy.status_code, busy.json()["code"]) == (409, "busy")
-    manual_command._end(waiting.pk, ToolResult("done", is_error=False))
+    manual_command._end(waiting.pk, Outcome(("done",), is_error=False))
     assert (
         operator_program.post("/myses/Ada/command", GET_VERSION, **KEY).status_code
         == 200
@@ -245,7 +245,7 @@ def test_a_command_that_broke_off_is_never_run_again_under_its_key(
     error: Exception,
     status: int,
 ) -> None:
-    async def broken(self: Toolbox, name: str, arguments: str) -> ToolResult:
+    async def broken(self: Toolbox, name: str, arguments: str) -> Outcome:
         raise error
 
     with monkeypatch.context() as patched:
@@ -276,7 +276,7 @@ def test_the_key_of_a_killed_process_s_command_stays_taken(
 
 def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
     row = make_memory(ada, role="tool", content=INTERRUPTED, is_error=True)
-    manual_command._end(row.pk, ToolResult("docked", is_error=False))
+    manual_command._end(row.pk, Outcome(("docked",), is_error=False))
     row.refresh_from_db()
     assert (row.content, row.is_error) == ("docked", False)
 
@@ -284,7 +284,7 @@ def test_a_result_counts_also_after_it_was_given_up(ada: Mysis) -> None:
 def test_a_result_locks_the_mysis_before_its_row_as_a_turn_does(ada: Mysis) -> None:
     row = make_memory(ada, role="tool", pending=True, content="")
     for end in (
-        lambda: manual_command._end(row.pk, ToolResult("docked", is_error=False)),
+        lambda: manual_command._end(row.pk, Outcome(("docked",), is_error=False)),
         lambda: manual_command._interrupt(row.pk),
     ):
         with CaptureQueriesContext(connection) as asked:
@@ -308,7 +308,7 @@ def test_a_result_of_a_mysis_that_is_deleted_meanwhile_has_no_place(
         return look(mysis_id)
 
     monkeypatch.setattr(manual_command, "_locked", deleted_before)
-    manual_command._end(row.pk, ToolResult("docked", is_error=False))
+    manual_command._end(row.pk, Outcome(("docked",), is_error=False))
     assert not Memory.objects.filter(pk=row.pk).exists()
 
 
@@ -345,7 +345,7 @@ def test_a_command_that_breaks_off_leaves_a_doubt(
     flying(operator_program)
     command(operator_program, "get_status")
 
-    async def break_off(*_: Any) -> ToolResult:
+    async def break_off(*_: Any) -> Outcome:
         raise ConnectionResetError
 
     monkeypatch.setattr(Toolbox, "call", break_off)

@@ -41,13 +41,13 @@ def call(mysis: Mysis, **values: Any) -> SentContext:
     """A model call, with what it was sent."""
     turn = make_turn(mysis, outcome="done")
     made = ModelCall.objects.create(turn=turn, number=1, model=mysis.model)
-    view = context_inputs.preview(mysis, **values)
+    view = context_inputs.preview_context(mysis, **values)
     return prepare.record_call(call_id=made.pk, prepared=view)
 
 
 def then(row: SentContext) -> replay.PastCall:
     sent = SentContext.objects.get(pk=row.pk)
-    return replay.load_past_call(sent, context_inputs.subject_of(sent.mysis))
+    return replay.load_past_call(sent, context_inputs.build_subject(sent.mysis))
 
 
 def live_on(mysis: Mysis) -> None:
@@ -94,7 +94,7 @@ def test_under_another_strategy_it_is_what_a_preview_was_then(
     mysis: Mysis, strategy: str
 ):
     row = call(mysis)
-    before = context_inputs.preview(
+    before = context_inputs.preview_context(
         Mysis.objects.get(pk=mysis.pk), strategy=strategy
     ).assembly
     SentContext.objects.exclude(pk=row.pk).delete()
@@ -220,7 +220,7 @@ def test_a_call_without_its_statistics_is_shown_and_tried(
         assert admin.get(address, query).status_code == 200
     assert "budget of then is not kept" in " ".join(replay.list_guesses(then(row)))
     # Nor does the call after it need them.
-    assert context_inputs.preview(mysis).assembly.messages
+    assert context_inputs.preview_context(mysis).assembly.messages
 
 
 def test_a_call_whose_strategy_is_gone_says_that_it_cannot_be_made_again(

@@ -15,7 +15,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from agents import events, retention
-from agents.context_inputs import preview
+from agents.context_inputs import preview_context
 from agents.events import Kind
 from agents.models import Event, ModelCall, Mysis, Pin, Turn
 from bench.processes import database_url
@@ -60,7 +60,7 @@ def spoken(mysis: Mysis, number: int, **values: Any) -> list[Memory]:
 
 
 def call_made(mysis: Mysis, turn: Turn) -> SentContext:
-    prepared = preview(mysis)
+    prepared = preview_context(mysis)
     call = ModelCall.objects.create(
         turn=turn, number=turn.calls.count() + 1, model="pilot"
     )
@@ -195,7 +195,7 @@ def test_a_text_that_a_call_names_meanwhile_stays() -> None:
     make_memory(ada, content="go")
     call_made(ada, ended(ada))
     SentContext.objects.all().delete()
-    texts = retention.unnamed_texts([])
+    texts = retention.find_unnamed_texts([])
     assert texts.digests
     sent = call_made(ada, ended(ada))
     assert sum(texts.remove()) == len(texts.digests)
@@ -230,7 +230,7 @@ def test_bad_days_are_refused(value: str) -> None:
 def test_a_call_that_is_being_recorded_is_waited_for() -> None:
     """A text is not removed while a transaction is about to name it."""
     ContextText.objects.create(digest="0" * 64, text="kept again")
-    texts = retention.unnamed_texts([])
+    texts = retention.find_unnamed_texts([])
     with psycopg.connect(database_url()) as other:
         other.execute(
             "INSERT INTO memory_contexttext VALUES (%s, 'x') ON CONFLICT DO NOTHING",

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from memory.context.prepare import prepare_request
+from memory.context.repair import repair_request
 from memory.context.strategies.tiered import TieredOptions, Tiers
 from memory.context.strategy import CommonOptions
 from memory.context.types import Assembly, AssemblyRequest, Budget, Policy, Summary
@@ -148,7 +148,7 @@ def test_what_frees_nothing_is_not_tried_at_every_message() -> None:
         asked += 1
         return "query"
 
-    prepared = prepare_request(request, CommonOptions())
+    prepared = repair_request(request, CommonOptions())
     history = replace(prepared.build_history(), policy_of=policy_of)
     tiers = Tiers(history, TieredOptions(), around=0)
     tiers.grow(history.units)

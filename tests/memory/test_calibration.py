@@ -69,9 +69,9 @@ def test_two_kinds_of_text_on_one_model_settle_in_the_middle():
 def test_what_was_learnt_stands_in_the_statistics_and_scales_the_counts():
     mysis = make_mysis(model="pilot")
     make_memory(mysis, content="word " * 400)
-    before = context_inputs.preview(mysis).assembly.stats
+    before = context_inputs.preview_context(mysis).assembly.stats
     TokenCalibration.objects.create(model="pilot", used=1.5, factor=1.5, error=0.04)
-    after = context_inputs.preview(mysis).assembly.stats
+    after = context_inputs.preview_context(mysis).assembly.stats
     assert (before["calibration"], after["calibration"]) == (1.0, 1.5)
     assert (before["estimate_error"], after["estimate_error"]) == (ERROR_BOUND, 0.04)
     ratio = after["tokens_out"] / before["tokens_out"]

@@ -12,7 +12,7 @@ from django.utils import timezone
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.extract import Result, read_result
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
-from memory.snapshots import in_flight, notifications, reads, writes
+from memory.snapshots import notifications, reads, under_way, writes
 from tests.memory.capturing import (
     STATUS,
     act,
@@ -93,7 +93,7 @@ def test_a_flight_whose_answer_was_lost_lasts_until_the_ship_is_seen(tool):
     capture("get_system", {"system": {"id": "sol"}, "pois": []})
     capture("get_status")
     assert levels()["get_status"] == levels()["get_system"] == Confidence.FRESH
-    assert in_flight.find_waiting("Ada") == []
+    assert under_way.find_waiting("Ada") == []
 
 
 def test_a_lost_flight_is_over_when_its_end_is_told():

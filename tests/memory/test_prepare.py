@@ -40,7 +40,7 @@ def test_the_tail_starts_with_a_whole_unit():
     make_memory(mysis, content="begin")
     for _ in range(TAIL_ROWS):
         called(mysis, 2)
-    prepared = prepare_request(context_inputs.subject_of(mysis, strategy="window"))
+    prepared = prepare_request(context_inputs.build_subject(mysis, strategy="window"))
     assert prepared.request.messages[1].role == "assistant"
     assert "orphan" not in {line.disposition for line in prepared.assembly.ledger}
 
@@ -48,7 +48,7 @@ def test_the_tail_starts_with_a_whole_unit():
 def test_an_answer_with_very_many_calls_keeps_its_call():
     mysis = make_mysis()
     called(mysis, TAIL_ROWS + 30)
-    prepared = prepare_request(context_inputs.subject_of(mysis))
+    prepared = prepare_request(context_inputs.build_subject(mysis))
     assert prepared.request.messages[0].role == "assistant"
     assert "assistant" in {m["role"] for m in prepared.assembly.messages}
 
@@ -58,14 +58,14 @@ def test_the_newest_order_is_loaded_however_far_back():
     order = make_memory(mysis, content="never sell titanium")
     for _ in range(TAIL_ROWS):
         make_memory(mysis, role="assistant", content="aye")
-    prepared = prepare_request(context_inputs.subject_of(mysis, strategy="window"))
+    prepared = prepare_request(context_inputs.build_subject(mysis, strategy="window"))
     assert prepared.request.messages[0].id == order.pk
     assert "never sell titanium" in str(prepared.assembly.messages)
 
 
 def test_the_cost_does_not_grow_with_the_history():
     mysis = make_mysis()
-    subject = context_inputs.subject_of(mysis, strategy="window")
+    subject = context_inputs.build_subject(mysis, strategy="window")
     make_memory(mysis)
     for _ in range(TAIL_ROWS):
         make_memory(mysis, role="assistant", content="aye")
@@ -86,10 +86,10 @@ def test_the_same_input_gives_the_same_digest_and_another_budget_another():
     mysis = make_mysis()
     for number in range(30):
         make_memory(mysis, content=f"message {number} " * 50)
-    first = context_inputs.preview(mysis)
-    again = context_inputs.preview(mysis)
+    first = context_inputs.preview_context(mysis)
+    again = context_inputs.preview_context(mysis)
     assert first.digest == again.digest == hash_view(first.assembly.messages)
-    small = context_inputs.preview(mysis, budget=Budget(2_000, 500))
+    small = context_inputs.preview_context(mysis, budget=Budget(2_000, 500))
     assert small.digest != first.digest
     assert len(small.assembly.messages) < len(first.assembly.messages)
 
@@ -111,5 +111,6 @@ def test_a_tool_asked_with_ever_new_arguments_costs_no_more():
     assert len(newest) == READ_PER_TOOL
     assert {s.args["item_id"] for s in newest} >= {KEPT_PER_TOOL + 4}
     assert (
-        prepare_request(context_inputs.subject_of(mysis)).assembly.messages is not None
+        prepare_request(context_inputs.build_subject(mysis)).assembly.messages
+        is not None
     )

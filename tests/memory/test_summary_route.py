@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.context_inputs import preview
+from agents.context_inputs import preview_context
 from agents.models import Mysis
 from memory.assembly.prepare import record_call
 from memory.models import (
@@ -193,7 +193,7 @@ def test_it_is_what_the_next_call_would_show(
 ) -> None:
     """With what changed since the last call, the events, and the newest calls only."""
     turn = make_turn(flying)
-    prepared = preview(flying)
+    prepared = preview_context(flying)
     call = turn.calls.create(number=1, model="pilot")
     record_call(call_id=call.pk, prepared=prepared)
     merged()
@@ -209,7 +209,7 @@ def test_it_is_what_the_next_call_would_show(
     told = ask(viewer_program).json()["state"]
     assert "(was" in told
     assert "trade" in told
-    shown = preview(flying).assembly.messages
+    shown = preview_context(flying).assembly.messages
     assert any(told in str(message["content"]) for message in shown)
     settings.ZOEA_STATE_BLOCK_BYTES = 400
     assert len(ask(viewer_program).json()["state"]) <= 400

@@ -151,4 +151,4 @@ async def test_open_sockets_are_counted(bearer) -> None:
         async with asyncio.timeout(20):
             while await asyncio.to_thread(sockets):
                 pass
-    events.close_hinter()
+    events.hinter.close()

@@ -21,7 +21,7 @@ from django.http.response import HttpResponseBase
 from memory.lookup import Problem, release_connection
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
-from zoea.auth import API_ROOT, READS, Role, admit_request, check_csrf
+from zoea.auth import API_ROOT, READS, Role, admit_caller, check_csrf
 from zoea.middleware import Middleware
 
 MAX_BYTES = 1024 * 1024
@@ -64,7 +64,7 @@ class ApiGateMiddleware(Middleware):
             return answer_problem(problem)
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:
-        caller = admit_request(request)
+        caller = admit_caller(request)
         request.caller = caller  # type: ignore[attr-defined]
         if request.method in READS:
             return self.get_response(request)

@@ -133,7 +133,7 @@ def _prepare(myses: int, console: Console, *, own_game: bool) -> str:
         create_demo_fleet(myses=myses)
         console.say(f"Made a demo fleet of {myses}")
     path = create_sign_in_link()
-    events.close_hinter()
+    events.hinter.close()
     close_connections()
     return path
 

@@ -59,7 +59,7 @@ def note_moment(mysis: Mysis) -> ContextMoment:
     """Now; to be asked before the context is assembled, so that nothing is missed."""
     account = mysis.account
     return ContextMoment(
-        event=events.newest_id(),
+        event=events.read_settled_end().id,
         at=timezone.now(),
         memory=Memory.objects.filter(mysis=mysis).aggregate(n=Max("id"))["n"],
         tick=read_tick(account.username) if account else mysis.tick,
@@ -142,7 +142,7 @@ class ContextPage:
 
     def __init__(self, mysis: Mysis, after: int, settings: str) -> None:
         self.mysis_id = mysis.pk
-        self.news = ChangesSince(events.position_of(after))
+        self.news = ChangesSince(events.find_position(after))
         self.settings = settings
         self.changed: datetime | None = None
         self.gone = False

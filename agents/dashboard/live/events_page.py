@@ -118,7 +118,7 @@ class EventsPage:
 
     def __init__(self, chosen: EventFilter, after: int) -> None:
         self.chosen = chosen
-        self.position = events.position_of(after)
+        self.position = events.find_position(after)
         self.sent = SentVersions()
 
     def draw_all(self, version: int) -> list[SafeString]:
@@ -134,7 +134,7 @@ class EventsPage:
     def _read(self) -> list[tuple[Position, Item]]:
         # What is not shown is stepped over once, not read at every look; taken
         # before the events, so that none settles between the two.
-        end = self.position if self.chosen.all else events.settled_end()
+        end = self.position if self.chosen.all else events.read_settled_end()
         found = events.read_from(
             self.position,
             mysis_id=self.chosen.mysis,
@@ -151,7 +151,7 @@ class EventsPage:
             return counts
         if len(found) > PAGE:
             # So much that a page cannot be read any more: it begins anew.
-            self.position = events.position_of(events.newest_id())
+            self.position = events.find_position(events.read_settled_end().id)
             newest = feed.make_event_lines(load_events(self.chosen)[:PAGE])
             whole = Fragment("feed", fragments.draw_feed_lines(newest))
             return [*counts, fragments.swap_fragment(whole)]

@@ -9,7 +9,8 @@ most that are allowed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage
@@ -17,13 +18,12 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from agents.llm.complete import reasoning_blocks, request_completion
+from agents.llm.complete import request_completion, split_reasoning
 from agents.llm.model_types import (
     ANTHROPIC_ANSWER,
     ChatMessage,
     Completion,
-    Endpoint,
-    Tool,
+    CompletionRequest,
 )
 from agents.llm.wires import http
 
@@ -34,42 +34,30 @@ DEFAULTS = {"max_tokens": ANTHROPIC_ANSWER, "anthropic_cache_tool_definitions": 
 Json = dict[str, Any]
 
 
-async def send(
-    endpoint: Endpoint,
-    messages: Sequence[ChatMessage],
-    system: str | None,
-    tools: Sequence[Tool],
-    settings: Mapping[str, Any],
-) -> Completion:
+async def send(request: CompletionRequest) -> Completion:
     """Request one message; a system message among the others joins the system text."""
+    endpoint, messages = request.endpoint, request.messages
     said = [str(m["content"]) for m in messages if m["role"] == "system"]
-    texts = [text for text in (system, *said) if text]
-    chat = mark_cache(messages_of([m for m in messages if m["role"] != "system"]))
+    system = "\n\n".join(text for text in (request.system, *said) if text)
+    chat = mark_cache(unseal_reasoning(m for m in messages if m["role"] != "system"))
     async with http.open_client() as client:
         provider = AnthropicProvider(
             api_key=endpoint.key or "none",
             base_url=endpoint.base_url or OFFICIAL,
             http_client=client,
         )
-        model = VerbatimMessagesModel(
-            endpoint, provider, "\n\n".join(texts) or None, chat
-        )
-        return await request_completion(
-            endpoint, model, [], tools, {**DEFAULTS, **settings}
-        )
+        model = VerbatimMessagesModel(endpoint.model, provider, system, chat)
+        wanted = replace(request, settings={**DEFAULTS, **request.settings})
+        return await request_completion(wanted, model)
 
 
 class VerbatimMessagesModel(AnthropicModel):
     """Sends given messages as they are, like the chat model of `openai`."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        provider: AnthropicProvider,
-        system: str | None,
-        chat: list[Json],
+        self, name: str, provider: AnthropicProvider, system: str, chat: list[Json]
     ) -> None:
-        super().__init__(endpoint.model, provider=provider)
+        super().__init__(name, provider=provider)
         # A block that ends a cached prefix: tools and system.
         block = {"type": "text", "text": system, "cache_control": dict(MARK)}
         self._given_system = [block] if system else ""
@@ -84,25 +72,24 @@ class VerbatimMessagesModel(AnthropicModel):
         return self._given_system, self._chat
 
 
-def messages_of(messages: Sequence[ChatMessage]) -> list[Json]:
+def unseal_reasoning(messages: Iterable[ChatMessage]) -> list[Json]:
     """The messages with every sealed reasoning as the blocks that were signed."""
     return [
-        {"role": message["role"], "content": _content(message["content"])}
+        {"role": message["role"], "content": _unseal_content(message["content"])}
         for message in messages
     ]
 
 
-def _content(content: object) -> object:
+def _unseal_content(content: object) -> object:
     if not isinstance(content, list):
         return content
-    return [part for block in content for part in _opened(block)]
+    return [part for block in content for part in _unseal_block(block)]
 
 
-def _opened(block: Json) -> Iterator[Json]:
+def _unseal_block(block: Json) -> Iterable[Json]:
     if block.get("type") != "thinking":
-        yield block
-        return
-    yield from reasoning_blocks(block["thinking"], block["signature"])
+        return [block]
+    return split_reasoning(block["thinking"], block["signature"])
 
 
 def mark_cache(messages: Sequence[Json]) -> list[Json]:

@@ -46,7 +46,7 @@ def open_client(most: int = LARGEST) -> httpx2.AsyncClient:
             response.stream = _Bounded(response.stream, most)
 
     return httpx2.AsyncClient(
-        verify=_tls(),
+        verify=_load_certificates(),
         timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
         follow_redirects=True,
         headers={"Accept-Encoding": "identity"},
@@ -55,8 +55,8 @@ def open_client(most: int = LARGEST) -> httpx2.AsyncClient:
 
 
 @cache
-def _tls() -> ssl.SSLContext:
-    """Load the certificates once: it takes longer than everything else."""
+def _load_certificates() -> ssl.SSLContext:
+    """Once: it takes longer than everything else."""
     return httpx2.create_ssl_context()
 
 

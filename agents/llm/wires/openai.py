@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-import httpx2
 from openai.types.chat import ChatCompletion
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage
@@ -21,7 +20,7 @@ from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from agents.llm.complete import request_completion
-from agents.llm.model_types import ChatMessage, Completion, Endpoint, Tool
+from agents.llm.model_types import Completion, CompletionRequest
 from agents.llm.wires import http
 
 # The status of an error that came with 200 and names none itself.
@@ -33,30 +32,22 @@ OFFICIAL = "https://api.openai.com/v1"
 NO_KEY = "none"
 
 
-async def send(
-    endpoint: Endpoint,
-    messages: Sequence[ChatMessage],
-    system: str | None,
-    tools: Sequence[Tool],
-    settings: Mapping[str, Any],
-) -> Completion:
+async def send(request: CompletionRequest) -> Completion:
     """Request one chat completion; ``system`` comes first where it is no message yet."""
-    chat = [dict(message) for message in messages]
-    if system:
-        chat.insert(0, {"role": "system", "content": system})
+    endpoint = request.endpoint
+    chat = [dict(message) for message in request.messages]
+    if request.system:
+        chat.insert(0, {"role": "system", "content": request.system})
+    make: type[OllamaProvider | OpenAIProvider]
+    make = OllamaProvider if endpoint.kind == "ollama" else OpenAIProvider
     async with http.open_client() as client:
-        model = VerbatimChatModel(endpoint, _provider(endpoint, client), chat)
-        return await request_completion(endpoint, model, [], tools, settings)
-
-
-def _provider(
-    endpoint: Endpoint, client: httpx2.AsyncClient
-) -> OpenAIProvider | OllamaProvider:
-    key = endpoint.key or NO_KEY
-    url = endpoint.base_url or OFFICIAL
-    if endpoint.kind == "ollama":
-        return OllamaProvider(base_url=url, api_key=key, http_client=client)
-    return OpenAIProvider(base_url=url, api_key=key, http_client=client)
+        provider = make(
+            base_url=endpoint.base_url or OFFICIAL,
+            api_key=endpoint.key or NO_KEY,
+            http_client=client,
+        )
+        model = VerbatimChatModel(endpoint.model, provider, chat)
+        return await request_completion(request, model)
 
 
 class VerbatimChatModel(OpenAIChatModel):
@@ -69,11 +60,11 @@ class VerbatimChatModel(OpenAIChatModel):
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        name: str,
         provider: OpenAIProvider | OllamaProvider,
         chat: list[dict[str, Any]],
     ) -> None:
-        super().__init__(endpoint.model, provider=provider)
+        super().__init__(name, provider=provider)
         self._chat = chat
 
     async def _map_messages(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -17,37 +14,23 @@ from pydantic_ai.messages import (
 )
 
 from agents.llm.complete import request_completion
-from agents.llm.model_types import ChatMessage, Completion, Endpoint, Tool
+from agents.llm.model_types import ChatMessage, Completion, CompletionRequest
 from sandbox.pilot.model import pilot_model
 
 
-async def send(
-    endpoint: Endpoint,
-    messages: Sequence[ChatMessage],
-    system: str | None,
-    tools: Sequence[Tool],
-    settings: Mapping[str, Any],
-) -> Completion:
+async def send(request: CompletionRequest) -> Completion:
     """Let the pilot answer; it is given nothing but messages and tools."""
-    history = history_of(messages, system)
-    return await request_completion(endpoint, pilot_model(), history, tools, settings)
-
-
-def history_of(
-    messages: Sequence[ChatMessage], system: str | None
-) -> list[ModelMessage]:
-    """Chat messages as pydantic-ai's own."""
-    history: list[ModelMessage] = []
-    if system:
-        history.append(ModelRequest([SystemPromptPart(system)]))
+    system = [SystemPromptPart(request.system)] if request.system else []
     names: dict[str, str] = {}
-    for message in messages:
-        history.append(_message(message, names))
-    return history
+    history = [_convert(message, names) for message in request.messages]
+    if system:
+        history.insert(0, ModelRequest(system))
+    return await request_completion(request, pilot_model(), history)
 
 
-def _message(message: ChatMessage, names: dict[str, str]) -> ModelMessage:
-    content = text_of(message.get("content"))
+def _convert(message: ChatMessage, names: dict[str, str]) -> ModelMessage:
+    """A chat message as pydantic-ai's own; ``names`` are of the calls so far, by id."""
+    content = _join_text(message.get("content"))
     role = message["role"]
     if role == "system":
         return ModelRequest([SystemPromptPart(content)])
@@ -68,8 +51,7 @@ def _message(message: ChatMessage, names: dict[str, str]) -> ModelMessage:
     return ModelResponse([*said, *calls])
 
 
-def text_of(content: object) -> str:
-    """The text of a message, also where it comes in blocks."""
+def _join_text(content: object) -> str:
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []

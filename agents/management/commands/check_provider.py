@@ -10,7 +10,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.llm.endpoints import resolve_in
 from agents.llm.model_types import ModelError, UnknownProviderError
-from agents.llm.provider_check import Check, address_of, check_endpoint, find_endpoint
+from agents.llm.provider_check import (
+    Check,
+    check_endpoint,
+    clean_address,
+    find_endpoint,
+)
 
 KEY_WORDS = {
     "accepted": "accepted",
@@ -93,7 +98,7 @@ def _as_document(name: str, result: Check) -> dict[str, Any]:
         "provider": name,
         "ok": result.error is None,
         "kind": endpoint.kind,
-        "base_url": address_of(endpoint),
+        "base_url": clean_address(endpoint),
         "model": endpoint.model,
         "reachable": result.reachable,
         "key": result.key,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.context_inputs import preview
+from agents.context_inputs import preview_context
 from agents.models import ModelCall, Mysis
 from memory.assembly.prepare import record_call
 from memory.models import ContextPolicy
@@ -162,7 +162,7 @@ def test_a_turn_tells_its_calls_and_summaries_shift_no_number(
     for kind, number in (("summary", 1), ("turn", 1), ("summary", 2), ("turn", 2)):
         call = ModelCall.objects.create(turn=turn, kind=kind, number=number, model="m")
         if kind == "turn":
-            record_call(call_id=call.pk, prepared=preview(mysis))
+            record_call(call_id=call.pk, prepared=preview_context(mysis))
     told = admin_program.get(f"/turns/{turn.pk}").json()["calls"]
     assert [(call["kind"], call["number"]) for call in told] == [
         ("summary", 1), ("turn", 1), ("summary", 2), ("turn", 2),

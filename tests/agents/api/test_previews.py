@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.context_inputs import preview
+from agents.context_inputs import preview_context
 from agents.models import Broadcast, ModelCall, Mysis
 from memory.assembly.prepare import record_call
 from memory.context import registry
@@ -71,7 +71,7 @@ def test_a_past_call_is_shown_as_it_was_sent(admin_program: Program) -> None:
     make_memory(mysis, content="go to Sol")
     turn = make_turn(mysis)
     call = ModelCall.objects.create(turn=turn, number=1, model="pilot")
-    prepared = preview(mysis)
+    prepared = preview_context(mysis)
     record_call(call_id=call.pk, prepared=prepared)
     make_memory(mysis, content="later")
     shown = admin_program.get(f"/turns/{turn.pk}/calls/1/context").json()

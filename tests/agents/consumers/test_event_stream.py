@@ -27,7 +27,7 @@ from agents.consumers.event_stream import (
     StreamRequestError,
     read_stream_request,
 )
-from agents.events import Kind, connection_parameters
+from agents.events import Kind, get_connection_parameters
 from agents.hub import hub
 from bench.processes import Server, run_server
 from tests.factories import make_mysis
@@ -296,7 +296,7 @@ class Writers:
         dice = random.Random(seed)  # noqa: S311
         insert = events.APPEND.strip() + " RETURNING id"
         pause = threading.Event()
-        with psycopg.connect(**connection_parameters()) as database:
+        with psycopg.connect(**get_connection_parameters()) as database:
             for _ in range(each):
                 ids = []
                 for _ in range(dice.randint(1, 3)):

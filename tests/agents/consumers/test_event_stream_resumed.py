@@ -16,7 +16,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from agents import events
-from agents.events import Item, Kind, connection_parameters
+from agents.events import Item, Kind, get_connection_parameters
 from agents.hub import passes_filter
 from bench.processes import Server
 from tests.factories import make_mysis
@@ -49,7 +49,7 @@ class Fleet:
     def _write(self, seed: int) -> None:
         dice = random.Random(seed)  # noqa: S311
         held = threading.Event()
-        with psycopg.connect(**connection_parameters()) as database:
+        with psycopg.connect(**get_connection_parameters()) as database:
             for _ in range(25):
                 for _ in range(dice.randint(1, 4)):
                     kind, mysis = dice.choice(KINDS), dice.choice([*self._myses, None])

@@ -22,7 +22,9 @@ def call(mysis: Mysis) -> SentContext:
     """A model call, with what it was sent."""
     turn = make_turn(mysis, outcome="done")
     made = ModelCall.objects.create(turn=turn, number=1, model=mysis.model)
-    return prepare.record_call(call_id=made.pk, prepared=context_inputs.preview(mysis))
+    return prepare.record_call(
+        call_id=made.pk, prepared=context_inputs.preview_context(mysis)
+    )
 
 
 def test_what_the_next_call_adds_is_told_apart_from_what_it_keeps(db: None):
@@ -31,7 +33,7 @@ def test_what_the_next_call_adds_is_told_apart_from_what_it_keeps(db: None):
     earlier = call(mysis)
     make_memory(mysis, role="assistant", content="I mine on.")
     make_memory(mysis, content="Sell it.", sender="operator:ann")
-    assembly = context_inputs.preview(mysis).assembly
+    assembly = context_inputs.preview_context(mysis).assembly
     found = context_diff.compare_with_call(earlier, assembly.messages, assembly.system)
     assert found.prefix >= 3
     assert found.fresh == found.total - found.prefix
@@ -67,8 +69,10 @@ def test_a_changed_message_shows_its_lines(db: None):
 def test_two_strategies_side_by_side_fold_what_is_the_same(db: None):
     mysis = make_mysis(name="Ada")
     scenes.add_conversation(mysis, exchanges=20)
-    wide = context_inputs.preview(mysis, strategy="full")
-    narrow = context_inputs.preview(mysis, strategy="window", options={"window": 6})
+    wide = context_inputs.preview_context(mysis, strategy="full")
+    narrow = context_inputs.preview_context(
+        mysis, strategy="window", options={"window": 6}
+    )
     found = context_diff.compare_strategies(wide, narrow)
     assert found.a.messages > found.b.messages
     assert (found.a.tokens or 0) > (found.b.tokens or 0)

@@ -186,7 +186,7 @@ def test_the_page_says_as_of_when_and_its_socket_knows(admin: Client, mysis: Mys
     assert 'id="context-refresh" href="/myses/Ada/context/?window=4"' in text
     [socket] = re.findall(r'ws-connect="([^"]+)"', text)
     query = urlsplit(socket.replace("&amp;", "&")).query
-    assert parse_qs(query)["event"] == [str(events.newest_id())]
+    assert parse_qs(query)["event"] == [str(events.read_settled_end().id)]
     page = make_page(query.encode())
     assert isinstance(page, ContextPage)
     page.draw_all(0)

@@ -50,9 +50,11 @@ def told_of(kind: Kind, mysis: int | None = None, count: int = 1) -> Dirty:
 def test_events_come_once_each_in_order_and_only_those_that_were_asked_for():
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
     tell(3, mysis=ada.pk)
-    everything = EventsPage(EventFilter.read("", None), events.newest_id())
-    chosen = EventsPage(EventFilter.read("error", ada.pk), events.newest_id())
-    odd = EventsPage(EventFilter.read("no such kind", None), events.newest_id())
+    everything = EventsPage(EventFilter.read("", None), events.read_settled_end().id)
+    chosen = EventsPage(EventFilter.read("error", ada.pk), events.read_settled_end().id)
+    odd = EventsPage(
+        EventFilter.read("no such kind", None), events.read_settled_end().id
+    )
     assert shown(everything) == []
     mine = tell(2, mysis=ada.pk)
     others = tell(1, mysis=brahe.pk) + tell(1, Kind.TURN_STARTED, ada.pk)
@@ -67,7 +69,7 @@ def test_the_log_is_read_only_where_it_may_bring_something(
     django_assert_num_queries: Any, moments: list[Any]
 ):
     ada, brahe = make_mysis(name="Ada"), make_mysis(name="Brahe")
-    page = EventsPage(EventFilter.read("error", ada.pk), events.newest_id())
+    page = EventsPage(EventFilter.read("error", ada.pk), events.read_settled_end().id)
     page.draw_all(0)
     with django_assert_num_queries(0):
         page.draw_changes(Dirty())
@@ -86,10 +88,12 @@ def test_the_log_is_read_only_where_it_may_bring_something(
 @pytest.mark.django_db(transaction=True)
 def test_what_is_not_shown_is_stepped_over_once():
     ada = make_mysis(name="Ada")
-    page = EventsPage(EventFilter.read("error", ada.pk), events.newest_id())
+    page = EventsPage(EventFilter.read("error", ada.pk), events.read_settled_end().id)
     [other, *_] = tell(3)
     assert shown(page) == []
-    assert page.position == events.settled_end() == events.position_of(int(other))
+    assert (
+        page.position == events.read_settled_end() == events.find_position(int(other))
+    )
     mine = tell(2, mysis=ada.pk)
     assert shown(page) == mine
 
@@ -97,7 +101,7 @@ def test_what_is_not_shown_is_stepped_over_once():
 @pytest.mark.django_db(transaction=True)
 def test_more_than_a_page_at_once_begins_anew():
     tell(1)
-    page = EventsPage(EventFilter(), events.newest_id())
+    page = EventsPage(EventFilter(), events.read_settled_end().id)
     newest = tell(events_page.PAGE + 5)
     swap = "".join(page.draw_all(0))
     assert 'hx-swap-oob="innerHTML"' in swap

@@ -25,7 +25,7 @@ from tests.factories import make_memory, make_mysis, make_turn
 
 def item(number: int, kind: str, mysis: int | None = None, **data: Any) -> Item:
     """An event as the hub hands it out."""
-    at = events.iso(timezone.now())
+    at = events.format_moment(timezone.now())
     return Item(id=number, kind=kind, at=at, mysis=mysis, data=data)
 
 

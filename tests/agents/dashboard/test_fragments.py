@@ -103,7 +103,7 @@ def test_a_page_that_was_just_loaded_is_not_sent_again(admin_client: Client):
     assert 'id="fleet-rows"' not in frame
     assert page.ids == [ada.pk, brahe.pk]
     dirty = Dirty()
-    at = events.iso(timezone.now())
+    at = events.format_moment(timezone.now())
     dirty.add(Item(id=1, kind=Kind.MEMORY_ADDED, at=at, mysis=brahe.pk, data={}))
     assert not any(f'id="m{brahe.pk}-who"' in part for part in page.draw_changes(dirty))
 

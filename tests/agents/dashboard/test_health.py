@@ -15,11 +15,11 @@ from agents.dashboard import health
 from agents.dashboard.live import fragments
 from agents.game.client import GameUnreachableError
 from agents.llm.endpoints import resolve
-from agents.llm.errors import as_model_error
+from agents.llm.errors import make_model_error
 from agents.llm.model_types import ModelError
 from agents.models import Mysis, Provider, Turn
-from agents.runtime.finish import Ending, finish
-from agents.runtime.turn import ending_after
+from agents.runtime.finish import Ending, finish_turn
+from agents.runtime.turn import choose_ending
 from agents.runtime.turn_rows import TurnHandle
 from memory.models import ContextPolicy
 from tests.factories import make_mysis, make_turn
@@ -115,7 +115,7 @@ def errored(model: str, error: Exception, **fields: object) -> Mysis:
         state="errored",
         model=model,
         last_error=str(error),
-        last_error_code=ending_after(error).code,
+        last_error_code=choose_ending(error).code,
         **fields,
     )
 
@@ -128,14 +128,14 @@ def test_errors_of_a_provider_lead_to_its_form():
     form = f"/admin/agents/provider/{row.pk}/change/"
     for status in (401, 403, 404, 429, 500):
         refusal = ModelHTTPError(status, "gpt", {"error": "No."})
-        error = as_model_error(endpoint, refusal)
+        error = make_model_error(endpoint, refusal)
         assert fix(errored("zen:gpt", error)).link == form, status
-    wrong = as_model_error(endpoint, ModelHTTPError(400, "gpt", {"error": "Eh?"}))
+    wrong = make_model_error(endpoint, ModelHTTPError(400, "gpt", {"error": "Eh?"}))
     mysis = errored("zen:gpt", wrong)
     assert fix(mysis).link == f"/myses/{mysis.name}/context/"
     # A whole request too large is a matter of the policy, not of the provider.
     policy = ContextPolicy.objects.create(name="wide", strategy="full")
-    large = as_model_error(endpoint, ModelHTTPError(413, "gpt", {"error": "Long."}))
+    large = make_model_error(endpoint, ModelHTTPError(413, "gpt", {"error": "Long."}))
     mysis = errored("zen:gpt", large, policy=policy)
     assert fix(mysis).link == f"/admin/memory/contextpolicy/{policy.pk}/change/"
 
@@ -153,7 +153,7 @@ def test_errors_of_a_name_lead_to_the_model_and_of_a_key_to_a_provider(settings)
         "/admin/agents/provider/add/"
     )
     settings.OPENAI_API_KEY = "sk-x"
-    missing = as_model_error(resolve("openai:gpt"), ModelHTTPError(404, "gpt", {}))
+    missing = make_model_error(resolve("openai:gpt"), ModelHTTPError(404, "gpt", {}))
     mysis = errored("openai:gpt", missing)
     assert fix(mysis).label == "Change its model"
 
@@ -171,13 +171,13 @@ def test_errors_of_the_game_lead_to_health_and_unknown_ones_to_the_settings():
 
 def test_the_cause_of_an_error_is_stored_with_it_and_goes_with_it():
     mysis = make_mysis(name="Ada", state="running")
-    lost = ending_after(GameUnreachableError("The game server cannot be reached."))
+    lost = choose_ending(GameUnreachableError("The game server cannot be reached."))
     for ending, code in ((lost, "game"), (Ending(Turn.Outcome.DONE, acted=True), "")):
         turn = make_turn(mysis)
         begun = TurnHandle(
             turn.pk, mysis.pk, mysis.epoch, turn.number, "nudge", "pilot", {}, 9
         )
-        finish(begun, ending, 0)
+        finish_turn(begun, ending, 0)
         mysis.refresh_from_db()
         assert (mysis.last_error_code, bool(mysis.last_error)) == (code, bool(code))
 

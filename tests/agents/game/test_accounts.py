@@ -46,7 +46,7 @@ def test_a_free_account_of_the_wanted_name_goes_first(ada: Mysis) -> None:
     second = accounts.claim_free(other.pk, username="wanted", empire="nebula")
     assert second is not None
     assert second.username == "Empire"
-    assert accounts.owned_names(ada.pk) == ["Wanted"]
+    assert accounts.list_owned_names(ada.pk) == ["Wanted"]
 
 
 def test_an_account_without_a_password_or_passed_over_is_not_claimed(
@@ -101,7 +101,7 @@ def test_a_registration_never_overwrites_the_account_of_another(
     his.save()
     card = accounts.add_registered(ada.pk, username="x", empire="", found=found)
     assert (card.pk, card.username) == (his.pk, name)
-    assert accounts.active_account(ada.pk) == card
+    assert accounts.load_active_account(ada.pk) == card
 
 
 def test_an_account_of_another_is_refused_with_a_remedy(ada: Mysis) -> None:
@@ -121,12 +121,12 @@ def test_a_free_account_is_claimed_by_name_and_can_be_given_back(ada: Mysis) -> 
     free = make_account(username="Free")
     card, fresh = accounts.take_account(ada.pk, "Free")
     assert fresh
-    assert accounts.owned_names(ada.pk) == ["Free"]
+    assert accounts.list_owned_names(ada.pk) == ["Free"]
     accounts.play_as(ada.pk, card, "s" * 32)
     accounts.release_claim(ada.pk, free.pk)
     ada.refresh_from_db()
     assert ada.account is None
-    assert accounts.owned_names(ada.pk) == []
+    assert accounts.list_owned_names(ada.pk) == []
 
 
 def test_playing_as_another_keeps_the_rows_of_the_first(ada: Mysis) -> None:
@@ -136,7 +136,7 @@ def test_playing_as_another_keeps_the_rows_of_the_first(ada: Mysis) -> None:
     accounts.play_as(ada.pk, ActiveAccount(first.pk, "First"), "a" * 32)
     _snapshot("First")
     accounts.play_as(ada.pk, ActiveAccount(second.pk, "Second"), "b" * 32)
-    assert accounts.active_account(ada.pk) == ActiveAccount(
+    assert accounts.load_active_account(ada.pk) == ActiveAccount(
         second.pk, "Second", "b" * 32
     )
     assert reads.read_account_state("Second").snapshots == ()
@@ -149,9 +149,9 @@ def test_logout_empties_the_list_and_a_login_shows_it_flagged(ada: Mysis) -> Non
     card = accounts.play_as(ada.pk, ActiveAccount(account.pk, "First"), "a" * 32)
     row = _snapshot("First")
     accounts.leave_account(ada.pk, card)
-    assert accounts.active_account(ada.pk) is None
-    assert accounts.stored_session(account.pk) == ""
-    assert accounts.owned_names(ada.pk) == ["First"]
+    assert accounts.load_active_account(ada.pk) is None
+    assert accounts.load_session(account.pk) == ""
+    assert accounts.list_owned_names(ada.pk) == ["First"]
     assert reads.read_account_state("First").snapshots == ()
     accounts.play_as(ada.pk, ActiveAccount(account.pk, "First"), "b" * 32)
     row.refresh_from_db()
@@ -185,7 +185,7 @@ def test_a_session_sealed_under_a_lost_key_means_a_new_login(
     account = make_account(assigned_to=ada)
     accounts.play_as(ada.pk, ActiveAccount(account.pk, account.username), "a" * 32)
     settings.ZOEA_KEYS = ["another key entirely"]
-    assert accounts.active_account(ada.pk) == ActiveAccount(
+    assert accounts.load_active_account(ada.pk) == ActiveAccount(
         account.pk, account.username, ""
     )
 

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from agents.game import connect_limit
 from agents.game.client import GameUnreachableError, RateLimitedError
-from agents.game.sessions import pool
+from agents.game.sessions import get_pool
 from agents.models import GameGate
 from tests.agents.game.faulty import FaultyServer, http
 from zoea.settings import openings_at
@@ -66,13 +66,14 @@ async def test_a_session_that_is_open_needs_no_gate(
     async with FaultyServer() as server:
         twelve_a_minute.SPACEMOLT_MCP_URL = server.url
         waits = [
-            await pool().admit(number) for number in range(connect_limit.BURST + 2)
+            await get_pool().begin_session(number)
+            for number in range(connect_limit.BURST + 2)
         ]
         assert waits[: connect_limit.BURST] == [0.0] * connect_limit.BURST
         assert all(wait > 1 for wait in waits[connect_limit.BURST :])
-        assert await pool().admit(0) == 0
-        assert await (await pool().session(0)).tools()
-        assert len(pool()._sessions) == connect_limit.BURST
+        assert await get_pool().begin_session(0) == 0
+        assert await (await get_pool().session(0)).tools()
+        assert len(get_pool()._sessions) == connect_limit.BURST
 
 
 async def test_who_waits_in_a_turn_can_be_stopped_and_leaves_no_gap(
@@ -82,7 +83,7 @@ async def test_who_waits_in_a_turn_can_be_stopped_and_leaves_no_gap(
         twelve_a_minute.SPACEMOLT_MCP_URL = server.url
         await in_db(passed)(connect_limit.BURST)
         before = await in_db(GameGate.objects.get)()
-        first, second = (asyncio.create_task(pool().session(n)) for n in (1, 2))
+        first, second = (asyncio.create_task(get_pool().session(n)) for n in (1, 2))
         # Both have asked or stand in line: a look at the database lies between.
         await in_db(GameGate.objects.get)()
         second.cancel()
@@ -91,13 +92,13 @@ async def test_who_waits_in_a_turn_can_be_stopped_and_leaves_no_gap(
         assert all(isinstance(one, asyncio.CancelledError) for one in done)
         assert await in_db(GameGate.objects.get)() == before
         await in_db(pass_time)(6)
-        assert await (await pool().session(2)).tools()
+        assert await (await get_pool().session(2)).tools()
 
 
 async def test_logins_pass_the_gate_too(twelve_a_minute: Settings) -> None:
     async with FaultyServer({"name": "login"}, {"name": "get_status"}) as server:
         twelve_a_minute.SPACEMOLT_MCP_URL = server.url
-        session = await pool().session(1)
+        session = await get_pool().session(1)
         await session.call("login", {})
         await session.call("get_status", {})
         assert await in_db(passed)(10) == connect_limit.BURST - 2
@@ -107,7 +108,7 @@ async def test_a_game_that_shuts_us_out_is_left_alone(settings: Settings) -> Non
     """Fifty rejections in a minute are a ban: nobody calls before the time."""
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        first, second = await pool().session(1), await pool().session(2)
+        first, second = await get_pool().session(1), await get_pool().session(2)
         server.plan.append(http(429, '{"retry_after": 30}'))
         with pytest.raises(RateLimitedError):
             await first.call("get_status", {})
@@ -120,10 +121,10 @@ async def test_a_game_that_shuts_us_out_is_left_alone(settings: Settings) -> Non
         server.plan.append(http(429, '{"retry_after": 120}'))
         with pytest.raises(RateLimitedError):
             await second.call("get_status", {})
-        third = await pool().admit(3)
+        third = await get_pool().begin_session(3)
         assert 119 < third <= 120
         with pytest.raises(GameUnreachableError) as told:
-            await pool().session(3)
+            await get_pool().session(3)
         assert told.value.retry_after is not None
         assert 119 < told.value.retry_after <= 120
 

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from agents.game import http, sessions
 from agents.game.client import GameUnreachableError, ReplyLostError, SessionLostError
-from agents.game.sessions import pool
+from agents.game.sessions import get_pool
 from tests.agents.game.faulty import FaultyServer, Reply, result
 from tests.agents.game.faulty import http as faulty_http
 
@@ -18,8 +18,8 @@ from tests.agents.game.faulty import http as faulty_http
 async def test_one_session_serves_all_turns_of_a_mysis(settings: Settings) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        first, same = await asyncio.gather(pool().session(1), pool().session(1))
-        other = await pool().session(2)
+        first, same = await asyncio.gather(get_pool().session(1), get_pool().session(1))
+        other = await get_pool().session(2)
         assert first is same
         assert first is not other
         assert server.opened == 2
@@ -28,8 +28,8 @@ async def test_one_session_serves_all_turns_of_a_mysis(settings: Settings) -> No
 async def test_a_session_opened_in_a_turn_outlives_its_task(settings: Settings) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        await asyncio.create_task(pool().session(1))
-        session = await pool().session(1)
+        await asyncio.create_task(get_pool().session(1))
+        session = await get_pool().session(1)
         assert (await session.call("get_status", {})).blocks == ("ok",)
         assert server.opened == 1
 
@@ -39,7 +39,7 @@ async def test_a_cancelled_caller_gives_up_its_own_call_only(
 ) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        session = await pool().session(1)
+        session = await get_pool().session(1)
         held = asyncio.Event()
         server.plan.append(lambda _: Reply(hold=held))
         stopped = asyncio.create_task(session.call("mine", {}))
@@ -58,7 +58,7 @@ async def test_calls_of_one_session_do_not_wait_for_each_other(
 ) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        session = await pool().session(1)
+        session = await get_pool().session(1)
         held = asyncio.Event()
 
         def slow(message: object) -> Reply:
@@ -76,14 +76,14 @@ async def test_calls_of_one_session_do_not_wait_for_each_other(
 async def test_a_lost_session_is_replaced_by_the_next_one(settings: Settings) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        session = await pool().session(1)
+        session = await get_pool().session(1)
         server.forget()
         with pytest.raises(SessionLostError):
             await session.call("mine", {})
         assert not session.open
         with pytest.raises(SessionLostError):
             await session.call("mine", {})
-        again = await pool().session(1)
+        again = await get_pool().session(1)
         assert (await again.call("mine", {})).blocks == ("ok",)
         assert server.calls == [("mine", {})]
 
@@ -94,10 +94,10 @@ async def test_an_idle_session_closes_itself(
     monkeypatch.setattr(sessions, "IDLE_SECONDS", 0.01)
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        session = await pool().session(1)
+        session = await get_pool().session(1)
         await asyncio.wait_for(asyncio.shield(session.task), 10)
         assert server.ended == 1
-        assert (await (await pool().session(1)).tools())[0].name == "get_status"
+        assert (await (await get_pool().session(1)).tools())[0].name == "get_status"
         assert server.opened == 2
 
 
@@ -107,7 +107,7 @@ async def test_a_session_in_use_is_not_idle(
     monkeypatch.setattr(sessions, "IDLE_SECONDS", 0.01)
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        session = await pool().session(1)
+        session = await get_pool().session(1)
         held = asyncio.Event()
         server.plan.append(
             lambda m: Reply(200, result("late")(m).body, hold=held),
@@ -125,8 +125,8 @@ async def test_closing_ends_every_session_and_answers_who_waits(
 ) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        session = await pool().session(1)
-        await pool().session(2)
+        session = await get_pool().session(1)
+        await get_pool().session(2)
         server.plan.append(lambda _: Reply(hold=asyncio.Event()))
         waiting = asyncio.create_task(session.call("mine", {}))
         await server.called.wait()
@@ -144,7 +144,7 @@ async def test_a_server_that_hangs_does_not_hold_up_the_end(
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
         server.hold_end = asyncio.Event()
-        session = await pool().session(1)
+        session = await get_pool().session(1)
         await sessions.close_sessions()
         assert session.task.done()
         assert not session.task.cancelled()
@@ -157,17 +157,17 @@ async def test_an_unreachable_server_is_tried_anew_each_time(
     settings.SPACEMOLT_MCP_URL = "http://127.0.0.1:9/mcp"
     for _ in range(2):
         with pytest.raises(GameUnreachableError, match="cannot be reached"):
-            await pool().session(1)
+            await get_pool().session(1)
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        assert await (await pool().session(1)).tools()
+        assert await (await get_pool().session(1)).tools()
 
 
 async def test_a_server_that_asks_to_wait_is_waited_for(settings: Settings) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
         server.openings.append(faulty_http(429, '{"retry_after": 0}'))
-        assert await (await pool().session(1)).tools()
+        assert await (await get_pool().session(1)).tools()
 
 
 async def test_a_server_that_takes_nobody_is_unreachable(settings: Settings) -> None:
@@ -175,13 +175,13 @@ async def test_a_server_that_takes_nobody_is_unreachable(settings: Settings) -> 
         settings.SPACEMOLT_MCP_URL = server.url
         server.openings.extend([faulty_http(429, '{"retry_after": 0}')] * 9)
         with pytest.raises(GameUnreachableError, match="no more sessions"):
-            await pool().session(1)
+            await get_pool().session(1)
 
 
 async def test_the_tools_are_listed_anew_on_request(settings: Settings) -> None:
     async with FaultyServer() as server:
         settings.SPACEMOLT_MCP_URL = server.url
-        session = await pool().session(1)
+        session = await get_pool().session(1)
         server.tools.pop()
         assert [tool.name for tool in await session.refresh()] == ["get_status"]
         assert await session.tools() == await session.refresh()
@@ -194,11 +194,11 @@ async def test_a_loop_that_ends_takes_its_sessions_along(settings: Settings) -> 
         answers: list[tuple[str, ...]] = []
 
         async def call() -> None:
-            session = await pool().session(1)
+            session = await get_pool().session(1)
             answers.append((await session.call("get_status", {})).blocks)
 
         thread = threading.Thread(target=lambda: asyncio.run(call()))
         thread.start()
         await asyncio.to_thread(thread.join)
         assert answers == [("ok",)]
-        assert (await (await pool().session(1)).call("mine", {})).blocks == ("ok",)
+        assert (await (await get_pool().session(1)).call("mine", {})).blocks == ("ok",)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import ToolCallPart
 
 from agents.llm.complete import clean_tool_name, complete
-from agents.llm.model_types import Completion, ModelError, Usage
-from agents.llm.wires.anthropic import mark_cache, messages_of
+from agents.llm.model_types import Completion, CompletionRequest, ModelError, Usage
+from agents.llm.wires.anthropic import mark_cache, unseal_reasoning
 from bench.providers.anthropic import (
     KEY,
     MOST_MARKS,
@@ -52,7 +52,9 @@ TALK: list[Json] = [
 
 async def ask(fake: FakeAnthropic, **changes: Any) -> Completion:
     values = {"messages": TALK, "system": "Be Ada.", "tools": (TRAVEL,), "settings": {}}
-    return await complete(make_endpoint(fake), **{**values, **changes})
+    return await complete(
+        CompletionRequest(make_endpoint(fake), **{**values, **changes})
+    )
 
 
 def unmarked(messages: list[Json]) -> list[Json]:
@@ -298,6 +300,6 @@ def test_any_view_is_taken_by_the_strict_server(log: Log, strategy: str) -> None
         )
     )
     if view.messages:
-        sent = mark_cache(messages_of(view.messages))
+        sent = mark_cache(unseal_reasoning(view.messages))
         # Tools and system text have a mark each.
         assert len(check_messages(sent)) <= MOST_MARKS - 2

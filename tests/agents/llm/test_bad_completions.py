@@ -14,6 +14,7 @@ import pytest
 from agents.llm.complete import complete
 from agents.llm.model_types import (
     Completion,
+    CompletionRequest,
     Endpoint,
     Kind,
     ModelError,
@@ -100,12 +101,9 @@ async def ask_at(port: int, wire: Kind, **settings: Any) -> Completion:
         "sk-abc-0123456789",
     )
     blocks = [{"type": "text", "text": "Hi"}] if wire == "anthropic" else "Hi"
+    messages = [{"role": "user", "content": blocks}]
     return await complete(
-        where,
-        messages=[{"role": "user", "content": blocks}],
-        system="Be Ada.",
-        tools=(TRAVEL,),
-        settings=settings,
+        CompletionRequest(where, messages, "Be Ada.", (TRAVEL,), settings)
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -14,23 +13,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.llm.complete import complete
-from agents.llm.model_types import Completion, Endpoint, ModelError, Usage
+from agents.llm.model_types import (
+    Completion,
+    CompletionRequest,
+    Endpoint,
+    ModelError,
+    OfferedTool,
+    Usage,
+)
 from bench.providers.anthropic import FakeAnthropic
 from bench.providers.openai import KEY, FakeProvider, Reply, call, completion
 from memory.context.types import ToolCall
 from tests.agents.llm.anthropic import make_endpoint
 
-
-@dataclass
-class Tool:
-    """A tool as the tool chain gives it."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-TRAVEL = Tool(
+TRAVEL = OfferedTool(
     "travel",
     "Fly to a place.",
     {
@@ -72,13 +68,7 @@ def endpoint(provider: FakeProvider, **changes: Any) -> Endpoint:
 
 
 async def ask(where: Endpoint, **changes: Any) -> Completion:
-    values: dict[str, Any] = {
-        "messages": HELLO,
-        "system": None,
-        "tools": (),
-        "settings": {},
-    }
-    return await complete(where, **{**values, **changes})
+    return await complete(CompletionRequest(where, **{"messages": HELLO, **changes}))
 
 
 async def failing(where: Endpoint, **changes: Any) -> ModelError:

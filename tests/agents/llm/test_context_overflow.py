@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.llm.context_overflow import is_overflow, limit_of
+from agents.llm.context_overflow import is_overflow, read_limit
 from agents.llm.model_types import ModelError
 from bench.providers.anthropic import FakeAnthropic
 from bench.providers.openai import FakeProvider
@@ -30,7 +30,7 @@ async def test_too_long(
 ) -> None:
     error = await refused(refusal, provider, anthropic)
     assert is_overflow(error)
-    assert limit_of(error) == refusal.limit
+    assert read_limit(error) == refusal.limit
     assert error.status == refusal.status
     # The same request would be refused again, whatever the status says.
     assert not error.retryable
@@ -43,7 +43,7 @@ async def test_something_else(
 ) -> None:
     error = await refused(refusal, provider, anthropic)
     assert not is_overflow(error)
-    assert limit_of(error) is None
+    assert read_limit(error) is None
     assert error.retryable == (refusal.status in (429, 529))
 
 
@@ -52,7 +52,7 @@ async def test_an_error_inside_a_good_answer(provider: FakeProvider) -> None:
     for refusal in (r for r in OVERFLOWS if r.name.startswith("openrouter")):
         provider.answer(refusal.body)
         error = await failing(endpoint(provider))
-        assert (is_overflow(error), limit_of(error)) == (True, refusal.limit)
+        assert (is_overflow(error), read_limit(error)) == (True, refusal.limit)
     provider.answer({"error": {"message": "Rate limited upstream", "code": 429}})
     error = await failing(endpoint(provider))
     assert (error.retryable, is_overflow(error)) == (True, False)
@@ -83,13 +83,13 @@ async def test_an_error_inside_a_good_answer(provider: FakeProvider) -> None:
 def test_other_wordings(said: str, limit: int | None) -> None:
     error = ModelError(f"x answered 400: {said}")
     assert is_overflow(error)
-    assert limit_of(error) == limit
+    assert read_limit(error) == limit
 
 
 def test_what_never_was_a_refusal() -> None:
     silent = ModelError("x gave no answer within 300 seconds.", retryable=True)
     assert not is_overflow(silent)
-    assert limit_of(silent) is None
+    assert read_limit(silent) is None
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 408, 429])

@@ -23,11 +23,11 @@ from agents.llm.context_windows import (
     SILENT_FOR,
     TOLD_FOR,
     UNKNOWN,
-    ollama_default_window,
-    ollama_running_window,
+    read_default_window,
+    read_entry_window,
+    read_listed_window,
+    read_running_window,
     store_limit,
-    window_in_entry,
-    window_in_list,
 )
 from agents.llm.endpoints import resolve, resolve_with_window
 from agents.llm.model_types import Endpoint, ModelError
@@ -231,31 +231,31 @@ STUDIO = {"id": "m", "max_context_length": 183296, "loaded_context_length": 4000
     ],
 )
 def test_one_entry(entry: dict[str, Any], tokens: int, field: str) -> None:
-    assert window_in_entry(entry) == (tokens, field)
+    assert read_entry_window(entry) == (tokens, field)
 
 
 @pytest.mark.parametrize("value", [0, -1, None, True, "many", "", 1.5, [], 2**31, {}])
 def test_what_is_no_window(value: object) -> None:
-    assert window_in_entry({"context_length": value, "meta": value}) is None
+    assert read_entry_window({"context_length": value, "meta": value}) is None
 
 
 def test_the_entry_of_the_model() -> None:
     body = {"object": "list", "data": [{**VLLM, "id": "other"}, ROUTER, VLLM]}
-    assert window_in_list(body, "qwen") == (16384, "max_model_len")
-    assert window_in_list(body, "unheard") is None
+    assert read_listed_window(body, "qwen") == (16384, "max_model_len")
+    assert read_listed_window(body, "unheard") is None
     # A server that runs one model answers under any name.
-    assert window_in_list({"data": [LLAMA]}, "gpt-5") == (8192, "meta.n_ctx")
-    assert window_in_list([LLAMA], "gpt-5") == (8192, "meta.n_ctx")
+    assert read_listed_window({"data": [LLAMA]}, "gpt-5") == (8192, "meta.n_ctx")
+    assert read_listed_window([LLAMA], "gpt-5") == (8192, "meta.n_ctx")
 
 
 def test_what_ollama_runs_now() -> None:
     loaded = {"name": "qwen3:4b", "model": "qwen3:4b", "context_length": 4096}
     tagged = {"name": "llama3:latest", "context_length": 32768}
     body = {"models": [loaded, tagged]}
-    assert ollama_running_window(body, "qwen3:4b") == (4096, "/api/ps context_length")
-    assert ollama_running_window(body, "llama3") == (32768, "/api/ps context_length")
-    assert ollama_running_window(body, "qwen3") is None
-    assert ollama_running_window({"models": None}, "qwen3") is None
+    assert read_running_window(body, "qwen3:4b") == (4096, "/api/ps context_length")
+    assert read_running_window(body, "llama3") == (32768, "/api/ps context_length")
+    assert read_running_window(body, "qwen3") is None
+    assert read_running_window({"models": None}, "qwen3") is None
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_what_ollama_would_run(
     parameters: str | None, trained: int | None, found: int | None
 ) -> None:
     info = {"general.architecture": "qwen3", "qwen3.context_length": trained}
-    told = ollama_default_window({"parameters": parameters, "model_info": info})
+    told = read_default_window({"parameters": parameters, "model_info": info})
     assert (told[0] if told else None) == found
 
 
@@ -296,8 +296,8 @@ ANYTHING = st.recursive(
 @given(body=ANYTHING)
 def test_any_json_gives_a_window_or_none(body: Any) -> None:
     for found in (
-        window_in_list(body, "x"),
-        ollama_running_window(body, "x"),
-        ollama_default_window(body),
+        read_listed_window(body, "x"),
+        read_running_window(body, "x"),
+        read_default_window(body),
     ):
         assert found is None or 0 < found[0] < 2**31

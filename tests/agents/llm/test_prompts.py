@@ -5,11 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.llm.prompts import (
-    DEFAULT_PROMPT,
-    nudge,
-    render_prompt,
-)
+from agents.llm.prompts import DEFAULT_PROMPT, choose_nudge, render_prompt
 from memory.context.types import FILLER_TEXT, NUDGE_TEXT, is_nudge
 
 
@@ -69,7 +65,7 @@ def test_the_default_prompt_names_everything() -> None:
 
 def test_nudges_become_more_urgent_and_remind_of_the_search() -> None:
     """W13, P7, P9."""
-    levels = [nudge(level) for level in (1, 2, 3)]
+    levels = [choose_nudge(level) for level in (1, 2, 3)]
     assert len(set(levels)) == 3
     assert levels[0].startswith(NUDGE_TEXT)
     assert "URGENT" in levels[2]
@@ -81,12 +77,12 @@ def test_nudges_become_more_urgent_and_remind_of_the_search() -> None:
 
 
 def test_levels_outside_are_the_nearest() -> None:
-    assert nudge(0) == nudge(1) == nudge(-5)
-    assert nudge(4) == nudge(3)
+    assert choose_nudge(0) == choose_nudge(1) == choose_nudge(-5)
+    assert choose_nudge(4) == choose_nudge(3)
 
 
 def test_what_the_program_says_is_nobodys_order() -> None:
-    assert all(is_nudge(nudge(level)) for level in (1, 2, 3))
+    assert all(is_nudge(choose_nudge(level)) for level in (1, 2, 3))
     assert is_nudge(NUDGE_TEXT)
     assert is_nudge(FILLER_TEXT)
     assert not is_nudge("Go and mine.")

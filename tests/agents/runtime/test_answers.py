@@ -8,10 +8,10 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import Mysis
 from agents.runtime import turn_rows
 from agents.runtime.answers import PendingCall, record_result
-from agents.tools.request import INTERRUPTED, ToolResult
+from agents.tools.request import INTERRUPTED, Outcome
 from memory.models import Memory
 
-MINED = ToolResult("You mined 3 iron.", is_error=False, tick=70)
+MINED = Outcome(("You mined 3 iron.",), is_error=False, tick=70)
 
 
 def under_way(mysis: Mysis) -> tuple[turn_rows.TurnHandle, PendingCall]:
@@ -49,9 +49,9 @@ def test_a_late_result_takes_the_place_of_outcome_unknown(ada: Mysis):
 
 def test_a_result_that_is_there_stays(ada: Mysis):
     begun, call = under_way(ada)
-    record_result(begun, call, ToolResult("You mined 3 iron.", is_error=False))
+    record_result(begun, call, Outcome(("You mined 3 iron.",), is_error=False))
     turn_rows.answer_open_calls(ada)
-    record_result(begun, call, ToolResult("Error: not executed.", is_error=True))
+    record_result(begun, call, Outcome(("Error: not executed.",), is_error=True))
     assert shown(call) == ("You mined 3 iron.", False, False, 68)
 
 

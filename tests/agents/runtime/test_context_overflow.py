@@ -6,9 +6,9 @@ import pytest
 from channels.db import database_sync_to_async as in_db
 
 from agents import context_inputs
-from agents.context_inputs import budget_of, narrow_budget
+from agents.context_inputs import fit_budget, narrow_budget
 from agents.llm.endpoints import resolve
-from agents.llm.model_types import Endpoint, longest_answer
+from agents.llm.model_types import Endpoint, read_longest_answer
 from agents.models import ModelCall, Mysis, Turn
 from bench.providers.openai import FakeProvider, completion
 from memory.context.types import Budget
@@ -81,13 +81,13 @@ async def test_a_guess_holds_for_its_mysis_and_is_remembered(
 ):
     await in_db(_fill)(eve)
     window = (await in_db(resolve)(eve.model)).window
-    budget = (await in_db(context_inputs.subject_of)(eve)).budget
+    budget = (await in_db(context_inputs.build_subject)(eve)).budget
     provider.refuse(413, "Payload too large.")
     after = await fly(eve)
     assert (await in_db(resolve)(eve.model)).window == window
     first, second = (len(str(one["messages"])) for one in provider.requests)
     assert second < first * 0.8
-    now = (await in_db(context_inputs.subject_of)(after)).budget
+    now = (await in_db(context_inputs.build_subject)(after)).budget
     assert now.tokens - now.reserve == after.narrowed_view() < budget.tokens * 0.8
     after.model = "strict:another"
     assert after.narrowed_view() == 0
@@ -147,15 +147,15 @@ def test_view_and_answer_fit_the_window_together(
 ):
     policy = ContextPolicy(budget_tokens=32_000, budget_reserve=4_000)
     endpoint = Endpoint("x", "openai", "m", window)
-    assert budget_of(policy, endpoint, answer) == budget
+    assert fit_budget(policy, endpoint, answer) == budget
 
 
 def test_the_longest_answer_is_what_the_request_says():
     chat = Endpoint("x", "openai", "m", 1)
     claude = Endpoint("x", "anthropic", "m", 1)
-    assert longest_answer({"max_tokens": 500}, claude) == 500
-    assert longest_answer({}, claude) == 8_000
-    assert longest_answer({}, chat) == longest_answer({}, None) == 0
+    assert read_longest_answer({"max_tokens": 500}, claude) == 500
+    assert read_longest_answer({}, claude) == 8_000
+    assert read_longest_answer({}, chat) == read_longest_answer({}, None) == 0
 
 
 def test_a_narrowed_budget_keeps_its_reserve():

@@ -21,11 +21,12 @@ from agents.runtime.finish import (
     NextTurn,
     Pace,
     Trail,
+    digest_call,
     plan_next_turn,
-    record_call,
-    total_back_off,
+    sum_back_off,
     update_trail,
 )
+from agents.tools.request import Outcome
 from bench.providers.openai import FakeProvider, call, completion
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
@@ -93,7 +94,7 @@ def test_failures_back_off_for_an_hour_and_end_errored():
     assert waits[:4] == [2, 4, 8, 16]
     assert waits == sorted(waits)
     assert max(waits) == 300
-    assert 3600 <= sum(waits) == total_back_off(failures) < 3600 + 300
+    assert 3600 <= sum(waits) == sum_back_off(failures) < 3600 + 300
 
 
 def test_without_patience_the_first_failure_is_the_last():
@@ -133,8 +134,8 @@ LIMITS = Limits(repeats=3, turns=2)
 
 
 def asked(result: str, name: str = "get_ship", **kind: bool) -> CallRecord:
-    given = {"is_error": False, "read_only": True} | kind
-    return record_call(name, "{}", result, **given)
+    outcome = Outcome((result,), kind.get("is_error", False))
+    return digest_call(name, "{}", outcome, read_only=kind.get("read_only", True))
 
 
 def reasons(*turns: list[CallRecord], whole: bool = True) -> list[str]:

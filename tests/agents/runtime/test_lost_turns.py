@@ -191,13 +191,13 @@ async def test_a_turn_that_has_just_ended_is_not_taken_for_a_void_one(
     monkeypatch: pytest.MonkeyPatch,
 ):
     """The watcher must not cancel a turn because its outcome is written."""
-    finish, watched = runtime_finish.finish, []
+    finish, watched = runtime_finish.finish_turn, []
 
     def end(*args: Any, **kwargs: Any) -> None:
         watched.append(set(cancellation.canceller.turns))
         finish(*args, **kwargs)
 
-    monkeypatch.setattr("agents.runtime.turn.finish", end)
+    monkeypatch.setattr("agents.runtime.turn.finish_turn", end)
     provider.answer(completion("Aye."))
     await fly(eve)
     assert watched == [set()]

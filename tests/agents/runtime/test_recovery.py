@@ -18,7 +18,12 @@ from agents.game import connect_limit
 from agents.models import GameGate, Mysis, Turn
 from agents.runtime import finish, recovery, turn_rows
 from agents.runtime.finish import Ending
-from agents.runtime.recovery import GRACE_SECONDS, SPREAD_SECONDS, RunningJobs, admit
+from agents.runtime.recovery import (
+    GRACE_SECONDS,
+    SPREAD_SECONDS,
+    RunningJobs,
+    admit_turn,
+)
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 
@@ -114,13 +119,13 @@ async def test_a_job_whose_end_was_not_written_holds_up_no_turn_for_ever(
     mysis = await in_db(running)("Ada")
     job_id, worker_id = await in_db(job_of_a_live_worker)(mysis)
     left = ProcrastinateJob.objects.filter(pk=job_id)
-    with mine.job(job_id, worker_id):
+    with mine.track_job(job_id, worker_id):
         turn = await in_db(begun)(mysis)
         for now in (0.0, GRACE_SECONDS + 1):
             await recovery.finish_forgotten(now)
         assert await in_db(left.exists)(), "it is worked on"
     ended = Ending(Turn.Outcome.DONE, acted=True)
-    await in_db(finish.finish)(turn, ended, seen=0)
+    await in_db(finish.finish_turn)(turn, ended, seen=0)
     await recovery.finish_forgotten(100.0)
     await recovery.finish_forgotten(99.0 + GRACE_SECONDS)
     assert await in_db(left.exists)(), "its end may be written yet"
@@ -154,7 +159,7 @@ async def due(mysis: Mysis) -> bool:
     """What a worker does with the job that is due: whether it takes the turn."""
     row = await refreshed(mysis)
     assert row.next_job is not None
-    return await admit(mysis.pk, job_id=row.next_job, trigger="start")
+    return await admit_turn(mysis.pk, job_id=row.next_job, trigger="start")
 
 
 async def test_a_turn_is_put_off_without_a_failure(ada: Mysis, full: None) -> None:
@@ -180,6 +185,6 @@ async def test_a_stop_ends_the_waiting_and_an_old_job_brings_nothing_back(
     assert not await due(ada)
     await in_db(actions.stop_mysis)(mysis=ada, by="test")
     assert ada.next_job is not None
-    assert not await admit(ada.pk, job_id=ada.next_job, trigger="start")
+    assert not await admit_turn(ada.pk, job_id=ada.next_job, trigger="start")
     row = await refreshed(ada)
     assert (row.state, row.next_job) == ("stopped", None)

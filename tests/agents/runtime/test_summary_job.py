@@ -73,7 +73,7 @@ def assert_adds_up(mysis: Mysis) -> None:
         own = [sum(getattr(c, name) for c in turn.calls.all()) for name in names]
         assert own == [getattr(turn, name) for name in names]
     assert by_call == [getattr(Mysis.objects.get(pk=mysis.pk), name) for name in names]
-    kept = usage.totals(Usage.objects.filter(mysis=mysis))
+    kept = usage.add_up(Usage.objects.filter(mysis=mysis))
     assert by_call == [kept[name] for name in names]
     kinds = [call.kind for call in rows]
     assert kept["calls"] == kinds.count("turn")
@@ -346,13 +346,13 @@ async def test_the_report_of_the_last_call_counts_as_what_the_estimate_missed(
     await fly(worn)
     mysis = await refreshed(worn)
     sent = await in_db(SentContext.objects.get)()
-    known = (await in_db(context_inputs.preview)(mysis)).request.compaction
+    known = (await in_db(context_inputs.preview_context)(mysis)).request.compaction
     assert (known.reported_tokens, known.reported_through) == (1000, sent.last_id)
     counted = sum(sent.stats["tokens_by_category"].values())
     assert known.reported_estimate == counted
     await in_db(Mysis.objects.update)(model="pilot")
     other = (
-        await in_db(context_inputs.preview)(await refreshed(worn))
+        await in_db(context_inputs.preview_context)(await refreshed(worn))
     ).request.compaction
     assert other.reported_tokens == 0, "another model counts otherwise"
 
@@ -407,7 +407,7 @@ async def test_any_error_is_remembered_and_the_turn_goes_on(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a fault of our own")
 
-    monkeypatch.setattr(store, "check_text", broken)
+    monkeypatch.setattr(store, "check_summary", broken)
     provider.answer(completion(GOOD))
     provider.answer(completion("Aye."))
     after = await fly(worn)

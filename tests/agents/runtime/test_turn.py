@@ -7,7 +7,7 @@ import json
 from itertools import pairwise
 
 from agents import actions, events
-from agents.context_inputs import subject_of
+from agents.context_inputs import build_subject
 from agents.models import Account, ModelCall, Mysis, ToolCatalogue, Turn
 from agents.runtime.turn import take_turn
 from bench.providers.openai import FakeProvider, Reply, call, completion
@@ -194,7 +194,7 @@ async def test_a_fleet_with_and_without_letters_keeps_one_catalogue(
     assert (await in_db(ToolCatalogue.objects.get)()).updated_at == first.updated_at
 
     def known(mysis: Mysis) -> set[str]:
-        return set(subject_of(Mysis.objects.get(pk=mysis.pk)).tool_policy)
+        return set(build_subject(Mysis.objects.get(pk=mysis.pk)).tool_policy)
 
     offered = {tool["function"]["name"] for tool in provider.requests[0]["tools"]}
     assert "zoea_broadcast" in offered

@@ -14,7 +14,7 @@ from agents.db import run_in_db
 from agents.game import accounts
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.request import ToolResult
+from agents.tools.request import Outcome
 from memory.models import GameSnapshot
 from memory.snapshots import reads
 from sandbox.game.testing import SandboxServer
@@ -28,7 +28,7 @@ def _json(**values: Any) -> str:
     return json.dumps(values)
 
 
-async def _register(box: Toolbox, name: str) -> ToolResult:
+async def _register(box: Toolbox, name: str) -> Outcome:
     return await box.call("register", _json(username=name, empire="solarian"))
 
 
@@ -124,7 +124,7 @@ async def test_register_becomes_a_login_to_a_free_account(
     answer = json.loads((await _register(box, "Ada Nova")).text)
     assert answer["player"]["username"] == "Old Hand"
     assert "Old Hand" in answer["note"]
-    assert await run_in_db(accounts.owned_names, mysis.pk) == ["Old Hand"]
+    assert await run_in_db(accounts.list_owned_names, mysis.pk) == ["Old Hand"]
     assert not (await box.call("get_ship", "{}")).is_error
 
 
@@ -194,7 +194,7 @@ async def test_an_account_whose_password_is_refused_is_said_so_and_stays_free(
         refused = await box.call("login", _json(username=name))
         assert refused.is_error
         assert f"{name}: an operator must set" in refused.text
-        assert await run_in_db(accounts.owned_names, mysis.pk) == []
+        assert await run_in_db(accounts.list_owned_names, mysis.pk) == []
 
 
 async def test_logout_empties_the_list_and_login_flags_the_old_rows(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents import actions
-from agents.context_inputs import preview
+from agents.context_inputs import preview_context
 from agents.db import run_in_db
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import open_toolbox
@@ -106,9 +106,9 @@ def test_no_view_shows_what_is_anothers(
 ) -> None:
     _of_bob(other)
     make_memory(mysis, content="Ada's own")
-    shown = preview(Mysis.objects.get(pk=mysis.pk), strategy=strategy)
+    shown = preview_context(Mysis.objects.get(pk=mysis.pk), strategy=strategy)
     text = json.dumps([shown.assembly.messages, shown.assembly.system])
     assert "Ada's own" in text
     assert SECRET not in text
-    theirs = preview(Mysis.objects.get(pk=other.pk), strategy=strategy)
+    theirs = preview_context(Mysis.objects.get(pk=other.pk), strategy=strategy)
     assert SECRET in json.dumps(theirs.assembly.messages)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.db import run_in_db
 from agents.models import Account, Event, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.request import ToolResult
+from agents.tools.request import Outcome
 from agents.tools.snapshot import announce_aged
 from memory.gamestate import effects, invalidation
 from memory.gamestate.confidence import Confidence
@@ -36,7 +36,7 @@ async def box(sandbox: SandboxServer, mysis: Mysis) -> AsyncIterator[Toolbox]:
     yield toolbox
 
 
-async def _call(box: Toolbox, tool: str, **arguments: Any) -> ToolResult:
+async def _call(box: Toolbox, tool: str, **arguments: Any) -> Outcome:
     return await box.call(tool, json.dumps(arguments))
 
 

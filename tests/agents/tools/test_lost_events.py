@@ -14,7 +14,7 @@ from agents.db import run_in_db
 from agents.models import Event, Mysis
 from agents.tools import request
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.snapshot import doubt
+from agents.tools.snapshot import doubt_call
 from agents.tools.unknown_outcomes import lose_events
 from memory.gamestate.confidence import Confidence
 from memory.gamestate.render import render_block
@@ -140,9 +140,9 @@ async def test_what_a_worker_that_died_had_asked_for_is_lost(
     box: Toolbox, mysis: Mysis
 ) -> None:
     ask: dict[str, Any] = {"mysis_id": mysis.pk, "username": "Ada Nova", "args": {}}
-    await run_in_db(doubt, tool="get_cargo", **ask)
+    await run_in_db(doubt_call, tool="get_cargo", **ask)
     assert (await _rows())["get_cargo"].confidence is Confidence.FRESH
-    await run_in_db(doubt, tool="get_notifications", **ask)
+    await run_in_db(doubt_call, tool="get_notifications", **ask)
     assert (await _rows())["get_cargo"].reason == "lost events"
 
 

@@ -11,7 +11,7 @@ from agents import actions
 from agents.db import run_in_db
 from agents.models import Broadcast, Mysis
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.own_tool_answers import LONGEST_CONTENT, excerpt
+from agents.tools.own_tool_answers import LONGEST_CONTENT, make_excerpt
 from memory.models import Memory
 from tests.agents.game.faulty import FaultyServer
 from tests.factories import make_memory, make_mysis
@@ -114,12 +114,12 @@ async def test_our_tools_never_reach_the_game(
 
 def test_a_long_text_is_cut_around_the_hit() -> None:
     text = "a " * 5000 + "Needle" + " b" * 5000
-    shown = excerpt(text, "missing needle")
+    shown = make_excerpt(text, "missing needle")
     assert "Needle" in shown
     assert len(shown) < LONGEST_CONTENT + 60
     assert f"({len(text) - LONGEST_CONTENT} characters not shown)" in shown
-    assert excerpt("short", "x") == "short"
-    assert "see ctx://7/12)" in excerpt(text, "needle", "ctx://7/12")
+    assert make_excerpt("short", "x") == "short"
+    assert "see ctx://7/12)" in make_excerpt(text, "needle", "ctx://7/12")
 
 
 # --- The fleet as a Mysis sees it, and what it may say to others.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from agents.tools.chain import shown_arguments
+from agents.tools.chain import mask_arguments
 from memory.redaction import HIDDEN, SECRET_KEYS, hide_secrets, hide_secrets_in_value
 
 HEX = st.text("0123456789abcdef", min_size=32, max_size=64)
@@ -34,7 +34,7 @@ def test_a_known_secret_never_comes_through(
         hide_secrets_in_value({before: [secret + after]}, {secret})
     )
     assert secret not in json.dumps(
-        shown_arguments(json.dumps({"a": before + secret}), {secret})
+        mask_arguments(json.dumps({"a": before + secret}), {secret})
     )
 
 
@@ -92,13 +92,13 @@ def test_the_registration_code_is_hidden_too(settings: Settings) -> None:
 
 
 def test_arguments_in_events_are_masked_and_bounded() -> None:
-    shown = shown_arguments(
+    shown = mask_arguments(
         '{"username": "Ada", "password": "x", "n": "' + "y" * 900 + '"}', set()
     )
     assert shown["username"] == "Ada"
     assert shown["password"] == HIDDEN
     assert len(shown["n"]) == 501
-    assert shown_arguments("not json", set()) == "not json"
-    assert shown_arguments("", set()) == {}
+    assert mask_arguments("not json", set()) == "not json"
+    assert mask_arguments("", set()) == {}
     many = json.dumps({str(number): "z" * 400 for number in range(50)})
-    assert len(shown_arguments(many, set())) == 500
+    assert len(mask_arguments(many, set())) == 500

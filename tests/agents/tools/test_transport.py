@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -22,7 +21,7 @@ from agents.models import Event, Mysis, UnknownOutcome
 from agents.tools import unknown_outcomes
 from agents.tools.catalogue import build_tools
 from agents.tools.chain import Toolbox, open_toolbox
-from agents.tools.request import Outcome, Request, ToolSession, Unknown
+from agents.tools.request import Outcome, Request, ToolSession
 from agents.tools.transport import may_repeat, retry
 from agents.tools.unknown_outcomes import Read
 from sandbox.game.testing import SandboxServer
@@ -225,22 +224,25 @@ async def test_the_read_is_no_call_of_the_model(
 def test_an_answer_is_told_by_the_fields_that_tell() -> None:
     long = {"player": {"credits": 7, "name": "x" * 200}, "cargo": list(range(90))}
     read = Read("get_status", {}, ("player.credits", "player.gone", "cargo", "a.b"))
-    told = read.told(json.dumps(long), 12)
+    told = read.describe_answer(json.dumps(long), 12)
     assert told.startswith(
         "get_status says now at tick 12: player.credits 7, player.gone null, cargo [0,"
     )
     assert "a.b" not in told
     assert len(told) < 300
-    assert Read("get_log", {}, ()).told("a\n b", None) == "get_log says now: a b."
+    assert (
+        Read("get_log", {}, ()).describe_answer("a\n b", None)
+        == "get_log says now: a b."
+    )
 
 
 def test_from_when_on_a_read_shows_the_outcome(settings: Settings) -> None:
     settings.ZOEA_SECONDS_PER_TICK = 10
     now = timezone.now()
-    one = Unknown(1, "mine", {}, now, tick=9_000)
+    one = UnknownOutcome(tool="mine", created_at=now, tick=9_000)
     assert not unknown_outcomes.shows_outcome(one, 8_999, now)
     assert unknown_outcomes.shows_outcome(one, 9_000, now)
     assert unknown_outcomes.shows_outcome(one, 12, now), "the counter was set back"
-    timed = replace(one, tick=None)
+    timed = UnknownOutcome(tool="mine", created_at=now)
     assert not unknown_outcomes.shows_outcome(timed, 9_000, now + timedelta(seconds=19))
     assert unknown_outcomes.shows_outcome(timed, None, now + timedelta(seconds=20))

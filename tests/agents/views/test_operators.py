@@ -171,7 +171,7 @@ def test_a_message_tells_how_far_it_has_come(admin: Client):
     assert "queued" in admin.get("/myses/Ada/").content.decode()
     turn = make_turn(mysis)
     deliveries.record_shown(
-        mysis, [told.pk], [told.pk], deliveries.CallNumber(turn.pk, turn.number, 1)
+        mysis, [told.pk], [told.pk], turn=(turn.pk, turn.number), call=1
     )
     assert "call 1 of turn 1" in admin.get("/myses/Ada/").content.decode()
     deliveries.finish_shown(mysis)

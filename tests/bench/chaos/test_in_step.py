@@ -173,4 +173,4 @@ async def test_sockets_of_two_web_servers_are_in_step() -> None:
     cells = shown[0].cells()
     assert len(cells) == 3 * MYSES
     assert shown[1].cells() == cells
-    events.close_hinter()
+    events.hinter.close()

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from agents import history_import
 from agents.broadcast_search import search_broadcasts
-from agents.deliveries import delivery_statuses
+from agents.deliveries import read_delivery_statuses
 from agents.models import Account, Broadcast, Event, Mysis
 from memory.models import GameSnapshot, Memory
 from memory.search.results import search_messages
@@ -53,7 +53,8 @@ def test_old_messages_are_heard_and_told_of_by_batches(
     rows = list(ada.memories.order_by("pk"))
     assert ada.heard == rows[-1].pk
     assert {
-        each.state for each in delivery_statuses(ada, [r.pk for r in rows]).values()
+        each.state
+        for each in read_delivery_statuses(ada, [r.pk for r in rows]).values()
     } == {"done"}
     events = Event.objects.filter(kind="memory.added", mysis=ada).order_by("pk")
     assert [event.data for event in events] == [

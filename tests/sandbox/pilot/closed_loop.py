@@ -16,8 +16,8 @@ from typing import Any
 
 from agents.game.client import Connection, GameTool
 from agents.llm.complete import complete
-from agents.llm.model_types import Completion, Endpoint
-from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
+from agents.llm.model_types import Completion, CompletionRequest, Endpoint, OfferedTool
+from agents.llm.prompts import DEFAULT_PROMPT, choose_nudge, render_prompt
 from memory.context.assemble import assemble
 from memory.context.tool_calls import guess_policy
 from memory.context.types import AssemblyRequest, Budget, Message, Origin
@@ -35,21 +35,12 @@ MOST_CALLS = 10
 PATIENCE = 20
 
 
-@dataclass
-class Tool:
-    """A game tool as a model sees it."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-def shown_tool(tool: GameTool) -> Tool:
+def shown_tool(tool: GameTool) -> OfferedTool:
     schema = dict(tool.schema)
     properties = schema.get("properties", {})
     schema["properties"] = {k: v for k, v in properties.items() if k not in HIDDEN}
     schema["required"] = [k for k in schema.get("required", ()) if k not in HIDDEN]
-    return Tool(tool.name, tool.description, schema)
+    return OfferedTool(tool.name, tool.description, schema)
 
 
 @dataclass
@@ -191,13 +182,11 @@ class Captain:
                 strategy=self.policy.strategy,
                 options=self.policy.options,
                 budget=Budget(1_000_000, 8_000),
-                nudge=nudge(1),
+                nudge=choose_nudge(1),
             )
         )
         assert view.status not in ("fallback_used", "budget_impossible"), view.reason
-        return await complete(
-            PILOT, messages=view.messages, system=None, tools=self.tools, settings={}
-        )
+        return await complete(CompletionRequest(PILOT, view.messages, tools=self.tools))
 
     def _render(self, size: int) -> str:
         return render_block(self.cache.state(self.now), size).text

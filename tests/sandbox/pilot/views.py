@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from agents.llm.complete import complete
-from agents.llm.model_types import Completion, Endpoint
-from agents.llm.prompts import DEFAULT_PROMPT, nudge, render_prompt
+from agents.llm.model_types import Completion, CompletionRequest, Endpoint, OfferedTool
+from agents.llm.prompts import DEFAULT_PROMPT, choose_nudge, render_prompt
 from bench.providers.openai import call, check_messages
 from sandbox.game.table import TOOLS
 
@@ -16,24 +16,15 @@ PILOT = Endpoint("pilot", "pilot", "pilot", 128_000)
 Json = dict[str, Any]
 
 
-@dataclass
-class Tool:
-    """A tool as a model sees it."""
-
-    name: str
-    description: str = ""
-    parameters: Json = field(default_factory=lambda: {"type": "object"})
-
-
-def game_tools(*more: str) -> list[Tool]:
+def game_tools(*more: str) -> list[OfferedTool]:
     """The game's tools without what is filled in for a model, and some others."""
     shown = []
     for tool in TOOLS.values():
         schema = tool.schema()
         for hidden in ("session_id", "password"):
             schema["properties"].pop(hidden, None)
-        shown.append(Tool(tool.name, tool.description, schema))
-    return [*shown, *(Tool(name) for name in more)]
+        shown.append(OfferedTool(tool.name, tool.description, schema))
+    return [*shown, *(OfferedTool(name, "", {"type": "object"}) for name in more)]
 
 
 STATUS: Json = {
@@ -131,7 +122,7 @@ class View:
         return self
 
     def nudge(self) -> View:
-        return self.user(nudge(1))
+        return self.user(choose_nudge(1))
 
     def said(self, text: str = "I wait.") -> View:
         self.messages.append({"role": "assistant", "content": text})
@@ -148,17 +139,12 @@ class View:
         ]
         return self
 
-    async def fly(self, tools: list[Tool] | None = None) -> Flown:
+    async def fly(self, tools: list[OfferedTool] | None = None) -> Flown:
         """What the pilot answers; the view has to be one that can be sent."""
         check_messages(self.messages)
-        answer = await complete(
-            PILOT,
-            messages=self.messages,
-            system=None,
-            tools=game_tools() if tools is None else tools,
-            settings={},
-        )
-        return Flown(answer)
+        offered = game_tools() if tools is None else tools
+        request = CompletionRequest(PILOT, self.messages, tools=offered)
+        return Flown(await complete(request))
 
 
 @dataclass

@@ -44,7 +44,7 @@ class Command(BaseCommand):
         for step in list_steps(timezone.now() - kept):
             if not dry:
                 with show_bar(f"Removing {step.what}", step.count) as advance:
-                    for removed in step.remove():
+                    for removed in step.removal:
                         advance(removed)
             self.stdout.write(f"{step.what}: {step.count} {done}")
 
@@ -56,7 +56,7 @@ def list_steps(before: datetime) -> Iterator[Step]:
     """
     yield from retention.plan_steps(before)
     answers = idempotency.find_expired(timezone.now())
-    yield Step("kept answers", answers.count(), retention.remover_of(answers))
+    yield Step("kept answers", answers.count(), retention.remove_rows(answers))
 
 
 def _days(text: str) -> timedelta:

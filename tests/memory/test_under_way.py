@@ -14,7 +14,7 @@ from memory.gamestate.effects import LOST_EVENTS
 from memory.gamestate.extract import Result, read_result
 from memory.gamestate.render import render_block
 from memory.models import AccountClock, ActionUnderWay, GameSnapshot
-from memory.snapshots import in_flight, notifications, reads, writes
+from memory.snapshots import notifications, reads, under_way, writes
 from tests.memory.capturing import read_state_rows
 
 pytestmark = pytest.mark.django_db
@@ -197,11 +197,11 @@ def test_what_is_over_is_forgotten():
     for answer in ({"action": "sell"}, {"queued": True}, LOST):
         act("sell", answer)
     assert ActionUnderWay.objects.count() == 3
-    assert in_flight.delete_finished("Ada", timezone.now()) == 0
+    assert under_way.delete_finished("Ada", timezone.now()) == 0
     later = timezone.now() + timedelta(minutes=11)
-    assert in_flight.delete_finished("Ada", later) == 3
+    assert under_way.delete_finished("Ada", later) == 3
     act("travel", LOST)
-    assert in_flight.delete_finished("Ada", later) == 0
+    assert under_way.delete_finished("Ada", later) == 0
 
 
 # -- flights of unknown outcome ---------------------------------------------------

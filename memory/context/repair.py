@@ -47,7 +47,7 @@ HEADER = "## Standing orders"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class RepairedRequest:
     """A request as every strategy, also the fallback, works on it."""
 
     request: AssemblyRequest
@@ -84,7 +84,7 @@ class Prepared:
         return not self.units and not self.repaired.pins and request.nudge is None
 
 
-def prepare_request(request: AssemblyRequest, options: CommonOptions) -> Prepared:
+def repair_request(request: AssemblyRequest, options: CommonOptions) -> RepairedRequest:
     """Repair the log, cap its results and render the system message."""
     count = choose_counter(request.counter, request.calibration)
     policy_of = build_policy_lookup(request.tool_policy)
@@ -107,7 +107,7 @@ def prepare_request(request: AssemblyRequest, options: CommonOptions) -> Prepare
         filler=count(FILLER_TEXT),
         nudge=count(nudge),
     )
-    return Prepared(
+    return RepairedRequest(
         request=request,
         messages=messages,
         repaired=repaired,
