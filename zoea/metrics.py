@@ -22,7 +22,7 @@ from agents import usage
 from agents.api.fleet import count_by_confidence
 from agents.hub import hub, sockets
 from agents.models import Mysis
-from memory.lookup import Problem
+from memory.problems import Problem
 from memory.snapshots.writes import read_newest_tick
 from zoea.api.gate import answer_problem
 from zoea.auth import identify

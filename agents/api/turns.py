@@ -1,14 +1,13 @@
 """/myses/{id}/turns, /turns/{id} and /events: what each turn did and cost, and the log.
 
-Also what the other routes share: rows by number or name, who asks, types of fields.
+Also what the other routes share: the Mysis of a reference, who asks, types of fields.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, cast
 
-from django.db import models
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import BeforeValidator, Field
@@ -16,18 +15,20 @@ from pydantic import BeforeValidator, Field
 from agents import events
 from agents.events import Kind
 from agents.models import ModelCall, Mysis, Turn
-from memory.api.parameters import After, MysisReference, Page, Rows, Window, build_page
-from memory.lookup import (
+from memory.api.parameters import (
+    After,
+    MysisReference,
+    Page,
+    Rows,
+    Window,
+    build_page,
     get_owner,
-    make_invalid,
-    make_missing,
     make_unknown_mysis,
-    parse_id,
 )
+from memory.handles import parse_id
+from memory.problems import make_invalid, make_missing
 
 events_router = Router(tags=["events"])
-
-M = TypeVar("M", bound=models.Model)
 
 # A related row by its name, null for none.
 RowName = Annotated[str | None, BeforeValidator(lambda row: row and str(row))]
@@ -42,25 +43,6 @@ TurnId = Annotated[str, Field(description="Its id.", examples=["17"])]
 def get_mysis(reference: str) -> Mysis:
     """The Mysis of a number or name; raises a 404 Problem."""
     return cast("Mysis", get_owner(reference))
-
-
-def find_row(rows: models.QuerySet[M], reference: str) -> M | None:
-    """The row of a name, or else of a number; None if there is neither."""
-    if "\x00" in reference:
-        return None
-    named = rows.filter(name=reference).first()
-    number = parse_id(reference)
-    if named is not None or number is None:
-        return named
-    return rows.filter(pk=number).first()
-
-
-def get_row(rows: models.QuerySet[M], reference: str, what: str) -> M:
-    """As ``find``; raises a 404 Problem. ``what`` names the kind of row."""
-    found = find_row(rows, reference)
-    if found is None:
-        raise make_missing(f"There is no {what} {reference[:100]!r}.")
-    return found
 
 
 def caller_name(request: HttpRequest) -> str:

@@ -194,7 +194,7 @@ async def _ask(job: SummaryJob) -> Completion:
         tools=job.tools,
         settings=_settings(job.handle.model_settings, asked.limit),
     )
-    job.effort.add(
+    job.effort.add_answer(
         tokens=(answer.usage.input, answer.usage.output, answer.usage.cached),
         cost=answer.cost,
         latency_ms=latency,

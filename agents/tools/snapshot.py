@@ -130,7 +130,7 @@ def _capture(answer: _Answer) -> None:
     """Store a snapshot, with an event; one more if an action has outdated it already."""
     call = answer.username, answer.request.name, answer.arguments
     doubted = writes.read_doubt(*call)
-    row = writes.capture(
+    row = writes.capture_snapshot(
         username=answer.username,
         tool=answer.request.name,
         args=answer.arguments,
@@ -168,7 +168,7 @@ def _text(answer: _Answer) -> str:
 
 
 def _invalidate(answer: _Answer) -> int | None:
-    touched = writes.invalidate(
+    touched = writes.invalidate_snapshots(
         username=answer.username,
         tool=answer.request.name,
         args=answer.arguments,
@@ -280,7 +280,7 @@ def doubt(
             memory_id=memory_id,
         )
     nothing = Result(content=None, is_unknown=True)
-    touched = writes.invalidate(
+    touched = writes.invalidate_snapshots(
         username=username, tool=tool, args=args, result=nothing, mutation=mutation
     )
     unknown_outcomes.append_stale_events(mysis_id, username, touched)

@@ -16,9 +16,9 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from memory.admin.read_only import MysisFilter, ReadOnlyAdmin, parse_mysis_id
-from memory.lookup import SlowSearchError
 from memory.models import Memory
-from memory.search.query import Wanted, find_matching_ids
+from memory.problems import SlowSearchError
+from memory.search.query import TextQuery, find_matching_ids
 from memory.search.results import Hit, read_secret_tools, search_messages
 
 PAGE = 50
@@ -58,7 +58,7 @@ class SearchForm(forms.Form):
         chooser.queryset = myses._default_manager.order_by("name")
 
 
-class Found(NamedTuple):
+class NamedHit(NamedTuple):
     """A hit and the name of its Mysis."""
 
     hit: Hit
@@ -102,7 +102,7 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
     ) -> tuple[QuerySet[Any], bool]:
         if not search_term.strip():
             return queryset, False
-        wanted = Wanted(
+        wanted = TextQuery(
             search_term.replace("\x00", ""),
             mysis_id=parse_mysis_id(request.GET.get("of")),
             secret=read_secret_tools(),
@@ -148,7 +148,7 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
         return TemplateResponse(request, "admin/memory/memory/search.html", context)
 
 
-def _search(wanted: dict[str, Any]) -> list[Found]:
+def _search(wanted: dict[str, Any]) -> list[NamedHit]:
     mysis = wanted["mysis"]
     hits = search_messages(
         query=wanted["q"],
@@ -159,11 +159,11 @@ def _search(wanted: dict[str, Any]) -> list[Found]:
     )
     rows = Memory.objects.filter(pk__in=[hit.memory_id for hit in hits])
     names = dict(rows.values_list("pk", "mysis__name"))
-    return [Found(hit, names.get(hit.memory_id, "")) for hit in hits]
+    return [NamedHit(hit, names.get(hit.memory_id, "")) for hit in hits]
 
 
 def _facets(
-    found: Sequence[Found], request: HttpRequest
+    found: Sequence[NamedHit], request: HttpRequest
 ) -> list[tuple[str, list[Facet]]]:
     """Whose the newest matches are, and where they come from."""
     names = {str(one.hit.mysis): one.mysis for one in found}

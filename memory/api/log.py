@@ -18,9 +18,10 @@ from memory.api.parameters import (
     SearchLimit,
     Window,
     build_page,
+    get_owner,
 )
-from memory.lookup import get_owner, make_invalid
 from memory.models import Memory, Origin, Role
+from memory.problems import make_invalid
 from memory.search import results
 from memory.search.results import Hit, hide_row_secrets, read_secret_tools
 

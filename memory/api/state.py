@@ -13,10 +13,16 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from memory.api.parameters import MysisReference, Page, Rows, Window, build_page
+from memory.api.parameters import (
+    MysisReference,
+    Page,
+    Rows,
+    Window,
+    build_page,
+    get_owner,
+)
 from memory.gamestate.rows import build_rows
 from memory.gamestate.types import AccountState
-from memory.lookup import get_owner
 from memory.models import GameSnapshot
 from memory.snapshots.reads import read_tick
 

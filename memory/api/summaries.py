@@ -21,10 +21,19 @@ from django.utils.cache import get_conditional_response, patch_vary_headers
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from memory.api.parameters import After, MysisReference, Page, Rows, Window, build_page
+from memory.api.parameters import (
+    After,
+    MysisReference,
+    Page,
+    Rows,
+    Window,
+    build_page,
+    get_owner,
+    make_unknown_mysis,
+)
 from memory.gamestate.layout import MOST_EVENTS
 from memory.gamestate.render import render
-from memory.lookup import filter_by_reference, get_owner, make_unknown_mysis
+from memory.handles import filter_by_reference
 from memory.models import HistorySummary, SentContext
 from memory.snapshots.reads import fetches_events, read_account_state
 

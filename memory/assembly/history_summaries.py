@@ -71,7 +71,7 @@ class Effort:
     cost: Decimal = Decimal(0)
     latency_ms: int = 0
 
-    def add(
+    def add_answer(
         self, *, tokens: tuple[int, int, int], cost: Decimal, latency_ms: int
     ) -> None:
         """Count one more answer; ``tokens`` are its input, output and cached ones."""
@@ -144,7 +144,7 @@ def _find_order(
 ) -> tuple[int | None, int | None]:
     """The newest order up to the end of a span, and the answer that ended it (A15)."""
     order, answer = (before.order_id, before.answer_id) if before else (None, None)
-    newest = Memory.objects.newest_intent(span.mysis_id, through=span.through_id)
+    newest = Memory.objects.find_newest_intent(span.mysis_id, through=span.through_id)
     if newest is not None and newest.pk != order:
         order, answer = newest.pk, None
     if order is None or answer is not None:

@@ -63,7 +63,7 @@ class GameSnapshot(models.Model):
             content=parse_text(self.content),
             tick=self.game_tick,
             captured_at=self.captured_at,
-            stale=self.joined_mark(),
+            stale=self.get_joined_mark(),
             field_ticks=self.field_ticks,
             logged_out=self.stale_reason == BEFORE_LOGOUT or bool(self.logged_out_at),
             shown=parse_text(self.merged) if self.merged else None,
@@ -72,7 +72,7 @@ class GameSnapshot(models.Model):
             counted=tuple(self.counted),
         )
 
-    def joined_mark(self) -> Stale | None:
+    def get_joined_mark(self) -> Stale | None:
         """The row's stale marks combined into one; a logout does not count."""
         if not self.stale_reason or self.stale_reason == BEFORE_LOGOUT:
             return None

@@ -9,19 +9,13 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
 
-from memory.models.vectors import CallsText, scoped_vector
+from memory.models.vectors import CallsText, build_scoped_vector
 
 
 class MemoryQuerySet(models.QuerySet["Memory"]):
-    """Reads of the log, each by an index at any length of the history."""
+    """Reads of the log by an index, at any length of the history."""
 
-    def tail(self, mysis_id: int, limit: int) -> list[Memory]:
-        """The newest ``limit`` memories of one Mysis, oldest first."""
-        rows = list(self.filter(mysis_id=mysis_id).order_by("-id")[:limit])
-        rows.reverse()
-        return rows
-
-    def newest_intent(
+    def find_newest_intent(
         self, mysis_id: int, *, through: int | None = None
     ) -> Memory | None:
         """The newest message that a human or a broadcast brought, up to an id (A14)."""
@@ -91,12 +85,12 @@ class Memory(models.Model):
     tokens = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     content_vector = models.GeneratedField(
-        expression=scoped_vector("content", "calls_text"),
+        expression=build_scoped_vector("content", "calls_text"),
         output_field=SearchVectorField(),
         db_persist=True,
     )
     reasoning_vector = models.GeneratedField(
-        expression=scoped_vector("reasoning"),
+        expression=build_scoped_vector("reasoning"),
         output_field=SearchVectorField(),
         db_persist=True,
     )

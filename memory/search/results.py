@@ -22,7 +22,7 @@ from django.utils.safestring import SafeString
 from memory.models import Memory
 from memory.models.vectors import describe_calls, replace_signs
 from memory.redaction import HIDDEN, hide_secrets
-from memory.search.query import Mode, Wanted, cut_stem, find_matching_ids
+from memory.search.query import Mode, TextQuery, cut_stem, find_matching_ids
 
 SNIPPET_CHARACTERS = 240
 _CATALOGUE_VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
@@ -67,9 +67,9 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     """The newest matches, newest first (W10, W12); no match is an empty list.
 
     Secrets are taken out of what is found (A11). Raises SlowSearchError. ``ignore_case``
-    is for exact search, ``stem`` (English) for words; see `Wanted`.
+    is for exact search, ``stem`` (English) for words; see `TextQuery`.
     """
-    wanted = Wanted(
+    wanted = TextQuery(
         query=query.replace("\x00", ""),
         mode=mode,
         field="reasoning" if reasoning else "content",
@@ -88,7 +88,9 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
         return [_to_hit(row, wanted, pattern) for row in cursor.fetchall()]
 
 
-def _to_hit(row: Sequence[Any], wanted: Wanted, pattern: re.Pattern[str] | None) -> Hit:
+def _to_hit(
+    row: Sequence[Any], wanted: TextQuery, pattern: re.Pattern[str] | None
+) -> Hit:
     memory_id, mysis, role, origin, said, reasoning, calls, made = row
     # Raw queries bring JSON as its text.
     called = describe_calls(json.loads(calls), wanted.secret)
@@ -127,7 +129,7 @@ def make_snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
-def build_pattern(wanted: Wanted) -> re.Pattern[str] | None:
+def build_pattern(wanted: TextQuery) -> re.Pattern[str] | None:
     """What to mark in a text that matches; None for nothing."""
     if wanted.mode == "exact":
         flags = re.IGNORECASE if wanted.ignore_case else re.NOFLAG

@@ -54,7 +54,7 @@ class TouchedSnapshot:
 
 
 @transaction.atomic(savepoint=False)
-def capture(
+def capture_snapshot(
     *,
     username: str,
     tool: str,
@@ -107,7 +107,7 @@ def capture(
 
 
 @transaction.atomic(savepoint=False)
-def invalidate(
+def invalidate_snapshots(
     *,
     username: str,
     tool: str,
@@ -142,7 +142,7 @@ def invalidate(
 
 
 @transaction.atomic
-def lose_events(username: str, reason: str) -> list[TouchedSnapshot]:
+def mark_lost_events(username: str, reason: str) -> list[TouchedSnapshot]:
     """Mark what events that were lost unread would have changed.
 
     ``reason`` is one of `invalidation.LOSSES`. Returns the rows made more doubtful.
@@ -164,7 +164,7 @@ def begin_account(username: str) -> None:
 
 
 @transaction.atomic
-def log_out(username: str) -> None:
+def log_out_account(username: str) -> None:
     """Hide the account's snapshots; the rows stay as a tombstone (A19).
 
     With ZOEA_ON_LOGOUT they are deleted, or left as they are.
@@ -215,7 +215,7 @@ def read_doubt(
     """What of a stored answer is in doubt: the reason ("" for none), fields, tick."""
     rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
     row = rows.filter(args_key=make_storage_key(args)).only(*_DOUBT_COLUMNS).first()
-    stale = row.joined_mark() if row is not None else None
+    stale = row.get_joined_mark() if row is not None else None
     return (stale.reason, stale.fields, stale.tick) if stale else ("", (), None)
 
 
@@ -268,7 +268,7 @@ def _mark_row(
     new = replace(new, at=action.at, done=action.done)
     row.set_marks((*read_marks(row.marks), new))
     if row.stale_reason != BEFORE_LOGOUT:
-        before = filter(None, [row.joined_mark()])
+        before = filter(None, [row.get_joined_mark()])
         row.set_joined_mark(invalidation.join_marks([*before, new], action.tick))
     row.field_ticks = {
         path: tick

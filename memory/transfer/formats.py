@@ -14,7 +14,7 @@ from memory.gamestate.values import repair_text
 from memory.transfer.line import (
     TransferError,
     TransferMessage,
-    default_origin,
+    find_default_origin,
     make_call,
     mask_message,
     parse_moment,
@@ -40,18 +40,18 @@ class HistoryFile:
     owner: str = ""
     secrets: frozenset[str] = frozenset()
 
-    def lines(self) -> Iterator[TransferMessage]:
+    def read_lines(self) -> Iterator[TransferMessage]:
         """The messages without secrets; raises TransferError that says where."""
         if self.is_nova:
             with closing(NovaDatabase(self.path)) as base:
-                secrets = base.passwords() | self.secrets
-                for line in base.lines(self.owner):
+                secrets = base.read_passwords() | self.secrets
+                for line in base.read_lines(self.owner):
                     yield mask_message(line, secrets)
             return
         reader = MessageReader()
         for place, value in _read_values(self.path, self.format):
             try:
-                line = reader.read(value)
+                line = reader.read_message(value)
             except TransferError as error:
                 raise TransferError(f"{place}: {error}") from None
             yield mask_message(line, self.secrets)
@@ -79,7 +79,7 @@ def open_history(path: Path, *, name: str, wanted: str = "") -> HistoryFile:
 
 def _find_owner(path: Path, name: str, wanted: str) -> str:
     with closing(NovaDatabase(path)) as base:
-        names = base.names()
+        names = base.read_names()
     for searched in filter(None, (wanted, "" if wanted else name)):
         for same in (str.__eq__, lambda a, b: a.casefold() == b.casefold()):
             found = [
@@ -158,7 +158,7 @@ class MessageReader:
         self._calls: dict[str, dict[str, Any]] = {}
         self._last = ""
 
-    def read(self, value: object) -> TransferMessage:
+    def read_message(self, value: object) -> TransferMessage:
         """One message; raises TransferError that names the field."""
         if not isinstance(value, Mapping):
             raise TransferError("a message must be a JSON object")
@@ -237,7 +237,7 @@ def _read_role(value: object) -> str:
 
 def _read_origin(value: object, role: str) -> str:
     if value is None:
-        return default_origin(role)
+        return find_default_origin(role)
     if value not in ORIGINS:
         raise TransferError(f"origin {value!r} is not one of {', '.join(ORIGINS)}")
     return str(value)

@@ -41,13 +41,13 @@ UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
 class ImportHooks:
     """What else an import does beside storing messages: in a bare log nothing."""
 
-    def begin(self) -> None:
+    def begin_batch(self) -> None:
         """Runs first in the transaction of a batch; raises TransferError to refuse it."""
 
-    def broadcast_of(self, line: TransferMessage) -> int | None:
+    def find_broadcast(self, line: TransferMessage) -> int | None:
         """The id of the broadcast that a message is a delivery of, if it is one."""
 
-    def end(self, count: int) -> None:
+    def end_batch(self, count: int) -> None:
         """Runs last in the transaction, with the number of messages stored."""
 
 
@@ -55,7 +55,7 @@ def store_lines(
     mysis_id: int,
     lines: Iterable[TransferMessage],
     done: Callable[[int], None] = lambda _: None,
-    reception: ImportHooks | None = None,
+    hooks: ImportHooks | None = None,
 ) -> int:
     """Store what is not there yet, in order, and return how many messages that were.
 
@@ -66,9 +66,9 @@ def store_lines(
         known = KnownMessages(mysis_id)
         stored = 0
         for batch in _split_batches(lines):
-            new = [line for line in batch if not known.take(line)]
+            new = [line for line in batch if not known.take_match(line)]
             if new:
-                _insert(mysis_id, new, reception or ImportHooks())
+                _insert(mysis_id, new, hooks or ImportHooks())
             stored += len(new)
             done(len(batch))
         return stored
@@ -87,19 +87,17 @@ def _split_batches(lines: Iterable[TransferMessage]) -> Iterator[list[TransferMe
 
 
 @transaction.atomic
-def _insert(
-    mysis_id: int, lines: list[TransferMessage], reception: ImportHooks
-) -> None:
+def _insert(mysis_id: int, lines: list[TransferMessage], hooks: ImportHooks) -> None:
     with connection.cursor() as cursor:
         # As all who write into a log: so its ids have the order of commits, and a
         # reader who follows them misses nothing.
         cursor.execute(OWNER, [mysis_id])
-    reception.begin()
+    hooks.begin_batch()
     now = timezone.now()
     values = [
         (
             mysis_id,
-            reception.broadcast_of(line),
+            hooks.find_broadcast(line),
             line.role,
             line.origin,
             line.sender,
@@ -121,7 +119,7 @@ def _insert(
     ]
     with connection.cursor() as cursor:
         cursor.executemany(INSERT, values)
-    reception.end(len(lines))
+    hooks.end_batch(len(lines))
 
 
 @contextmanager

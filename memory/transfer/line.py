@@ -52,7 +52,7 @@ class TransferMessage:
     raw: TransferMessage | None = None
 
 
-def default_origin(role: str) -> str:
+def find_default_origin(role: str) -> str:
     """The origin that a role suggests; the role is one of the known ones."""
     return next(DEFAULT_ORIGINS[known] for known in ROLES if known == role)
 
@@ -186,7 +186,7 @@ class KnownMessages:
                 self._timed[tuple(row)] += 1
                 self._untimed[(*row[:5], None)] += 1
 
-    def take(self, line: TransferMessage) -> bool:
+    def take_match(self, line: TransferMessage) -> bool:
         """Whether a message is stored; then one of its kind is used up.
 
         It may be stored as it was before its secrets were taken out.
@@ -198,7 +198,7 @@ class KnownMessages:
                 return True
         return False
 
-    def has(self, key: Key) -> bool:
+    def has_match(self, key: Key) -> bool:
         """Whether one of this kind is not used up."""
         return self._timed[key] > 0 and self._untimed[(*key[:5], None)] > 0
 
@@ -224,10 +224,10 @@ def survey_source(
     total, late = 0, False
     for line in lines:
         total += 1
-        if not known.take(line) and newest and line.origin in INTENT_ORIGINS:
+        if not known.take_match(line) and newest and line.origin in INTENT_ORIGINS:
             late |= line.created_at is None or line.created_at < newest[5]
         done(1)
-    return Survey(total, late and newest is not None and known.has(newest[0:6]))
+    return Survey(total, late and newest is not None and known.has_match(newest[0:6]))
 
 
 def _read_newest_order(

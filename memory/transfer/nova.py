@@ -21,7 +21,7 @@ from memory.gamestate.values import repair_text
 from memory.transfer.line import (
     TransferError,
     TransferMessage,
-    default_origin,
+    find_default_origin,
     make_call,
     parse_moment,
     parse_object,
@@ -80,19 +80,19 @@ class NovaDatabase:
     def close(self) -> None:
         self._base.close()
 
-    def names(self) -> dict[str, str]:
+    def read_names(self) -> dict[str, str]:
         """The names of its Myses by their ids."""
         rows = self._ask(f"SELECT id, name FROM {self._owners} ORDER BY created_at")  # noqa: S608 (one of two known names)
         return {str(row[0]): str(row[1]) for row in rows}
 
-    def passwords(self) -> frozenset[str]:
+    def read_passwords(self) -> frozenset[str]:
         """The passwords of its game accounts, which must not come along."""
         if not self._has_accounts:
             return frozenset()
         rows = self._ask("SELECT password FROM accounts")
         return frozenset(str(row[0]) for row in rows if row[0])
 
-    def accounts(self) -> list[NovaAccount]:
+    def read_accounts(self) -> list[NovaAccount]:
         """Its game accounts; ``owner`` is a Mysis's id or name there, or empty."""
         if not self._has_accounts:
             return []
@@ -104,7 +104,7 @@ class NovaDatabase:
             for row in rows
         ]
 
-    def snapshots(self) -> Iterator[NovaSnapshot]:
+    def read_snapshots(self) -> Iterator[NovaSnapshot]:
         """Its game states, the oldest first; those without a name are left out."""
         if not self._has_snapshots:
             return
@@ -119,22 +119,22 @@ class NovaDatabase:
                 number = tick if isinstance(tick, int) and abs(tick) < 2**62 else None
                 yield NovaSnapshot(*names, repair_text(str(content or "")), number, at)
 
-    def count(self, owner: str) -> int:
+    def count_messages(self, owner: str) -> int:
         """How many messages one Mysis has."""
         query = f"SELECT count(*) FROM memories WHERE {self._owner} = ?"  # noqa: S608
         (found,) = next(iter(self._ask(query, [owner])))
         return found if isinstance(found, int) else 0
 
-    def lines(self, owner: str) -> Iterator[TransferMessage]:
+    def read_lines(self, owner: str) -> Iterator[TransferMessage]:
         """The messages of one Mysis, in the order in which they were written."""
         wanted = ("role", "content", "created_at", "source", "sender_id", "reasoning")
         columns = ", ".join(
             name if name in self._columns else "NULL" for name in wanted
         )
         query = f"SELECT {columns} FROM memories WHERE {self._owner} = ? ORDER BY id"  # noqa: S608
-        log = _Log(self.names())
+        log = _Log(self.read_names())
         for row in self._ask(query, [owner]):
-            yield log.line(["" if value is None else value for value in row])
+            yield log.read_line(["" if value is None else value for value in row])
 
     def _ask(
         self, query: str, values: Sequence[object] = ()
@@ -170,7 +170,7 @@ class _Log:
         self._names = names
         self._calls: dict[str, tuple[str, str]] = {}
 
-    def line(self, row: Sequence[object]) -> TransferMessage:
+    def read_line(self, row: Sequence[object]) -> TransferMessage:
         role, content, made, source, sender, reasoning = row
         role, content = str(role), repair_text(str(content))
         if role not in ROLES:
@@ -182,7 +182,7 @@ class _Log:
             calls, content = self._read_calls(content)
         return TransferMessage(
             role=role,
-            origin=ORIGINS.get((role, str(source)), default_origin(role)),
+            origin=ORIGINS.get((role, str(source)), find_default_origin(role)),
             content=content,
             sender=self._sender(str(sender)),
             reasoning=repair_text(str(reasoning)),

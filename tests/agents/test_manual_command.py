@@ -90,7 +90,7 @@ def test_the_mysis_sees_what_was_done(
     text = json.dumps(shown)
     assert "(Run by hand by token:test operator.)" in text
     # An order is somebody's words, never a call that was made by hand.
-    intent = Memory.objects.newest_intent(ada.pk)
+    intent = Memory.objects.find_newest_intent(ada.pk)
     assert intent is not None
     assert intent.content == "go"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from memory.management.terminal import make_refusal, require_owner, show_bar
+from memory.management.terminal import make_command_error, require_owner, show_bar
 from memory.transfer import in_out
 
 
@@ -48,7 +48,7 @@ class Command(BaseCommand):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             place = options["output"] or "standard output"
-            raise make_refusal(f"{place}: {error.strerror or error}") from error
+            raise make_command_error(f"{place}: {error.strerror or error}") from error
 
     def _open(self, path: str | None) -> AbstractContextManager[Any]:
         self.stdout.ending = ""
