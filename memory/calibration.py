@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from memory.context.tokens import Calibration
-from memory.models import TokenCalibration
+from memory.models import TokenCalibration, fetch_rows
 
 #: The factor in use is replaced once it is off by more than this share.
 STEP = 0.15
@@ -28,10 +28,8 @@ class TokenFactor:
 
 def read_factor(model: str) -> TokenFactor:
     """What is known of a model's tokens."""
-    with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, [model])
-        row = cursor.fetchone()
-    return TokenFactor(*row) if row else TokenFactor()
+    found = (TokenFactor(*row) for row in fetch_rows(_KNOWN, [model]))
+    return next(found, TokenFactor())
 
 
 @transaction.atomic(savepoint=False)
@@ -42,12 +40,10 @@ def learn_factor(model: str, *, estimated: int, reported: int) -> None:
     """
     if estimated <= 0 or reported <= 0:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(_SAMPLES, [model])
-        found = cursor.fetchone()
-    if found and found[0] >= ENOUGH and estimated % ONE_IN:
+    found = fetch_rows(_SAMPLES, [model])
+    if found and found[0][0] >= ENOUGH and estimated % ONE_IN:
         return
-    if found is None:
+    if not found:
         new = TokenCalibration(model=model, error=Calibration().error)
         TokenCalibration.objects.bulk_create([new], ignore_conflicts=True)
     # Calls of many workers meet here: each builds on the one before.

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin
 from django.core.paginator import Paginator
-from django.db import connection, models
+from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from memory.models import Memory
+from memory.models import Memory, fetch_rows
 
 M = TypeVar("M", bound=models.Model)
 #: Values are offered that the newest rows have.
@@ -33,12 +33,11 @@ class QuickPaginator(Paginator[Any]):
             return super().count
         if rows.query.where:
             return rows.order_by()[:EXACT_UP_TO].count()
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass",
-                [rows.model._meta.db_table],
-            )
-            guess: int = cursor.fetchone()[0]
+        guess: int
+        ((guess,),) = fetch_rows(
+            "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass",
+            [rows.model._meta.db_table],
+        )
         return guess if guess > EXACT_UP_TO else super().count
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 from django.apps import apps
 from django.conf import settings
-from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.utils.cache import get_conditional_response, patch_vary_headers
@@ -34,7 +33,7 @@ from memory.api.parameters import (
 from memory.gamestate.layout import MOST_EVENTS
 from memory.gamestate.render import render
 from memory.handles import filter_by_reference
-from memory.models import HistorySummary, SentContext
+from memory.models import HistorySummary, SentContext, fetch_rows
 from memory.snapshots.reads import fetches_events, read_account_state
 
 summaries_router = Router(tags=["memory"])
@@ -137,9 +136,7 @@ def read_document(reference: str) -> SummaryDocument:
 def _read_sources(mysis_id: int, username: str | None) -> tuple[object, ...]:
     wanted: dict[str, str | int | None]
     wanted = {"mysis": mysis_id, "username": username, "events": MOST_EVENTS}
-    with connection.cursor() as cursor:
-        cursor.execute(SOURCES, wanted)
-        return tuple(cursor.fetchone() or ())
+    return tuple(fetch_rows(SOURCES, wanted)[0])
 
 
 @lru_cache(maxsize=KEPT_DOCUMENTS)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import takewhile
 
-from django.db import connection, models, transaction
+from django.db import models, transaction
 
 from memory.assembly.load import to_messages
 from memory.assembly.sent_view import hash_span
 from memory.context.types import Compaction
-from memory.models import HistorySummary, Memory, Role
+from memory.models import HistorySummary, Memory, Role, fetch_rows
 
 #: After so many failures in a row no summary is asked for ...
 BREAKER_FAILURES = 3
@@ -24,7 +24,6 @@ BREAKER_TURNS = 50
 #: Turns that pass after a failure before the next summary is asked for.
 COOLING_TURNS = 5
 Status = HistorySummary.Status
-# Run in each call: the ORM would take three times as long for it.
 _LAST_TRIED = """
 SELECT id, status, turn_number, error FROM memory_historysummary
 WHERE mysis_id = %s ORDER BY id DESC LIMIT %s
@@ -212,8 +211,7 @@ def _save(row: HistorySummary) -> None:
     So ids have the order of commits, and a reader of all of them by the last id seen
     misses none. They are few.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(IN_TURN)
+    fetch_rows(IN_TURN)
     row.save()
 
 

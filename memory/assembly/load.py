@@ -14,12 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db import connection
-
 from memory.context import registry
 from memory.context.strategy import Reads
 from memory.context.types import INTENT_ORIGINS, Budget, Message, ToolCall
-from memory.models import HistorySummary, Memory, Role, SentContext
+from memory.models import HistorySummary, Memory, Role, SentContext, fetch_rows
 
 # Rows for the windowed strategies: enough to show what a default window leaves out.
 TAIL_ROWS = 120
@@ -196,10 +194,7 @@ def _find_cut(wish: TailRequest, after: int, limit: int, most: int) -> int | Non
         "limit": limit,
         "most": most,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_HEAVY, values)
-        row = cursor.fetchone()
-    return row[0] if row else None
+    return next((pk for (pk,) in fetch_rows(_HEAVY, values)), None)
 
 
 def _with_call(mysis_id: int, rows: list[LogRow]) -> list[LogRow]:
@@ -267,13 +262,10 @@ def read_rows_before(mysis_id: int, entry_id: int, limit: int) -> list[LogRow]:
 
 
 def _read(sql: str, values: Any) -> list[LogRow]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        rows = cursor.fetchall()
     # Most rows have no calls.
     return [
         LogRow._make((*row[:6], json.loads(row[6]) if row[6] != "[]" else [], *row[7:]))
-        for row in rows
+        for row in fetch_rows(sql, values)
     ]
 
 

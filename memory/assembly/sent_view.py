@@ -14,12 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from memory.assembly import load
 from memory.assembly.load import LogRow, Stored
 from memory.context.types import LedgerLine, Message, handle_of
-from memory.models import Role, SentContext
+from memory.models import Role, SentContext, fetch_rows
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
 Packed = dict[str, Any]
@@ -151,9 +149,7 @@ def to_wire(row: Stored) -> dict[str, Any]:
 
 def _read_texts(digests: list[str]) -> dict[str, str]:
     sql = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [digests])
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(sql, [digests]))
 
 
 def read_source_rows(

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
+from memory.models import fetch_rows
 from memory.models.vectors import (
     INDEXED_CHARACTERS,
     SIGNS,
@@ -169,10 +170,8 @@ def _parameters(wanted: TextQuery) -> dict[str, Any]:
 def _walk_length(wanted: TextQuery, values: dict[str, Any]) -> int:
     """How many rows to read backwards before the index is used; 0: use it at once."""
     query = "%(stems)s::tsquery" if wanted.stem else WORDS
-    with connection.cursor() as cursor:
-        indexed = f"{wanted.field}_vector @@ {query}"
-        cursor.execute(_HOW_MANY.format(indexed=indexed), values)
-        ((plan,),) = cursor.fetchall()
+    indexed = f"{wanted.field}_vector @@ {query}"
+    ((plan,),) = fetch_rows(_HOW_MANY.format(indexed=indexed), values)
     matches, rows = (max(part["Plan Rows"], 1) for part in plan[0]["Plan"]["Plans"])
     length = MARGIN * int(values["limit"]) * rows // matches + 50
     return length if length <= LONGEST_WALK else 0
@@ -188,8 +187,7 @@ def _scan(wanted: TextQuery, condition: str, values: dict[str, Any]) -> list[int
     if not behind:
         return found
     rest = {"before": behind[0], "limit": limit - len(found)}
-    with connection.cursor() as cursor:
-        cursor.execute(_ROOM)
+    fetch_rows(_ROOM)
     return found + _fetch_ids(_ALL.format(condition=condition), values | rest)
 
 
@@ -199,9 +197,7 @@ def _walk_back(wanted: TextQuery, condition: str, values: dict[str, Any]) -> lis
 
 
 def _fetch_ids(text: str, values: dict[str, Any]) -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(text, values)
-        return [row[0] for row in cursor.fetchall()]
+    return [pk for (pk,) in fetch_rows(text, values)]
 
 
 # --- Conditions
@@ -261,9 +257,7 @@ def build_candidate_query(words: str) -> str:
     stem begin alike: what begins so is found, and checked by its stem afterwards. Empty
     where the query has nothing to look up, as one of exclusions only.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_TREE, [words])
-        (tree,) = cursor.fetchone() or ("",)
+    ((tree,),) = fetch_rows(_TREE, [words])
     if tree in ("", "T"):
         return ""
     return _PHRASE.sub("&", _LEXEME.sub(_beginnings, tree))

@@ -15,11 +15,10 @@ from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.models import Memory
+from memory.models import Memory, fetch_rows
 from memory.models.vectors import describe_calls, replace_signs
 from memory.redaction import HIDDEN, hide_secrets
 from memory.search.query import Mode, TextQuery, cut_stem, find_matching_ids
@@ -83,9 +82,7 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     if not ids:
         return []
     pattern = build_pattern(wanted)
-    with connection.cursor() as cursor:
-        cursor.execute(_HITS, [ids])
-        return [_to_hit(row, wanted, pattern) for row in cursor.fetchall()]
+    return [_to_hit(row, wanted, pattern) for row in fetch_rows(_HITS, [ids])]
 
 
 def _to_hit(
@@ -158,18 +155,14 @@ def _stem(word: str) -> str:
 def read_secret_tools() -> frozenset[str]:
     """The names of the game's tools whose calls nobody may read."""
     url: str = settings.SPACEMOLT_MCP_URL
-    with connection.cursor() as cursor:
-        cursor.execute(_CATALOGUE_VERSION, [url])
-        found = cursor.fetchone()
-    return _read_secret_names(url, found[0]) if found else frozenset()
+    found = fetch_rows(_CATALOGUE_VERSION, [url])
+    return _read_secret_names(url, found[0][0]) if found else frozenset()
 
 
 @lru_cache(maxsize=8)
 def _read_secret_names(url: str, version: datetime) -> frozenset[str]:
     """Of one version of the game's tools: the list is long, and searches are many."""
-    with connection.cursor() as cursor:
-        cursor.execute(_HIDDEN_TOOLS, [url])
-        return frozenset(name for (name,) in cursor.fetchall() if name)
+    return frozenset(name for (name,) in fetch_rows(_HIDDEN_TOOLS, [url]) if name)
 
 
 def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:

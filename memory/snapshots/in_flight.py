@@ -26,7 +26,6 @@ KEPT_UNDER_WAY = timedelta(hours=6)
 LONGEST_CALL = timedelta(minutes=10)
 LONGEST_TARGET = 200
 NOT_OPEN = timedelta(seconds=1)
-# Run in each call: the ORM would take three times as long for them.
 _WAITING = """
 SELECT * FROM memory_actionunderway
 WHERE username = %s AND until > asked_at ORDER BY id

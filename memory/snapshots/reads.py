@@ -34,7 +34,6 @@ from memory.snapshots.rows import (
 
 # Rows of one tool that a view reads; each set of arguments has a row of its own.
 READ_PER_TOOL = 4
-# Run in each call: the ORM would take three times as long for them.
 _KNOWN = """
 SELECT * FROM (
   SELECT *, row_number() OVER (

@@ -13,13 +13,19 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db import connection
 
 from memory.gamestate import clock
 from memory.gamestate.clock import SAME_CLOCK, Offset, Sighting
 from memory.gamestate.extract import Result
 from memory.gamestate.facts import learn_names, learn_sizes
-from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
+from memory.models import (
+    AccountClock,
+    ActionUnderWay,
+    GameEvent,
+    GameSnapshot,
+    Lexicon,
+    fetch_rows,
+)
 from memory.models.game import read_marks
 
 TYPES: Mapping[str, str] = {
@@ -33,7 +39,6 @@ TYPES: Mapping[str, str] = {
 }
 KEPT_NAMES = 1000
 T = TypeVar("T")
-# Run in each call: the ORM would take several times as long for them.
 _SIGHTING = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
 _LEXICON = "SELECT * FROM memory_lexicon WHERE username = %s"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
@@ -41,8 +46,7 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
 
 def lock_account(username: str) -> None:
     """Keep others from writing an account's state until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [username])
+    fetch_rows(_LOCK, [username])
 
 
 def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
@@ -64,11 +68,8 @@ def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
     FROM jsonb_to_recordset(%s::jsonb) AS new(id bigint, {typed})
     WHERE kept.id = new.id
     """  # noqa: S608 (no input in the text)
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [json.dumps(body)])
+    fetch_rows(sql, [json.dumps(body)])
 
-
-# --- Ticks
 
 # --- Ticks
 
@@ -82,10 +83,7 @@ def read_sighting(username: str | None) -> Sighting | None:
     """The newest tick seen for an account; None where none was."""
     if not username:
         return None
-    with connection.cursor() as cursor:
-        cursor.execute(_SIGHTING, [username])
-        row = cursor.fetchone()
-    return Sighting(*row) if row else None
+    return next((Sighting(*row) for row in fetch_rows(_SIGHTING, [username])), None)
 
 
 def note_result(username: str, result: Result, now: datetime) -> Sighting | None:
@@ -146,8 +144,6 @@ def _forget_ticks(username: str) -> None:
 
 # --- The game's clock
 
-# --- The game's clock
-
 
 def learn_offset(username: str, seen: Offset | None, now: datetime) -> Offset | None:
     """Learn the offset of the game's clock from one more answer; needs the lock.
@@ -177,8 +173,6 @@ def _is_here() -> bool:
     host = urlsplit(settings.SPACEMOLT_MCP_URL).hostname or ""
     return host == "localhost" or host == "::1" or host.startswith("127.")
 
-
-# --- Names and sizes
 
 # --- Names and sizes
 

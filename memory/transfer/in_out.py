@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from memory.assembly.sent_view import to_wire
 from memory.context.tokens import estimate_tokens
-from memory.models import Memory
+from memory.models import Memory, fetch_rows
 from memory.models.vectors import describe_calls
 from memory.transfer.line import KnownMessages, TransferError, TransferMessage
 
@@ -88,10 +88,9 @@ def _split_batches(lines: Iterable[TransferMessage]) -> Iterator[list[TransferMe
 
 @transaction.atomic
 def _insert(mysis_id: int, lines: list[TransferMessage], hooks: ImportHooks) -> None:
-    with connection.cursor() as cursor:
-        # As all who write into a log: so its ids have the order of commits, and a
-        # reader who follows them misses nothing.
-        cursor.execute(OWNER, [mysis_id])
+    # As all who write into a log: so its ids have the order of commits, and a reader
+    # who follows them misses nothing.
+    fetch_rows(OWNER, [mysis_id])
     hooks.begin_batch()
     now = timezone.now()
     values = [
@@ -125,16 +124,13 @@ def _insert(mysis_id: int, lines: list[TransferMessage], hooks: ImportHooks) -> 
 @contextmanager
 def _lock_mysis(mysis_id: int) -> Iterator[None]:
     number = mysis_id % 2**31
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK, [number])
-        (mine,) = cursor.fetchone() or (False,)
+    ((mine,),) = fetch_rows(LOCK, [number])
     if not mine:
         raise TransferError("another import into this Mysis runs: wait for its end")
     try:
         yield
     finally:
-        with connection.cursor() as cursor:
-            cursor.execute(UNLOCK, [number])
+        fetch_rows(UNLOCK, [number])
 
 
 # --- Exports

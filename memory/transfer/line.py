@@ -19,6 +19,7 @@ from django.db import connection
 
 from memory.context.types import DEFAULT_ORIGINS, INTENT_ORIGINS, ROLES
 from memory.gamestate.values import make_storable
+from memory.models import fetch_rows
 from memory.redaction import HIDDEN
 
 
@@ -233,10 +234,8 @@ def survey_source(
 def _read_newest_order(
     mysis_id: int,
 ) -> tuple[str, str, str, str, str, datetime] | None:
-    with connection.cursor() as cursor:
-        cursor.execute(_NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
-        found: tuple[str, str, str, str, str, datetime] | None = cursor.fetchone()
-    return found
+    found = fetch_rows(_NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
+    return found[0] if found else None
 
 
 def _key_of(line: TransferMessage) -> Key:
