@@ -9,9 +9,9 @@ from django.db import transaction
 from memory.context.tokens import Calibration
 from memory.models import TokenCalibration, fetch_rows
 
-#: The factor in use is replaced once it is off by more than this share.
+# The factor in use is replaced once it is off by more than this share.
 STEP = 0.15
-#: After so many calls only one in several is learnt from.
+# After so many calls only one in several is learnt from.
 ENOUGH = 32
 ONE_IN = 8
 _SAMPLES = "SELECT samples FROM memory_tokencalibration WHERE model = %s"

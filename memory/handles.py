@@ -23,7 +23,7 @@ MAX_ID = 2**63 - 1
 SCHEME = "ctx://"
 STATE_SCHEME = "state://"
 LONGEST_HANDLE = 2_000
-#: Characters of one part: less than a view shows of one result.
+# Characters of one part: less than a view shows of one result.
 LARGEST_PART = 20_000
 _FORM = (
     "Give a handle as it stands in your context, such as ctx://7/1234 for a message "

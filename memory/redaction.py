@@ -11,7 +11,7 @@ from django.conf import settings
 
 HIDDEN = "[hidden]"
 SECRET_KEYS = frozenset({"password", "session_id", "token", "registration_code"})
-#: Shorter secrets are hidden by their key only: as text they are anywhere.
+# Shorter secrets are hidden by their key only: as text they are anywhere.
 SHORTEST = 6
 _NAMED = re.compile(
     r"\b(session[ _-]?id|password|\w*token)\b(\W{1,6}|\W+is\W+)[\w-]{16,}",

@@ -15,7 +15,7 @@ from agents import actions, deliveries, usage
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.api import turns
 from agents.api.spending import BudgetOut, UsageOut
-from agents.api.turns import RowName, TextOrNull
+from agents.api.turns import RowName
 from agents.budgets import BudgetStatus, budget_statuses
 from agents.manual_command import run_command
 from agents.models import Mysis, Prompt
@@ -30,6 +30,7 @@ from memory.api.parameters import (
     Page,
     Rows,
     Text,
+    TextOrNull,
     Window,
     build_example,
     build_page,

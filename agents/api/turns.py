@@ -20,6 +20,7 @@ from memory.api.parameters import (
     MysisReference,
     Page,
     Rows,
+    TextOrNull,
     Window,
     build_page,
     get_owner,
@@ -32,8 +33,6 @@ events_router = Router(tags=["events"])
 
 # A related row by its name, null for none.
 RowName = Annotated[str | None, BeforeValidator(lambda row: row and str(row))]
-# A text column, null for an empty text.
-TextOrNull = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 
 turns_router = Router(tags=["turns"])
 

@@ -150,11 +150,10 @@ def _capture(answer: _Answer) -> None:
             "tick": row.game_tick,
         },
     )
-    reason, fields, tick = now = writes.read_doubt(*call)
-    if reason and now != doubted:
-        untrue = writes.TouchedSnapshot(call[1], call[2], fields, reason, tick)
+    now = writes.read_doubt(*call)
+    if now is not None and now != doubted:
         unknown_outcomes.append_stale_events(
-            answer.request.caller.mysis_id, answer.username, [untrue]
+            answer.request.caller.mysis_id, answer.username, [now]
         )
 
 

@@ -11,12 +11,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
+from memory.handles import parse_id
 from memory.models import Memory, fetch_rows
 
 M = TypeVar("M", bound=models.Model)
-#: Values are offered that the newest rows have.
+# Values are offered that the newest rows have.
 NEWEST = 1_000
-MOST_DIGITS = 18
 EXACT_UP_TO = 10_000
 
 
@@ -50,14 +50,10 @@ class ReadOnlyAdmin(admin.ModelAdmin[M]):
     paginator = QuickPaginator
     list_per_page = 50
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def _refuse(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = _refuse
 
 
 class MysisFilter(admin.SimpleListFilter):
@@ -66,7 +62,7 @@ class MysisFilter(admin.SimpleListFilter):
     title = "Mysis"
     parameter_name = "of"
     template = "admin/zoea_choice.html"
-    #: Where the rows hold the Mysis's number.
+    # Where the rows hold the Mysis's number.
     path: ClassVar[str] = "mysis_id"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -77,7 +73,7 @@ class MysisFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if not self.value():
             return queryset
-        number = parse_mysis_id(self.value())
+        number = parse_id(self.value() or "")
         # No Mysis has what is no number.
         return queryset.filter(**{self.path: -1 if number is None else number})
 
@@ -92,12 +88,6 @@ class MysisOfTurnFilter(MysisFilter):
     """Of one Mysis, for rows that belong to a turn."""
 
     path = "turn__mysis_id"
-
-
-def parse_mysis_id(value: str | None) -> int | None:
-    if value is None or not value.isdecimal() or len(value) > MOST_DIGITS:
-        return None
-    return int(value)
 
 
 class NewestValuesFilter(admin.AllValuesFieldListFilter):

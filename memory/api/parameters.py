@@ -19,8 +19,7 @@ from memory.problems import Problem, make_missing
 _DIGITS = re.compile(r"[0-9]{1,19}")
 
 
-def _read_parameter(value: Any) -> int:
-    """A whole number from a query string."""
+def _read_query_number(value: Any) -> int:
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)
     return _read_number(value)
@@ -35,7 +34,7 @@ def _read_number(value: Any) -> int:
 
 
 # In the types below the bounds stand first: they are checked last, on what was read.
-_FROM_QUERY = BeforeValidator(_read_parameter)
+_FROM_QUERY = BeforeValidator(_read_query_number)
 FROM_JSON = BeforeValidator(_read_number)
 # Parameters of query strings.
 After = Annotated[int, Field(ge=0, le=MAX_ID, examples=[0]), _FROM_QUERY]
@@ -45,6 +44,8 @@ SearchLimit = Annotated[int, Field(ge=1, le=100), _FROM_QUERY]
 Whole = Annotated[int, FROM_JSON]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+# A text column of a row, null for an empty text.
+TextOrNull = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 # Parts of paths.
 MysisReference = Annotated[str, Field(description="Number or name.", examples=["Ada"])]
 

@@ -170,7 +170,7 @@ MARKDOWN = "text/markdown"
 STATE = "## Current Game State\n\nShip: hull 85/100, fuel 40/100"
 OLDER = "## Summary of Earlier History"
 PAST = "Ada mined iron at Sol and sold it at a profit."
-#: What the answer's type cannot say.
+# What the answer's type cannot say.
 ETAG_AND_MARKDOWN = {
     "headers": {
         "ETag": {

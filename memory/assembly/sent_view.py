@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.assembly import load
-from memory.assembly.load import LogRow, Stored
+from memory.assembly.load import LogRow
 from memory.context.types import LedgerLine, Message, handle_of
-from memory.models import Role, SentContext, fetch_rows
+from memory.models import Memory, Role, SentContext, fetch_rows
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
 Packed = dict[str, Any]
@@ -71,7 +71,7 @@ def to_canonical_json(
 
 def hash_view(messages: list[dict[str, Any]], system: str | None = None) -> str:
     """SHA-256 of a view as canonical JSON; equal digests are equal payloads."""
-    return _sha256(to_canonical_json(messages, system))
+    return hash_text(to_canonical_json(messages, system))
 
 
 def hash_span(messages: Iterable[Message]) -> str:
@@ -80,10 +80,11 @@ def hash_span(messages: Iterable[Message]) -> str:
         (m.id, m.role, m.content, m.is_error, m.pending, [*map(str, m.tool_calls)])
         for m in messages
     ]
-    return _sha256(json.dumps(rows, separators=(",", ":"), ensure_ascii=False))
+    return hash_text(json.dumps(rows, separators=(",", ":"), ensure_ascii=False))
 
 
-def _sha256(text: str) -> str:
+def hash_text(text: str) -> str:
+    """SHA-256 of a text, also of one with lone surrogates."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -127,7 +128,7 @@ def render_messages(
     return messages, _fill_text(view["system"], texts)
 
 
-def to_wire(row: Stored) -> dict[str, Any]:
+def to_wire(row: LogRow | Memory) -> dict[str, Any]:
     """A stored row as the OpenAI chat message that the core makes of it.
 
     Its keys have the same order, as payloads are compared byte for byte.

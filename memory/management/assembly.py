@@ -21,7 +21,7 @@ from memory.gamestate.document import StateBlock
 HELP = "Assemble a message history as a model would be sent it. Stores nothing."
 BAD_INPUT = 2
 INTERRUPTED = 130
-#: Bytes of one document, which takes gigabytes while it is worked on.
+# Bytes of one document, which takes gigabytes while it is worked on.
 LARGEST = 256 * 1024 * 1024
 _TOO_LARGE = "the document is too large for this machine"
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import connection
+from django.db.models import Field, Model
 
 from .contexts import (
     ContextPolicy,
@@ -39,7 +40,9 @@ __all__ = [
     "Role",
     "SentContext",
     "TokenCalibration",
+    "build_insert",
     "fetch_rows",
+    "list_values",
 ]
 
 
@@ -48,3 +51,25 @@ def fetch_rows(sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return cursor.fetchall() if cursor.description else []
+
+
+def build_insert(model: type[Model]) -> str:
+    """The INSERT of one row; it takes what `list_values` gives."""
+    columns = [field.attname for field in _list_written(model)]
+    places = ", ".join(["%s"] * len(columns))
+    return (
+        f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 (no input in the text)
+    )
+
+
+def list_values(row: Model) -> list[Any]:
+    """A row's values for `build_insert`; the moment of creation is the row's own."""
+    return [
+        field.get_db_prep_save(getattr(row, field.attname), connection)
+        for field in _list_written(type(row))
+    ]
+
+
+def _list_written(model: type[Model]) -> list[Field[Any, Any]]:
+    fields = model._meta.concrete_fields
+    return [each for each in fields if not (each.primary_key or each.generated)]

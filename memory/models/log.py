@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
 
 from memory.models.vectors import CallsText, build_scoped_vector
-
-
-class MemoryQuerySet(models.QuerySet["Memory"]):
-    """Reads of the log by an index, at any length of the history."""
-
-    def find_newest_intent(
-        self, mysis_id: int, *, through: int | None = None
-    ) -> Memory | None:
-        """The newest message that a human or a broadcast brought, up to an id (A14)."""
-        orders = self.filter(mysis_id=mysis_id, origin__in=["human", "broadcast"])
-        if through is not None:
-            orders = orders.filter(pk__lte=through)
-        return orders.order_by("-id").first()
 
 
 class Role(models.TextChoices):
@@ -94,8 +79,6 @@ class Memory(models.Model):
         output_field=SearchVectorField(),
         db_persist=True,
     )
-
-    objects: ClassVar[MemoryQuerySet] = MemoryQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         verbose_name_plural = "memories"

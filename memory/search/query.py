@@ -29,9 +29,9 @@ from memory.problems import SlowSearchError
 Field = Literal["content", "reasoning"]
 Mode = Literal["fts", "exact"]
 SECONDS = 10.0
-#: A walk reads so many rows at most; it costs a few microseconds for each.
+# A walk reads so many rows at most; it costs a few microseconds for each.
 LONGEST_WALK = 6_000
-#: A walk is as long as brings so many times what is wanted, where words lie evenly.
+# A walk is as long as brings so many times what is wanted, where words lie evenly.
 MARGIN = 3
 WORDS = "websearch_to_tsquery('simple', %(words)s)"
 # What the indexed vectors are made of.
@@ -246,7 +246,7 @@ def build_letter_condition(wanted: TextQuery) -> str:
 _TREE = "SELECT querytree(websearch_to_tsquery('english', %s))"
 _LEXEME = re.compile(r"'((?:[^']|'')*)'")
 _PHRASE = re.compile(r"<(?:-|\d+)>")
-#: Stems that their words do not begin with.
+# Stems that their words do not begin with.
 _IRREGULAR = {"die": "dy", "lie": "ly", "tie": "ty", "sky": "ski"}
 
 

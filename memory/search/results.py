@@ -137,15 +137,16 @@ def build_pattern(wanted: TextQuery) -> re.Pattern[str] | None:
         return None
     if wanted.stem:
         # Near enough for a mark: what begins as a stem of the same word would.
-        stems = (re.escape(cut_stem(_stem(word))) for word in longest_first)
+        stems = (
+            re.escape(cut_stem(_cut_common_ending(word))) for word in longest_first
+        )
         either = "|".join(rf"{stem}\w*" for stem in stems)
     else:
         either = "|".join(re.escape(word) for word in longest_first)
     return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_])", re.IGNORECASE)
 
 
-def _stem(word: str) -> str:
-    """A word without the commonest English endings."""
+def _cut_common_ending(word: str) -> str:
     return re.sub(r"(?:ings?|ed|es|s|e)$", "", word) if len(word) > 4 else word
 
 

@@ -31,7 +31,8 @@ SELECT * FROM memory_actionunderway
 WHERE username = %s AND until > asked_at ORDER BY id
 """
 _FLIGHTS = """
-SELECT * FROM memory_actionunderway WHERE username = %s AND tool = ANY(%s)
+SELECT * FROM memory_actionunderway
+WHERE username = %s AND tool = ANY(%s) ORDER BY id
 """
 
 
@@ -133,8 +134,7 @@ def _is_open(row: ActionUnderWay) -> bool:
 
 def find_open_flights(username: str, now: datetime) -> frozenset[str]:
     """The flights that the ship may still be on."""
-    rows = ActionUnderWay.objects.raw(_FLIGHTS, [username, list(FLIGHTS)])
-    return frozenset(row.tool for row in rows if _is_open(row) and row.until > now)
+    return frozenset(row.tool for row in _open_rows(username) if row.until > now)
 
 
 def update_flights(
@@ -179,8 +179,8 @@ def end_flights(username: str, tool: str, tick: int | None, asked_at: datetime) 
 
 
 def _open_rows(username: str) -> list[ActionUnderWay]:
-    rows = ActionUnderWay.objects.filter(username=username, tool__in=FLIGHTS)
-    return [row for row in rows.order_by("pk") if _is_open(row)]
+    rows = ActionUnderWay.objects.raw(_FLIGHTS, [username, list(FLIGHTS)])
+    return [row for row in rows if _is_open(row)]
 
 
 def _has_begun(row: ActionUnderWay, tick: int | None, asked_at: datetime) -> bool:

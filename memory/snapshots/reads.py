@@ -21,7 +21,7 @@ from memory.gamestate.clock import Sighting
 from memory.gamestate.confidence import Confidence, Moment, age_in_ticks, judge_age
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
 from memory.gamestate.rows import format_content, pick_snapshot, read_handle
-from memory.gamestate.types import AccountState, Happening, Snapshot
+from memory.gamestate.types import AccountState, Happening
 from memory.models import AccountClock, GameEvent, GameSnapshot
 from memory.models.game import BEFORE_LOGOUT
 from memory.snapshots import in_flight
@@ -90,7 +90,7 @@ def read_account_state(
         last_shown=dict(last_shown or {}),
         thresholds=settings.ZOEA_STATE_AGES,
         names=names,
-        events=_find_events(username, moment) if fetched and username else (),
+        events=_find_recent_events(username, moment) if fetched and username else (),
         fetched=fetched,
         unsettled=in_flight.find_open_flights(username, moment)
         if username
@@ -98,8 +98,7 @@ def read_account_state(
     )
 
 
-def _find_events(username: str, now: datetime) -> tuple[Happening, ...]:
-    """The recent events of an account, oldest first."""
+def _find_recent_events(username: str, now: datetime) -> tuple[Happening, ...]:
     late = timedelta(seconds=RECENT_TICKS * settings.ZOEA_SECONDS_PER_TICK)
     newest = list(
         GameEvent.objects.raw(_NEWEST_EVENTS, [username, now - late, MOST_EVENTS])
@@ -192,7 +191,8 @@ def _claim(username: str, now: datetime) -> list[AgeCrossing]:
 def _find_crossings(
     usernames: Collection[str], now: datetime
 ) -> Iterator[tuple[int, AgeCrossing]]:
-    presents = dict(_find_moments(usernames, now))
+    clocks = AccountClock.objects.in_bulk(list(usernames))
+    presents = {name: find_moment(clocks.get(name), now) for name in usernames}
     for row in _select_watched(usernames).only(*_COLUMNS):
         crossing = _judge(row, presents[row.username])
         if crossing is not None:
@@ -206,25 +206,15 @@ def _select_watched(usernames: Collection[str]) -> QuerySet[GameSnapshot]:
     return rows.exclude(announced=_STEPS[-1]).exclude(whole)
 
 
-def _find_moments(
-    usernames: Collection[str], now: datetime
-) -> Iterator[tuple[str, Moment]]:
-    clocks = AccountClock.objects.in_bulk(list(usernames))
+def find_moment(clock: AccountClock | None, now: datetime) -> Moment:
+    """The present of an account by its clock, with the configured limits of age."""
+    tick = compute_tick(Sighting(clock.tick, clock.seen_at) if clock else None, now)
     pace = settings.ZOEA_SECONDS_PER_TICK
-    for name in usernames:
-        row = clocks.get(name)
-        seen = Sighting(row.tick, row.seen_at) if row else None
-        yield (
-            name,
-            Moment.at(compute_tick(seen, now), now, pace, settings.ZOEA_STATE_AGES),
-        )
+    return Moment.at(tick, now, pace, settings.ZOEA_STATE_AGES)
 
 
 def _judge(row: GameSnapshot, present: Moment) -> AgeCrossing | None:
-    flagged = row.stale_reason == BEFORE_LOGOUT
-    snapshot = Snapshot(
-        row.tool_name, {}, None, row.game_tick, row.captured_at, logged_out=flagged
-    )
+    snapshot = row.to_outline()
     level = str(judge_age(snapshot, present))
     if level not in _STEPS or _STEPS.index(level) <= _STEPS.index(row.announced):
         return None
@@ -235,6 +225,6 @@ def _judge(row: GameSnapshot, present: Moment) -> AgeCrossing | None:
         tool=row.tool_name,
         args=row.args,
         confidence=level,
-        reason=BEFORE_LOGOUT if flagged else old,
+        reason=BEFORE_LOGOUT if snapshot.logged_out else old,
         tick=present.current_tick,
     )

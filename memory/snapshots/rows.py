@@ -6,13 +6,14 @@ Every write of an account runs under one lock, so that all of them have one orde
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.db import connection
 
 from memory.gamestate import clock
 from memory.gamestate.clock import SAME_CLOCK, Offset, Sighting
@@ -28,15 +29,6 @@ from memory.models import (
 )
 from memory.models.game import read_marks
 
-TYPES: Mapping[str, str] = {
-    "merged": "text",
-    "field_ticks": "jsonb",
-    "counted": "jsonb",
-    "marks": "jsonb",
-    "stale_reason": "text",
-    "stale_tick": "bigint",
-    "stale_fields": "jsonb",
-}
 KEPT_NAMES = 1000
 T = TypeVar("T")
 _SIGHTING = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
@@ -50,7 +42,7 @@ def lock_account(username: str) -> None:
 
 
 def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
-    """Write these fields of the rows; raises KeyError for one of unknown type.
+    """Write these fields of the rows.
 
     In one statement of plain SQL: the ORM builds a CASE for each column and row, which
     takes longer than all the rest of what an answer of the game sets off.
@@ -58,7 +50,8 @@ def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
     if not rows:
         return
     taken = ", ".join(f"{field} = new.{field}" for field in fields)
-    typed = ", ".join(f"{field} {TYPES[field]}" for field in fields)
+    find = GameSnapshot._meta.get_field
+    typed = ", ".join(f"{field} {find(field).db_type(connection)}" for field in fields)
     body = [
         {"id": row.pk} | {field: getattr(row, field) for field in fields}
         for row in rows

@@ -211,12 +211,14 @@ def read_newest_tick() -> int | None:
 
 def read_doubt(
     username: str, tool: str, args: Mapping[str, object]
-) -> tuple[str, tuple[str, ...], int | None]:
-    """What of a stored answer is in doubt: the reason ("" for none), fields, tick."""
+) -> TouchedSnapshot | None:
+    """What of a stored answer is in doubt; None where nothing is."""
     rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
     row = rows.filter(args_key=make_storage_key(args)).only(*_DOUBT_COLUMNS).first()
     stale = row.get_joined_mark() if row is not None else None
-    return (stale.reason, stale.fields, stale.tick) if stale else ("", (), None)
+    if stale is None:
+        return None
+    return TouchedSnapshot(tool, args, stale.fields, stale.reason, stale.tick)
 
 
 def make_storage_key(args: Mapping[str, object]) -> str:

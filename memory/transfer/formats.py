@@ -19,10 +19,11 @@ from memory.transfer.line import (
     mask_message,
     parse_moment,
     parse_object,
+    parse_tick,
 )
 from memory.transfer.nova import MAGIC, NovaDatabase
 
-#: Roles that other programs use for the same.
+# Roles that other programs use for the same.
 SYNONYMS = {"developer": "system", "function": "tool"}
 LONGEST_NAME = 200
 LARGEST_DOCUMENT = 512 * 1024 * 1024
@@ -102,10 +103,9 @@ def _detect_kind(path: Path) -> str:
     if not first:
         raise TransferError("is empty")
     try:
-        value = json.loads(first)
+        return "lines" if isinstance(json.loads(first), dict) else "document"
     except (ValueError, RecursionError):
         return "document"
-    return "lines" if isinstance(value, dict) else "document"
 
 
 def _read_values(path: Path, kind: str) -> Iterator[tuple[str, Any]]:
@@ -191,7 +191,7 @@ class MessageReader:
             args=parse_object(call.get("arguments", "") if own is None else own),
             is_error=given.get("is_error") is True,
             pending=role == "tool" and given.get("pending") is True,
-            tick=_read_tick(given.get("tick")),
+            tick=parse_tick(given.get("tick")),
             created_at=parse_moment(given.get("created_at", given.get("timestamp"))),
             broadcast_at=parse_moment(
                 parse_object(given.get("broadcast")).get("created_at")
@@ -271,9 +271,3 @@ def _read_text(given: Mapping[str, Any], field: str) -> str:
     if not isinstance(value, str):
         raise TransferError(f"{field} must be a text")
     return repair_text(value)
-
-
-def _read_tick(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if abs(value) < 2**62 else None

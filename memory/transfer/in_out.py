@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from itertools import chain
 from typing import Any
 
@@ -19,20 +20,18 @@ from django.utils import timezone
 
 from memory.assembly.sent_view import to_wire
 from memory.context.tokens import estimate_tokens
-from memory.models import Memory, fetch_rows
+from memory.models import Memory, build_insert, fetch_rows, list_values
 from memory.models.vectors import describe_calls
 from memory.transfer.line import KnownMessages, TransferError, TransferMessage
 
 BATCH = 500
 CHUNK = 500
 FORMATS = ("jsonl", "openai")
-INSERT = """
-INSERT INTO memory_memory (mysis_id, broadcast_id, role, origin, sender, content,
-  reasoning, signature, tool_calls, calls_text, tool_call_id, tool_name, args, is_error,
-  pending, tick, tokens, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s, %s::jsonb, %s, %s, %s,
-  %s, %s)
-"""
+# By SQL, as the ORM would set the moment of creation anew.
+INSERT = build_insert(Memory)
+# What a row has as the message has it.
+COPIED = {each.name for each in fields(TransferMessage)}
+COPIED -= {"created_at", "broadcast_at", "raw"}
 OWNER = "SELECT id FROM agents_mysis WHERE id = %s FOR UPDATE"
 LOCK = "SELECT pg_try_advisory_lock(hashtext('import_history'), %s::int)"
 UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
@@ -93,31 +92,19 @@ def _insert(mysis_id: int, lines: list[TransferMessage], hooks: ImportHooks) -> 
     fetch_rows(OWNER, [mysis_id])
     hooks.begin_batch()
     now = timezone.now()
-    values = [
-        (
-            mysis_id,
-            hooks.find_broadcast(line),
-            line.role,
-            line.origin,
-            line.sender,
-            line.content,
-            line.reasoning,
-            line.signature,
-            json.dumps(line.tool_calls),
-            describe_calls(line.tool_calls),
-            line.tool_call_id,
-            line.tool_name,
-            json.dumps(line.args),
-            line.is_error,
-            line.pending,
-            line.tick,
-            estimate_tokens(line.content),
-            line.created_at or now,
+    rows = [
+        Memory(
+            **{name: getattr(line, name) for name in COPIED},
+            mysis_id=mysis_id,
+            broadcast_id=hooks.find_broadcast(line),
+            calls_text=describe_calls(line.tool_calls),
+            tokens=estimate_tokens(line.content),
+            created_at=line.created_at or now,
         )
         for line in lines
     ]
     with connection.cursor() as cursor:
-        cursor.executemany(INSERT, values)
+        cursor.executemany(INSERT, [list_values(row) for row in rows])
     hooks.end_batch(len(lines))
 
 
@@ -134,11 +121,6 @@ def _lock_mysis(mysis_id: int) -> Iterator[None]:
 
 
 # --- Exports
-
-
-def count_messages(mysis_id: int) -> int:
-    """How many messages a Mysis has."""
-    return Memory.objects.filter(mysis_id=mysis_id).count()
 
 
 def write_pieces(mysis_id: int, form: str) -> Iterator[str]:

@@ -100,6 +100,13 @@ def parse_moment(value: object) -> datetime | None:
         return None
 
 
+def parse_tick(value: object) -> int | None:
+    """A whole number that can be stored; None from others."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if abs(value) < 2**62 else None
+
+
 # --- Secrets
 
 SHORTEST = 4
@@ -119,7 +126,7 @@ def mask_message(
     line: TransferMessage, secrets: Collection[str] = ()
 ) -> TransferMessage:
     """A message without passwords, sessions and tokens."""
-    known = _find_spellings(secrets)
+    known = _spell_for_text_and_json(secrets)
     cleaned = replace(
         line,
         content=mask_text(line.content, known),
@@ -130,8 +137,7 @@ def mask_message(
     return line if cleaned == line else replace(cleaned, raw=line)
 
 
-def _find_spellings(secrets: Collection[str]) -> frozenset[str]:
-    """Secrets as they are spelled in texts and in JSON."""
+def _spell_for_text_and_json(secrets: Collection[str]) -> frozenset[str]:
     dumped = (json.dumps(secret)[1:-1] for secret in secrets)
     plain = (json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets)
     return frozenset((*secrets, *dumped, *plain))
@@ -221,7 +227,8 @@ def survey_source(
 ) -> Survey:
     """Read a whole source before any of it is stored."""
     known = KnownMessages(mysis_id)
-    newest = _read_newest_order(mysis_id)
+    orders = fetch_rows(_NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
+    newest = next(iter(orders), None)
     total, late = 0, False
     for line in lines:
         total += 1
@@ -229,13 +236,6 @@ def survey_source(
             late |= line.created_at is None or line.created_at < newest[5]
         done(1)
     return Survey(total, late and newest is not None and known.has_match(newest[0:6]))
-
-
-def _read_newest_order(
-    mysis_id: int,
-) -> tuple[str, str, str, str, str, datetime] | None:
-    found = fetch_rows(_NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
-    return found[0] if found else None
 
 
 def _key_of(line: TransferMessage) -> Key:

@@ -25,12 +25,13 @@ from memory.transfer.line import (
     make_call,
     parse_moment,
     parse_object,
+    parse_tick,
 )
 
 PREFIX = "[TOOL_CALLS]"
 LONGEST_ID = 200
 MAGIC = b"SQLite format 3\x00"
-#: The program first called them agents.
+# The program first called them agents.
 TABLES = (("myses", "mysis_id"), ("agents", "agent_id"))
 ORIGINS = {
     ("user", "direct"): "human",
@@ -38,7 +39,7 @@ ORIGINS = {
     ("user", "system"): "nudge",
     ("system", "system"): "prompt",
 }
-#: So many calls are remembered for results that come late.
+# So many calls are remembered for results that come late.
 REMEMBERED = 500
 
 
@@ -116,8 +117,8 @@ class NovaDatabase:
             at = parse_moment(captured)
             names = repair_text(str(username or "")), repair_text(str(tool or ""))
             if all(names) and at is not None:
-                number = tick if isinstance(tick, int) and abs(tick) < 2**62 else None
-                yield NovaSnapshot(*names, repair_text(str(content or "")), number, at)
+                text = repair_text(str(content or ""))
+                yield NovaSnapshot(*names, text, parse_tick(tick), at)
 
     def count_messages(self, owner: str) -> int:
         """How many messages one Mysis has."""
@@ -191,14 +192,13 @@ class _Log:
         )
 
     def _read_calls(self, content: str) -> tuple[list[dict[str, object]], str]:
-        kept = split_calls(content)
-        for call in kept.calls:
+        calls, rest = split_calls(content)
+        for call in calls:
             self._calls.pop(call.id, None)
             self._calls[call.id] = (call.name, call.arguments)
         while len(self._calls) > REMEMBERED:
             del self._calls[next(iter(self._calls))]
-        made = [make_call(call.id, call.name, call.arguments) for call in kept.calls]
-        return made, kept.rest
+        return [make_call(each.id, each.name, each.arguments) for each in calls], rest
 
     def _read_result(self, content: str, made: object) -> TransferMessage:
         call_id, text = split_result(content, self._calls)
@@ -243,24 +243,18 @@ class NovaCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class SplitText:
+def split_calls(text: str) -> tuple[list[NovaCall], str]:
     """The calls of a text, and what of it is no call, letter for letter."""
-
-    calls: tuple[NovaCall, ...]
-    rest: str
-
-
-def split_calls(text: str) -> SplitText:
     rest = text.removeprefix(PREFIX)
-    calls, others = [], []
+    calls: list[NovaCall] = []
+    others: list[str] = []
     while rest.strip():
         found, rest = _split_first(rest)
         if isinstance(found, NovaCall):
             calls.append(found)
         elif found.strip():
             others.append(found)
-    return SplitText(tuple(calls), "|".join(others))
+    return calls, "|".join(others)
 
 
 def split_result(text: str, ids: Collection[str]) -> tuple[str, str]:

@@ -78,7 +78,7 @@ QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
         "memory_tail",
     ),
     "the newest order": (
-        lambda pk: Memory.objects.find_newest_intent(pk),
+        lambda pk: load.read_newest_order(pk),
         "memory_intent",
     ),
     "the calls left open": (

@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from memory.management.terminal import make_command_error, require_owner, show_bar
+from memory.models import Memory
 from memory.transfer import in_out
 
 
@@ -33,7 +34,7 @@ class Command(BaseCommand):
         """Write, with a bar on standard error."""
         owner = require_owner(options["mysis"])
         pieces = in_out.write_pieces(owner.pk, options["format"])
-        total = in_out.count_messages(owner.pk)
+        total = Memory.objects.filter(mysis_id=owner.pk).count()
         try:
             with (
                 show_bar(f"Exporting {owner.name}", total) as done,
