@@ -14,8 +14,7 @@ STEP = 0.15
 # After so many calls only one in several is learnt from.
 ENOUGH = 32
 ONE_IN = 8
-_SAMPLES = "SELECT samples FROM memory_tokencalibration WHERE model = %s"
-_KNOWN = "SELECT used, error FROM memory_tokencalibration WHERE model = %s"
+_KNOWN = "SELECT used, error, samples FROM memory_tokencalibration WHERE model = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +27,8 @@ class TokenFactor:
 
 def read_factor(model: str) -> TokenFactor:
     """What is known of a model's tokens."""
-    found = (TokenFactor(*row) for row in fetch_rows(_KNOWN, [model]))
-    return next(found, TokenFactor())
+    rows = fetch_rows(_KNOWN, [model])
+    return next((TokenFactor(used, error) for used, error, _ in rows), TokenFactor())
 
 
 @transaction.atomic(savepoint=False)
@@ -40,8 +39,8 @@ def learn_factor(model: str, *, estimated: int, reported: int) -> None:
     """
     if estimated <= 0 or reported <= 0:
         return
-    found = fetch_rows(_SAMPLES, [model])
-    if found and found[0][0] >= ENOUGH and estimated % ONE_IN:
+    found = fetch_rows(_KNOWN, [model])
+    if found and found[0][2] >= ENOUGH and estimated % ONE_IN:
         return
     if not found:
         new = TokenCalibration(model=model, error=Calibration().error)

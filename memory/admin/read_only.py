@@ -33,11 +33,8 @@ class QuickPaginator(Paginator[Any]):
             return super().count
         if rows.query.where:
             return rows.order_by()[:EXACT_UP_TO].count()
-        guess: int
-        ((guess,),) = fetch_rows(
-            "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass",
-            [rows.model._meta.db_table],
-        )
+        estimate = "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass"
+        guess = int(fetch_rows(estimate, [rows.model._meta.db_table])[0][0])
         return guess if guess > EXACT_UP_TO else super().count
 
 

@@ -78,8 +78,7 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
 
     @admin.display(description="characters", ordering="length")
     def size(self, row: GameSnapshot) -> int:
-        length: int = getattr(row, "length", 0)
-        return length
+        return int(getattr(row, "length", 0))
 
     @admin.display(description="age, ticks")
     def age(self, row: GameSnapshot) -> int | None:
@@ -193,9 +192,8 @@ class PolicyForm(forms.ModelForm[ContextPolicy]):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
-        options = cleaned.get("options")
-        options = {} if options is None else options
-        cleaned["options"] = options
+        if (options := cleaned.get("options")) is None:
+            options = cleaned["options"] = {}
         if not isinstance(options, dict):
             self.add_error("options", "Give a JSON object, for example {}.")
         elif "strategy" in cleaned:

@@ -150,10 +150,8 @@ def apply_change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
 
 
 def _set_budget(policy: ContextPolicy, budget: PolicyBudgetIn) -> None:
-    if budget.tokens is not None:
-        policy.budget_tokens = budget.tokens
-    if budget.reserve is not None:
-        policy.budget_reserve = budget.reserve
+    for name, value in budget.model_dump(exclude_none=True).items():
+        setattr(policy, f"budget_{name}", value)
     if not 0 <= policy.budget_reserve < policy.budget_tokens <= 2**31 - 1:
         raise make_invalid(
             "budget", "tokens must be from 1 to 2147483647, and reserve below tokens."

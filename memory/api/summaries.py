@@ -123,20 +123,15 @@ def read_document(reference: str) -> SummaryDocument:
     if found is None:
         raise make_unknown_mysis(reference)
     mysis_id, username, options = found
+    wanted = {"mysis": mysis_id, "username": username, "events": MOST_EVENTS}
     version = (
-        _read_sources(mysis_id, username),
+        *fetch_rows(SOURCES, wanted)[0],
         int(timezone.now().timestamp()),
         settings.ZOEA_STATE_BLOCK_BYTES,
         settings.ZOEA_SECONDS_PER_TICK,
         repr(settings.ZOEA_STATE_AGES),
     )
     return _make_document(mysis_id, username, fetches_events(options or {}), version)
-
-
-def _read_sources(mysis_id: int, username: str | None) -> tuple[object, ...]:
-    wanted: dict[str, str | int | None]
-    wanted = {"mysis": mysis_id, "username": username, "events": MOST_EVENTS}
-    return tuple(fetch_rows(SOURCES, wanted)[0])
 
 
 @lru_cache(maxsize=KEPT_DOCUMENTS)

@@ -167,8 +167,7 @@ class _LastCall(NamedTuple):
 
 def _read_last_call(subject: Subject, moment: LogMoment) -> _LastCall | None:
     rows: Any = SentContext.objects.raw(_LAST_SENT, [subject.mysis_id, moment.sent])
-    found = (_LastCall(row, row.counted_by, row.reported) for row in rows)
-    return next(found, None)
+    return next((_LastCall(row, row.counted_by, row.reported) for row in rows), None)
 
 
 def _load_request(

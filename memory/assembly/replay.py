@@ -106,13 +106,13 @@ def rebuild_as_sent(past: PastCall) -> PreparedRequest:
 
 def list_guesses(past: PastCall) -> tuple[str, ...]:
     """What is not stored of the call and was replaced by today's, in sentences."""
-    stats, found = past.sent.stats, []
-    if "options" not in stats:
-        found.append(NO_OPTIONS)
-    if "budget" not in stats or "reserve" not in stats:
-        found.append(NO_BUDGET)
-    if "tools" not in _categories(stats):
-        found.append(NO_TOOLS)
+    stats = past.sent.stats
+    known = {
+        NO_OPTIONS: "options" in stats,
+        NO_BUDGET: "budget" in stats and "reserve" in stats,
+        NO_TOOLS: "tools" in _categories(stats),
+    }
+    found = [guess for guess, is_known in known.items() if not is_known]
     ids = [line["id"] for line in past.shown.ledger]
     if gone := len(ids) - Memory.objects.filter(pk__in=ids).count():
         found.append(f"{gone} of the messages it considered are no longer kept.")

@@ -20,6 +20,7 @@ from memory.context.types import LedgerLine, Message, handle_of
 from memory.models import Memory, Role, SentContext, fetch_rows
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
+_TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
 Packed = dict[str, Any]
 
 
@@ -123,7 +124,7 @@ def render_messages(
     """
     view = sent.view
     rows = read_source_rows(view["sources"], known or {})
-    texts = _read_texts(_find_digests(view))
+    texts = dict(fetch_rows(_TEXTS, [_find_digests(view)]))
     messages = [_restore(entry, rows, texts) for entry in view["messages"]]
     return messages, _fill_text(view["system"], texts)
 
@@ -133,24 +134,12 @@ def to_wire(row: LogRow | Memory) -> dict[str, Any]:
 
     Its keys have the same order, as payloads are compared byte for byte.
     """
+    wire: dict[str, Any] = {"role": row.role}
     if row.role == Role.TOOL:
-        return {
-            "role": row.role,
-            "tool_call_id": row.tool_call_id,
-            "content": row.content,
-        }
+        return wire | {"tool_call_id": row.tool_call_id, "content": row.content}
     if not row.tool_calls:
-        return {"role": row.role, "content": row.content}
-    return {
-        "role": row.role,
-        "content": row.content or None,
-        "tool_calls": row.tool_calls,
-    }
-
-
-def _read_texts(digests: list[str]) -> dict[str, str]:
-    sql = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
-    return dict(fetch_rows(sql, [digests]))
+        return wire | {"content": row.content}
+    return wire | {"content": row.content or None, "tool_calls": row.tool_calls}
 
 
 def read_source_rows(

@@ -14,6 +14,8 @@ from memory.gamestate.values import parse_text
 # The reason of a snapshot that a logout made doubtful; such a one has no marks.
 BEFORE_LOGOUT = "captured before logout"
 MOST_MARKS = 20
+# The columns that hold the stale marks combined into one.
+JOINED_MARK = ("stale_reason", "stale_tick", "stale_fields")
 # What an event's row and its notice both have.
 SAME_IN_NOTICE = ("kind", "category", "tick", "exact", "at", "slack", "sent_at")
 _MARKS = TypeAdapter(tuple[Stale, ...])

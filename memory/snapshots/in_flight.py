@@ -59,9 +59,11 @@ def _longest_duration(tool: str, result: Result) -> timedelta:
     if result.is_unknown and tool in FLIGHTS:
         return KEPT_UNDER_WAY
     ticks = (result.duration_ticks or 1) + invalidation.QUEUE_MARGIN_TICKS
-    return min(
-        timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK), KEPT_UNDER_WAY
-    )
+    return min(_to_time(ticks), KEPT_UNDER_WAY)
+
+
+def _to_time(ticks: int) -> timedelta:
+    return timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK)
 
 
 def delete_finished(username: str, now: datetime) -> int:
@@ -104,8 +106,8 @@ def find_waiting(username: str) -> list[ActionUnderWay]:
 def find_pending(
     username: str, tick: int | None, now: datetime
 ) -> list[ActionUnderWay]:
-    """The actions that have not taken effect yet."""
-    return [row for row in find_waiting(username) if is_under_way(row, tick, now)]
+    """The actions that have not taken effect yet, by the tick or else by the clock."""
+    return [row for row in find_waiting(username) if _is_pending(row, tick, now)]
 
 
 def find_unanswered(username: str, asked_at: datetime) -> list[ActionUnderWay]:
@@ -117,8 +119,7 @@ def find_unanswered(username: str, asked_at: datetime) -> list[ActionUnderWay]:
     return list(rows.filter(done_at__lte=timezone.now()).order_by("pk"))
 
 
-def is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
-    """Whether an action has not taken effect yet, by the tick or else by the clock."""
+def _is_pending(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
     if _is_open(row) or row.tick is None or tick is None:
         return row.until > now
     return invalidation.carry_mark(Stale(row.tool, row.tick), tick) is not None
@@ -160,11 +161,9 @@ def update_flights(
         if flying is not None and tick is not None:
             left = flying + invalidation.QUEUE_MARGIN_TICKS
             row.tick = tick + left
-            arrival = asked_at + timedelta(
-                seconds=left * settings.ZOEA_SECONDS_PER_TICK
-            )
             # No longer open: how long it takes is known.
-            row.until = min(arrival, row.asked_at + KEPT_UNDER_WAY - NOT_OPEN)
+            longest = row.asked_at + KEPT_UNDER_WAY - NOT_OPEN
+            row.until = min(asked_at + _to_time(left), longest)
             row.save(update_fields=["tick", "until"])
         elif rests or effects.is_arrival(tool, content, row.target):
             ended += [row] if _has_begun(row, sure_tick, asked_at) else []
@@ -187,5 +186,4 @@ def _has_begun(row: ActionUnderWay, tick: int | None, asked_at: datetime) -> boo
     """Whether a flight would have begun by a call, if it ever has."""
     if row.tick is not None and tick is not None:
         return row.tick <= tick
-    wait = invalidation.QUEUE_MARGIN_TICKS * settings.ZOEA_SECONDS_PER_TICK
-    return row.asked_at + timedelta(seconds=wait) <= asked_at
+    return row.asked_at + _to_time(invalidation.QUEUE_MARGIN_TICKS) <= asked_at

@@ -23,7 +23,7 @@ from memory.gamestate.notices import Notice, read_notices, read_offset
 from memory.gamestate.reactions import Owner, find_outcome
 from memory.gamestate.types import Snapshot, Stale
 from memory.models import GameEvent, GameSnapshot
-from memory.models.game import BEFORE_LOGOUT, SAME_IN_NOTICE, read_marks
+from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, SAME_IN_NOTICE, read_marks
 from memory.snapshots import in_flight
 from memory.snapshots.rows import (
     compute_tick,
@@ -39,14 +39,7 @@ _LONGEST_DATA = 64_000
 # A snapshot from further in the future was taken before our clock went back: nobody
 # can tell what happened since.
 _SKEW = timedelta(seconds=2)
-_WRITTEN = [
-    "merged",
-    "field_ticks",
-    "counted",
-    "stale_reason",
-    "stale_tick",
-    "stale_fields",
-]
+_WRITTEN = ["merged", "field_ticks", "counted", *JOINED_MARK]
 
 
 @dataclass(frozen=True, slots=True)

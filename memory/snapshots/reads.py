@@ -100,10 +100,8 @@ def read_account_state(
 
 def _find_recent_events(username: str, now: datetime) -> tuple[Happening, ...]:
     late = timedelta(seconds=RECENT_TICKS * settings.ZOEA_SECONDS_PER_TICK)
-    newest = list(
-        GameEvent.objects.raw(_NEWEST_EVENTS, [username, now - late, MOST_EVENTS])
-    )
-    return tuple(Happening(e.kind, e.data, e.tick) for e in reversed(newest))
+    newest = GameEvent.objects.raw(_NEWEST_EVENTS, [username, now - late, MOST_EVENTS])
+    return tuple(Happening(e.kind, e.data, e.tick) for e in newest)[::-1]
 
 
 def fetches_events(options: Mapping[str, object]) -> bool:

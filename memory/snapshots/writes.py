@@ -1,8 +1,7 @@
 """What answers and actions do to the snapshots of an account: the only writes of them.
 
 Rows belong to the game account, never to the Mysis (G4). The rules are in
-``memory.gamestate``; here they meet the rows. Every write of an account runs under one
-lock, so that a capture and an invalidation have one order.
+``memory.gamestate``; here they meet the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from memory.gamestate.extract import Result
 from memory.gamestate.invalidation import Invalidation
 from memory.gamestate.types import Stale
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
-from memory.models.game import BEFORE_LOGOUT, read_marks
+from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, read_marks
 from memory.snapshots import in_flight
 from memory.snapshots.notifications import merge_recent
 from memory.snapshots.rows import (
@@ -36,10 +35,9 @@ from memory.snapshots.rows import (
 )
 
 _LONGEST_KEY = 300
-_DOUBT_COLUMNS = ("stale_reason", "stale_fields", "stale_tick")
 # Rows of one tool and account, which differ by their arguments.
 KEPT_PER_TOOL = 100
-_MARK_COLUMNS = ["marks", "stale_reason", "stale_tick", "stale_fields", "field_ticks"]
+_MARK_COLUMNS = ["marks", "field_ticks", *JOINED_MARK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +212,7 @@ def read_doubt(
 ) -> TouchedSnapshot | None:
     """What of a stored answer is in doubt; None where nothing is."""
     rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
-    row = rows.filter(args_key=make_storage_key(args)).only(*_DOUBT_COLUMNS).first()
+    row = rows.filter(args_key=make_storage_key(args)).only(*JOINED_MARK).first()
     stale = row.get_joined_mark() if row is not None else None
     if stale is None:
         return None

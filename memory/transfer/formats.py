@@ -81,15 +81,15 @@ def open_history(path: Path, *, name: str, wanted: str = "") -> HistoryFile:
 def _find_owner(path: Path, name: str, wanted: str) -> str:
     with closing(NovaDatabase(path)) as base:
         names = base.read_names()
-    for searched in filter(None, (wanted, "" if wanted else name)):
-        for same in (str.__eq__, lambda a, b: a.casefold() == b.casefold()):
-            found = [
-                key
-                for key, known in names.items()
-                if same(known, searched) or key == searched
-            ]
-            if len(found) == 1:
-                return found[0]
+    searched = wanted or name
+    for same in (str.__eq__, lambda a, b: a.casefold() == b.casefold()):
+        found = [
+            key
+            for key, known in names.items()
+            if same(known, searched) or key == searched
+        ]
+        if len(found) == 1:
+            return found[0]
     if len(names) == 1 and not wanted:
         return next(iter(names))
     listed = ", ".join(sorted(names.values())) or "none"
@@ -170,13 +170,9 @@ class MessageReader:
             self._last if role == "tool" else ""
         )
         call = self._calls.get(call_id, {}) if role == "tool" else {}
-        names = (
-            _read_text(given, "tool_name"),
-            _read_text(given, "name"),
-            call.get("name", ""),
-        )
-        name = next(filter(None, names), "")
-        own, sender = given.get("args"), _read_text(given, "sender") or names[1]
+        tool, name = _read_text(given, "tool_name"), _read_text(given, "name")
+        own, sender = given.get("args"), _read_text(given, "sender") or name
+        tool = tool or name or call.get("name", "")
         return TransferMessage(
             role=role,
             origin=_read_origin(given.get("origin"), role),
@@ -187,7 +183,7 @@ class MessageReader:
             signature=_read_text(given, "signature"),
             tool_calls=calls,
             tool_call_id=call_id[:LONGEST_NAME],
-            tool_name=name[:LONGEST_NAME] if role == "tool" else "",
+            tool_name=tool[:LONGEST_NAME] if role == "tool" else "",
             args=parse_object(call.get("arguments", "") if own is None else own),
             is_error=given.get("is_error") is True,
             pending=role == "tool" and given.get("pending") is True,
@@ -211,19 +207,18 @@ class MessageReader:
         return calls
 
     def _read_call(self, item: object, place: int) -> dict[str, Any]:
-        function = item.get("function") if isinstance(item, Mapping) else None
-        if not isinstance(function, Mapping) or not isinstance(
-            function.get("name"), str
-        ):
+        given = item if isinstance(item, Mapping) else {}
+        function = given.get("function")
+        name = function.get("name") if isinstance(function, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(name, str):
             raise TransferError("a tool call must have a function with a name")
         arguments = function.get("arguments", "")
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
-        assert isinstance(item, Mapping)  # noqa: S101 (for types)
-        known = item.get("id") or f"imported_{self._count}_{place}"
+        known = given.get("id") or f"imported_{self._count}_{place}"
         return make_call(
             repair_text(str(known))[:LONGEST_NAME],
-            repair_text(function["name"]),
+            repair_text(name),
             repair_text(arguments),
         )
 

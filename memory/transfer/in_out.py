@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from itertools import chain
 from typing import Any
 
 from django.db import connection, transaction
@@ -30,8 +29,9 @@ FORMATS = ("jsonl", "openai")
 # By SQL, as the ORM would set the moment of creation anew.
 INSERT = build_insert(Memory)
 # What a row has as the message has it.
-COPIED = {each.name for each in fields(TransferMessage)}
-COPIED -= {"created_at", "broadcast_at", "raw"}
+NOT_COPIED = ("created_at", "broadcast_at", "raw")
+COPIED = [each.name for each in fields(TransferMessage) if each.name not in NOT_COPIED]
+NULL_WHEN_EMPTY = ("sender", "signature", "tool_call_id", "tool_name")
 OWNER = "SELECT id FROM agents_mysis WHERE id = %s FOR UPDATE"
 LOCK = "SELECT pg_try_advisory_lock(hashtext('import_history'), %s::int)"
 UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
@@ -76,13 +76,13 @@ def store_lines(
 def _split_batches(lines: Iterable[TransferMessage]) -> Iterator[list[TransferMessage]]:
     """Batches that never part a call from its results."""
     batch: list[TransferMessage] = []
-    for line in chain(lines, [None]):
-        if line is None or (len(batch) >= BATCH and line.role != "tool"):
-            if batch:
-                yield batch
+    for line in lines:
+        if len(batch) >= BATCH and line.role != "tool":
+            yield batch
             batch = []
-        if line is not None:
-            batch.append(line)
+        batch.append(line)
+    if batch:
+        yield batch
 
 
 @transaction.atomic
@@ -139,22 +139,12 @@ def write_pieces(mysis_id: int, form: str) -> Iterator[str]:
 def to_document(row: Memory) -> dict[str, Any]:
     """A message with all that an import needs to store the same."""
     sent = row.broadcast
+    same = {name: getattr(row, name) for name in COPIED}
     return {
         "id": row.pk,
         "turn": row.turn_id,
-        "role": row.role,
-        "origin": row.origin,
-        "sender": row.sender or None,
-        "content": row.content,
-        "reasoning": row.reasoning,
-        "signature": row.signature or None,
-        "tool_calls": row.tool_calls,
-        "tool_call_id": row.tool_call_id or None,
-        "tool_name": row.tool_name or None,
-        "args": row.args,
-        "is_error": row.is_error,
-        "pending": row.pending,
-        "tick": row.tick,
+        **same,
+        **{name: same[name] or None for name in NULL_WHEN_EMPTY},
         "created_at": row.created_at.isoformat(),
         # So that a delivery stays one.
         "broadcast": sent

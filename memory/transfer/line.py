@@ -37,8 +37,8 @@ class TransferMessage:
 
     role: str
     origin: str
-    content: str = ""
     sender: str = ""
+    content: str = ""
     reasoning: str = ""
     signature: str = ""
     tool_calls: list[dict[str, Any]] = field(default_factory=list)

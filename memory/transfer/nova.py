@@ -75,8 +75,7 @@ class NovaDatabase:
             raise TransferError("is an SQLite database, but not one of Zoea Nova")
         self._owners, self._owner = known[0]
         self._columns = {row[1] for row in self._ask("PRAGMA table_info(memories)")}
-        self._has_accounts = "accounts" in tables
-        self._has_snapshots = "game_state_snapshots" in tables
+        self._tables = tables
 
     def close(self) -> None:
         self._base.close()
@@ -88,14 +87,11 @@ class NovaDatabase:
 
     def read_passwords(self) -> frozenset[str]:
         """The passwords of its game accounts, which must not come along."""
-        if not self._has_accounts:
-            return frozenset()
-        rows = self._ask("SELECT password FROM accounts")
-        return frozenset(str(row[0]) for row in rows if row[0])
+        return frozenset(each.password for each in self.read_accounts()) - {""}
 
     def read_accounts(self) -> list[NovaAccount]:
         """Its game accounts; ``owner`` is a Mysis's id or name there, or empty."""
-        if not self._has_accounts:
+        if "accounts" not in self._tables:
             return []
         known = {row[1] for row in self._ask("PRAGMA table_info(accounts)")}
         owner = "assigned_to" if "assigned_to" in known else "NULL"
@@ -107,7 +103,7 @@ class NovaDatabase:
 
     def read_snapshots(self) -> Iterator[NovaSnapshot]:
         """Its game states, the oldest first; those without a name are left out."""
-        if not self._has_snapshots:
+        if "game_state_snapshots" not in self._tables:
             return
         rows = self._ask(
             "SELECT username, tool_name, content, game_tick, captured_at "
@@ -119,12 +115,6 @@ class NovaDatabase:
             if all(names) and at is not None:
                 text = repair_text(str(content or ""))
                 yield NovaSnapshot(*names, text, parse_tick(tick), at)
-
-    def count_messages(self, owner: str) -> int:
-        """How many messages one Mysis has."""
-        query = f"SELECT count(*) FROM memories WHERE {self._owner} = ?"  # noqa: S608
-        (found,) = next(iter(self._ask(query, [owner])))
-        return found if isinstance(found, int) else 0
 
     def read_lines(self, owner: str) -> Iterator[TransferMessage]:
         """The messages of one Mysis, in the order in which they were written."""
@@ -294,7 +284,7 @@ def _end_of_other(text: str) -> int:
     end = text.find("|")
     brace = text.find("{", 0, end if end >= 0 else None)
     if brace >= 0:
-        end = next(filter(None, [_end_of_json(text, brace)]), end)
+        end = _end_of_json(text, brace) or end
     return end if end >= 0 else len(text)
 
 
