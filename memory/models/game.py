@@ -83,7 +83,7 @@ class GameSnapshot(models.Model):
             field_ticks=self.field_ticks,
             logged_out=self.stale_reason == BEFORE_LOGOUT or bool(self.logged_out_at),
             shown=parse_text(self.merged) if self.merged else None,
-            marks=read_marks(self.marks),
+            marks=parse_marks(self.marks),
             asked_at=self.asked_at,
             counted=tuple(self.counted),
         )
@@ -112,7 +112,7 @@ class GameSnapshot(models.Model):
         self.marks = _MARKS.dump_python(tuple(listed), mode="json")
 
 
-def read_marks(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:
+def parse_marks(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:
     """The marks of a row, one for each action."""
     return _MARKS.validate_python(stored)
 

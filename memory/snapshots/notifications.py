@@ -23,7 +23,7 @@ from memory.gamestate.notices import Notice, read_notices, read_offset
 from memory.gamestate.reactions import Owner, find_outcome
 from memory.gamestate.types import Snapshot, Stale
 from memory.models import GameEvent, GameSnapshot
-from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, SAME_IN_NOTICE, read_marks
+from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, SAME_IN_NOTICE, parse_marks
 from memory.snapshots import in_flight
 from memory.snapshots.rows import (
     compute_tick,
@@ -183,7 +183,7 @@ def _concerned(
     columns = kept.values_list("pk", "tool_name", "marks", "stale_reason")
     found = set()
     for key, tool, stored, reason in columns:
-        marks = read_marks(stored) or (Stale(reason),)
+        marks = parse_marks(stored) or (Stale(reason),)
         if any(rules.may_change(notice, tool, marks, me) for notice in new):
             found.add(key)
     return found

@@ -27,7 +27,7 @@ from memory.models import (
     Lexicon,
     fetch_rows,
 )
-from memory.models.game import read_marks
+from memory.models.game import parse_marks
 
 KEPT_NAMES = 1000
 T = TypeVar("T")
@@ -127,7 +127,7 @@ def _forget_ticks(username: str) -> None:
     rows = GameSnapshot.objects.filter(username=username)
     marked = list(rows.exclude(marks=[]).only("marks").order_by("pk"))
     for row in marked:
-        row.set_marks([replace(mark, tick=None) for mark in read_marks(row.marks)])
+        row.set_marks([replace(mark, tick=None) for mark in parse_marks(row.marks)])
     rewrite_rows(marked, ["marks"])
     # What was merged is as old as what it was merged into.
     rows.update(game_tick=None, stale_tick=None, field_ticks={})

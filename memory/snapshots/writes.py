@@ -21,7 +21,7 @@ from memory.gamestate.extract import Result
 from memory.gamestate.invalidation import Invalidation
 from memory.gamestate.types import Stale
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
-from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, read_marks
+from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, parse_marks
 from memory.snapshots import in_flight
 from memory.snapshots.notifications import merge_recent
 from memory.snapshots.rows import (
@@ -266,7 +266,7 @@ def _mark_row(
         new = invalidation.add_mark(new, hit, action.reason, action.tick)
     assert new is not None  # noqa: S101 (there is at least one hit)
     new = replace(new, at=action.at, done=action.done)
-    row.set_marks((*read_marks(row.marks), new))
+    row.set_marks((*parse_marks(row.marks), new))
     if row.stale_reason != BEFORE_LOGOUT:
         before = filter(None, [row.get_joined_mark()])
         row.set_joined_mark(invalidation.join_marks([*before, new], action.tick))
@@ -335,7 +335,7 @@ def _find_marks(
     """
     rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
     lists = rows.values_list("marks", flat=True)
-    marks = sorted((m for marks in lists for m in read_marks(marks)), key=_sort_key)
+    marks = sorted((m for marks in lists for m in parse_marks(marks)), key=_sort_key)
     known = invalidation.inherit_marks(marks, tool, args, tick)
     late = in_flight.find_pending(username, tick, timezone.now())
     late += in_flight.find_unanswered(username, asked_at) if asked_at else []
