@@ -11,6 +11,7 @@ a call was sent in `assembly.prepare` and `assembly.sent_view`, summaries in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from django.db import connection
@@ -70,6 +71,7 @@ def list_values(row: Model) -> list[Any]:
     ]
 
 
+@cache
 def _list_written(model: type[Model]) -> list[Field[Any, Any]]:
     fields = model._meta.concrete_fields
     return [each for each in fields if not (each.primary_key or each.generated)]
