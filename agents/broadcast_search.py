@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 
 from agents.models import Broadcast
 from memory.models import Memory
-from memory.models.vectors import plain_vector, replace_signs
+from memory.models.vectors import build_plain_vector, replace_signs
 from memory.redaction import hide_secrets
-from memory.search.query import Mode, Wanted, limit_time
+from memory.search.query import Mode, TextQuery, limit_time
 from memory.search.results import build_pattern, make_snippet
 
 
@@ -50,7 +50,7 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     if mysis_id is not None:
         got = Memory.objects.filter(mysis_id=mysis_id, broadcast=OuterRef("pk"))
         found = found.filter(Q(mysis_id=mysis_id) | Exists(got))
-    wanted = Wanted(query, mode, ignore_case=ignore_case, stem=stem)
+    wanted = TextQuery(query, mode, ignore_case=ignore_case, stem=stem)
     pattern = build_pattern(wanted)
     found = _matching(found.defer("vector"), wanted)
     with limit_time():
@@ -68,7 +68,7 @@ def search_broadcasts(  # noqa: PLR0913 (one keyword for each part of a question
     ]
 
 
-def _matching(rows: QuerySet[Broadcast], wanted: Wanted) -> QuerySet[Broadcast]:
+def _matching(rows: QuerySet[Broadcast], wanted: TextQuery) -> QuerySet[Broadcast]:
     if wanted.mode == "fts":
         config = "english" if wanted.stem else "simple"
         words = SearchQuery(
@@ -77,7 +77,7 @@ def _matching(rows: QuerySet[Broadcast], wanted: Wanted) -> QuerySet[Broadcast]:
         if not wanted.stem:
             return rows.filter(vector=words)
         # There are few broadcasts: their stems need no index.
-        return rows.annotate(stems=plain_vector("text", config=config)).filter(
+        return rows.annotate(stems=build_plain_vector("text", config=config)).filter(
             stems=words
         )
     text, query = F("text"), Value(wanted.query)

@@ -29,7 +29,7 @@ from django.db import connection, connections, transaction
 from agents.db import fetch_row
 from agents.models import Event
 from memory.gamestate.values import make_storable
-from memory.lookup import find_owner, parse_id
+from memory.handles import find_owner, parse_id
 
 CHANNEL = "zoea_events"
 DEBOUNCE = 0.02

@@ -12,7 +12,7 @@ from agents.models import Mysis, Prompt
 from memory.assembly.prepare import Subject
 from memory.context import registry
 from memory.context.types import Budget
-from memory.lookup import parse_id
+from memory.handles import parse_id
 from memory.models import ContextPolicy, Origin
 
 # The default stands first anyway, the other is for summaries and no orders.

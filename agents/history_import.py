@@ -54,7 +54,7 @@ class Arrival(ImportHooks):
         self._mysis = mysis
         self._given: set[int] = set()
 
-    def begin(self) -> None:
+    def begin_batch(self) -> None:
         """Refuse where a turn could see half of it, or an order would be lost."""
         mysis = Mysis.objects.get(pk=self._mysis.pk)
         if mysis.state == Mysis.State.RUNNING:
@@ -66,7 +66,7 @@ class Arrival(ImportHooks):
                 "read them, stop it, then import"
             )
 
-    def broadcast_of(self, line: TransferMessage) -> int | None:
+    def find_broadcast(self, line: TransferMessage) -> int | None:
         """The broadcast that a message is a delivery of, made where there is none."""
         if line.role != "user" or line.origin != "broadcast":
             return None
@@ -83,9 +83,9 @@ class Arrival(ImportHooks):
         self._given.add(number)
         return number
 
-    def end(self, count: int) -> None:
+    def end_batch(self, count: int) -> None:
         """Count the orders as heard, and say once that there is more to read."""
-        newest = Memory.objects.tail(self._mysis.pk, 1)[0]
+        newest = Memory.objects.filter(mysis_id=self._mysis.pk).latest("pk")
         Mysis.objects.filter(pk=self._mysis.pk).update(heard=newest.pk)
         append_memory_events([newest], imported=count)
 
@@ -97,7 +97,7 @@ def with_passwords(source: HistoryFile) -> HistoryFile:
 
 def check_source(mysis: Mysis, source: HistoryFile, done: Done) -> int:
     """Read all of a source; returns how many messages it has. Raises TransferError."""
-    found = survey_source(mysis.pk, source.lines(), done)
+    found = survey_source(mysis.pk, source.read_lines(), done)
     if not found.total:
         raise TransferError("holds no message")
     if found.late:
@@ -110,7 +110,7 @@ def check_source(mysis: Mysis, source: HistoryFile, done: Done) -> int:
 
 def import_messages(mysis: Mysis, source: HistoryFile, done: Done) -> int:
     """Store the messages that are new; returns how many. Raises TransferError."""
-    return store_lines(mysis.pk, source.lines(), done, Arrival(mysis))
+    return store_lines(mysis.pk, source.read_lines(), done, Arrival(mysis))
 
 
 def import_accounts_and_states(mysis: Mysis, source: HistoryFile) -> ImportedCounts:
@@ -121,12 +121,12 @@ def import_accounts_and_states(mysis: Mysis, source: HistoryFile) -> ImportedCou
     if not source.is_nova:
         return ImportedCounts(0, 0)
     with closing(NovaDatabase(source.path)) as base, transaction.atomic():
-        names = {source.owner, base.names().get(source.owner, source.owner)}
-        accounts = [_store_account(kept, mysis, names) for kept in base.accounts()]
-        secrets = base.passwords() | source.secrets
+        names = {source.owner, base.read_names().get(source.owner, source.owner)}
+        accounts = [_store_account(kept, mysis, names) for kept in base.read_accounts()]
+        secrets = base.read_passwords() | source.secrets
         snapshots = {
             (kept.username, kept.tool)
-            for kept in base.snapshots()
+            for kept in base.read_snapshots()
             if _store_snapshot(kept, secrets)
         }
     return ImportedCounts(sum(accounts), len(snapshots))

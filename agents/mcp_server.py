@@ -34,7 +34,7 @@ from agents.tools.own_tool_answers import (
 from agents.tools.own_tools import ANSWERS, FOR_PROGRAMS, SENDING, define_tool
 from agents.tools.request import Tool
 from memory.gamestate.values import make_storable, repair_text
-from memory.lookup import find_busy
+from memory.problems import find_busy
 
 MOST_BODY_BYTES = 1024 * 1024
 INSTRUCTIONS = (

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from memory.context.tokens import Calibration
-from memory.models import TokenCalibration
+from memory.models import TokenCalibration, fetch_rows
 
-#: The factor in use is replaced once it is off by more than this share.
+# The factor in use is replaced once it is off by more than this share.
 STEP = 0.15
-#: After so many calls only one in several is learnt from.
+# After so many calls only one in several is learnt from.
 ENOUGH = 32
 ONE_IN = 8
-_SAMPLES = "SELECT samples FROM memory_tokencalibration WHERE model = %s"
-_KNOWN = "SELECT used, error FROM memory_tokencalibration WHERE model = %s"
+_KNOWN = "SELECT used, error, samples FROM memory_tokencalibration WHERE model = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +27,8 @@ class TokenFactor:
 
 def read_factor(model: str) -> TokenFactor:
     """What is known of a model's tokens."""
-    with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, [model])
-        row = cursor.fetchone()
-    return TokenFactor(*row) if row else TokenFactor()
+    rows = fetch_rows(_KNOWN, [model])
+    return next((TokenFactor(used, error) for used, error, _ in rows), TokenFactor())
 
 
 @transaction.atomic(savepoint=False)
@@ -42,12 +39,10 @@ def learn_factor(model: str, *, estimated: int, reported: int) -> None:
     """
     if estimated <= 0 or reported <= 0:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(_SAMPLES, [model])
-        found = cursor.fetchone()
-    if found and found[0] >= ENOUGH and estimated % ONE_IN:
+    found = fetch_rows(_KNOWN, [model])
+    if found and found[0][2] >= ENOUGH and estimated % ONE_IN:
         return
-    if found is None:
+    if not found:
         new = TokenCalibration(model=model, error=Calibration().error)
         TokenCalibration.objects.bulk_create([new], ignore_conflicts=True)
     # Calls of many workers meet here: each builds on the one before.

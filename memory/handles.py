@@ -1,8 +1,9 @@
-"""The stored text that a handle stands for, in parts of a bounded size (I21).
+"""What a name stands for: a Mysis by its number or name, a stored text by its handle.
 
 Whatever a view masks, truncates, summarises or leaves out carries a handle
-``ctx://<mysis>/<message id>``. The caller judges who may use whose: `read_handle` names
-the owner, `read_message` finds a message of one Mysis only.
+``ctx://<mysis>/<message id>``. The caller judges who may use whose: `parse_handle` names
+the owner, `read_message` finds a message of one Mysis only, in parts of a bounded size
+(I21).
 """
 
 from __future__ import annotations
@@ -10,21 +11,26 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast
 
-from memory.lookup import MAX_ID, parse_id
+from django.apps import apps
+from django.db.models import QuerySet
+
 from memory.models import Memory
 from memory.redaction import HIDDEN
 
+MAX_ID = 2**63 - 1
 SCHEME = "ctx://"
 STATE_SCHEME = "state://"
 LONGEST_HANDLE = 2_000
-#: Characters of one part: less than a view shows of one result.
+# Characters of one part: less than a view shows of one result.
 LARGEST_PART = 20_000
 _FORM = (
     "Give a handle as it stands in your context, such as ctx://7/1234 for a message "
     "or state://get_ship for the newest answer of a tool."
 )
+
+Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
 
 class RecallError(Exception):
@@ -49,7 +55,7 @@ class TextPart:
     next: int | None
 
 
-def read_handle(handle: str) -> Handle:
+def parse_handle(handle: str) -> Handle:
     """The owner and the message that a ``ctx://`` handle names; raises RecallError."""
     body = handle.strip()
     if not body.startswith(SCHEME) or len(body) > LONGEST_HANDLE:
@@ -80,10 +86,10 @@ def read_message(
             f"There is no message {message_id} here, or it is no longer kept. "
             "Search for a word of it instead."
         )
-    return to_text(row, secret)
+    return format_message(row, secret)
 
 
-def to_text(row: Memory, secret: Collection[str] = ()) -> str:
+def format_message(row: Memory, secret: Collection[str] = ()) -> str:
     """A row's content letter for letter, then its calls, then its reasoning."""
     if row.tool_name in secret:
         return HIDDEN
@@ -111,3 +117,45 @@ def cut_part(text: str, offset: int = 0, limit: int = LARGEST_PART) -> TextPart:
         total=len(text),
         next=end if end < len(text) else None,
     )
+
+
+# --- Myses by number or name
+
+
+class GameAccount(Protocol):
+    """What is read of a game account here."""
+
+    username: str
+
+
+class Owner(Protocol):
+    """What is read of a Mysis here; its model lies above this app."""
+
+    pk: int
+    name: str
+    account: GameAccount | None
+
+
+def parse_id(reference: str) -> int | None:
+    """The id that a reference spells, or None when it is no stored id's shape."""
+    if not (reference.isascii() and reference.isdecimal() and len(reference) <= 19):
+        return None
+    number = int(reference)
+    return number if number <= MAX_ID else None
+
+
+def find_owner(reference: str) -> Owner | None:
+    """The Mysis of a number or a name, or None."""
+    myses = apps.get_model("agents", "Mysis").objects
+    rows = myses.select_related("account", "prompt", "policy")
+    return cast("Owner | None", filter_by_reference(rows, reference).first())
+
+
+def filter_by_reference(rows: Rows, reference: str) -> Rows:
+    """Of Myses the one of a number or a name."""
+    number = parse_id(reference)
+    if number is not None:
+        return rows.filter(pk=number)
+    if "\x00" in reference or reference.isdecimal():
+        return rows.none()
+    return rows.filter(name=reference)

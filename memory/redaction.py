@@ -10,8 +10,7 @@ from typing import Any
 from django.conf import settings
 
 HIDDEN = "[hidden]"
-SECRET_KEYS = frozenset({"password", "session_id", "token", "registration_code"})
-#: Shorter secrets are hidden by their key only: as text they are anywhere.
+# Shorter secrets are hidden by their key only: as text they are anywhere.
 SHORTEST = 6
 _NAMED = re.compile(
     r"\b(session[ _-]?id|password|\w*token)\b(\W{1,6}|\W+is\W+)[\w-]{16,}",
@@ -76,8 +75,6 @@ def _drop_secrets(value: Any) -> Any:
 
 
 def _is_secret(key: object, value: object) -> bool:
-    plain = (
-        key.lower().replace("_", "").replace("-", "") if isinstance(key, str) else ""
-    )
-    named = plain.endswith(_KEY_ENDS)
-    return named and isinstance(value, str) and bool(value)
+    if not isinstance(key, str) or not isinstance(value, str) or not value:
+        return False
+    return key.lower().replace("_", "").replace("-", "").endswith(_KEY_ENDS)

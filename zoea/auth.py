@@ -35,7 +35,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.urls import reverse
 from django.utils import timezone
 
-from memory.lookup import Problem, release_connection
+from memory.problems import Problem, release_connection
 from zoea import rate_limits
 from zoea.models import ApiToken, SignInLink
 

@@ -23,7 +23,7 @@ from django.http.request import split_domain_port, validate_host
 from starlette.responses import JSONResponse
 
 from agents.mcp_server import Guest, answer_request
-from memory.lookup import Problem, find_busy
+from memory.problems import Problem, find_busy
 from zoea import rate_limits
 from zoea.auth import (
     WRONG_BEARER,

@@ -20,7 +20,7 @@ from django.views.decorators.csrf import csrf_exempt
 from agents import usage
 from agents.api.fleet import count_by_confidence, count_by_state
 from agents.hub import hub, sockets
-from memory.lookup import Problem
+from memory.problems import Problem
 from memory.snapshots.writes import read_newest_tick
 from zoea.api.gate import answer_problem
 from zoea.auth import identify

@@ -26,7 +26,7 @@ from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
 
-from memory.lookup import BUSY_SECONDS, find_busy
+from memory.problems import BUSY_SECONDS, find_busy
 from zoea import rate_limits
 from zoea.auth import API_ROOT, READS, find_user_caller
 

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from memory.lookup import make_busy
+from memory.problems import make_busy
 
 
 class Limiter:

@@ -23,7 +23,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from memory.lookup import find_busy
+from memory.problems import find_busy
 from zoea import rate_limits
 from zoea.api.gate import answer_problem
 from zoea.auth import API_ROOT, is_loopback, use_sign_in_link

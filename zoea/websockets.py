@@ -17,7 +17,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.http.request import split_domain_port, validate_host
 
-from memory.lookup import BUSY_SECONDS, NO_CONNECTION, find_busy
+from memory.problems import BUSY_SECONDS, NO_CONNECTION, find_busy
 from zoea import rate_limits
 from zoea.auth import Caller, find_token_caller, find_user_caller, read_bearer
 

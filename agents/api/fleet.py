@@ -23,9 +23,17 @@ from agents.dashboard import game_state
 from agents.dashboard.charts import find_first_turn_since
 from agents.models import Broadcast, Mysis, Turn
 from memory.api.log import HitOut, Question, build_hit_page, parse_query
-from memory.api.parameters import Body, Page, Rows, Text, Window, build_page, example
+from memory.api.parameters import (
+    Body,
+    Page,
+    Rows,
+    Text,
+    Window,
+    build_example,
+    build_page,
+)
 from memory.gamestate.confidence import Confidence, judge_confidence
-from memory.lookup import MAX_ID
+from memory.handles import MAX_ID
 from memory.models import Memory, Origin, Role
 from memory.snapshots import writes
 
@@ -180,7 +188,7 @@ class BroadcastOut(Schema):
 class BroadcastIn(Body):
     """A message to every idle and running Mysis."""
 
-    model_config = example(text="All to Sol.")
+    model_config = build_example(text="All to Sol.")
 
     text: Text
 

@@ -28,11 +28,12 @@ from memory.api.parameters import (
     Rows,
     Text,
     Window,
+    build_example,
     build_page,
-    example,
+    get_row,
 )
-from memory.api.policies import make_refusal
-from memory.lookup import make_invalid
+from memory.api.policies import make_validation_problem
+from memory.problems import make_invalid
 
 prompts_router = Router(tags=["prompts"])
 
@@ -83,7 +84,7 @@ class PromptOut(Schema):
 class VersionIn(Body):
     """A new version."""
 
-    model_config = example(text="You trade, and never at a loss.", note="safer")
+    model_config = build_example(text="You trade, and never at a loss.", note="safer")
 
     text: Text
     note: Annotated[str, Field(max_length=300)] = ""
@@ -92,7 +93,7 @@ class VersionIn(Body):
 class PromptIn(VersionIn):
     """A new prompt with its first version."""
 
-    model_config = example(name="trader", text="You trade.", note="first try")
+    model_config = build_example(name="trader", text="You trade.", note="first try")
 
     name: Name
 
@@ -100,13 +101,13 @@ class PromptIn(VersionIn):
 class RollbackIn(Body):
     """Which version becomes current again."""
 
-    model_config = example(number=1)
+    model_config = build_example(number=1)
 
     number: Annotated[int, Field(ge=1, le=2**31 - 1), FROM_JSON]
 
 
 def _get_prompt(reference: str) -> Prompt:
-    return turns.get_row(Prompt.objects.all(), reference, "prompt")
+    return get_row(Prompt.objects.all(), reference, "prompt")
 
 
 @prompts_router.get("/prompts", response=Page[PromptOut])
@@ -122,7 +123,7 @@ def create_prompt(request: HttpRequest, body: PromptIn) -> Status[Prompt]:
     try:
         prompt.full_clean()
     except ValidationError as error:
-        raise make_refusal(error) from error
+        raise make_validation_problem(error) from error
     with transaction.atomic():
         prompt.save()
         actions.save_prompt(
@@ -189,7 +190,7 @@ class ProviderOut(Schema):
 class ProviderChange(Body):
     """What may change; an empty ``api_key`` removes the key."""
 
-    model_config = example(window=32768, api_key="sk-...")
+    model_config = build_example(window=32768, api_key="sk-...")
 
     name: Name | None = None
     kind: Kind | None = None
@@ -202,7 +203,7 @@ class ProviderChange(Body):
 class ProviderIn(ProviderChange):
     """A new endpoint."""
 
-    model_config = example(
+    model_config = build_example(
         name="local",
         kind="ollama",
         base_url="http://127.0.0.1:11434",
@@ -228,7 +229,7 @@ def create_provider(request: HttpRequest, body: ProviderIn) -> Status[Provider]:
 @providers_router.get("/providers/{reference}", response=ProviderOut)
 def read_provider(request: HttpRequest, reference: ProviderReference) -> Provider:
     """One endpoint, by name or number."""
-    return turns.get_row(Provider.objects.all(), reference, "provider")
+    return get_row(Provider.objects.all(), reference, "provider")
 
 
 @providers_router.patch("/providers/{reference}", response=ProviderOut)
@@ -239,7 +240,7 @@ def update_provider(
 
     With another kind, scheme, host or port it must be given again, or removed.
     """
-    provider = turns.get_row(Provider.objects.all(), reference, "provider")
+    provider = get_row(Provider.objects.all(), reference, "provider")
     return _change_provider(provider, body)
 
 
@@ -253,7 +254,7 @@ def _change_provider(provider: Provider, body: ProviderChange) -> Provider:
     try:
         provider.full_clean()
     except ValidationError as error:
-        raise make_refusal(error) from error
+        raise make_validation_problem(error) from error
     moved = find_key_destination(provider.kind, provider.base_url) != before
     if moved and provider.sealed_key and "api_key" not in values:
         raise make_invalid(

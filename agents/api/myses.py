@@ -15,7 +15,7 @@ from agents import actions, deliveries, usage
 from agents.actions.settings import SUMMARY_PROMPT_NAME
 from agents.api import turns
 from agents.api.spending import BudgetOut, UsageOut
-from agents.api.turns import M, RowName, TextOrNull
+from agents.api.turns import RowName
 from agents.budgets import BudgetStatus, read_mysis_statuses
 from agents.manual_command import run_command
 from agents.models import Mysis, Prompt
@@ -24,17 +24,20 @@ from memory.api.parameters import (
     FROM_JSON,
     Body,
     ErrorOut,
+    M,
     MysisReference,
     Name,
     Page,
     Rows,
     Text,
+    TextOrNull,
     Window,
+    build_example,
     build_page,
-    example,
+    find_row,
 )
-from memory.lookup import make_invalid
 from memory.models import ContextPolicy, Memory
+from memory.problems import make_invalid
 
 myses_router = Router(tags=["myses"])
 
@@ -107,7 +110,7 @@ class MysisDetail(MysisOut):
 class MysisChange(Body):
     """What may change; ``policy`` and ``prompt`` are names, null for none."""
 
-    model_config = example(policy="tight", messaging=True)
+    model_config = build_example(policy="tight", messaging=True)
 
     name: Name | None = None
     model: Annotated[str, Field(min_length=1, max_length=300)] | None = None
@@ -126,7 +129,7 @@ class MysisChange(Body):
 class MysisIn(MysisChange):
     """A new Mysis."""
 
-    model_config = example(
+    model_config = build_example(
         name="Nova",
         model="openai:gpt-5-nano",
         prompt="captain",
@@ -141,7 +144,7 @@ class MysisIn(MysisChange):
 class MessageIn(Body):
     """A message of the operator."""
 
-    model_config = example(text="Sell what you have.")
+    model_config = build_example(text="Sell what you have.")
 
     text: Text
 
@@ -234,7 +237,7 @@ def _changes_in(body: MysisChange) -> dict[str, Any]:
 def _find_named(rows: QuerySet[M], name: str | None, field: str) -> M | None:
     if name is None:
         return None
-    found = turns.find_row(rows, name)
+    found = find_row(rows, name)
     if found is None:
         raise make_invalid(field, f"there is no {field} {name[:100]!r}; make it first.")
     return found
@@ -243,7 +246,7 @@ def _find_named(rows: QuerySet[M], name: str | None, field: str) -> M | None:
 class CommandIn(Body):
     """A tool of the game and its arguments; session and password are filled in."""
 
-    model_config = example(tool="get_status", arguments={})
+    model_config = build_example(tool="get_status", arguments={})
 
     tool: Name
     arguments: dict[str, Any] = Field(default_factory=dict)

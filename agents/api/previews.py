@@ -24,7 +24,8 @@ from memory.api.policies import LEDGER, REASON, STATS, VIEW, Assembled, SourceOu
 from memory.assembly.prepare import PreparedRequest
 from memory.assembly.replay import MessagePair, Side, compare_views
 from memory.context.types import Budget
-from memory.lookup import make_invalid, make_missing, parse_id
+from memory.handles import parse_id
+from memory.problems import make_invalid, make_missing
 
 context_router = Router(tags=["context"])
 

@@ -13,8 +13,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import AliasPath, Field
 
 from agents import actions, usage
-from agents.api import turns
-from agents.api.turns import Tokens, WithTokens
+from agents.api.turns import Tokens, WithTokens, read_changes
 from agents.budgets import find_price_warnings, read_budget_statuses
 from agents.models import Budget, Mysis, Usage
 from memory.api.parameters import (
@@ -25,11 +24,14 @@ from memory.api.parameters import (
     Name,
     Page,
     Window,
+    build_example,
     build_page,
-    example,
+    find_row,
+    get_row,
 )
-from memory.api.policies import find_policy
-from memory.lookup import MAX_ID, find_owner, make_invalid, parse_id
+from memory.handles import MAX_ID, find_owner, parse_id
+from memory.models import ContextPolicy
+from memory.problems import make_invalid
 
 budgets_router = Router(tags=["budgets"])
 
@@ -83,7 +85,7 @@ class BudgetRead(BudgetOut):
 class BudgetChange(Body):
     """What may change; null takes a limit away. At least one must stay."""
 
-    model_config = example(cost=2.5)
+    model_config = build_example(cost=2.5)
 
     name: Name | None = None
     scope: Scope | None = None
@@ -96,7 +98,9 @@ class BudgetChange(Body):
 class BudgetIn(BudgetChange):
     """A new budget."""
 
-    model_config = example(name="a dollar a day", scope="fleet", period="day", cost=1.0)
+    model_config = build_example(
+        name="a dollar a day", scope="fleet", period="day", cost=1.0
+    )
 
     name: Name
     scope: Scope
@@ -154,11 +158,11 @@ def _describe_budgets(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
 
 
 def _get_budget(reference: str) -> Budget:
-    return turns.get_row(select_budgets(), reference, "budget")
+    return get_row(select_budgets(), reference, "budget")
 
 
 def _apply_change(budget: Budget, body: BudgetChange) -> dict[str, Any]:
-    values = turns.read_changes(body, "target", "tokens", "cost")
+    values = read_changes(body, "target", "tokens", "cost")
     for field in values.keys() - {"target", "cost"}:
         setattr(budget, field, values[field])
     if "cost" in values:
@@ -178,10 +182,11 @@ def _set_target(budget: Budget, target: str | None) -> None:
         raise make_invalid("target", f"leave it out: the scope is {budget.scope}.")
     if field is None:
         return
-    found: Any = target or None
-    if found and field != "label":
-        find = find_owner if field == "mysis" else find_policy
-        found = find(found)
+    found: Any = target
+    if target and field == "mysis":
+        found = find_owner(target)
+    elif target and field == "policy":
+        found = find_row(ContextPolicy.objects.all(), target)
     if not found:
         raise make_invalid("target", f"name a {budget.scope} that there is.")
     setattr(budget, field, found)

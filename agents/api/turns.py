@@ -1,14 +1,13 @@
 """/myses/{id}/turns, /turns/{id} and /events: what each turn did and cost, and the log.
 
-Also what the other routes share: rows by number or name, who asks, types of fields.
+Also what the other routes share: the Mysis of a reference, who asks, types of fields.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, cast
 
-from django.db import models
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import BeforeValidator, Field
@@ -22,25 +21,19 @@ from memory.api.parameters import (
     MysisReference,
     Page,
     Rows,
+    TextOrNull,
     Window,
     build_page,
-)
-from memory.lookup import (
     get_owner,
-    make_invalid,
-    make_missing,
     make_unknown_mysis,
-    parse_id,
 )
+from memory.handles import parse_id
+from memory.problems import make_invalid, make_missing
 
 events_router = Router(tags=["events"])
 
-M = TypeVar("M", bound=models.Model)
-
 # A related row by its name, null for none.
 RowName = Annotated[str | None, BeforeValidator(lambda row: row and str(row))]
-# A text column, null for an empty text.
-TextOrNull = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 
 turns_router = Router(tags=["turns"])
 
@@ -50,25 +43,6 @@ TurnId = Annotated[str, Field(description="Its id.", examples=["17"])]
 def get_mysis(reference: str) -> Mysis:
     """The Mysis of a number or name; raises a 404 Problem."""
     return cast("Mysis", get_owner(reference))
-
-
-def find_row(rows: models.QuerySet[M], reference: str) -> M | None:
-    """The row of a name, or else of a number; None if there is neither."""
-    if "\x00" in reference:
-        return None
-    named = rows.filter(name=reference).first()
-    number = parse_id(reference)
-    if named is not None or number is None:
-        return named
-    return rows.filter(pk=number).first()
-
-
-def get_row(rows: models.QuerySet[M], reference: str, what: str) -> M:
-    """As ``find_row``; raises a 404 Problem. ``what`` names the kind of row."""
-    found = find_row(rows, reference)
-    if found is None:
-        raise make_missing(f"There is no {what} {reference[:100]!r}.")
-    return found
 
 
 def read_changes(body: Body, *nullable: str) -> dict[str, Any]:

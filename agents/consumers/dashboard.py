@@ -37,7 +37,7 @@ from agents.dashboard.live.pages import (
 from agents.dashboard.live.turn_page import TurnPage, find_turn
 from agents.hub import Viewer, ViewerOverflowError, hub, sockets
 from agents.models import Mysis
-from memory.lookup import parse_id
+from memory.handles import parse_id
 
 # Seconds from the start of one flush to that of the next: at least so many (SURFACES 3).
 # After a flush there is as much rest as it took, up to a limit, so that a busy server

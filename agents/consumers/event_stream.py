@@ -20,7 +20,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from agents.events import Item, Kind, find_mysis_number
 from agents.hub import ViewerOverflowError, hub, sockets, stream_after
-from memory.lookup import parse_id
+from memory.handles import parse_id
 
 SIGNED_OUT = 4401
 BAD_REQUEST = 4400

@@ -262,4 +262,4 @@ def leave_account(mysis_id: int, card: ActiveAccount) -> None:
     """Play as nobody after a logout; the account's state is cleared at once."""
     _store_session(card.pk, "")
     Mysis.objects.filter(pk=mysis_id, account=card.pk).update(account=None)
-    writes.log_out(card.username)
+    writes.log_out_account(card.username)

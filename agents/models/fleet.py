@@ -16,7 +16,7 @@ from django.utils import timezone
 from agents import encryption
 from agents.models.llm import Prompt
 from agents.validators import NAME, check_model_settings, check_visible
-from memory.models.vectors import plain_vector
+from memory.models.vectors import build_plain_vector
 
 NAME_TAKEN = "This name is taken: choose another."
 # Names that stand for other pages, or vanish when a browser tidies up a path.
@@ -242,7 +242,7 @@ class Broadcast(models.Model):
     delivered_to = models.BigIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     vector = models.GeneratedField(
-        expression=plain_vector("text"),
+        expression=build_plain_vector("text"),
         output_field=SearchVectorField(),
         db_persist=True,
     )

@@ -202,7 +202,7 @@ async def _ask(job: SummaryJob) -> Completion:
         _summary_settings(job.handle.model_settings, asked.limit),
     )
     answer, latency = await ask_model(request, opened)
-    job.effort.add(
+    job.effort.add_answer(
         tokens=(answer.usage.input, answer.usage.output, answer.usage.cached),
         cost=answer.cost,
         latency_ms=latency,

@@ -24,11 +24,12 @@ from memory.handles import (
     LARGEST_PART,
     RecallError,
     cut_part,
+    find_owner,
     is_state_handle,
-    read_handle,
+    parse_handle,
     read_message,
 )
-from memory.lookup import SlowSearchError, find_owner
+from memory.problems import SlowSearchError
 from memory.redaction import hide_secrets
 from memory.search.results import Hit, search_messages
 from memory.snapshots import reads
@@ -187,7 +188,7 @@ def answer_recall(arguments: Mapping[str, Any], scope: Scope) -> Answer:
 
 
 def _recalled_message(handle: str, scope: Scope) -> str:
-    named = read_handle(handle)
+    named = parse_handle(handle)
     owner = scope.find_target(
         named.owner,
         argument="handle",

@@ -123,7 +123,7 @@ def _capture(answer: _Answer) -> None:
     """Store a snapshot, with an event; one more if an action has outdated it already."""
     tool, args = answer.request.name, answer.request.own_arguments
     doubted = writes.read_doubt(answer.username, tool, args)
-    row = writes.capture(
+    row = writes.capture_snapshot(
         username=answer.username,
         tool=tool,
         args=args,
@@ -143,11 +143,10 @@ def _capture(answer: _Answer) -> None:
             "tick": row.game_tick,
         },
     )
-    reason, fields, tick = now = writes.read_doubt(answer.username, tool, args)
-    if reason and now != doubted:
-        untrue = writes.TouchedSnapshot(tool, args, fields, reason, tick)
+    now = writes.read_doubt(answer.username, tool, args)
+    if now is not None and now != doubted:
         unknown_outcomes.append_stale_events(
-            answer.request.caller.mysis_id, answer.username, [untrue]
+            answer.request.caller.mysis_id, answer.username, [now]
         )
 
 
@@ -161,7 +160,7 @@ def _join_blocks(answer: _Answer) -> str:
 
 
 def _invalidate(answer: _Answer) -> int | None:
-    touched = writes.invalidate(
+    touched = writes.invalidate_snapshots(
         username=answer.username,
         tool=answer.request.name,
         args=answer.request.own_arguments,
@@ -266,7 +265,7 @@ def doubt_call(
             memory_id=memory_id,
         )
     nothing = Result(content=None, is_unknown=True)
-    touched = writes.invalidate(
+    touched = writes.invalidate_snapshots(
         username=username, tool=tool, args=args, result=nothing, mutation=mutation
     )
     unknown_outcomes.append_stale_events(mysis_id, username, touched)

@@ -146,7 +146,9 @@ def build_stale_event(
 @transaction.atomic
 def lose_events(mysis_id: int, username: str) -> None:
     """Doubt what lost notifications may have changed: the game gave them away."""
-    append_stale_events(mysis_id, username, writes.lose_events(username, LOST_EVENTS))
+    append_stale_events(
+        mysis_id, username, writes.mark_lost_events(username, LOST_EVENTS)
+    )
 
 
 @transaction.atomic
@@ -157,7 +159,7 @@ def play_as(mysis_id: int, card: ActiveAccount, session: str) -> ActiveAccount:
     """
     played = accounts.play_as(mysis_id, card, session)
     append_stale_events(
-        mysis_id, card.username, writes.lose_events(card.username, LOST_SESSION)
+        mysis_id, card.username, writes.mark_lost_events(card.username, LOST_SESSION)
     )
     return played
 

@@ -20,7 +20,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.middleware import HtmxDetails
 
 from agents.models import Mysis
-from memory.lookup import parse_id
+from memory.handles import parse_id
 
 P = ParamSpec("P")
 LEVELS = {

@@ -31,7 +31,7 @@ from memory.assembly.prepare import PreparedRequest, Subject, prepare_request
 from memory.assembly.replay import PastCall, list_guesses, rebuild_as_sent
 from memory.assembly.sent_view import to_canonical_json
 from memory.context.types import Budget
-from memory.lookup import parse_id
+from memory.handles import parse_id
 from memory.models import SentContext
 
 AS_SENT, WHAT_IF = "as it was sent", "what if"

@@ -25,8 +25,9 @@ from agents.models import Mysis, Prompt, PromptVersion
 from agents.views.access import PageRequest, write_query
 from memory.assembly.prepare import PreparedRequest
 from memory.context import registry
-from memory.lookup import SlowSearchError, parse_id
+from memory.handles import parse_id
 from memory.models import ContextPolicy
+from memory.problems import SlowSearchError
 
 # Versions of a prompt on a page.
 VERSIONS = 20

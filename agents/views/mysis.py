@@ -20,7 +20,7 @@ from agents.dashboard.live import turn_page as live_turn_page
 from agents.forms import MysisForm, add_action_error
 from agents.models import Mysis, Turn
 from agents.views.access import PageRequest, admin_required, find_mysis, name_actor
-from memory.lookup import parse_id
+from memory.handles import parse_id
 from memory.models import Memory
 
 # Turns on a page of them.

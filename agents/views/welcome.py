@@ -20,7 +20,7 @@ from agents.llm.provider_check import try_provider
 from agents.models import Mysis, Provider
 from agents.provider_forms import NEW, EndpointForm, Typed
 from agents.views.access import PageRequest, admin_required, name_actor
-from memory.lookup import parse_id
+from memory.handles import parse_id
 
 PROVIDER, PROMPT, MYSIS = "provider", "prompt", "mysis"
 # Where a session keeps, sealed, the key of a provider that is not saved yet.

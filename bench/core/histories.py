@@ -182,7 +182,7 @@ def prepare_account(username: str, number: int) -> None:
     """Give an account all snapshots, and merge so many events into them."""
     for tool, answer in ANSWERS.items():
         text = json.dumps(answer)
-        writes.capture(
+        writes.capture_snapshot(
             username=username, tool=tool, args={}, text=text, result=read_result(text)
         )
     while number > 0:

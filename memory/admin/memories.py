@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django import forms
+from django.apps import apps
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -15,10 +16,11 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
-from memory.admin.read_only import MysisFilter, ReadOnlyAdmin, parse_mysis_id
-from memory.lookup import SlowSearchError
+from memory.admin.read_only import MysisFilter, ReadOnlyAdmin
+from memory.handles import parse_id
 from memory.models import Memory
-from memory.search.query import Wanted, find_matching_ids
+from memory.problems import SlowSearchError
+from memory.search.query import TextQuery, find_matching_ids
 from memory.search.results import Hit, read_secret_tools, search_messages
 
 PAGE = 50
@@ -37,7 +39,9 @@ class SearchForm(forms.Form):
 
     q = forms.CharField(label="Search for", max_length=500, strip=True)
     mysis: forms.ModelChoiceField[Any] = forms.ModelChoiceField(
-        queryset=None, required=False, empty_label="The whole fleet"
+        queryset=apps.get_model("agents", "Mysis")._default_manager.order_by("name"),
+        required=False,
+        empty_label="The whole fleet",
     )
     field = forms.ChoiceField(
         label="In",
@@ -50,15 +54,8 @@ class SearchForm(forms.Form):
         choices=[("fts", "words, in any order"), ("exact", "exactly this text")],
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        myses = Memory._meta.get_field("mysis").related_model
-        chooser = self.fields["mysis"]
-        assert isinstance(chooser, forms.ModelChoiceField)  # noqa: S101 (for types)
-        chooser.queryset = myses._default_manager.order_by("name")
 
-
-class Found(NamedTuple):
+class NamedHit(NamedTuple):
     """A hit and the name of its Mysis."""
 
     hit: Hit
@@ -102,9 +99,9 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
     ) -> tuple[QuerySet[Any], bool]:
         if not search_term.strip():
             return queryset, False
-        wanted = Wanted(
+        wanted = TextQuery(
             search_term.replace("\x00", ""),
-            mysis_id=parse_mysis_id(request.GET.get("of")),
+            mysis_id=parse_id(request.GET.get("of", "")),
             secret=read_secret_tools(),
         )
         narrowed = any(name in request.GET for name in NARROWING)
@@ -142,13 +139,13 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
             "found": None if found is None else shown[:PAGE],
             "counted": len(found or ()),
             "full": COUNTED,
-            "facets": _facets(found or (), request),
+            "facets": _count_by_mysis_and_origin(found or (), request),
             "page": PAGE,
         }
         return TemplateResponse(request, "admin/memory/memory/search.html", context)
 
 
-def _search(wanted: dict[str, Any]) -> list[Found]:
+def _search(wanted: dict[str, Any]) -> list[NamedHit]:
     mysis = wanted["mysis"]
     hits = search_messages(
         query=wanted["q"],
@@ -159,13 +156,12 @@ def _search(wanted: dict[str, Any]) -> list[Found]:
     )
     rows = Memory.objects.filter(pk__in=[hit.memory_id for hit in hits])
     names = dict(rows.values_list("pk", "mysis__name"))
-    return [Found(hit, names.get(hit.memory_id, "")) for hit in hits]
+    return [NamedHit(hit, names.get(hit.memory_id, "")) for hit in hits]
 
 
-def _facets(
-    found: Sequence[Found], request: HttpRequest
+def _count_by_mysis_and_origin(
+    found: Sequence[NamedHit], request: HttpRequest
 ) -> list[tuple[str, list[Facet]]]:
-    """Whose the newest matches are, and where they come from."""
     names = {str(one.hit.mysis): one.mysis for one in found}
     myses = Counter(str(one.hit.mysis) for one in found).most_common(FACETS)
     origins = Counter(one.hit.origin for one in found).most_common()

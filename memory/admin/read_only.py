@@ -6,17 +6,17 @@ from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin
 from django.core.paginator import Paginator
-from django.db import connection, models
+from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from memory.models import Memory
+from memory.handles import parse_id
+from memory.models import Memory, fetch_rows
 
 M = TypeVar("M", bound=models.Model)
-#: Values are offered that the newest rows have.
+# Values are offered that the newest rows have.
 NEWEST = 1_000
-MOST_DIGITS = 18
 EXACT_UP_TO = 10_000
 
 
@@ -33,12 +33,8 @@ class QuickPaginator(Paginator[Any]):
             return super().count
         if rows.query.where:
             return rows.order_by()[:EXACT_UP_TO].count()
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass",
-                [rows.model._meta.db_table],
-            )
-            guess: int = cursor.fetchone()[0]
+        estimate = "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass"
+        guess = int(fetch_rows(estimate, [rows.model._meta.db_table])[0][0])
         return guess if guess > EXACT_UP_TO else super().count
 
 
@@ -51,14 +47,10 @@ class ReadOnlyAdmin(admin.ModelAdmin[M]):
     paginator = QuickPaginator
     list_per_page = 50
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def _refuse(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = _refuse
 
 
 class MysisFilter(admin.SimpleListFilter):
@@ -67,7 +59,7 @@ class MysisFilter(admin.SimpleListFilter):
     title = "Mysis"
     parameter_name = "of"
     template = "admin/zoea_choice.html"
-    #: Where the rows hold the Mysis's number.
+    # Where the rows hold the Mysis's number.
     path: ClassVar[str] = "mysis_id"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -78,7 +70,7 @@ class MysisFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if not self.value():
             return queryset
-        number = parse_mysis_id(self.value())
+        number = parse_id(self.value() or "")
         # No Mysis has what is no number.
         return queryset.filter(**{self.path: -1 if number is None else number})
 
@@ -93,12 +85,6 @@ class MysisOfTurnFilter(MysisFilter):
     """Of one Mysis, for rows that belong to a turn."""
 
     path = "turn__mysis_id"
-
-
-def parse_mysis_id(value: str | None) -> int | None:
-    if value is None or not value.isdecimal() or len(value) > MOST_DIGITS:
-        return None
-    return int(value)
 
 
 class NewestValuesFilter(admin.AllValuesFieldListFilter):

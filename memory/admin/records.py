@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Length
@@ -14,14 +13,12 @@ from django.utils import timezone
 
 from memory.admin.read_only import MysisFilter, NewestValuesFilter, ReadOnlyAdmin
 from memory.context import registry
-from memory.gamestate.clock import Sighting, estimate_tick
 from memory.gamestate.confidence import (
     Confidence,
     Moment,
     count_age_in_ticks,
     judge_age,
 )
-from memory.gamestate.types import Snapshot
 from memory.models import (
     AccountClock,
     ActionUnderWay,
@@ -33,6 +30,7 @@ from memory.models import (
     SentContext,
     TokenCalibration,
 )
+from memory.snapshots.reads import find_moment
 
 
 class BeliefFilter(admin.SimpleListFilter):
@@ -85,12 +83,11 @@ class SnapshotAdmin(ReadOnlyAdmin[GameSnapshot]):
 
     @admin.display(description="characters", ordering="length")
     def size(self, row: GameSnapshot) -> int:
-        length: int = getattr(row, "length", 0)
-        return length
+        return int(getattr(row, "length", 0))
 
     @admin.display(description="age, ticks")
     def age(self, row: GameSnapshot) -> int | None:
-        return count_age_in_ticks(_aged(row), _moment(row))
+        return count_age_in_ticks(row.to_outline(), _find_present(row))
 
     @admin.display(description="confidence")
     def confidence(self, row: GameSnapshot) -> str:
@@ -104,60 +101,13 @@ def describe_confidence(row: GameSnapshot) -> str:
     if row.stale_reason:
         partly = "partly " if row.stale_fields else ""
         return f"{partly}{Confidence.INVALIDATED}"
-    return str(judge_age(_aged(row), _moment(row)))
+    return str(judge_age(row.to_outline(), _find_present(row)))
 
 
-def _aged(row: GameSnapshot) -> Snapshot:
-    """What its age is judged by, without the content."""
-    return Snapshot(
-        tool=row.tool_name,
-        args=row.args,
-        content="",
-        tick=row.game_tick,
-        captured_at=row.captured_at,
-    )
-
-
-def _moment(row: GameSnapshot) -> Moment:
-    now, pace = timezone.now(), settings.ZOEA_SECONDS_PER_TICK
+def _find_present(row: GameSnapshot) -> Moment:
     tick, at = getattr(row, "seen_tick", None), getattr(row, "seen_at", None)
-    seen = Sighting(tick, at) if tick is not None and at is not None else None
-    present = estimate_tick(seen, now, pace)
-    return Moment(present, now, pace, settings.ZOEA_STATE_AGES)
-
-
-@admin.register(AccountClock)
-class ClockAdmin(ReadOnlyAdmin[AccountClock]):
-    """The newest tick seen for each account."""
-
-    list_display = ("username", "tick", "seen_at")
-    search_fields = ("username",)
-
-
-@admin.register(GameEvent)
-class EventAdmin(ReadOnlyAdmin[GameEvent]):
-    """The game's events for each account, as they came."""
-
-    list_display = ("username", "kind", "tick", "at", "received_at")
-    list_filter = (("kind", NewestValuesFilter),)
-    search_fields = ("username", "event_id")
-    ordering = ("-id",)
-
-
-@admin.register(ActionUnderWay)
-class ActionAdmin(ReadOnlyAdmin[ActionUnderWay]):
-    """Recent actions, and when each takes effect."""
-
-    list_display = ("username", "tool", "tick", "asked_at", "done_at", "until")
-    search_fields = ("username", "tool")
-
-
-@admin.register(Lexicon)
-class LexiconAdmin(ReadOnlyAdmin[Lexicon]):
-    """Names and sizes from the answers to each account."""
-
-    list_display = ("username",)
-    search_fields = ("username",)
+    clock = AccountClock(tick=tick, seen_at=at) if tick is not None and at else None
+    return find_moment(clock, timezone.now())
 
 
 @admin.register(SentContext)
@@ -202,35 +152,53 @@ class TextAdmin(ReadOnlyAdmin[ContextText]):
         return row.text[:120]
 
 
-@admin.register(TokenCalibration)
-class CalibrationAdmin(ReadOnlyAdmin[TokenCalibration]):
-    """How each model counts tokens, against the estimate."""
-
-    list_display = ("model", "used", "factor", "error", "samples", "updated_at")
+# Tables that need no more than their columns.
+admin.site.register(
+    AccountClock,
+    ReadOnlyAdmin,
+    list_display=("username", "tick", "seen_at"),
+    search_fields=("username",),
+)
+admin.site.register(
+    GameEvent,
+    ReadOnlyAdmin,
+    list_display=("username", "kind", "tick", "at", "received_at"),
+    list_filter=(("kind", NewestValuesFilter),),
+    search_fields=("username", "event_id"),
+    ordering=("-id",),
+)
+admin.site.register(
+    ActionUnderWay,
+    ReadOnlyAdmin,
+    list_display=("username", "tool", "tick", "asked_at", "done_at", "until"),
+    search_fields=("username", "tool"),
+)
+admin.site.register(
+    Lexicon, ReadOnlyAdmin, list_display=("username",), search_fields=("username",)
+)
+admin.site.register(
+    TokenCalibration,
+    ReadOnlyAdmin,
+    list_display=("model", "used", "factor", "error", "samples", "updated_at"),
+)
 
 
 class PolicyForm(forms.ModelForm[ContextPolicy]):
     """A policy whose strategy exists and takes these options."""
 
-    strategy = forms.ChoiceField()
+    strategy = forms.ChoiceField(
+        choices=lambda: [(name, name) for name in registry.list_names()]
+    )
 
     class Meta:
         model = ContextPolicy
         fields = ("name", "strategy", "options", "budget_tokens", "budget_reserve")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        chooser = self.fields["strategy"]
-        assert isinstance(chooser, forms.ChoiceField)  # noqa: S101 (for types)
-        chooser.choices = [(name, name) for name in registry.list_names()]
-        self.fields["options"].required = False
-        self.fields["options"].help_text = 'As JSON, for example {"window": 30}.'
+        help_texts = {"options": 'As JSON, for example {"window": 30}.'}
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
-        options = cleaned.get("options")
-        options = {} if options is None else options
-        cleaned["options"] = options
+        if (options := cleaned.get("options")) is None:
+            options = cleaned["options"] = {}
         if not isinstance(options, dict):
             self.add_error("options", "Give a JSON object, for example {}.")
         elif "strategy" in cleaned:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from memory.api.parameters import (
     After,
@@ -16,11 +16,13 @@ from memory.api.parameters import (
     Page,
     Rows,
     SearchLimit,
+    TextOrNull,
     Window,
     build_page,
+    get_owner,
 )
-from memory.lookup import get_owner, make_invalid
 from memory.models import Memory, Origin, Role
+from memory.problems import make_invalid
 from memory.search import results
 from memory.search.results import Hit, hide_row_secrets, read_secret_tools
 
@@ -40,20 +42,15 @@ class MemoryOut(Schema):
     turn: int | None = Field(None, validation_alias="turn_id", examples=[17])
     role: str = Field(examples=["assistant"])
     origin: str = Field(examples=["agent"])
-    sender: str | None = Field(examples=[None])
+    sender: TextOrNull = Field(examples=[None])
     content: str = Field(examples=["Scanning."])
     reasoning: str = Field(examples=["I do not know yet what is here."])
     tool_calls: list[Any] = Field(examples=[[CALL]])
-    tool_call_id: str | None = Field(examples=[None])
-    tool_name: str | None = Field(examples=[None])
+    tool_call_id: TextOrNull = Field(examples=[None])
+    tool_name: TextOrNull = Field(examples=[None])
     is_error: bool
     tick: int | None = Field(examples=[1042])
     created_at: datetime
-
-    @field_validator("sender", "tool_call_id", "tool_name", mode="before")
-    @classmethod
-    def none_for_empty(cls, value: str) -> str | None:
-        return value or None
 
 
 class MemoryFilter(Window):

@@ -1,4 +1,5 @@
-"""Types of parameters, fields and pages of the REST routes, as strict as JSON allows.
+"""Parameters, fields and pages of the REST routes, as strict as JSON allows, and rows
+by reference.
 
 A page has ascending ids, and its cursor is the last id shown.
 """
@@ -12,13 +13,13 @@ from django.db import models
 from ninja import Schema
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
-from memory.lookup import MAX_ID
+from memory.handles import MAX_ID, Owner, find_owner, parse_id
+from memory.problems import Problem, make_missing
 
 _DIGITS = re.compile(r"[0-9]{1,19}")
 
 
-def _read_parameter(value: Any) -> int:
-    """A whole number from a query string."""
+def _read_query_number(value: Any) -> int:
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)
     return _read_number(value)
@@ -33,7 +34,7 @@ def _read_number(value: Any) -> int:
 
 
 # In the types below the bounds stand first: they are checked last, on what was read.
-_FROM_QUERY = BeforeValidator(_read_parameter)
+_FROM_QUERY = BeforeValidator(_read_query_number)
 FROM_JSON = BeforeValidator(_read_number)
 # Parameters of query strings.
 After = Annotated[int, Field(ge=0, le=MAX_ID, examples=[0]), _FROM_QUERY]
@@ -43,11 +44,13 @@ SearchLimit = Annotated[int, Field(ge=1, le=100), _FROM_QUERY]
 Whole = Annotated[int, FROM_JSON]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+# A text column of a row, null for an empty text.
+TextOrNull = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 # Parts of paths.
 MysisReference = Annotated[str, Field(description="Number or name.", examples=["Ada"])]
 
 
-def example(**values: Any) -> ConfigDict:
+def build_example(**values: Any) -> ConfigDict:
     """The configuration of a schema with this example."""
     return ConfigDict(json_schema_extra={"examples": [values]})
 
@@ -66,6 +69,7 @@ class ErrorOut(Schema):
 
 
 T = TypeVar("T")
+M = TypeVar("M", bound=models.Model)
 DEFAULT_LIMIT = 50
 
 
@@ -101,3 +105,40 @@ def build_page(
     more = len(found) > window.limit
     shown = found[: window.limit]
     return Rows(items=shown, next=str(shown[-1].pk) if more else None)
+
+
+# --- Rows by number or name
+
+
+def get_owner(reference: str) -> Owner:
+    """The Mysis of a number or a name; raises a 404 Problem."""
+    found = find_owner(reference)
+    if found is None:
+        raise make_unknown_mysis(reference)
+    return found
+
+
+def make_unknown_mysis(reference: str) -> Problem:
+    """The 404 of a Mysis that is not there."""
+    return make_missing(
+        f"There is no Mysis {reference[:100]!r}: /api/v1/myses lists their names."
+    )
+
+
+def find_row(rows: models.QuerySet[M], reference: str) -> M | None:
+    """The row of a name, or else of a number; None if there is neither."""
+    if "\x00" in reference:
+        return None
+    named = rows.filter(name=reference).first()
+    number = parse_id(reference)
+    if named is not None or number is None:
+        return named
+    return rows.filter(pk=number).first()
+
+
+def get_row(rows: models.QuerySet[M], reference: str, what: str) -> M:
+    """As `find_row`; raises a 404 Problem. ``what`` names the kind of row."""
+    found = find_row(rows, reference)
+    if found is None:
+        raise make_missing(f"There is no {what} {reference[:100]!r}.")
+    return found

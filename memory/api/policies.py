@@ -18,8 +18,9 @@ from memory.api.parameters import (
     Rows,
     Whole,
     Window,
+    build_example,
     build_page,
-    example,
+    get_row,
 )
 from memory.context import registry
 from memory.context.assemble import assemble
@@ -35,8 +36,8 @@ from memory.context.types import (
 )
 from memory.context.types import Status as AssemblyStatus
 from memory.gamestate.document import StateBlock
-from memory.lookup import Problem, make_invalid, make_missing, parse_id
 from memory.models import ContextPolicy
+from memory.problems import Problem, make_invalid
 
 policies_router = Router(tags=["policies"])
 
@@ -75,7 +76,7 @@ class PolicyBudgetIn(Body):
 class PolicyChange(Body):
     """What may change of a policy."""
 
-    model_config = example(budget={"tokens": 32000})
+    model_config = build_example(budget={"tokens": 32000})
 
     name: Name | None = None
     strategy: str | None = None
@@ -86,7 +87,7 @@ class PolicyChange(Body):
 class PolicyIn(PolicyChange):
     """A new policy."""
 
-    model_config = example(
+    model_config = build_example(
         name="tight",
         strategy="snapshot-window",
         options={"window": 12},
@@ -124,21 +125,7 @@ def update_policy(
 
 def get_policy(reference: str) -> ContextPolicy:
     """The policy of a name or number; raises a 404 Problem."""
-    found = find_policy(reference)
-    if found is None:
-        raise make_missing(f"There is no policy {reference[:100]!r}.")
-    return found
-
-
-def find_policy(reference: str) -> ContextPolicy | None:
-    """The policy of a name, or else of a number."""
-    if "\x00" in reference:
-        return None
-    named = ContextPolicy.objects.filter(name=reference).first()
-    number = parse_id(reference)
-    if named is not None or number is None:
-        return named
-    return ContextPolicy.objects.filter(pk=number).first()
+    return get_row(ContextPolicy.objects.all(), reference, "policy")
 
 
 @transaction.atomic
@@ -157,23 +144,21 @@ def apply_change(policy: ContextPolicy, body: PolicyChange) -> ContextPolicy:
     try:
         policy.full_clean()
     except ValidationError as error:
-        raise make_refusal(error) from error
+        raise make_validation_problem(error) from error
     policy.save()
     return policy
 
 
 def _set_budget(policy: ContextPolicy, budget: PolicyBudgetIn) -> None:
-    if budget.tokens is not None:
-        policy.budget_tokens = budget.tokens
-    if budget.reserve is not None:
-        policy.budget_reserve = budget.reserve
+    for name, value in budget.model_dump(exclude_none=True).items():
+        setattr(policy, f"budget_{name}", value)
     if not 0 <= policy.budget_reserve < policy.budget_tokens <= 2**31 - 1:
         raise make_invalid(
             "budget", "tokens must be from 1 to 2147483647, and reserve below tokens."
         )
 
 
-def make_refusal(error: ValidationError) -> Problem:
+def make_validation_problem(error: ValidationError) -> Problem:
     """The 422 Problem of what a model's own checks say, with its field."""
     field, texts = next(iter(error.message_dict.items()))
     return make_invalid("body" if field == "__all__" else field, texts[0])
@@ -222,7 +207,7 @@ Document = dict[str, Any]
 class AssembleIn(Body):
     """A history in the form of chat completions, and how to assemble it."""
 
-    model_config = example(
+    model_config = build_example(
         strategy="window",
         options={"window": 2},
         budget={"tokens": 4000, "reserve": 500},

@@ -13,10 +13,16 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from memory.api.parameters import MysisReference, Page, Rows, Window, build_page
+from memory.api.parameters import (
+    MysisReference,
+    Page,
+    Rows,
+    Window,
+    build_page,
+    get_owner,
+)
 from memory.gamestate.rows import build_rows
 from memory.gamestate.types import AccountState
-from memory.lookup import get_owner
 from memory.models import GameSnapshot
 from memory.snapshots.reads import read_tick
 
@@ -67,18 +73,19 @@ def read_state(
     if account is None:
         return Rows(items=[], next=None)
     alive = GameSnapshot.objects.filter(logged_out_at=None)
-    return _table(alive, account.username, wanted)
+    return _build_state_page(alive, account.username, wanted)
 
 
 @state_router.get("/snapshots", response=Page[StateRowOut], exclude_unset=True)
 def list_snapshots(request: HttpRequest, wanted: Query[SnapshotFilter]) -> Rows:
     """The snapshots of a game account, also those from before a logout."""
     username = wanted.username.replace("\x00", "")
-    return _table(GameSnapshot.objects.all(), username, wanted)
+    return _build_state_page(GameSnapshot.objects.all(), username, wanted)
 
 
-def _table(found: QuerySet[GameSnapshot], username: str, wanted: StateWindow) -> Rows:
-    """One page of an account's snapshots, judged as of now."""
+def _build_state_page(
+    found: QuerySet[GameSnapshot], username: str, wanted: StateWindow
+) -> Rows:
     page = build_page(found.filter(username=username), wanted)
     state = AccountState(
         username=username,

@@ -14,18 +14,26 @@ from typing import Annotated, Any
 
 from django.apps import apps
 from django.conf import settings
-from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from memory.api.parameters import After, MysisReference, Page, Rows, Window, build_page
+from memory.api.parameters import (
+    After,
+    MysisReference,
+    Page,
+    Rows,
+    Window,
+    build_page,
+    get_owner,
+    make_unknown_mysis,
+)
 from memory.gamestate.layout import MOST_EVENTS
 from memory.gamestate.render import render_block
-from memory.lookup import filter_by_reference, get_owner, make_unknown_mysis
-from memory.models import HistorySummary, SentContext
+from memory.handles import filter_by_reference
+from memory.models import HistorySummary, SentContext, fetch_rows
 from memory.snapshots.reads import fetches_events, read_account_state
 
 summaries_router = Router(tags=["memory"])
@@ -115,22 +123,15 @@ def read_document(reference: str) -> SummaryDocument:
     if found is None:
         raise make_unknown_mysis(reference)
     mysis_id, username, options = found
+    wanted = {"mysis": mysis_id, "username": username, "events": MOST_EVENTS}
     version = (
-        _read_sources(mysis_id, username),
+        *fetch_rows(SOURCES, wanted)[0],
         int(timezone.now().timestamp()),
         settings.ZOEA_STATE_BLOCK_BYTES,
         settings.ZOEA_SECONDS_PER_TICK,
         repr(settings.ZOEA_STATE_AGES),
     )
     return _make_document(mysis_id, username, fetches_events(options or {}), version)
-
-
-def _read_sources(mysis_id: int, username: str | None) -> tuple[object, ...]:
-    wanted: dict[str, str | int | None]
-    wanted = {"mysis": mysis_id, "username": username, "events": MOST_EVENTS}
-    with connection.cursor() as cursor:
-        cursor.execute(SOURCES, wanted)
-        return tuple(cursor.fetchone() or ())
 
 
 @lru_cache(maxsize=KEPT_DOCUMENTS)
@@ -164,7 +165,7 @@ MARKDOWN = "text/markdown"
 STATE = "## Current Game State\n\nShip: hull 85/100, fuel 40/100"
 OLDER = "## Summary of Earlier History"
 PAST = "Ada mined iron at Sol and sold it at a profit."
-#: What the answer's type cannot say.
+# What the answer's type cannot say.
 ETAG_AND_MARKDOWN = {
     "headers": {
         "ETag": {

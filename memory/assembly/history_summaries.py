@@ -6,25 +6,26 @@ worked out from these rows, and a person sees why nothing is compacted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from itertools import takewhile
+from typing import Any
 
-from django.db import connection, models, transaction
+from django.db import models, transaction
 
-from memory.assembly.load import to_messages
+from memory.assembly import load
+from memory.assembly.load import LogRow
 from memory.assembly.sent_view import hash_span
 from memory.context.types import Compaction
-from memory.models import HistorySummary, Memory, Role
+from memory.models import HistorySummary, Role, fetch_rows
 
-#: After so many failures in a row no summary is asked for ...
+# After so many failures in a row no summary is asked for ...
 BREAKER_FAILURES = 3
-#: ... for so many turns.
+# ... for so many turns.
 BREAKER_TURNS = 50
-#: Turns that pass after a failure before the next summary is asked for.
+# Turns that pass after a failure before the next summary is asked for.
 COOLING_TURNS = 5
 Status = HistorySummary.Status
-# Run in each call: the ORM would take three times as long for it.
 _LAST_TRIED = """
 SELECT id, status, turn_number, error FROM memory_historysummary
 WHERE mysis_id = %s ORDER BY id DESC LIMIT %s
@@ -62,22 +63,22 @@ class Effort:
     Costs are in tokens, US dollars and milliseconds.
     """
 
-    turn: int
+    turn_number: int
     model: str
     attempts: int = 0
-    input: int = 0
-    output: int = 0
-    cached: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
     cost: Decimal = Decimal(0)
     latency_ms: int = 0
 
-    def add(
+    def add_answer(
         self, *, tokens: tuple[int, int, int], cost: Decimal, latency_ms: int
     ) -> None:
         """Count one more answer; ``tokens`` are its input, output and cached ones."""
-        self.input += tokens[0]
-        self.output += tokens[1]
-        self.cached += tokens[2]
+        self.input_tokens += tokens[0]
+        self.output_tokens += tokens[1]
+        self.cached_tokens += tokens[2]
         self.cost += cost
         self.latency_ms += latency_ms
 
@@ -124,45 +125,43 @@ def commit_summary(
     before = read_newest_summary(span.mysis_id, lock=True)
     if (before.generation if before else 0) != span.generation:
         raise Outdated("Another summary was made meanwhile.")
-    rows = read_span(span)
-    if hash_span(to_messages(rows)) != span.digest:
+    rows = load.read_span(span.mysis_id, span.first_id, span.through_id)
+    if hash_span(load.to_messages(rows)) != span.digest:
         raise Outdated("The messages to summarise have changed meanwhile.")
     if before is not None:
         before.status = Status.REPLACED
         before.save(update_fields=["status"])
-    row = _new_row(span, effort)
-    row.text = text
-    row.tokens_before, row.tokens_after = tokens
-    row.error = note
-    row.order_id, row.answer_id = _find_order(span, rows, before)
-    _save(row)
-    return row
+    order_id, answer_id = _find_order(span, rows, before)
+    return _store(
+        span,
+        effort,
+        text=text,
+        tokens_before=tokens[0],
+        tokens_after=tokens[1],
+        error=note,
+        order_id=order_id,
+        answer_id=answer_id,
+    )
 
 
 def _find_order(
-    span: Span, rows: list[Memory], before: HistorySummary | None
+    span: Span, rows: list[LogRow], before: HistorySummary | None
 ) -> tuple[int | None, int | None]:
     """The newest order up to the end of a span, and the answer that ended it (A15)."""
     order, answer = (before.order_id, before.answer_id) if before else (None, None)
-    newest = Memory.objects.newest_intent(span.mysis_id, through=span.through_id)
+    newest = load.read_newest_order(span.mysis_id, span.through_id)
     if newest is not None and newest.pk != order:
         order, answer = newest.pk, None
     if order is None or answer is not None:
         return order, answer
-    for row in rows:
-        speech = row.role == Role.ASSISTANT and row.content and not row.tool_calls
-        if speech and row.pk > order:
-            return order, row.pk
-    return order, None
+    said = (row for row in rows if row.role == Role.ASSISTANT and row.content)
+    after = (row.pk for row in said if not row.tool_calls and row.pk > order)
+    return order, next(after, None)
 
 
 def record_failure(span: Span, *, error: str, effort: Effort) -> HistorySummary:
     """Store that a summary could not be made, and why."""
-    row = _new_row(span, effort)
-    row.status = Status.FAILED
-    row.error = error
-    _save(row)
-    return row
+    return _store(span, effort, status=Status.FAILED, error=error)
 
 
 @transaction.atomic
@@ -171,11 +170,8 @@ def revert_summary(row: HistorySummary, *, turn: int) -> HistorySummary | None:
 
     ``turn`` is the Mysis's present one. Raises Outdated for one that is not in use.
     """
-    current = (
-        HistorySummary.objects.select_for_update()
-        .filter(pk=row.pk, status=Status.ACTIVE)
-        .first()
-    )
+    rows = HistorySummary.objects.select_for_update()
+    current = rows.filter(pk=row.pk, status=Status.ACTIVE).first()
     if current is None:
         raise Outdated("Only the summary in use can be taken back.")
     current.status = Status.REVERTED
@@ -197,39 +193,19 @@ def clear_failures(rows: models.QuerySet[HistorySummary]) -> int:
     return rows.filter(status=Status.FAILED).update(status=Status.CLEARED)
 
 
-def read_span(span: Span) -> list[Memory]:
-    """The messages of a span, as they are stored now."""
-    rows = Memory.objects.defer("content_vector", "reasoning_vector").filter(
-        mysis_id=span.mysis_id, pk__gte=span.first_id, pk__lte=span.through_id
-    )
-    return list(rows.order_by("pk"))
-
-
 @transaction.atomic
-def _save(row: HistorySummary) -> None:
+def _store(span: Span, effort: Effort, **values: Any) -> HistorySummary:
     """Store a summary, one at a time over the whole fleet.
 
     So ids have the order of commits, and a reader of all of them by the last id seen
     misses none. They are few.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(IN_TURN)
-    row.save()
-
-
-def _new_row(span: Span, effort: Effort) -> HistorySummary:
-    return HistorySummary(
+    fetch_rows(IN_TURN)
+    return HistorySummary.objects.create(
         mysis_id=span.mysis_id,
         first_id=span.first_id,
         through_id=span.through_id,
         generation=span.generation + 1,
         history_hash=span.digest,
-        turn_number=effort.turn,
-        attempts=max(1, effort.attempts),
-        model=effort.model,
-        input_tokens=effort.input,
-        output_tokens=effort.output,
-        cached_tokens=effort.cached,
-        cost=effort.cost,
-        latency_ms=effort.latency_ms,
+        **asdict(effort) | {"attempts": max(1, effort.attempts)} | values,
     )

@@ -14,12 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db import connection
-
 from memory.context import registry
 from memory.context.strategy import Reads
 from memory.context.types import INTENT_ORIGINS, Budget, Message, ToolCall
-from memory.models import HistorySummary, Memory, Role, SentContext
+from memory.models import HistorySummary, Memory, Role, SentContext, fetch_rows
 
 # Rows for the windowed strategies: enough to show what a default window leaves out.
 TAIL_ROWS = 120
@@ -31,31 +29,26 @@ MOST_ROWS = 4_000
 # And at most so many bytes: a view shows a sixteenth of it, and a row may have a megabyte.
 BYTES_PER_TOKEN = 64
 LEAST_BYTES = 2_000_000
-#: No row is newer.
+# No row is newer.
 LAST = 2**63 - 1
 _READ = """
 SELECT id, role, origin, content, reasoning, signature, tool_calls::text, tool_call_id,
   is_error, pending, tick, turn_id,
   to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')
 FROM memory_memory """
-_NEWEST = (
-    _READ + "WHERE mysis_id = %s AND id > %s AND id <= %s ORDER BY id DESC LIMIT %s"
-)
-_THESE = _READ + "WHERE mysis_id = %s AND id = ANY(%s) ORDER BY id"
-_ANY = _READ + "WHERE id = ANY(%s)"
-_INTENT = (
-    _READ
-    + """WHERE mysis_id = %s AND id <= %s AND origin IN ('human', 'broadcast')
-ORDER BY id DESC LIMIT 1"""
-)
+_NEWEST = "WHERE mysis_id = %s AND id > %s AND id <= %s ORDER BY id DESC LIMIT %s"
+_NEWEST_ORDER = """
+WHERE mysis_id = %s AND id <= %s AND origin IN ('human', 'broadcast')
+ORDER BY id DESC LIMIT 1
+"""
 # From the newest answer of the model before an id: what results after it belong to.
-_BEFORE = f"""{_READ}
+_BEFORE = """
 WHERE mysis_id = %(mysis)s AND id < %(before)s AND id >= (
   SELECT id FROM memory_memory
   WHERE mysis_id = %(mysis)s AND id < %(before)s AND role = 'assistant'
   ORDER BY id DESC LIMIT 1
 ) ORDER BY id LIMIT %(limit)s
-"""  # noqa: S608 (constants only)
+"""
 _HEAVY = """
 SELECT id FROM (
   SELECT id,
@@ -123,8 +116,8 @@ def load_tail(wish: TailRequest) -> LoadedTail:
     if reads == "unsummarized" and summary:
         found.update((row.pk, row) for row in _read_covered(summary))
     if rows and not any(row.origin in INTENT_ORIGINS for row in rows):
-        intent = read_newest_intent(wish.mysis_id, wish.through)
-        found.update({intent.pk: intent} if intent else {})
+        order = read_newest_order(wish.mysis_id, wish.through)
+        found.update({order.pk: order} if order else {})
     messages = to_messages(found[number] for number in sorted(found))
     return LoadedTail(messages, found, rows[0].pk if rows else None, cut)
 
@@ -196,23 +189,22 @@ def _find_cut(wish: TailRequest, after: int, limit: int, most: int) -> int | Non
         "limit": limit,
         "most": most,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_HEAVY, values)
-        row = cursor.fetchone()
-    return row[0] if row else None
+    return next((pk for (pk,) in fetch_rows(_HEAVY, values)), None)
 
 
 def _with_call(mysis_id: int, rows: list[LogRow]) -> list[LogRow]:
-    """The rows, with the call of the results at the cut and what lies between."""
+    """The rows, with the call of results at the cut and all that lies between."""
     if not rows or rows[0].role != Role.TOOL:
         return rows
-    return [*read_rows_before(mysis_id, rows[0].pk, TAIL_ROWS), *rows]
+    values = {"mysis": mysis_id, "before": rows[0].pk, "limit": TAIL_ROWS}
+    return [*_read(_BEFORE, values), *rows]
 
 
 def _read_covered(summary: HistorySummary) -> Iterable[LogRow]:
     """The newest order that a summary covers, and the answer that ended it (A15)."""
     wanted = [pk for pk in (summary.order_id, summary.answer_id) if pk is not None]
-    return read_rows(summary.mysis_id, wanted) if wanted else ()
+    by_id = "WHERE mysis_id = %s AND id = ANY(%s) ORDER BY id"
+    return _read(by_id, [summary.mysis_id, wanted]) if wanted else ()
 
 
 # --- Rows
@@ -240,50 +232,42 @@ def read_newest_rows(
     mysis_id: int, *, after: int, limit: int, through: int = LAST
 ) -> list[LogRow]:
     """The newest rows after an id, up to another, at most ``limit``, oldest first."""
-    found = _read(_NEWEST, [mysis_id, after, through, limit])
-    found.reverse()
-    return found
-
-
-def read_rows(mysis_id: int, ids: Iterable[int]) -> list[LogRow]:
-    """The rows of those ids that are this Mysis's, oldest first."""
-    return _read(_THESE, [mysis_id, list(ids)])
+    return _read(_NEWEST, [mysis_id, after, through, limit])[::-1]
 
 
 def read_rows_by_id(ids: Iterable[int]) -> dict[int, LogRow]:
     """The rows of those ids, of any Mysis."""
-    return {entry.pk: entry for entry in _read(_ANY, [list(ids)])}
+    return {entry.pk: entry for entry in _read("WHERE id = ANY(%s)", [list(ids)])}
 
 
-def read_newest_intent(mysis_id: int, through: int = LAST) -> LogRow | None:
-    """The newest message that a human or a broadcast brought (A14), up to an id."""
-    return next(iter(_read(_INTENT, [mysis_id, through])), None)
+def read_newest_order(mysis_id: int, through: int = LAST) -> LogRow | None:
+    """The newest message that a human or a broadcast brought, up to an id (A14)."""
+    return next(iter(_read(_NEWEST_ORDER, [mysis_id, through])), None)
 
 
-def read_rows_before(mysis_id: int, entry_id: int, limit: int) -> list[LogRow]:
-    """The newest assistant message before an id, and what lies between."""
-    values = {"mysis": mysis_id, "before": entry_id, "limit": limit}
-    return _read(_BEFORE, values)
+def read_span(mysis_id: int, first_id: int, through_id: int) -> list[LogRow]:
+    """All rows from one id to another, oldest first."""
+    between = "WHERE mysis_id = %s AND id BETWEEN %s AND %s ORDER BY id"
+    return _read(between, [mysis_id, first_id, through_id])
 
 
-def _read(sql: str, values: Any) -> list[LogRow]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        rows = cursor.fetchall()
+def _read(which: str, values: Any) -> list[LogRow]:
     # Most rows have no calls.
     return [
         LogRow._make((*row[:6], json.loads(row[6]) if row[6] != "[]" else [], *row[7:]))
-        for row in rows
+        for row in fetch_rows(_READ + which, values)
     ]
 
 
 # --- Messages of the core
 
-Stored = Memory | LogRow
+
+def to_messages(rows: Iterable[LogRow]) -> tuple[Message, ...]:
+    """Stored rows as the core sees them, in their order."""
+    return tuple(_to_message(row) for row in rows)
 
 
-def to_message(row: Stored) -> Message:
-    """One stored row as the core sees it."""
+def _to_message(row: LogRow) -> Message:
     return Message(
         id=row.pk,
         role=row.role,  # type: ignore[arg-type]
@@ -296,21 +280,14 @@ def to_message(row: Stored) -> Message:
         tool_call_id=row.tool_call_id or None,
         is_error=row.is_error,
         pending=row.pending,
-        created_at=row.created
-        if isinstance(row, LogRow)
-        else row.created_at.isoformat(),
+        created_at=row.created,
         tick=row.tick,
         turn=row.turn_id,
     )
 
 
-def _to_calls(row: Stored) -> Iterable[ToolCall]:
+def _to_calls(row: LogRow) -> Iterable[ToolCall]:
     for call in row.tool_calls:
         arguments = call["function"]["arguments"]
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
         yield ToolCall(id=call["id"], name=call["function"]["name"], arguments=text)
-
-
-def to_messages(rows: Iterable[Stored]) -> tuple[Message, ...]:
-    """Stored rows, in their order."""
-    return tuple(to_message(row) for row in rows)

@@ -7,8 +7,6 @@ stores a view by reference, so that a call costs little more than its new conten
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -16,13 +14,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
 from memory.assembly import load
 from memory.assembly.history_summaries import read_newest_summary
 from memory.assembly.load import LAST, LogRow
 from memory.assembly.sent_view import (
+    hash_text,
     hash_view,
     pack_ledger,
     read_source_rows,
@@ -40,7 +38,13 @@ from memory.context.types import (
     Summary,
 )
 from memory.gamestate.render import Rendered, render_block
-from memory.models import HistorySummary, SentContext
+from memory.models import (
+    HistorySummary,
+    SentContext,
+    build_insert,
+    fetch_rows,
+    list_values,
+)
 from memory.snapshots.reads import read_account_state
 
 _LAST_SENT = """
@@ -50,29 +54,12 @@ FROM memory_sentcontext AS sent JOIN agents_modelcall AS call ON call.id = sent.
 WHERE sent.mysis_id = %s AND sent.id < %s ORDER BY sent.id DESC LIMIT 1
 """
 _LONG_TEXT = 400
-_COLUMNS = (
-    "mysis_id",
-    "call_id",
-    "strategy",
-    "dialect",
-    "view",
-    "ledger",
-    "stats",
-    "facts",
-    "username",
-    "first_id",
-    "last_id",
-    "digest",
-    "created_at",
-)
-_JSON_COLUMNS = frozenset({"view", "ledger", "stats", "facts"})
 _INSERT = f"""
 WITH texts AS (
   INSERT INTO memory_contexttext (digest, text)
   SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
 )
-INSERT INTO memory_sentcontext ({", ".join(_COLUMNS)})
-VALUES ({", ".join(["%s"] * len(_COLUMNS))}) RETURNING id
+{build_insert(SentContext)} RETURNING id
 """  # noqa: S608 (no input in the text)
 
 
@@ -179,11 +166,8 @@ class _LastCall(NamedTuple):
 
 
 def _read_last_call(subject: Subject, moment: LogMoment) -> _LastCall | None:
-    found: Any
-    wanted = [subject.mysis_id, moment.sent]
-    for found in SentContext.objects.raw(_LAST_SENT, wanted):
-        return _LastCall(found, found.counted_by, found.reported)
-    return None
+    rows: Any = SentContext.objects.raw(_LAST_SENT, [subject.mysis_id, moment.sent])
+    return next((_LastCall(row, row.counted_by, row.reported) for row in rows), None)
 
 
 def _load_request(
@@ -236,13 +220,11 @@ def _add_report(subject: Subject, last: _LastCall | None) -> Compaction:
     The difference is what our count misses (L2, A13); it holds for other views too, so
     masks, summaries and other options need no new report (L8).
     """
-    if last is None or not last.tokens:
+    # There may be no estimate to compare with, as after an import of an older log.
+    counted = last.sent.stats.get("tokens_by_category") if last else None
+    if last is None or not last.tokens or not counted:
         return subject.compaction
     if subject.model and last.model != subject.model:
-        return subject.compaction
-    counted = last.sent.stats.get("tokens_by_category")
-    if not counted:
-        # There is no estimate to compare with, as after an import of an older log.
         return subject.compaction
     return replace(
         subject.compaction,
@@ -268,12 +250,11 @@ def _state_renderer(
         fetched=subject.fetched,
     )
 
-    def block(max_bytes: int) -> str:
-        rendered = render_block(state, max_bytes)
-        shown.append(rendered)
-        return rendered.text
+    def show_state(max_bytes: int) -> str:
+        shown.append(render_block(state, max_bytes))
+        return shown[-1].text
 
-    return block
+    return show_state
 
 
 # --- Storing what a call was sent
@@ -295,8 +276,7 @@ def record_call(*, call_id: int, prepared: PreparedRequest) -> SentContext:
             for message, source in zip(assembly.messages, assembly.sources, strict=True)
         ],
     }
-    return _insert(
-        texts,
+    sent = SentContext(
         mysis_id=prepared.subject.mysis_id,
         call_id=call_id,
         strategy=assembly.stats["strategy"],
@@ -312,6 +292,12 @@ def record_call(*, call_id: int, prepared: PreparedRequest) -> SentContext:
         digest=prepared.digest,
         created_at=timezone.now(),
     )
+    # One statement; its texts in one order, so that two calls with the same ones never
+    # wait for each other.
+    digests = sorted(texts)
+    new = [digests, [texts[each] for each in digests]]
+    ((sent.pk,),) = fetch_rows(_INSERT, [*new, *list_values(sent)])
+    return sent
 
 
 def _refer(
@@ -336,22 +322,6 @@ def _refer(
 def _refer_text(value: Any, texts: dict[str, str]) -> Any:
     if not isinstance(value, str) or len(value) < _LONG_TEXT:
         return value
-    digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hash_text(value)
     texts[digest] = value
     return {"text": digest}
-
-
-def _insert(texts: Mapping[str, str], **values: Any) -> SentContext:
-    """Write the row, and in the same statement the texts that are not stored yet.
-
-    In one order, so that two calls with the same texts never wait for each other.
-    """
-    digests = sorted(texts)
-    row = [
-        json.dumps(values[name]) if name in _JSON_COLUMNS else values[name]
-        for name in _COLUMNS
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute(_INSERT, [digests, [texts[each] for each in digests], *row])
-        (number,) = cursor.fetchone()
-    return SentContext(pk=number, **values)

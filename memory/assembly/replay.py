@@ -39,7 +39,7 @@ NO_OPTIONS = (
 )
 NO_BUDGET = "The budget of then is not kept with this call: today's is taken."
 NO_TOOLS = "What its tools cost is not kept with this call: today's count is taken."
-#: Messages that stand for no stored one and come before all that do.
+# Messages that stand for no stored one and come before all that do.
 _AHEAD = ("prompt", "filler", "summary")
 
 
@@ -106,21 +106,17 @@ def rebuild_as_sent(past: PastCall) -> PreparedRequest:
 
 def list_guesses(past: PastCall) -> tuple[str, ...]:
     """What is not stored of the call and was replaced by today's, in sentences."""
-    stats, found = past.sent.stats, []
-    if "options" not in stats:
-        found.append(NO_OPTIONS)
-    if "budget" not in stats or "reserve" not in stats:
-        found.append(NO_BUDGET)
-    if "tools" not in _categories(stats):
-        found.append(NO_TOOLS)
-    if gone := _count_missing(past.shown):
+    stats = past.sent.stats
+    known = {
+        NO_OPTIONS: "options" in stats,
+        NO_BUDGET: "budget" in stats and "reserve" in stats,
+        NO_TOOLS: "tools" in _categories(stats),
+    }
+    found = [guess for guess, is_known in known.items() if not is_known]
+    ids = [line["id"] for line in past.shown.ledger]
+    if gone := len(ids) - Memory.objects.filter(pk__in=ids).count():
         found.append(f"{gone} of the messages it considered are no longer kept.")
     return tuple(found)
-
-
-def _count_missing(shown: RenderedView) -> int:
-    ids = [line["id"] for line in shown.ledger]
-    return len(ids) - Memory.objects.filter(pk__in=ids).count()
 
 
 def _past_subject(sent: SentContext, shown: RenderedView, now: Subject) -> Subject:

@@ -14,14 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from memory.assembly import load
-from memory.assembly.load import LogRow, Stored
+from memory.assembly.load import LogRow
 from memory.context.types import LedgerLine, Message, build_handle
-from memory.models import Role, SentContext
+from memory.models import Memory, Role, SentContext, fetch_rows
 
 COLUMNS = ("id", "disposition", "by", "reason", "tokens_in", "tokens_out")
+_TEXTS = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
 Packed = dict[str, Any]
 
 
@@ -75,7 +74,7 @@ def to_canonical_json(
 
 def hash_view(messages: list[dict[str, Any]], system: str | None = None) -> str:
     """SHA-256 of a view as canonical JSON; equal digests are equal payloads."""
-    return _sha256(to_canonical_json(messages, system))
+    return hash_text(to_canonical_json(messages, system))
 
 
 def hash_span(messages: Iterable[Message]) -> str:
@@ -84,10 +83,11 @@ def hash_span(messages: Iterable[Message]) -> str:
         (m.id, m.role, m.content, m.is_error, m.pending, [*map(str, m.tool_calls)])
         for m in messages
     ]
-    return _sha256(json.dumps(rows, separators=(",", ":"), ensure_ascii=False))
+    return hash_text(json.dumps(rows, separators=(",", ":"), ensure_ascii=False))
 
 
-def _sha256(text: str) -> str:
+def hash_text(text: str) -> str:
+    """SHA-256 of a text, also of one with lone surrogates."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -126,36 +126,22 @@ def render_messages(
     """
     view = sent.view
     rows = read_source_rows(view["sources"], known or {})
-    texts = _read_texts(_find_digests(view))
+    texts = dict(fetch_rows(_TEXTS, [_find_digests(view)]))
     messages = [_restore(entry, rows, texts) for entry in view["messages"]]
     return messages, _fill_text(view["system"], texts)
 
 
-def to_wire(row: Stored) -> dict[str, Any]:
+def to_wire(row: LogRow | Memory) -> dict[str, Any]:
     """A stored row as the OpenAI chat message that the core makes of it.
 
     Its keys have the same order, as payloads are compared byte for byte.
     """
+    wire: dict[str, Any] = {"role": row.role}
     if row.role == Role.TOOL:
-        return {
-            "role": row.role,
-            "tool_call_id": row.tool_call_id,
-            "content": row.content,
-        }
+        return wire | {"tool_call_id": row.tool_call_id, "content": row.content}
     if not row.tool_calls:
-        return {"role": row.role, "content": row.content}
-    return {
-        "role": row.role,
-        "content": row.content or None,
-        "tool_calls": row.tool_calls,
-    }
-
-
-def _read_texts(digests: list[str]) -> dict[str, str]:
-    sql = "SELECT digest, text FROM memory_contexttext WHERE digest = ANY(%s)"
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [digests])
-        return dict(cursor.fetchall())
+        return wire | {"content": row.content}
+    return wire | {"content": row.content or None, "tool_calls": row.tool_calls}
 
 
 def read_source_rows(

@@ -21,7 +21,7 @@ from memory.gamestate.document import StateBlock
 HELP = "Assemble a message history as a model would be sent it. Stores nothing."
 BAD_INPUT = 2
 INTERRUPTED = 130
-#: Bytes of one document, which takes gigabytes while it is worked on.
+# Bytes of one document, which takes gigabytes while it is worked on.
 LARGEST = 256 * 1024 * 1024
 _TOO_LARGE = "the document is too large for this machine"
 
@@ -58,10 +58,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = _Parser(prog="manage.py assemble", description=HELP)
     add_arguments(parser)
     given = parser.parse_args(arguments)
-    return run(given.file, jsonl=given.jsonl)
+    return assemble_file(given.file, jsonl=given.jsonl)
 
 
-def run(file: str, *, jsonl: bool) -> int:
+def assemble_file(file: str, *, jsonl: bool) -> int:
     """Write the result to standard output; 0, or 2 after one line of error."""
     try:
         with _opened(file) as source:

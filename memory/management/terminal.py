@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
-from memory.lookup import Owner, find_owner
+from memory.handles import Owner, find_owner
 
 BAD_INPUT = 2
 
 
-def make_refusal(text: str) -> CommandError:
+def make_command_error(text: str) -> CommandError:
     """The error of input that cannot be used: one line, exit status 2."""
     return CommandError(" ".join(text.split()), returncode=BAD_INPUT)
 
@@ -24,7 +24,7 @@ def require_owner(reference: str) -> Owner:
     """The Mysis of a number or a name; raises CommandError with status 2."""
     found = find_owner(reference)
     if found is None:
-        raise make_refusal(
+        raise make_command_error(
             f"There is no Mysis {reference[:100]!r}: name one by its number or name."
         )
     return found

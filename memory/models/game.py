@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 from django.db import models
+from pydantic import TypeAdapter
 
 from memory.gamestate.notices import Notice
 from memory.gamestate.types import Snapshot, Stale
 from memory.gamestate.values import parse_text
 
-#: The reason of a snapshot that a logout made doubtful; such a one has no marks.
+# The reason of a snapshot that a logout made doubtful; such a one has no marks.
 BEFORE_LOGOUT = "captured before logout"
 MOST_MARKS = 20
+# The columns that hold the stale marks combined into one.
+JOINED_MARK = ("stale_reason", "stale_tick", "stale_fields")
+# What an event's row and its notice both have.
+SAME_IN_NOTICE = ("kind", "category", "tick", "exact", "at", "slack", "sent_at")
+_MARKS = TypeAdapter(tuple[Stale, ...])
 
 
 class GameSnapshot(models.Model):
@@ -55,6 +60,17 @@ class GameSnapshot(models.Model):
     def __str__(self) -> str:
         return f"{self.tool_name} of {self.username}"
 
+    def to_outline(self) -> Snapshot:
+        """The row without its content, as its age is judged by."""
+        return Snapshot(
+            tool=self.tool_name,
+            args=self.args,
+            content=None,
+            tick=self.game_tick,
+            captured_at=self.captured_at,
+            logged_out=self.stale_reason == BEFORE_LOGOUT,
+        )
+
     def to_snapshot(self) -> Snapshot:
         """The row as the game-state rules see it."""
         return Snapshot(
@@ -63,16 +79,16 @@ class GameSnapshot(models.Model):
             content=parse_text(self.content),
             tick=self.game_tick,
             captured_at=self.captured_at,
-            stale=self.joined_mark(),
+            stale=self.get_joined_mark(),
             field_ticks=self.field_ticks,
             logged_out=self.stale_reason == BEFORE_LOGOUT or bool(self.logged_out_at),
             shown=parse_text(self.merged) if self.merged else None,
-            marks=read_marks(self.marks),
+            marks=parse_marks(self.marks),
             asked_at=self.asked_at,
             counted=tuple(self.counted),
         )
 
-    def joined_mark(self) -> Stale | None:
+    def get_joined_mark(self) -> Stale | None:
         """The row's stale marks combined into one; a logout does not count."""
         if not self.stale_reason or self.stale_reason == BEFORE_LOGOUT:
             return None
@@ -93,36 +109,12 @@ class GameSnapshot(models.Model):
             both = () if whole else tuple(dict.fromkeys((*one.fields, *other.fields)))
             ticks = [mark.tick for mark in (one, other) if mark.tick is not None]
             listed = [Stale(other.reason, max(ticks, default=None), both), *rest]
-        self.marks = [
-            {
-                "reason": each.reason,
-                "tick": each.tick,
-                "fields": list(each.fields),
-                "at": each.at.isoformat() if each.at else None,
-                "done": each.done.isoformat() if each.done else None,
-            }
-            for each in listed
-        ]
+        self.marks = _MARKS.dump_python(tuple(listed), mode="json")
 
 
-def read_marks(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:
+def parse_marks(stored: Iterable[Mapping[str, object]]) -> tuple[Stale, ...]:
     """The marks of a row, one for each action."""
-    return tuple(_read_mark(each) for each in stored)
-
-
-def _read_mark(stored: Mapping[str, object]) -> Stale:
-    tick, fields = stored.get("tick"), stored.get("fields")
-    return Stale(
-        reason=str(stored.get("reason")),
-        tick=tick if isinstance(tick, int) else None,
-        fields=tuple(fields) if isinstance(fields, list) else (),
-        at=_read_moment(stored.get("at")),
-        done=_read_moment(stored.get("done")),
-    )
-
-
-def _read_moment(stored: object) -> datetime | None:
-    return datetime.fromisoformat(stored) if isinstance(stored, str) else None
+    return _MARKS.validate_python(stored)
 
 
 class AccountClock(models.Model):
@@ -179,17 +171,8 @@ class GameEvent(models.Model):
 
     def to_notice(self) -> Notice:
         """The row as the game-state rules see it."""
-        return Notice(
-            id=self.event_id,
-            kind=self.kind,
-            data=self.data,
-            category=self.category,
-            tick=self.tick,
-            exact=self.exact,
-            at=self.at,
-            slack=self.slack,
-            sent_at=self.sent_at,
-        )
+        told = {name: getattr(self, name) for name in SAME_IN_NOTICE}
+        return Notice(id=self.event_id, data=self.data, **told)
 
 
 class ActionUnderWay(models.Model):

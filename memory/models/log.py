@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
 
-from memory.models.vectors import CallsText, scoped_vector
-
-
-class MemoryQuerySet(models.QuerySet["Memory"]):
-    """Reads of the log, each by an index at any length of the history."""
-
-    def tail(self, mysis_id: int, limit: int) -> list[Memory]:
-        """The newest ``limit`` memories of one Mysis, oldest first."""
-        rows = list(self.filter(mysis_id=mysis_id).order_by("-id")[:limit])
-        rows.reverse()
-        return rows
-
-    def newest_intent(
-        self, mysis_id: int, *, through: int | None = None
-    ) -> Memory | None:
-        """The newest message that a human or a broadcast brought, up to an id (A14)."""
-        orders = self.filter(mysis_id=mysis_id, origin__in=["human", "broadcast"])
-        if through is not None:
-            orders = orders.filter(pk__lte=through)
-        return orders.order_by("-id").first()
+from memory.models.vectors import CallsText, build_scoped_vector
 
 
 class Role(models.TextChoices):
@@ -91,17 +70,15 @@ class Memory(models.Model):
     tokens = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     content_vector = models.GeneratedField(
-        expression=scoped_vector("content", "calls_text"),
+        expression=build_scoped_vector("content", "calls_text"),
         output_field=SearchVectorField(),
         db_persist=True,
     )
     reasoning_vector = models.GeneratedField(
-        expression=scoped_vector("reasoning"),
+        expression=build_scoped_vector("reasoning"),
         output_field=SearchVectorField(),
         db_persist=True,
     )
-
-    objects: ClassVar[MemoryQuerySet] = MemoryQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         verbose_name_plural = "memories"

@@ -37,12 +37,12 @@ def replace_signs(query: str) -> str:
     return query.translate(str.maketrans(SIGNS, " " * len(SIGNS)))
 
 
-def mysis_lexeme(mysis_id: int) -> str:
+def make_mysis_lexeme(mysis_id: int) -> str:
     """The lexeme that stands for one Mysis inside a scoped vector."""
     return f"{OWNER}{mysis_id}"
 
 
-def plain_vector(*fields: str, config: str = "simple") -> Func:
+def build_plain_vector(*fields: str, config: str = "simple") -> Func:
     """``to_tsvector`` of the heads of text columns."""
     heads: list[Expression] = [Left(F(name), INDEXED_CHARACTERS) for name in fields]
     head = Func(
@@ -69,7 +69,7 @@ def _joined(parts: Sequence[Expression]) -> Func:
     )
 
 
-def scoped_vector(*fields: str) -> Func:
+def build_scoped_vector(*fields: str) -> Func:
     """A vector that carries its Mysis as one more lexeme.
 
     One GIN index then answers "this word, in this Mysis" by intersecting two
@@ -85,7 +85,7 @@ def scoped_vector(*fields: str) -> Func:
         output_field=SearchVectorField(),
     )
     return Func(
-        plain_vector(*fields),
+        build_plain_vector(*fields),
         owner,
         arg_joiner=" || ",
         template="(%(expressions)s)",

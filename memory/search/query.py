@@ -17,15 +17,21 @@ from typing import Any, Literal
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
-from memory.lookup import SlowSearchError
-from memory.models.vectors import INDEXED_CHARACTERS, SIGNS, mysis_lexeme, replace_signs
+from memory.models import fetch_rows
+from memory.models.vectors import (
+    INDEXED_CHARACTERS,
+    SIGNS,
+    make_mysis_lexeme,
+    replace_signs,
+)
+from memory.problems import SlowSearchError
 
 Field = Literal["content", "reasoning"]
 Mode = Literal["fts", "exact"]
 SECONDS = 10.0
-#: A walk reads so many rows at most; it costs a few microseconds for each.
+# A walk reads so many rows at most; it costs a few microseconds for each.
 LONGEST_WALK = 6_000
-#: A walk is as long as brings so many times what is wanted, where words lie evenly.
+# A walk is as long as brings so many times what is wanted, where words lie evenly.
 MARGIN = 3
 WORDS = "websearch_to_tsquery('simple', %(words)s)"
 # What the indexed vectors are made of.
@@ -85,7 +91,7 @@ UNION ALL SELECT FROM memory_memory
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TextQuery:
     """What is looked for, and where.
 
     Content is what was said, also in calls. ``fts``: all words of a websearch-syntax
@@ -128,7 +134,7 @@ def limit_time() -> Iterator[None]:
 
 
 @limit_time()
-def find_matching_ids(wanted: Wanted, limit: int) -> list[int]:
+def find_matching_ids(wanted: TextQuery, limit: int) -> list[int]:
     """Ids of the newest matches, newest first; raises SlowSearchError."""
     values = _parameters(wanted) | {"limit": limit}
     if wanted.mode == "exact":
@@ -147,12 +153,12 @@ def find_matching_ids(wanted: Wanted, limit: int) -> list[int]:
     return _fetch_ids(_ALL.format(condition=condition), values)
 
 
-def _parameters(wanted: Wanted) -> dict[str, Any]:
+def _parameters(wanted: TextQuery) -> dict[str, Any]:
     return {
         "query": wanted.query,
         "words": replace_signs(wanted.query),
         "mysis": wanted.mysis_id,
-        "lexeme": f"'{mysis_lexeme(wanted.mysis_id or 0)}'",
+        "lexeme": f"'{make_mysis_lexeme(wanted.mysis_id or 0)}'",
         "before": wanted.before,
         "secret": sorted(wanted.secret),
         "indexed": INDEXED_CHARACTERS,
@@ -161,19 +167,17 @@ def _parameters(wanted: Wanted) -> dict[str, Any]:
     }
 
 
-def _walk_length(wanted: Wanted, values: dict[str, Any]) -> int:
+def _walk_length(wanted: TextQuery, values: dict[str, Any]) -> int:
     """How many rows to read backwards before the index is used; 0: use it at once."""
     query = "%(stems)s::tsquery" if wanted.stem else WORDS
-    with connection.cursor() as cursor:
-        indexed = f"{wanted.field}_vector @@ {query}"
-        cursor.execute(_HOW_MANY.format(indexed=indexed), values)
-        ((plan,),) = cursor.fetchall()
+    indexed = f"{wanted.field}_vector @@ {query}"
+    ((plan,),) = fetch_rows(_HOW_MANY.format(indexed=indexed), values)
     matches, rows = (max(part["Plan Rows"], 1) for part in plan[0]["Plan"]["Plans"])
     length = MARGIN * int(values["limit"]) * rows // matches + 50
     return length if length <= LONGEST_WALK else 0
 
 
-def _scan(wanted: Wanted, condition: str, values: dict[str, Any]) -> list[int]:
+def _scan(wanted: TextQuery, condition: str, values: dict[str, Any]) -> list[int]:
     """The newest rows first; then all older ones, in the order of the disk."""
     limit = values["limit"]
     found = _walk_back(wanted, condition, values | {"walk": LONGEST_WALK})
@@ -183,26 +187,23 @@ def _scan(wanted: Wanted, condition: str, values: dict[str, Any]) -> list[int]:
     if not behind:
         return found
     rest = {"before": behind[0], "limit": limit - len(found)}
-    with connection.cursor() as cursor:
-        cursor.execute(_ROOM)
+    fetch_rows(_ROOM)
     return found + _fetch_ids(_ALL.format(condition=condition), values | rest)
 
 
-def _walk_back(wanted: Wanted, condition: str, values: dict[str, Any]) -> list[int]:
+def _walk_back(wanted: TextQuery, condition: str, values: dict[str, Any]) -> list[int]:
     text = _BACKWARDS.format(columns=COLUMNS[wanted.field], condition=condition)
     return _fetch_ids(text, values)
 
 
 def _fetch_ids(text: str, values: dict[str, Any]) -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(text, values)
-        return [row[0] for row in cursor.fetchall()]
+    return [pk for (pk,) in fetch_rows(text, values)]
 
 
 # --- Conditions
 
 
-def build_word_condition(wanted: Wanted, *, scoped: bool) -> str:
+def build_word_condition(wanted: TextQuery, *, scoped: bool) -> str:
     """The condition on words, by the index and, for stems, checked again."""
     query = "%(stems)s::tsquery" if wanted.stem else WORDS
     scope = _SCOPE if scoped else ""
@@ -219,7 +220,7 @@ def build_word_condition(wanted: Wanted, *, scoped: bool) -> str:
     return condition
 
 
-def build_stem_condition(wanted: Wanted) -> str:
+def build_stem_condition(wanted: TextQuery) -> str:
     """The condition on stems, without the index."""
     spoken = _SPOKEN.format(config="english", text=_HEADS[wanted.field]) + _STEMMED
     if wanted.field == "content" and wanted.secret:
@@ -228,7 +229,7 @@ def build_stem_condition(wanted: Wanted) -> str:
     return f"numnode({_STEMMED}) > 0 AND {spoken}"
 
 
-def build_letter_condition(wanted: Wanted) -> str:
+def build_letter_condition(wanted: TextQuery) -> str:
     """The condition on letters, which no index knows."""
     letters = _LETTERS_OF_ANY_CASE if wanted.ignore_case else LETTERS
     own = letters.format(field=wanted.field)
@@ -245,7 +246,7 @@ def build_letter_condition(wanted: Wanted) -> str:
 _TREE = "SELECT querytree(websearch_to_tsquery('english', %s))"
 _LEXEME = re.compile(r"'((?:[^']|'')*)'")
 _PHRASE = re.compile(r"<(?:-|\d+)>")
-#: Stems that their words do not begin with.
+# Stems that their words do not begin with.
 _IRREGULAR = {"die": "dy", "lie": "ly", "tie": "ty", "sky": "ski"}
 
 
@@ -256,9 +257,7 @@ def build_candidate_query(words: str) -> str:
     stem begin alike: what begins so is found, and checked by its stem afterwards. Empty
     where the query has nothing to look up, as one of exclusions only.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_TREE, [words])
-        (tree,) = cursor.fetchone() or ("",)
+    ((tree,),) = fetch_rows(_TREE, [words])
     if tree in ("", "T"):
         return ""
     return _PHRASE.sub("&", _LEXEME.sub(_beginnings, tree))

@@ -15,14 +15,13 @@ from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.models import Memory
+from memory.models import Memory, fetch_rows
 from memory.models.vectors import describe_calls, replace_signs
 from memory.redaction import HIDDEN, hide_secrets
-from memory.search.query import Mode, Wanted, cut_stem, find_matching_ids
+from memory.search.query import Mode, TextQuery, cut_stem, find_matching_ids
 
 SNIPPET_CHARACTERS = 240
 _CATALOGUE_VERSION = "SELECT updated_at FROM agents_toolcatalogue WHERE url = %s"
@@ -67,9 +66,9 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     """The newest matches, newest first (W10, W12); no match is an empty list.
 
     Secrets are taken out of what is found (A11). Raises SlowSearchError. ``ignore_case``
-    is for exact search, ``stem`` (English) for words; see `Wanted`.
+    is for exact search, ``stem`` (English) for words; see `TextQuery`.
     """
-    wanted = Wanted(
+    wanted = TextQuery(
         query=query.replace("\x00", ""),
         mode=mode,
         field="reasoning" if reasoning else "content",
@@ -83,12 +82,12 @@ def search_messages(  # noqa: PLR0913 (one keyword for each part of a question)
     if not ids:
         return []
     pattern = build_pattern(wanted)
-    with connection.cursor() as cursor:
-        cursor.execute(_HITS, [ids])
-        return [_to_hit(row, wanted, pattern) for row in cursor.fetchall()]
+    return [_to_hit(row, wanted, pattern) for row in fetch_rows(_HITS, [ids])]
 
 
-def _to_hit(row: Sequence[Any], wanted: Wanted, pattern: re.Pattern[str] | None) -> Hit:
+def _to_hit(
+    row: Sequence[Any], wanted: TextQuery, pattern: re.Pattern[str] | None
+) -> Hit:
     memory_id, mysis, role, origin, said, reasoning, calls, made = row
     # Raw queries bring JSON as its text.
     called = describe_calls(json.loads(calls), wanted.secret)
@@ -127,7 +126,7 @@ def make_snippet(text: str, pattern: re.Pattern[str] | None) -> SafeString:
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
-def build_pattern(wanted: Wanted) -> re.Pattern[str] | None:
+def build_pattern(wanted: TextQuery) -> re.Pattern[str] | None:
     """What to mark in a text that matches; None for nothing."""
     if wanted.mode == "exact":
         flags = re.IGNORECASE if wanted.ignore_case else re.NOFLAG
@@ -138,15 +137,16 @@ def build_pattern(wanted: Wanted) -> re.Pattern[str] | None:
         return None
     if wanted.stem:
         # Near enough for a mark: what begins as a stem of the same word would.
-        stems = (re.escape(cut_stem(_stem(word))) for word in longest_first)
+        stems = (
+            re.escape(cut_stem(_cut_common_ending(word))) for word in longest_first
+        )
         either = "|".join(rf"{stem}\w*" for stem in stems)
     else:
         either = "|".join(re.escape(word) for word in longest_first)
     return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_])", re.IGNORECASE)
 
 
-def _stem(word: str) -> str:
-    """A word without the commonest English endings."""
+def _cut_common_ending(word: str) -> str:
     return re.sub(r"(?:ings?|ed|es|s|e)$", "", word) if len(word) > 4 else word
 
 
@@ -156,18 +156,14 @@ def _stem(word: str) -> str:
 def read_secret_tools() -> frozenset[str]:
     """The names of the game's tools whose calls nobody may read."""
     url: str = settings.SPACEMOLT_MCP_URL
-    with connection.cursor() as cursor:
-        cursor.execute(_CATALOGUE_VERSION, [url])
-        found = cursor.fetchone()
-    return _read_secret_names(url, found[0]) if found else frozenset()
+    found = fetch_rows(_CATALOGUE_VERSION, [url])
+    return _read_secret_names(url, found[0][0]) if found else frozenset()
 
 
 @lru_cache(maxsize=8)
 def _read_secret_names(url: str, version: datetime) -> frozenset[str]:
     """Of one version of the game's tools: the list is long, and searches are many."""
-    with connection.cursor() as cursor:
-        cursor.execute(_HIDDEN_TOOLS, [url])
-        return frozenset(name for (name,) in cursor.fetchall() if name)
+    return frozenset(name for (name,) in fetch_rows(_HIDDEN_TOOLS, [url]) if name)
 
 
 def hide_row_secrets(row: Memory, secret: Collection[str]) -> Memory:

@@ -23,7 +23,7 @@ from memory.gamestate.notices import Notice, read_notices, read_offset
 from memory.gamestate.reactions import Owner, find_outcome
 from memory.gamestate.types import Snapshot, Stale
 from memory.models import GameEvent, GameSnapshot
-from memory.models.game import BEFORE_LOGOUT, read_marks
+from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, SAME_IN_NOTICE, parse_marks
 from memory.snapshots import under_way
 from memory.snapshots.rows import (
     compute_tick,
@@ -39,14 +39,7 @@ _LONGEST_DATA = 64_000
 # A snapshot from further in the future was taken before our clock went back: nobody
 # can tell what happened since.
 _SKEW = timedelta(seconds=2)
-_WRITTEN = [
-    "merged",
-    "field_ticks",
-    "counted",
-    "stale_reason",
-    "stale_tick",
-    "stale_fields",
-]
+_WRITTEN = ["merged", "field_ticks", "counted", *JOINED_MARK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +75,7 @@ def merge_notifications(
     pace = settings.ZOEA_SECONDS_PER_TICK
     offset = learn_offset(username, read_offset(result.content, asked_at, now), now)
     notices = read_notices(result.content, now, pace, tick, asked_at, offset)
-    new = _store(username, notices, now)
+    new = _store_new(username, notices, now)
     if not new:
         return []
     _end_actions(username, new)
@@ -104,8 +97,9 @@ def _end_actions(username: str, notices: Sequence[Notice]) -> None:
     under_way.end_actions(ended)
 
 
-def _store(username: str, notices: Sequence[Notice], now: datetime) -> Sequence[Notice]:
-    """Store the events that are not known yet, and return them."""
+def _store_new(
+    username: str, notices: Sequence[Notice], now: datetime
+) -> Sequence[Notice]:
     kept = GameEvent.objects.filter(username=username)
     same = kept.filter(event_id__in=[notice.id for notice in notices])
     known = set(same.values_list("event_id", flat=True))
@@ -124,15 +118,9 @@ def _to_row(username: str, notice: Notice, now: datetime) -> GameEvent:
     return GameEvent(
         username=username,
         event_id=notice.id,
-        category=notice.category,
-        kind=notice.kind,
         data=data if length <= _LONGEST_DATA else {"too_long": length},
-        tick=notice.tick,
-        exact=notice.exact,
-        at=notice.at,
-        slack=notice.slack,
-        sent_at=notice.sent_at,
         received_at=now,
+        **{name: getattr(notice, name) for name in SAME_IN_NOTICE},
     )
 
 
@@ -195,7 +183,7 @@ def _concerned(
     columns = kept.values_list("pk", "tool_name", "marks", "stale_reason")
     found = set()
     for key, tool, stored, reason in columns:
-        marks = read_marks(stored) or (Stale(reason),)
+        marks = parse_marks(stored) or (Stale(reason),)
         if any(rules.may_change(notice, tool, marks, me) for notice in new):
             found.add(key)
     return found

@@ -26,7 +26,7 @@ from memory.gamestate.confidence import (
 )
 from memory.gamestate.layout import MOST_EVENTS, RECENT_TICKS
 from memory.gamestate.rows import format_content, pick_snapshot, read_handle
-from memory.gamestate.types import AccountState, Happening, Snapshot
+from memory.gamestate.types import AccountState, Happening
 from memory.models import AccountClock, GameEvent, GameSnapshot
 from memory.models.game import BEFORE_LOGOUT
 from memory.snapshots import under_way
@@ -39,7 +39,6 @@ from memory.snapshots.rows import (
 
 # Rows of one tool that a view reads; each set of arguments has a row of its own.
 READ_PER_TOOL = 4
-# Run in each call: the ORM would take three times as long for them.
 _KNOWN = """
 SELECT * FROM (
   SELECT *, row_number() OVER (
@@ -96,7 +95,7 @@ def read_account_state(
         last_shown=dict(last_shown or {}),
         thresholds=settings.ZOEA_STATE_AGES,
         names=names,
-        events=_find_events(username, moment) if fetched and username else (),
+        events=_find_recent_events(username, moment) if fetched and username else (),
         fetched=fetched,
         unsettled=under_way.find_open_flights(username, moment)
         if username
@@ -104,13 +103,10 @@ def read_account_state(
     )
 
 
-def _find_events(username: str, now: datetime) -> tuple[Happening, ...]:
-    """The recent events of an account, oldest first."""
+def _find_recent_events(username: str, now: datetime) -> tuple[Happening, ...]:
     late = timedelta(seconds=RECENT_TICKS * settings.ZOEA_SECONDS_PER_TICK)
-    newest = list(
-        GameEvent.objects.raw(_NEWEST_EVENTS, [username, now - late, MOST_EVENTS])
-    )
-    return tuple(Happening(e.kind, e.data, e.tick) for e in reversed(newest))
+    newest = GameEvent.objects.raw(_NEWEST_EVENTS, [username, now - late, MOST_EVENTS])
+    return tuple(Happening(e.kind, e.data, e.tick) for e in newest)[::-1]
 
 
 def fetches_events(options: Mapping[str, object]) -> bool:
@@ -198,7 +194,8 @@ def _claim(username: str, now: datetime) -> list[AgeCrossing]:
 def _find_crossings(
     usernames: Collection[str], now: datetime
 ) -> Iterator[tuple[int, AgeCrossing]]:
-    presents = dict(_find_moments(usernames, now))
+    clocks = AccountClock.objects.in_bulk(list(usernames))
+    presents = {name: find_moment(clocks.get(name), now) for name in usernames}
     for row in _select_watched(usernames).only(*_COLUMNS):
         crossing = _judge(row, presents[row.username])
         if crossing is not None:
@@ -212,25 +209,15 @@ def _select_watched(usernames: Collection[str]) -> QuerySet[GameSnapshot]:
     return rows.exclude(announced=_STEPS[-1]).exclude(whole)
 
 
-def _find_moments(
-    usernames: Collection[str], now: datetime
-) -> Iterator[tuple[str, Moment]]:
-    clocks = AccountClock.objects.in_bulk(list(usernames))
+def find_moment(clock: AccountClock | None, now: datetime) -> Moment:
+    """The present of an account by its clock, with the configured limits of age."""
+    tick = compute_tick(Sighting(clock.tick, clock.seen_at) if clock else None, now)
     pace = settings.ZOEA_SECONDS_PER_TICK
-    for name in usernames:
-        row = clocks.get(name)
-        seen = Sighting(row.tick, row.seen_at) if row else None
-        yield (
-            name,
-            Moment(compute_tick(seen, now), now, pace, settings.ZOEA_STATE_AGES),
-        )
+    return Moment(tick, now, pace, settings.ZOEA_STATE_AGES)
 
 
 def _judge(row: GameSnapshot, present: Moment) -> AgeCrossing | None:
-    flagged = row.stale_reason == BEFORE_LOGOUT
-    snapshot = Snapshot(
-        row.tool_name, {}, None, row.game_tick, row.captured_at, logged_out=flagged
-    )
+    snapshot = row.to_outline()
     level = str(judge_age(snapshot, present))
     if level not in _STEPS or _STEPS.index(level) <= _STEPS.index(row.announced):
         return None
@@ -241,6 +228,6 @@ def _judge(row: GameSnapshot, present: Moment) -> AgeCrossing | None:
         tool=row.tool_name,
         args=row.args,
         confidence=level,
-        reason=BEFORE_LOGOUT if flagged else old,
+        reason=BEFORE_LOGOUT if snapshot.logged_out else old,
         tick=present.current_tick,
     )

@@ -6,7 +6,7 @@ Every write of an account runs under one lock, so that all of them have one orde
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -19,21 +19,18 @@ from memory.gamestate import clock
 from memory.gamestate.clock import SAME_CLOCK, Offset, Sighting
 from memory.gamestate.extract import Result
 from memory.gamestate.facts import learn_names, learn_sizes
-from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
-from memory.models.game import read_marks
+from memory.models import (
+    AccountClock,
+    ActionUnderWay,
+    GameEvent,
+    GameSnapshot,
+    Lexicon,
+    fetch_rows,
+)
+from memory.models.game import parse_marks
 
-TYPES: Mapping[str, str] = {
-    "merged": "text",
-    "field_ticks": "jsonb",
-    "counted": "jsonb",
-    "marks": "jsonb",
-    "stale_reason": "text",
-    "stale_tick": "bigint",
-    "stale_fields": "jsonb",
-}
 KEPT_NAMES = 1000
 T = TypeVar("T")
-# Run in each call: the ORM would take several times as long for them.
 _SIGHTING = "SELECT tick, seen_at FROM memory_accountclock WHERE username = %s"
 _LEXICON = "SELECT * FROM memory_lexicon WHERE username = %s"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
@@ -41,12 +38,11 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtext('game state'), hashtext(%s))"
 
 def lock_account(username: str) -> None:
     """Keep others from writing an account's state until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [username])
+    fetch_rows(_LOCK, [username])
 
 
 def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
-    """Write these fields of the rows; raises KeyError for one of unknown type.
+    """Write these fields of the rows.
 
     In one statement of plain SQL: the ORM builds a CASE for each column and row, which
     takes longer than all the rest of what an answer of the game sets off.
@@ -54,7 +50,8 @@ def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
     if not rows:
         return
     taken = ", ".join(f"{field} = new.{field}" for field in fields)
-    typed = ", ".join(f"{field} {TYPES[field]}" for field in fields)
+    find = GameSnapshot._meta.get_field
+    typed = ", ".join(f"{field} {find(field).db_type(connection)}" for field in fields)
     body = [
         {"id": row.pk} | {field: getattr(row, field) for field in fields}
         for row in rows
@@ -64,11 +61,8 @@ def rewrite_rows(rows: Sequence[GameSnapshot], fields: Sequence[str]) -> None:
     FROM jsonb_to_recordset(%s::jsonb) AS new(id bigint, {typed})
     WHERE kept.id = new.id
     """  # noqa: S608 (no input in the text)
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [json.dumps(body)])
+    fetch_rows(sql, [json.dumps(body)])
 
-
-# --- Ticks
 
 # --- Ticks
 
@@ -82,10 +76,7 @@ def read_sighting(username: str | None) -> Sighting | None:
     """The newest tick seen for an account; None where none was."""
     if not username:
         return None
-    with connection.cursor() as cursor:
-        cursor.execute(_SIGHTING, [username])
-        row = cursor.fetchone()
-    return Sighting(*row) if row else None
+    return next((Sighting(*row) for row in fetch_rows(_SIGHTING, [username])), None)
 
 
 def note_result(username: str, result: Result, now: datetime) -> Sighting | None:
@@ -136,15 +127,13 @@ def _forget_ticks(username: str) -> None:
     rows = GameSnapshot.objects.filter(username=username)
     marked = list(rows.exclude(marks=[]).only("marks").order_by("pk"))
     for row in marked:
-        row.set_marks([replace(mark, tick=None) for mark in read_marks(row.marks)])
+        row.set_marks([replace(mark, tick=None) for mark in parse_marks(row.marks)])
     rewrite_rows(marked, ["marks"])
     # What was merged is as old as what it was merged into.
     rows.update(game_tick=None, stale_tick=None, field_ticks={})
     ActionUnderWay.objects.filter(username=username).update(tick=None)
     GameEvent.objects.filter(username=username).update(tick=None, exact=False)
 
-
-# --- The game's clock
 
 # --- The game's clock
 
@@ -177,8 +166,6 @@ def _is_here() -> bool:
     host = urlsplit(settings.SPACEMOLT_MCP_URL).hostname or ""
     return host == "localhost" or host == "::1" or host.startswith("127.")
 
-
-# --- Names and sizes
 
 # --- Names and sizes
 

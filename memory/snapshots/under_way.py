@@ -26,13 +26,13 @@ KEPT_UNDER_WAY = timedelta(hours=6)
 LONGEST_CALL = timedelta(minutes=10)
 LONGEST_TARGET = 200
 NOT_OPEN = timedelta(seconds=1)
-# Run in each call: the ORM would take three times as long for them.
 _WAITING = """
 SELECT * FROM memory_actionunderway
 WHERE username = %s AND until > asked_at ORDER BY id
 """
 _FLIGHTS = """
-SELECT * FROM memory_actionunderway WHERE username = %s AND tool = ANY(%s)
+SELECT * FROM memory_actionunderway
+WHERE username = %s AND tool = ANY(%s) ORDER BY id
 """
 
 
@@ -59,9 +59,11 @@ def _longest_duration(tool: str, result: Result) -> timedelta:
     if result.is_unknown and tool in FLIGHTS:
         return KEPT_UNDER_WAY
     ticks = (result.duration_ticks or 1) + invalidation.QUEUE_MARGIN_TICKS
-    return min(
-        timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK), KEPT_UNDER_WAY
-    )
+    return min(_to_time(ticks), KEPT_UNDER_WAY)
+
+
+def _to_time(ticks: int) -> timedelta:
+    return timedelta(seconds=ticks * settings.ZOEA_SECONDS_PER_TICK)
 
 
 def delete_finished(username: str, now: datetime) -> int:
@@ -104,8 +106,8 @@ def find_waiting(username: str) -> list[ActionUnderWay]:
 def find_pending(
     username: str, tick: int | None, now: datetime
 ) -> list[ActionUnderWay]:
-    """The actions that have not taken effect yet."""
-    return [row for row in find_waiting(username) if is_under_way(row, tick, now)]
+    """The actions that have not taken effect yet, by the tick or else by the clock."""
+    return [row for row in find_waiting(username) if _is_pending(row, tick, now)]
 
 
 def find_unanswered(username: str, asked_at: datetime) -> list[ActionUnderWay]:
@@ -117,8 +119,7 @@ def find_unanswered(username: str, asked_at: datetime) -> list[ActionUnderWay]:
     return list(rows.filter(done_at__lte=timezone.now()).order_by("pk"))
 
 
-def is_under_way(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
-    """Whether an action has not taken effect yet, by the tick or else by the clock."""
+def _is_pending(row: ActionUnderWay, tick: int | None, now: datetime) -> bool:
     if _is_open(row) or row.tick is None or tick is None:
         return row.until > now
     return invalidation.carry_mark(Stale(row.tool, row.tick), tick) is not None
@@ -134,8 +135,7 @@ def _is_open(row: ActionUnderWay) -> bool:
 
 def find_open_flights(username: str, now: datetime) -> frozenset[str]:
     """The flights that the ship may still be on."""
-    rows = ActionUnderWay.objects.raw(_FLIGHTS, [username, list(FLIGHTS)])
-    return frozenset(row.tool for row in rows if _is_open(row) and row.until > now)
+    return frozenset(row.tool for row in _open_rows(username) if row.until > now)
 
 
 def update_flights(
@@ -161,11 +161,9 @@ def update_flights(
         if flying is not None and tick is not None:
             left = flying + invalidation.QUEUE_MARGIN_TICKS
             row.tick = tick + left
-            arrival = asked_at + timedelta(
-                seconds=left * settings.ZOEA_SECONDS_PER_TICK
-            )
             # No longer open: how long it takes is known.
-            row.until = min(arrival, row.asked_at + KEPT_UNDER_WAY - NOT_OPEN)
+            longest = row.asked_at + KEPT_UNDER_WAY - NOT_OPEN
+            row.until = min(asked_at + _to_time(left), longest)
             row.save(update_fields=["tick", "until"])
         elif rests or effects.is_arrival(tool, content, row.target):
             ended += [row] if _has_begun(row, sure_tick, asked_at) else []
@@ -180,13 +178,12 @@ def end_flights(username: str, tool: str, tick: int | None, asked_at: datetime) 
 
 
 def _open_rows(username: str) -> list[ActionUnderWay]:
-    rows = ActionUnderWay.objects.filter(username=username, tool__in=FLIGHTS)
-    return [row for row in rows.order_by("pk") if _is_open(row)]
+    rows = ActionUnderWay.objects.raw(_FLIGHTS, [username, list(FLIGHTS)])
+    return [row for row in rows if _is_open(row)]
 
 
 def _has_begun(row: ActionUnderWay, tick: int | None, asked_at: datetime) -> bool:
     """Whether a flight would have begun by a call, if it ever has."""
     if row.tick is not None and tick is not None:
         return row.tick <= tick
-    wait = invalidation.QUEUE_MARGIN_TICKS * settings.ZOEA_SECONDS_PER_TICK
-    return row.asked_at + timedelta(seconds=wait) <= asked_at
+    return row.asked_at + _to_time(invalidation.QUEUE_MARGIN_TICKS) <= asked_at

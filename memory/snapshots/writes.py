@@ -1,8 +1,7 @@
 """What answers and actions do to the snapshots of an account: the only writes of them.
 
 Rows belong to the game account, never to the Mysis (G4). The rules are in
-``memory.gamestate``; here they meet the rows. Every write of an account runs under one
-lock, so that a capture and an invalidation have one order.
+``memory.gamestate``; here they meet the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from memory.gamestate.extract import Result
 from memory.gamestate.invalidation import Invalidation
 from memory.gamestate.types import Stale
 from memory.models import AccountClock, ActionUnderWay, GameEvent, GameSnapshot, Lexicon
-from memory.models.game import BEFORE_LOGOUT, read_marks
+from memory.models.game import BEFORE_LOGOUT, JOINED_MARK, parse_marks
 from memory.snapshots import under_way
 from memory.snapshots.notifications import merge_recent
 from memory.snapshots.rows import (
@@ -36,10 +35,9 @@ from memory.snapshots.rows import (
 )
 
 _LONGEST_KEY = 300
-_DOUBT_COLUMNS = ("stale_reason", "stale_fields", "stale_tick")
 # Rows of one tool and account, which differ by their arguments.
 KEPT_PER_TOOL = 100
-_MARK_COLUMNS = ["marks", "stale_reason", "stale_tick", "stale_fields", "field_ticks"]
+_MARK_COLUMNS = ["marks", "field_ticks", *JOINED_MARK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class TouchedSnapshot:
 
 
 @transaction.atomic(savepoint=False)
-def capture(
+def capture_snapshot(
     *,
     username: str,
     tool: str,
@@ -107,7 +105,7 @@ def capture(
 
 
 @transaction.atomic(savepoint=False)
-def invalidate(
+def invalidate_snapshots(
     *,
     username: str,
     tool: str,
@@ -142,7 +140,7 @@ def invalidate(
 
 
 @transaction.atomic
-def lose_events(username: str, reason: str) -> list[TouchedSnapshot]:
+def mark_lost_events(username: str, reason: str) -> list[TouchedSnapshot]:
     """Mark what events that were lost unread would have changed.
 
     ``reason`` is one of `invalidation.LOSSES`. Returns the rows made more doubtful.
@@ -164,7 +162,7 @@ def begin_account(username: str) -> None:
 
 
 @transaction.atomic
-def log_out(username: str) -> None:
+def log_out_account(username: str) -> None:
     """Hide the account's snapshots; the rows stay as a tombstone (A19).
 
     With ZOEA_ON_LOGOUT they are deleted, or left as they are.
@@ -211,12 +209,14 @@ def read_newest_tick() -> int | None:
 
 def read_doubt(
     username: str, tool: str, args: Mapping[str, object]
-) -> tuple[str, tuple[str, ...], int | None]:
-    """What of a stored answer is in doubt: the reason ("" for none), fields, tick."""
+) -> TouchedSnapshot | None:
+    """What of a stored answer is in doubt; None where nothing is."""
     rows = GameSnapshot.objects.filter(username=username, tool_name=tool)
-    row = rows.filter(args_key=make_storage_key(args)).only(*_DOUBT_COLUMNS).first()
-    stale = row.joined_mark() if row is not None else None
-    return (stale.reason, stale.fields, stale.tick) if stale else ("", (), None)
+    row = rows.filter(args_key=make_storage_key(args)).only(*JOINED_MARK).first()
+    stale = row.get_joined_mark() if row is not None else None
+    if stale is None:
+        return None
+    return TouchedSnapshot(tool, args, stale.fields, stale.reason, stale.tick)
 
 
 def make_storage_key(args: Mapping[str, object]) -> str:
@@ -266,9 +266,9 @@ def _mark_row(
         new = invalidation.add_mark(new, hit, action.reason, action.tick)
     assert new is not None  # noqa: S101 (there is at least one hit)
     new = replace(new, at=action.at, done=action.done)
-    row.set_marks((*read_marks(row.marks), new))
+    row.set_marks((*parse_marks(row.marks), new))
     if row.stale_reason != BEFORE_LOGOUT:
-        before = filter(None, [row.joined_mark()])
+        before = filter(None, [row.get_joined_mark()])
         row.set_joined_mark(invalidation.join_marks([*before, new], action.tick))
     row.field_ticks = {
         path: tick
@@ -335,7 +335,7 @@ def _find_marks(
     """
     rows = GameSnapshot.objects.filter(username=username).exclude(marks=[])
     lists = rows.values_list("marks", flat=True)
-    marks = sorted((m for marks in lists for m in read_marks(marks)), key=_sort_key)
+    marks = sorted((m for marks in lists for m in parse_marks(marks)), key=_sort_key)
     known = invalidation.inherit_marks(marks, tool, args, tick)
     late = under_way.find_pending(username, tick, timezone.now())
     late += under_way.find_unanswered(username, asked_at) if asked_at else []

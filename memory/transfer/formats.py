@@ -14,15 +14,16 @@ from memory.gamestate.values import repair_text
 from memory.transfer.line import (
     TransferError,
     TransferMessage,
-    default_origin,
+    find_default_origin,
     make_call,
     mask_message,
     parse_moment,
     parse_object,
+    parse_tick,
 )
 from memory.transfer.nova import MAGIC, NovaDatabase
 
-#: Roles that other programs use for the same.
+# Roles that other programs use for the same.
 SYNONYMS = {"developer": "system", "function": "tool"}
 LONGEST_NAME = 200
 LARGEST_DOCUMENT = 512 * 1024 * 1024
@@ -40,18 +41,18 @@ class HistoryFile:
     owner: str = ""
     secrets: frozenset[str] = frozenset()
 
-    def lines(self) -> Iterator[TransferMessage]:
+    def read_lines(self) -> Iterator[TransferMessage]:
         """The messages without secrets; raises TransferError that says where."""
         if self.is_nova:
             with closing(NovaDatabase(self.path)) as base:
-                secrets = base.passwords() | self.secrets
-                for line in base.lines(self.owner):
+                secrets = base.read_passwords() | self.secrets
+                for line in base.read_lines(self.owner):
                     yield mask_message(line, secrets)
             return
         reader = MessageReader()
         for place, value in _read_values(self.path, self.format):
             try:
-                line = reader.read(value)
+                line = reader.read_message(value)
             except TransferError as error:
                 raise TransferError(f"{place}: {error}") from None
             yield mask_message(line, self.secrets)
@@ -79,16 +80,16 @@ def open_history(path: Path, *, name: str, wanted: str = "") -> HistoryFile:
 
 def _find_owner(path: Path, name: str, wanted: str) -> str:
     with closing(NovaDatabase(path)) as base:
-        names = base.names()
-    for searched in filter(None, (wanted, "" if wanted else name)):
-        for same in (str.__eq__, lambda a, b: a.casefold() == b.casefold()):
-            found = [
-                key
-                for key, known in names.items()
-                if same(known, searched) or key == searched
-            ]
-            if len(found) == 1:
-                return found[0]
+        names = base.read_names()
+    searched = wanted or name
+    for same in (str.__eq__, lambda a, b: a.casefold() == b.casefold()):
+        found = [
+            key
+            for key, known in names.items()
+            if same(known, searched) or key == searched
+        ]
+        if len(found) == 1:
+            return found[0]
     if len(names) == 1 and not wanted:
         return next(iter(names))
     listed = ", ".join(sorted(names.values())) or "none"
@@ -102,10 +103,9 @@ def _detect_kind(path: Path) -> str:
     if not first:
         raise TransferError("is empty")
     try:
-        value = json.loads(first)
+        return "lines" if isinstance(json.loads(first), dict) else "document"
     except (ValueError, RecursionError):
         return "document"
-    return "lines" if isinstance(value, dict) else "document"
 
 
 def _read_values(path: Path, kind: str) -> Iterator[tuple[str, Any]]:
@@ -158,7 +158,7 @@ class MessageReader:
         self._calls: dict[str, dict[str, Any]] = {}
         self._last = ""
 
-    def read(self, value: object) -> TransferMessage:
+    def read_message(self, value: object) -> TransferMessage:
         """One message; raises TransferError that names the field."""
         if not isinstance(value, Mapping):
             raise TransferError("a message must be a JSON object")
@@ -170,13 +170,9 @@ class MessageReader:
             self._last if role == "tool" else ""
         )
         call = self._calls.get(call_id, {}) if role == "tool" else {}
-        names = (
-            _read_text(given, "tool_name"),
-            _read_text(given, "name"),
-            call.get("name", ""),
-        )
-        name = next(filter(None, names), "")
-        own, sender = given.get("args"), _read_text(given, "sender") or names[1]
+        tool, name = _read_text(given, "tool_name"), _read_text(given, "name")
+        own, sender = given.get("args"), _read_text(given, "sender") or name
+        tool = tool or name or call.get("name", "")
         return TransferMessage(
             role=role,
             origin=_read_origin(given.get("origin"), role),
@@ -187,11 +183,11 @@ class MessageReader:
             signature=_read_text(given, "signature"),
             tool_calls=calls,
             tool_call_id=call_id[:LONGEST_NAME],
-            tool_name=name[:LONGEST_NAME] if role == "tool" else "",
+            tool_name=tool[:LONGEST_NAME] if role == "tool" else "",
             args=parse_object(call.get("arguments", "") if own is None else own),
             is_error=given.get("is_error") is True,
             pending=role == "tool" and given.get("pending") is True,
-            tick=_read_tick(given.get("tick")),
+            tick=parse_tick(given.get("tick")),
             created_at=parse_moment(given.get("created_at", given.get("timestamp"))),
             broadcast_at=parse_moment(
                 parse_object(given.get("broadcast")).get("created_at")
@@ -211,19 +207,18 @@ class MessageReader:
         return calls
 
     def _read_call(self, item: object, place: int) -> dict[str, Any]:
-        function = item.get("function") if isinstance(item, Mapping) else None
-        if not isinstance(function, Mapping) or not isinstance(
-            function.get("name"), str
-        ):
+        given = item if isinstance(item, Mapping) else {}
+        function = given.get("function")
+        name = function.get("name") if isinstance(function, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(name, str):
             raise TransferError("a tool call must have a function with a name")
         arguments = function.get("arguments", "")
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
-        assert isinstance(item, Mapping)  # noqa: S101 (for types)
-        known = item.get("id") or f"imported_{self._count}_{place}"
+        known = given.get("id") or f"imported_{self._count}_{place}"
         return make_call(
             repair_text(str(known))[:LONGEST_NAME],
-            repair_text(function["name"]),
+            repair_text(name),
             repair_text(arguments),
         )
 
@@ -237,7 +232,7 @@ def _read_role(value: object) -> str:
 
 def _read_origin(value: object, role: str) -> str:
     if value is None:
-        return default_origin(role)
+        return find_default_origin(role)
     if value not in ORIGINS:
         raise TransferError(f"origin {value!r} is not one of {', '.join(ORIGINS)}")
     return str(value)
@@ -271,9 +266,3 @@ def _read_text(given: Mapping[str, Any], field: str) -> str:
     if not isinstance(value, str):
         raise TransferError(f"{field} must be a text")
     return repair_text(value)
-
-
-def _read_tick(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if abs(value) < 2**62 else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
+from dataclasses import fields
 from typing import Any
 
 from django.db import connection, transaction
@@ -19,20 +19,19 @@ from django.utils import timezone
 
 from memory.assembly.sent_view import to_wire
 from memory.context.tokens import estimate_tokens
-from memory.models import Memory
+from memory.models import Memory, build_insert, fetch_rows, list_values
 from memory.models.vectors import describe_calls
 from memory.transfer.line import KnownMessages, TransferError, TransferMessage
 
 BATCH = 500
 CHUNK = 500
 FORMATS = ("jsonl", "openai")
-INSERT = """
-INSERT INTO memory_memory (mysis_id, broadcast_id, role, origin, sender, content,
-  reasoning, signature, tool_calls, calls_text, tool_call_id, tool_name, args, is_error,
-  pending, tick, tokens, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s, %s::jsonb, %s, %s, %s,
-  %s, %s)
-"""
+# By SQL, as the ORM would set the moment of creation anew.
+INSERT = build_insert(Memory)
+# What a row has as the message has it.
+NOT_COPIED = ("created_at", "broadcast_at", "raw")
+COPIED = [each.name for each in fields(TransferMessage) if each.name not in NOT_COPIED]
+NULL_WHEN_EMPTY = ("sender", "signature", "tool_call_id", "tool_name")
 OWNER = "SELECT id FROM agents_mysis WHERE id = %s FOR UPDATE"
 LOCK = "SELECT pg_try_advisory_lock(hashtext('import_history'), %s::int)"
 UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
@@ -41,13 +40,13 @@ UNLOCK = "SELECT pg_advisory_unlock(hashtext('import_history'), %s::int)"
 class ImportHooks:
     """What else an import does beside storing messages: in a bare log nothing."""
 
-    def begin(self) -> None:
+    def begin_batch(self) -> None:
         """Runs first in the transaction of a batch; raises TransferError to refuse it."""
 
-    def broadcast_of(self, line: TransferMessage) -> int | None:
+    def find_broadcast(self, line: TransferMessage) -> int | None:
         """The id of the broadcast that a message is a delivery of, if it is one."""
 
-    def end(self, count: int) -> None:
+    def end_batch(self, count: int) -> None:
         """Runs last in the transaction, with the number of messages stored."""
 
 
@@ -55,7 +54,7 @@ def store_lines(
     mysis_id: int,
     lines: Iterable[TransferMessage],
     done: Callable[[int], None] = lambda _: None,
-    reception: ImportHooks | None = None,
+    hooks: ImportHooks | None = None,
 ) -> int:
     """Store what is not there yet, in order, and return how many messages that were.
 
@@ -66,9 +65,9 @@ def store_lines(
         known = KnownMessages(mysis_id)
         stored = 0
         for batch in _split_batches(lines):
-            new = [line for line in batch if not known.take(line)]
+            new = [line for line in batch if not known.take_match(line)]
             if new:
-                _insert(mysis_id, new, reception or ImportHooks())
+                _insert(mysis_id, new, hooks or ImportHooks())
             stored += len(new)
             done(len(batch))
         return stored
@@ -77,74 +76,51 @@ def store_lines(
 def _split_batches(lines: Iterable[TransferMessage]) -> Iterator[list[TransferMessage]]:
     """Batches that never part a call from its results."""
     batch: list[TransferMessage] = []
-    for line in chain(lines, [None]):
-        if line is None or (len(batch) >= BATCH and line.role != "tool"):
-            if batch:
-                yield batch
+    for line in lines:
+        if len(batch) >= BATCH and line.role != "tool":
+            yield batch
             batch = []
-        if line is not None:
-            batch.append(line)
+        batch.append(line)
+    if batch:
+        yield batch
 
 
 @transaction.atomic
-def _insert(
-    mysis_id: int, lines: list[TransferMessage], reception: ImportHooks
-) -> None:
-    with connection.cursor() as cursor:
-        # As all who write into a log: so its ids have the order of commits, and a
-        # reader who follows them misses nothing.
-        cursor.execute(OWNER, [mysis_id])
-    reception.begin()
+def _insert(mysis_id: int, lines: list[TransferMessage], hooks: ImportHooks) -> None:
+    # As all who write into a log: so its ids have the order of commits, and a reader
+    # who follows them misses nothing.
+    fetch_rows(OWNER, [mysis_id])
+    hooks.begin_batch()
     now = timezone.now()
-    values = [
-        (
-            mysis_id,
-            reception.broadcast_of(line),
-            line.role,
-            line.origin,
-            line.sender,
-            line.content,
-            line.reasoning,
-            line.signature,
-            json.dumps(line.tool_calls),
-            describe_calls(line.tool_calls),
-            line.tool_call_id,
-            line.tool_name,
-            json.dumps(line.args),
-            line.is_error,
-            line.pending,
-            line.tick,
-            estimate_tokens(line.content),
-            line.created_at or now,
+    rows = [
+        Memory(
+            **{name: getattr(line, name) for name in COPIED},
+            mysis_id=mysis_id,
+            broadcast_id=hooks.find_broadcast(line),
+            calls_text=describe_calls(line.tool_calls),
+            tokens=estimate_tokens(line.content),
+            created_at=line.created_at or now,
         )
         for line in lines
     ]
     with connection.cursor() as cursor:
-        cursor.executemany(INSERT, values)
-    reception.end(len(lines))
+        cursor.executemany(INSERT, [list_values(row) for row in rows])
+    hooks.end_batch(len(lines))
 
 
 @contextmanager
 def _lock_mysis(mysis_id: int) -> Iterator[None]:
     number = mysis_id % 2**31
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK, [number])
-        (mine,) = cursor.fetchone() or (False,)
+    ((mine,),) = fetch_rows(LOCK, [number])
     if not mine:
         raise TransferError("another import into this Mysis runs: wait for its end")
     try:
         yield
     finally:
-        with connection.cursor() as cursor:
-            cursor.execute(UNLOCK, [number])
+        fetch_rows(UNLOCK, [number])
 
 
 # --- Exports
-
-
-def count_messages(mysis_id: int) -> int:
-    """How many messages a Mysis has."""
-    return Memory.objects.filter(mysis_id=mysis_id).count()
 
 
 def write_pieces(mysis_id: int, form: str) -> Iterator[str]:
@@ -163,22 +139,12 @@ def write_pieces(mysis_id: int, form: str) -> Iterator[str]:
 def to_document(row: Memory) -> dict[str, Any]:
     """A message with all that an import needs to store the same."""
     sent = row.broadcast
+    same = {name: getattr(row, name) for name in COPIED}
     return {
         "id": row.pk,
         "turn": row.turn_id,
-        "role": row.role,
-        "origin": row.origin,
-        "sender": row.sender or None,
-        "content": row.content,
-        "reasoning": row.reasoning,
-        "signature": row.signature or None,
-        "tool_calls": row.tool_calls,
-        "tool_call_id": row.tool_call_id or None,
-        "tool_name": row.tool_name or None,
-        "args": row.args,
-        "is_error": row.is_error,
-        "pending": row.pending,
-        "tick": row.tick,
+        **same,
+        **{name: same[name] or None for name in NULL_WHEN_EMPTY},
         "created_at": row.created_at.isoformat(),
         # So that a delivery stays one.
         "broadcast": sent

@@ -19,6 +19,7 @@ from django.db import connection
 
 from memory.context.types import DEFAULT_ORIGINS, INTENT_ORIGINS, ROLES
 from memory.gamestate.values import make_storable
+from memory.models import fetch_rows
 from memory.redaction import HIDDEN
 
 
@@ -36,8 +37,8 @@ class TransferMessage:
 
     role: str
     origin: str
-    content: str = ""
     sender: str = ""
+    content: str = ""
     reasoning: str = ""
     signature: str = ""
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
@@ -52,7 +53,7 @@ class TransferMessage:
     raw: TransferMessage | None = None
 
 
-def default_origin(role: str) -> str:
+def find_default_origin(role: str) -> str:
     """The origin that a role suggests; the role is one of the known ones."""
     return next(DEFAULT_ORIGINS[known] for known in ROLES if known == role)
 
@@ -99,6 +100,13 @@ def parse_moment(value: object) -> datetime | None:
         return None
 
 
+def parse_tick(value: object) -> int | None:
+    """A whole number that can be stored; None from others."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if abs(value) < 2**62 else None
+
+
 # --- Secrets
 
 SHORTEST = 4
@@ -118,7 +126,7 @@ def mask_message(
     line: TransferMessage, secrets: Collection[str] = ()
 ) -> TransferMessage:
     """A message without passwords, sessions and tokens."""
-    known = _find_spellings(secrets)
+    known = _spell_for_text_and_json(secrets)
     cleaned = replace(
         line,
         content=mask_text(line.content, known),
@@ -129,8 +137,7 @@ def mask_message(
     return line if cleaned == line else replace(cleaned, raw=line)
 
 
-def _find_spellings(secrets: Collection[str]) -> frozenset[str]:
-    """Secrets as they are spelled in texts and in JSON."""
+def _spell_for_text_and_json(secrets: Collection[str]) -> frozenset[str]:
     dumped = (json.dumps(secret)[1:-1] for secret in secrets)
     plain = (json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets)
     return frozenset((*secrets, *dumped, *plain))
@@ -186,7 +193,7 @@ class KnownMessages:
                 self._timed[tuple(row)] += 1
                 self._untimed[(*row[:5], None)] += 1
 
-    def take(self, line: TransferMessage) -> bool:
+    def take_match(self, line: TransferMessage) -> bool:
         """Whether a message is stored; then one of its kind is used up.
 
         It may be stored as it was before its secrets were taken out.
@@ -198,7 +205,7 @@ class KnownMessages:
                 return True
         return False
 
-    def has(self, key: Key) -> bool:
+    def has_match(self, key: Key) -> bool:
         """Whether one of this kind is not used up."""
         return self._timed[key] > 0 and self._untimed[(*key[:5], None)] > 0
 
@@ -220,23 +227,15 @@ def survey_source(
 ) -> Survey:
     """Read a whole source before any of it is stored."""
     known = KnownMessages(mysis_id)
-    newest = _read_newest_order(mysis_id)
+    orders = fetch_rows(_NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
+    newest = next(iter(orders), None)
     total, late = 0, False
     for line in lines:
         total += 1
-        if not known.take(line) and newest and line.origin in INTENT_ORIGINS:
+        if not known.take_match(line) and newest and line.origin in INTENT_ORIGINS:
             late |= line.created_at is None or line.created_at < newest[5]
         done(1)
-    return Survey(total, late and newest is not None and known.has(newest[0:6]))
-
-
-def _read_newest_order(
-    mysis_id: int,
-) -> tuple[str, str, str, str, str, datetime] | None:
-    with connection.cursor() as cursor:
-        cursor.execute(_NEWEST_ORDER, [mysis_id, sorted(INTENT_ORIGINS)])
-        found: tuple[str, str, str, str, str, datetime] | None = cursor.fetchone()
-    return found
+    return Survey(total, late and newest is not None and known.has_match(newest[0:6]))
 
 
 def _key_of(line: TransferMessage) -> Key:

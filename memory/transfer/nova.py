@@ -21,16 +21,17 @@ from memory.gamestate.values import repair_text
 from memory.transfer.line import (
     TransferError,
     TransferMessage,
-    default_origin,
+    find_default_origin,
     make_call,
     parse_moment,
     parse_object,
+    parse_tick,
 )
 
 PREFIX = "[TOOL_CALLS]"
 LONGEST_ID = 200
 MAGIC = b"SQLite format 3\x00"
-#: The program first called them agents.
+# The program first called them agents.
 TABLES = (("myses", "mysis_id"), ("agents", "agent_id"))
 ORIGINS = {
     ("user", "direct"): "human",
@@ -38,7 +39,7 @@ ORIGINS = {
     ("user", "system"): "nudge",
     ("system", "system"): "prompt",
 }
-#: So many calls are remembered for results that come late.
+# So many calls are remembered for results that come late.
 REMEMBERED = 500
 
 
@@ -74,27 +75,23 @@ class NovaDatabase:
             raise TransferError("is an SQLite database, but not one of Zoea Nova")
         self._owners, self._owner = known[0]
         self._columns = {row[1] for row in self._ask("PRAGMA table_info(memories)")}
-        self._has_accounts = "accounts" in tables
-        self._has_snapshots = "game_state_snapshots" in tables
+        self._tables = tables
 
     def close(self) -> None:
         self._base.close()
 
-    def names(self) -> dict[str, str]:
+    def read_names(self) -> dict[str, str]:
         """The names of its Myses by their ids."""
         rows = self._ask(f"SELECT id, name FROM {self._owners} ORDER BY created_at")  # noqa: S608 (one of two known names)
         return {str(row[0]): str(row[1]) for row in rows}
 
-    def passwords(self) -> frozenset[str]:
+    def read_passwords(self) -> frozenset[str]:
         """The passwords of its game accounts, which must not come along."""
-        if not self._has_accounts:
-            return frozenset()
-        rows = self._ask("SELECT password FROM accounts")
-        return frozenset(str(row[0]) for row in rows if row[0])
+        return frozenset(each.password for each in self.read_accounts()) - {""}
 
-    def accounts(self) -> list[NovaAccount]:
+    def read_accounts(self) -> list[NovaAccount]:
         """Its game accounts; ``owner`` is a Mysis's id or name there, or empty."""
-        if not self._has_accounts:
+        if "accounts" not in self._tables:
             return []
         known = {row[1] for row in self._ask("PRAGMA table_info(accounts)")}
         owner = "assigned_to" if "assigned_to" in known else "NULL"
@@ -104,9 +101,9 @@ class NovaDatabase:
             for row in rows
         ]
 
-    def snapshots(self) -> Iterator[NovaSnapshot]:
+    def read_snapshots(self) -> Iterator[NovaSnapshot]:
         """Its game states, the oldest first; those without a name are left out."""
-        if not self._has_snapshots:
+        if "game_state_snapshots" not in self._tables:
             return
         rows = self._ask(
             "SELECT username, tool_name, content, game_tick, captured_at "
@@ -116,25 +113,19 @@ class NovaDatabase:
             at = parse_moment(captured)
             names = repair_text(str(username or "")), repair_text(str(tool or ""))
             if all(names) and at is not None:
-                number = tick if isinstance(tick, int) and abs(tick) < 2**62 else None
-                yield NovaSnapshot(*names, repair_text(str(content or "")), number, at)
+                text = repair_text(str(content or ""))
+                yield NovaSnapshot(*names, text, parse_tick(tick), at)
 
-    def count(self, owner: str) -> int:
-        """How many messages one Mysis has."""
-        query = f"SELECT count(*) FROM memories WHERE {self._owner} = ?"  # noqa: S608
-        (found,) = next(iter(self._ask(query, [owner])))
-        return found if isinstance(found, int) else 0
-
-    def lines(self, owner: str) -> Iterator[TransferMessage]:
+    def read_lines(self, owner: str) -> Iterator[TransferMessage]:
         """The messages of one Mysis, in the order in which they were written."""
         wanted = ("role", "content", "created_at", "source", "sender_id", "reasoning")
         columns = ", ".join(
             name if name in self._columns else "NULL" for name in wanted
         )
         query = f"SELECT {columns} FROM memories WHERE {self._owner} = ? ORDER BY id"  # noqa: S608
-        log = _Log(self.names())
+        log = _Log(self.read_names())
         for row in self._ask(query, [owner]):
-            yield log.line(["" if value is None else value for value in row])
+            yield log.read_line(["" if value is None else value for value in row])
 
     def _ask(
         self, query: str, values: Sequence[object] = ()
@@ -170,7 +161,7 @@ class _Log:
         self._names = names
         self._calls: dict[str, tuple[str, str]] = {}
 
-    def line(self, row: Sequence[object]) -> TransferMessage:
+    def read_line(self, row: Sequence[object]) -> TransferMessage:
         role, content, made, source, sender, reasoning = row
         role, content = str(role), repair_text(str(content))
         if role not in ROLES:
@@ -182,7 +173,7 @@ class _Log:
             calls, content = self._read_calls(content)
         return TransferMessage(
             role=role,
-            origin=ORIGINS.get((role, str(source)), default_origin(role)),
+            origin=ORIGINS.get((role, str(source)), find_default_origin(role)),
             content=content,
             sender=self._sender(str(sender)),
             reasoning=repair_text(str(reasoning)),
@@ -191,14 +182,13 @@ class _Log:
         )
 
     def _read_calls(self, content: str) -> tuple[list[dict[str, object]], str]:
-        kept = split_calls(content)
-        for call in kept.calls:
+        calls, rest = split_calls(content)
+        for call in calls:
             self._calls.pop(call.id, None)
             self._calls[call.id] = (call.name, call.arguments)
         while len(self._calls) > REMEMBERED:
             del self._calls[next(iter(self._calls))]
-        made = [make_call(call.id, call.name, call.arguments) for call in kept.calls]
-        return made, kept.rest
+        return [make_call(each.id, each.name, each.arguments) for each in calls], rest
 
     def _read_result(self, content: str, made: object) -> TransferMessage:
         call_id, text = split_result(content, self._calls)
@@ -243,24 +233,18 @@ class NovaCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class SplitText:
+def split_calls(text: str) -> tuple[list[NovaCall], str]:
     """The calls of a text, and what of it is no call, letter for letter."""
-
-    calls: tuple[NovaCall, ...]
-    rest: str
-
-
-def split_calls(text: str) -> SplitText:
     rest = text.removeprefix(PREFIX)
-    calls, others = [], []
+    calls: list[NovaCall] = []
+    others: list[str] = []
     while rest.strip():
         found, rest = _split_first(rest)
         if isinstance(found, NovaCall):
             calls.append(found)
         elif found.strip():
             others.append(found)
-    return SplitText(tuple(calls), "|".join(others))
+    return calls, "|".join(others)
 
 
 def split_result(text: str, ids: Collection[str]) -> tuple[str, str]:
@@ -300,7 +284,7 @@ def _end_of_other(text: str) -> int:
     end = text.find("|")
     brace = text.find("{", 0, end if end >= 0 else None)
     if brace >= 0:
-        end = next(filter(None, [_end_of_json(text, brace)]), end)
+        end = _end_of_json(text, brace) or end
     return end if end >= 0 else len(text)
 
 

@@ -53,7 +53,9 @@ def answer(mysis: Mysis) -> object:
 
 
 def imported(mysis: Mysis) -> object:
-    return store_lines(mysis.pk, [TransferMessage("user", "human", "From before.")])
+    return store_lines(
+        mysis.pk, [TransferMessage("user", "human", content="From before.")]
+    )
 
 
 def summarized(mysis: Mysis) -> object:

@@ -19,6 +19,7 @@ from agents.context_inputs import preview_context
 from agents.models import Event, Mysis
 from agents.tools.chain import Toolbox
 from agents.tools.request import INTERRUPTED, Outcome
+from memory.assembly import load
 from memory.models import GameSnapshot, Memory
 from sandbox.game.testing import SandboxServer
 from tests.factories import make_memory, make_mysis, make_turn
@@ -90,7 +91,7 @@ def test_the_mysis_sees_what_was_done(
     text = json.dumps(shown)
     assert "(Run by hand by token:test operator.)" in text
     # An order is somebody's words, never a call that was made by hand.
-    intent = Memory.objects.newest_intent(ada.pk)
+    intent = load.read_newest_order(ada.pk)
     assert intent is not None
     assert intent.content == "go"
 

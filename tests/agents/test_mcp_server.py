@@ -163,7 +163,7 @@ async def test_recall_of_messages_and_snapshots(server: Server, viewer: str) -> 
     ada.account = make_account(username="AdaPilot")
     ada.save()
     ship = json.dumps({"ship": {"hull": 85}})
-    writes.capture(
+    writes.capture_snapshot(
         username="AdaPilot",
         tool="get_ship",
         args={},

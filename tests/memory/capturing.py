@@ -17,7 +17,7 @@ REFUSED = "Error: no_resources: Nothing to mine here"
 
 def capture(tool, content=None, *, username="Ada", args=None):
     text = json.dumps(STATUS if content is None else content)
-    return writes.capture(
+    return writes.capture_snapshot(
         username=username,
         tool=tool,
         args=args or {},
@@ -27,7 +27,7 @@ def capture(tool, content=None, *, username="Ada", args=None):
 
 
 def act(tool, answer, *, username="Ada"):
-    return writes.invalidate(
+    return writes.invalidate_snapshots(
         username=username, tool=tool, args={}, result=read_result(answer), mutation=True
     )
 

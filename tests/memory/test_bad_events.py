@@ -56,7 +56,7 @@ def test_any_answer_leaves_a_small_block_and_no_exception(result):
     writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
     text = json.dumps(SHIP)
     asked = timezone.now()
-    writes.capture(username="Ada", tool="get_ship", args={}, text=text,
+    writes.capture_snapshot(username="Ada", tool="get_ship", args={}, text=text,
                   result=read_result(text), asked_at=asked)  # fmt: skip
     notifications.merge_notifications(username="Ada", result=result, asked_at=asked)
     found = reads.read_account_state("Ada", fetched=True)
@@ -71,7 +71,7 @@ NEVER = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", 253402300799]
 
 def capture_ship():
     text = json.dumps(SHIP)
-    writes.capture(username="Ada", tool="get_ship", args={}, text=text,
+    writes.capture_snapshot(username="Ada", tool="get_ship", args={}, text=text,
                   result=read_result(text), asked_at=timezone.now())  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def asked(seconds, tool="get_status"):
     """A status that was asked for so many seconds ago and comes only now."""
     text = json.dumps(STATUS)
     at = timezone.now() - timedelta(seconds=seconds)
-    return writes.capture(username="Ada", tool=tool, args={}, text=text,
+    return writes.capture_snapshot(username="Ada", tool=tool, args={}, text=text,
                          result=read_result(text), asked_at=at)  # fmt: skip
 
 
@@ -63,7 +63,7 @@ LOST = Result(content=None, is_unknown=True)
 
 
 def lose(tool):
-    return writes.invalidate(
+    return writes.invalidate_snapshots(
         username="Ada", tool=tool, args={}, result=LOST, mutation=True
     )
 

@@ -13,7 +13,7 @@ from memory import handles as memory_handles
 from memory.assembly.prepare import Subject, prepare_request
 from memory.context import registry
 from memory.context.types import Budget
-from memory.handles import LARGEST_PART, RecallError, cut_part, read_handle
+from memory.handles import LARGEST_PART, RecallError, cut_part, parse_handle
 from memory.models import Memory
 from tests.factories import make_memory, make_mysis
 
@@ -51,7 +51,7 @@ def test_a_part_is_never_larger_than_the_limit() -> None:
 def test_handles_name_their_owner_and_message(
     handle: str, owner: str, number: int
 ) -> None:
-    assert read_handle(handle) == memory_handles.Handle(owner, number)
+    assert parse_handle(handle) == memory_handles.Handle(owner, number)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_handles_name_their_owner_and_message(
 )  # fmt: skip
 def test_what_is_no_message_handle_is_refused_with_the_form(handle: str) -> None:
     with pytest.raises(RecallError, match="ctx://7/1234"):
-        read_handle(handle)
+        parse_handle(handle)
 
 
 def _history(mysis: Mysis) -> None:
@@ -99,7 +99,7 @@ def test_everything_a_view_leaves_out_comes_back_letter_for_letter(
     handles = [line.handle for line in ledger if line.handle]
     assert handles
     for handle in handles:
-        named = read_handle(handle)
+        named = parse_handle(handle)
         assert named.owner == str(ada.pk)
         row = Memory.objects.get(pk=named.message_id)
         text = memory_handles.read_message(ada.pk, named.message_id)

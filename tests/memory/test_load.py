@@ -53,7 +53,8 @@ def summarised(mysis: Mysis, first: int, through: int) -> HistorySummary:
     before = history_summaries.read_newest_summary(mysis.pk)
     generation = before.generation if before else 0
     span = history_summaries.Span(mysis.pk, first, through, generation, "")
-    digest = hash_span(to_messages(history_summaries.read_span(span)))
+    rows = assembly_load.read_span(mysis.pk, first, through)
+    digest = hash_span(to_messages(rows))
     return history_summaries.commit_summary(
         replace(span, digest=digest),
         text="All went well.",

@@ -32,7 +32,7 @@ YIELD = {"resource_id": "ore", "quantity": 5, "remaining": 90}
 
 def capture(tool, content):
     text = json.dumps(content)
-    return writes.capture(
+    return writes.capture_snapshot(
         username="Ada", tool=tool, args={}, text=text, result=read_result(text),
         asked_at=timezone.now(),
     )  # fmt: skip
@@ -83,7 +83,7 @@ def test_a_yield_is_merged_once_however_often_it_is_told():
 def test_mining_and_being_told_leaves_no_doubt():
     capture("get_cargo", CARGO)
     asked = timezone.now()
-    writes.invalidate(username="Ada", tool="mine", args={}, mutation=True, asked_at=asked,
+    writes.invalidate_snapshots(username="Ada", tool="mine", args={}, mutation=True, asked_at=asked,
                      result=read_result({"queued": True, "resource_id": "ore"}))  # fmt: skip
     assert row("get_cargo").confidence is Confidence.INVALIDATED
     [changed] = tell(item(1, "mining_yield", YIELD), tick=101)
@@ -100,7 +100,7 @@ def test_a_later_action_doubts_what_was_merged():
     asked = timezone.now()
     mine = read_result({"queued": True})
     for number in (1, 2):
-        writes.invalidate(username="Ada", tool="mine", args={}, mutation=True,
+        writes.invalidate_snapshots(username="Ada", tool="mine", args={}, mutation=True,
                          asked_at=asked, result=mine)  # fmt: skip
         if number == 1:
             tell(item(1, "mining_yield", YIELD), tick=101)
@@ -139,7 +139,7 @@ def test_a_death_makes_everything_stale_and_is_kept():
 
 def test_hidden_and_flagged_rows_are_left_alone():
     capture("get_cargo", CARGO)
-    writes.log_out("Ada")
+    writes.log_out_account("Ada")
     assert tell(item(1, "mining_yield", YIELD)) == []
     writes.revive_snapshots("Ada")
     assert tell(item(2, "mining_yield", YIELD)) == []
@@ -218,7 +218,7 @@ def test_an_event_that_concerns_many_rows_is_few_statements(count):
 def test_a_reset_of_many_marked_rows_is_few_statements(count):
     for number in range(count):
         capture(f"get_unheard_{number}", {"a": number})
-    writes.invalidate(username="Ada", tool="something_new", args={}, mutation=True,
+    writes.invalidate_snapshots(username="Ada", tool="something_new", args={}, mutation=True,
                      result=read_result({"queued": True}))  # fmt: skip
     writes.note_tick(username="Ada", result=read_result({"current_tick": 5000}))
     with CaptureQueriesContext(connection) as queries:
@@ -273,7 +273,7 @@ def test_what_came_before_a_reset_never_stands_over_what_came_after():
     assert shown("get_ship")["ship"]["hull"] == 40
     assert row("get_ship").fields["ship.hull"] is Confidence.MERGED
     # The next one says nothing of it, and the mark of a repair stays.
-    writes.invalidate(username="Ada", tool="repair", args={}, mutation=True,
+    writes.invalidate_snapshots(username="Ada", tool="repair", args={}, mutation=True,
                      result=read_result({"action": "repair"}))  # fmt: skip
     tell(item(3, "skill_level_up", {"skill_id": "x", "level": 2}), tick=101)
     assert row("get_ship").fields["ship.hull"] is Confidence.INVALIDATED
@@ -284,7 +284,7 @@ def test_after_a_reset_what_was_merged_ages_by_the_clock_and_marks_stay():
     capture("get_ship", STATUS)
     early = timezone.now() - timedelta(seconds=3000)
     GameSnapshot.objects.update(captured_at=early, asked_at=early)
-    writes.invalidate(username="Ada", tool="refuel", args={}, mutation=True,
+    writes.invalidate_snapshots(username="Ada", tool="refuel", args={}, mutation=True,
                      result=read_result({"queued": True}))  # fmt: skip
     tell(fight(1, 90, 50_001, ago=2000), tick=50_001)
     writes.note_tick(username="Ada", result=read_result({"current_tick": 3}))

@@ -15,7 +15,7 @@ from memory.context.types import Budget
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot
 from memory.snapshots.reads import READ_PER_TOOL, read_account_state
-from memory.snapshots.writes import KEPT_PER_TOOL, capture
+from memory.snapshots.writes import KEPT_PER_TOOL, capture_snapshot
 from tests.factories import make_memory, make_mysis
 
 pytestmark = pytest.mark.django_db
@@ -98,7 +98,7 @@ def test_a_tool_asked_with_ever_new_arguments_costs_no_more():
     mysis = make_mysis()
     answer = read_result('{"item": 1}')
     for number in range(KEPT_PER_TOOL + 5):
-        capture(
+        capture_snapshot(
             username="Ada",
             tool="view_market",
             args={"item_id": number},

@@ -73,8 +73,14 @@ def plans(ask: Callable[[], Any]) -> str:
 
 
 QUESTIONS: dict[str, tuple[Callable[[int], Any], str]] = {
-    "the tail": (lambda pk: Memory.objects.tail(pk, 50), "memory_tail"),
-    "the newest order": (lambda pk: Memory.objects.newest_intent(pk), "memory_intent"),
+    "the newest": (
+        lambda pk: Memory.objects.filter(mysis_id=pk).latest("pk"),
+        "memory_tail",
+    ),
+    "the newest order": (
+        lambda pk: load.read_newest_order(pk),
+        "memory_intent",
+    ),
     "the calls left open": (
         lambda pk: list(Memory.objects.raw(OPEN_CALLS, [pk])),
         "memory_pending",

@@ -18,7 +18,7 @@ from agents.tools.own_tool_answers import (
     refuse_failures,
 )
 from agents.tools.own_tools import FOR_PROGRAMS
-from memory.lookup import SlowSearchError
+from memory.problems import SlowSearchError
 from memory.search import query as search_query
 from memory.search.results import search_messages
 from tests.factories import make_memory, make_mysis

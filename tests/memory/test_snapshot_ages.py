@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def capture(tool, username="Ada"):
-    writes.capture(
+    writes.capture_snapshot(
         username=username,
         tool=tool,
         args={},
@@ -59,7 +59,7 @@ def test_each_limit_is_told_once():
 def test_what_an_action_made_untrue_is_told_already():
     capture("get_nearby")
     answer = read_result({"action": "arrived"})
-    writes.invalidate(
+    writes.invalidate_snapshots(
         username="Ada", tool="travel", args={}, result=answer, mutation=True
     )
     assert told(9) == []
@@ -67,7 +67,7 @@ def test_what_an_action_made_untrue_is_told_already():
 
 def test_what_was_captured_before_a_logout_is_told_after_the_login():
     capture("get_nearby")
-    writes.log_out("Ada")
+    writes.log_out_account("Ada")
     assert told(9) == []
     writes.revive_snapshots("Ada")
     assert told(0) == [("get_nearby", "stale", "captured before logout", 100)]
@@ -83,7 +83,7 @@ def test_a_clock_that_goes_back_tells_nothing_twice():
 
 def test_actions_that_are_over_are_forgotten_where_nobody_plays():
     answer = read_result({"queued": True})
-    writes.invalidate(
+    writes.invalidate_snapshots(
         username="Ada", tool="mine", args={}, result=answer, mutation=True
     )
     assert find_due_accounts(["Ada"]) == []
@@ -166,7 +166,7 @@ def test_passes_and_turns_at_once_neither_lock_up_nor_tell_twice():
     def fly(order):
         try:
             for name in order:
-                writes.invalidate(username=name, tool="mine", args={}, mutation=True,
+                writes.invalidate_snapshots(username=name, tool="mine", args={}, mutation=True,
                                  result=read_result({"queued": True}))  # fmt: skip
         except Exception as error:
             failures.append(error)

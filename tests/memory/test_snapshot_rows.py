@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from memory.models import GameSnapshot
-from memory.snapshots.rows import TYPES, rewrite_rows
+from memory.snapshots.rows import rewrite_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ def made(tool: str) -> GameSnapshot:
     )
 
 
-@pytest.mark.parametrize("field", TYPES)
+@pytest.mark.parametrize("field", VALUES)
 def test_only_what_is_named_is_written(field: str) -> None:
     first, other = made("get_ship"), made("get_cargo")
     for name, value in VALUES.items():

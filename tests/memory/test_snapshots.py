@@ -61,7 +61,7 @@ def test_a_capture_is_one_upsert_and_resets_the_marks():
     ],
 )
 def test_errors_and_other_accounts_are_kept_out(text):
-    assert snapshots_writes.capture(
+    assert snapshots_writes.capture_snapshot(
         username="Ada", tool="get_status", args={}, text=text, result=read_result(text)
     ) is None  # fmt: skip
     assert not GameSnapshot.objects.exists()
@@ -75,7 +75,7 @@ def test_an_account_is_the_same_in_another_spelling():
 
 def test_texts_are_stored_as_they_are():
     text = "Belt: 3 asteroids\nno JSON"
-    snapshots_writes.capture(
+    snapshots_writes.capture_snapshot(
         username="Ada", tool="get_poi", args={}, text=text, result=read_result(text)
     )
     assert snapshots_reads.read_account_state("Ada").snapshots[0].content == text
@@ -97,7 +97,7 @@ def test_texts_are_stored_as_they_are():
 def test_bad_input_is_stored_and_the_block_stays_small(text, what):
     for tool in ("get_status", "get_map", "get_unheard_of"):
         result = read_result([{"type": "text", "text": text}])
-        snapshots_writes.capture(
+        snapshots_writes.capture_snapshot(
             username="Ada", tool=tool, args={"n": 1}, text=text, result=result
         )
     block = render_block(snapshots_reads.read_account_state("Ada")).text
@@ -237,7 +237,7 @@ def test_very_many_actions_leave_few_marks():
 def test_a_logout_hides_the_rows_and_a_login_flags_them():
     capture("get_status")
     capture("get_status", {"credits": 1}, username="Ben")
-    snapshots_writes.log_out("Ada")
+    snapshots_writes.log_out_account("Ada")
     assert read_state_rows("Ada") == ()
     assert GameSnapshot.objects.filter(username="Ada").count() == 1
     snapshots_writes.revive_snapshots("Ada")
@@ -251,14 +251,14 @@ def test_a_logout_hides_the_rows_and_a_login_flags_them():
 def test_a_logout_may_delete(settings):
     settings.ZOEA_ON_LOGOUT = "delete"
     capture("get_status")
-    snapshots_writes.log_out("Ada")
+    snapshots_writes.log_out_account("Ada")
     assert not GameSnapshot.objects.exists()
 
 
 def test_a_logout_may_preserve(settings):
     settings.ZOEA_ON_LOGOUT = "preserve"
     capture("get_status")
-    snapshots_writes.log_out("Ada")
+    snapshots_writes.log_out_account("Ada")
     snapshots_writes.revive_snapshots("Ada")
     assert levels() == {"get_status": Confidence.FRESH}
 

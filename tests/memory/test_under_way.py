@@ -31,7 +31,7 @@ ORE = {"resource_id": "ore_iron", "quantity": 5, "remaining": 90}
 def capture(tool, content, *, ago=None):
     """An answer that comes now; asked for so many seconds ago, or nobody knows when."""
     text = json.dumps(content)
-    return writes.capture(
+    return writes.capture_snapshot(
         username="Ada", tool=tool, args={}, text=text, result=read_result(text),
         asked_at=None if ago is None else timezone.now() - timedelta(seconds=ago),
     )  # fmt: skip
@@ -39,7 +39,7 @@ def capture(tool, content, *, ago=None):
 
 def act(tool, answer, args=None):
     result = answer if isinstance(answer, Result) else read_result(answer)
-    return writes.invalidate(
+    return writes.invalidate_snapshots(
         username="Ada", tool=tool, args=args or {}, result=result, mutation=True
     )
 
@@ -57,7 +57,7 @@ def test_a_first_snapshot_is_doubted_like_the_older_ones():
     writes.note_tick(username="Ada", result=read_result({"current_tick": 100}))
     capture("get_status", {"player": {"credits": 5}})
     answer = {"queued": True, "ticks": 5, "arrival_tick": 105}
-    writes.invalidate(
+    writes.invalidate_snapshots(
         username="Ada", tool="travel", args={}, result=read_result(answer)
     )
     here = capture("get_poi", {"poi": {"id": "sol_belt"}})
@@ -75,10 +75,10 @@ def test_an_action_under_way_keeps_no_older_doubt_alive():
     }
     capture("get_status", answer)
     flown = read_result({"queued": True, "ticks": 1, "arrival_tick": 101})
-    writes.invalidate(username="Ada", tool="travel", args={}, result=flown)
+    writes.invalidate_snapshots(username="Ada", tool="travel", args={}, result=flown)
     writes.note_tick(username="Ada", result=read_result({"current_tick": 102}))
     mined = read_result({"queued": True})
-    writes.invalidate(username="Ada", tool="mine", args={}, result=mined)
+    writes.invalidate_snapshots(username="Ada", tool="mine", args={}, result=mined)
     status = capture("get_status", answer)
     assert status.stale_reason == "mine"
     assert "ship.cargo_used" in status.stale_fields
@@ -158,7 +158,7 @@ def test_a_first_answer_that_an_action_overtook_is_doubted(answer):
 
 def test_a_first_answer_that_lost_events_overtook_is_doubted():
     at_tick(100)
-    writes.lose_events("Ada", LOST_EVENTS)
+    writes.mark_lost_events("Ada", LOST_EVENTS)
     capture("get_cargo", {"cargo": []}, ago=5)
     assert row("get_cargo").reason == "lost events"
     capture("get_map", {"systems": []}, ago=5)

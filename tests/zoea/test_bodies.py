@@ -14,7 +14,7 @@ from django.core.handlers.asgi import ASGIRequest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.lookup import Problem
+from memory.problems import Problem
 from zoea import daphne, rate_limits
 from zoea.api import gate
 from zoea.auth import Role

@@ -20,7 +20,7 @@ from django.test import Client
 from django.utils.crypto import pbkdf2
 
 from agents.mcp_server import Guest
-from memory.lookup import Problem
+from memory.problems import Problem
 from tests.factories import make_mysis
 from tests.programs import ROOT, Program
 from zoea import mcp, rate_limits

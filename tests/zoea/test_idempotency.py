@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from agents import actions, events
 from agents.models import Broadcast, Mysis
-from memory.lookup import Problem
+from memory.problems import Problem
 from tests.factories import make_mysis
 from tests.programs import Program
 from zoea.api import idempotency

@@ -16,7 +16,7 @@ from ninja.security import HttpBearer
 from agents.actions import ActionError
 from agents.api import routers as fleet_routers
 from memory.api import routers as memory_routers
-from memory.lookup import Problem
+from memory.problems import Problem
 from zoea.api import openapi
 from zoea.api.gate import answer_problem
 from zoea.auth import Caller

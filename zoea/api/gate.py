@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from django.http import HttpRequest, JsonResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 
-from memory.lookup import Problem, release_connection
+from memory.problems import Problem, release_connection
 from zoea import rate_limits
 from zoea.api.idempotency import answer_once
 from zoea.auth import API_ROOT, READS, Role, admit_caller, check_csrf

@@ -27,7 +27,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from agents.manual_command import LONGEST
-from memory.lookup import Problem
+from memory.problems import Problem
 from zoea.auth import commits_apart, is_pure
 from zoea.models import IdempotencyRecord
 from zoea.rate_limits import Limiter

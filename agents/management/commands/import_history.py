@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from agents import history_import
 from agents.models import Mysis
-from memory.management.terminal import make_refusal, require_owner, show_bar
+from memory.management.terminal import make_command_error, require_owner, show_bar
 from memory.transfer.formats import open_history
 from memory.transfer.line import TransferError
 
@@ -41,14 +41,16 @@ class Command(BaseCommand):
         """Import, with bars on standard error; prints how many messages are new."""
         mysis = Mysis.objects.get(pk=require_owner(options["mysis"]).pk)
         if mysis.state == Mysis.State.RUNNING:
-            raise make_refusal(f"{mysis.name} is running: stop it first, then import.")
+            raise make_command_error(
+                f"{mysis.name} is running: stop it first, then import."
+            )
         path = Path(options["file"])
         try:
             self._import(path, mysis, options["source"])
         except TransferError as error:
-            raise make_refusal(f"{path}: {error}") from error
+            raise make_command_error(f"{path}: {error}") from error
         except OSError as error:
-            raise make_refusal(f"{path}: {error.strerror or error}") from error
+            raise make_command_error(f"{path}: {error.strerror or error}") from error
 
     def _import(self, path: Path, mysis: Mysis, wanted: str) -> None:
         found = open_history(path, name=mysis.name, wanted=wanted)

@@ -21,6 +21,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Write the result to standard output, or end with status 2."""
-        status = assembly.run(options["file"], jsonl=options["jsonl"])
+        status = assembly.assemble_file(options["file"], jsonl=options["jsonl"])
         if status:
             sys.exit(status)

@@ -10,7 +10,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from memory.management.terminal import make_refusal, require_owner, show_bar
+from memory.management.terminal import make_command_error, require_owner, show_bar
+from memory.models import Memory
 from memory.transfer import in_out
 
 
@@ -33,7 +34,7 @@ class Command(BaseCommand):
         """Write, with a bar on standard error."""
         owner = require_owner(options["mysis"])
         pieces = in_out.write_pieces(owner.pk, options["format"])
-        total = in_out.count_messages(owner.pk)
+        total = Memory.objects.filter(mysis_id=owner.pk).count()
         try:
             with (
                 show_bar(f"Exporting {owner.name}", total) as done,
@@ -48,7 +49,7 @@ class Command(BaseCommand):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             place = options["output"] or "standard output"
-            raise make_refusal(f"{place}: {error.strerror or error}") from error
+            raise make_command_error(f"{place}: {error.strerror or error}") from error
 
     def _open(self, path: str | None) -> AbstractContextManager[Any]:
         self.stdout.ending = ""

@@ -11,8 +11,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from memory.lookup import SlowSearchError
-from memory.management.terminal import make_refusal, require_owner
+from memory.management.terminal import make_command_error, require_owner
+from memory.problems import SlowSearchError
 from memory.search.results import Hit, search_messages
 
 MOST_HITS = 100
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         owner = require_owner(options["mysis"])
         query = options["query"].replace("\x00", "")
         if not query.strip():
-            raise make_refusal("query: is empty; give a word to look for.")
+            raise make_command_error("query: is empty; give a word to look for.")
         try:
             hits = search_messages(
                 query=query,
@@ -79,7 +79,7 @@ class Command(BaseCommand):
                 stem=options["stem"],
             )
         except SlowSearchError as error:
-            raise make_refusal(f"query: {error.detail}") from error
+            raise make_command_error(f"query: {error.detail}") from error
         hits.reverse()
         if options["json"]:
             found = [asdict(h) | {"timestamp": h.timestamp.isoformat()} for h in hits]

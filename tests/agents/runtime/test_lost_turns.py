@@ -20,7 +20,7 @@ from agents.tools.request import INTERRUPTED
 from bench.providers.openai import FakeProvider, Reply, call, completion
 from memory.gamestate.extract import read_result
 from memory.models import GameSnapshot, Memory
-from memory.snapshots.writes import capture
+from memory.snapshots.writes import capture_snapshot
 from sandbox.game.testing import SandboxServer
 from tests.agents.runtime.conftest import fly, refreshed
 from tests.agents.runtime.logs import assert_paired, in_db, log
@@ -149,7 +149,7 @@ async def test_an_action_of_unknown_outcome_puts_the_state_in_doubt(
     ada: Mysis, sandbox: SandboxServer
 ):
     row = await fly(ada)
-    await in_db(capture)(
+    await in_db(capture_snapshot)(
         username="Ada",
         tool="get_status",
         args={},

@@ -53,7 +53,7 @@ def _of_bob(bob: Mysis) -> Memory:
     bob.save()
     actions.update_mysis(mysis=bob, by="test", pins=[SECRET])
     text = json.dumps({"player": {"username": "BobPilot", "note": SECRET}})
-    writes.capture(
+    writes.capture_snapshot(
         username="BobPilot",
         tool="get_status",
         args={},

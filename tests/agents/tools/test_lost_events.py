@@ -176,13 +176,13 @@ async def test_events_that_cannot_be_stored_are_lost(
 async def test_an_action_that_cannot_be_marked_is_of_unknown_outcome(
     box: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, tries = writes.invalidate, []
+    real, tries = writes.invalidate_snapshots, []
 
     def once(**call: Any) -> Any:
         tries.append(call["result"].is_unknown)
         return real(**call) if len(tries) > 1 else _fail()
 
-    monkeypatch.setattr(writes, "invalidate", once)
+    monkeypatch.setattr(writes, "invalidate_snapshots", once)
     assert not (await box.call("dock", "")).is_error
     assert tries == [False, True]
     assert (await _rows())["get_status"].reason == "dock"
@@ -191,7 +191,7 @@ async def test_an_action_that_cannot_be_marked_is_of_unknown_outcome(
 async def test_an_answer_that_cannot_be_stored_leaves_the_older_one(
     box: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writes, "capture", _fail)
+    monkeypatch.setattr(writes, "capture_snapshot", _fail)
     assert not (await box.call("get_cargo", "")).is_error
     assert (await _rows())["get_cargo"].confidence is Confidence.FRESH
 

@@ -35,7 +35,7 @@ def _accounts(mysis: Mysis, other: Mysis) -> None:
 
 def _capture(username: str, tool: str, content: Any, **args: Any) -> None:
     text = json.dumps(content)
-    writes.capture(
+    writes.capture_snapshot(
         username=username, tool=tool, args=args, text=text, result=read_result(text)
     )
 

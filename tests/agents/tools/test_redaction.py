@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from agents.tools.chain import mask_arguments
-from memory.redaction import HIDDEN, SECRET_KEYS, hide_secrets, hide_secrets_in_value
+from memory.redaction import HIDDEN, hide_secrets, hide_secrets_in_value
 
+KEYS = ["password", "registration_code", "session_id", "token"]
 HEX = st.text("0123456789abcdef", min_size=32, max_size=64)
 WORDS = st.text("abcdefg \n\"'{}:,", max_size=40)
 TREE = st.recursive(
@@ -38,7 +39,7 @@ def test_a_known_secret_never_comes_through(
     )
 
 
-@given(HEX, st.sampled_from(sorted(SECRET_KEYS)), TREE, st.sampled_from([None, 2]))
+@given(HEX, st.sampled_from(KEYS), TREE, st.sampled_from([None, 2]))
 def test_a_secret_under_its_key_is_dropped_wherever_it_stands(
     secret: str, key: str, tree: Any, indent: int | None
 ) -> None:
@@ -51,7 +52,7 @@ def test_a_secret_under_its_key_is_dropped_wherever_it_stands(
 @given(TREE)
 def test_a_text_without_secrets_is_not_touched(tree: Any) -> None:
     for text in (json.dumps(tree), json.dumps(tree, indent=2), str(tree)):
-        if not any(key in text.lower() for key in SECRET_KEYS):
+        if not any(key in text.lower() for key in KEYS):
             assert hide_secrets(text, {"0123456789abcdef"}) == text
 
 

@@ -95,7 +95,9 @@ def test_any_text_survives_the_way_out_and_in(
         ada, role=role, origin=origin, content=content, reasoning=reasoning
     )
     row = Memory.objects.get(pk=row.pk)
-    line = MessageReader().read(json.loads(next(in_out.write_pieces(ada.pk, "jsonl"))))
+    line = MessageReader().read_message(
+        json.loads(next(in_out.write_pieces(ada.pk, "jsonl")))
+    )
     for field in SAME:
         assert getattr(line, field) == getattr(row, field), field
 

@@ -147,14 +147,14 @@ def test_an_import_that_was_broken_off_goes_on(
     ada = make_mysis(name="Ada")
     same = [("user", "direct", "go")] * 8
     base = make_base(tmp_path / "zoea.db", {"Ada": [*HISTORY, *same]})
-    lines = list(open_history(base, name="Ada").lines())
+    lines = list(open_history(base, name="Ada").read_lines())
 
     def broken() -> Any:
         yield from lines[:9]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        in_out.store_lines(ada.pk, broken(), reception=Arrival(ada))
+        in_out.store_lines(ada.pk, broken(), hooks=Arrival(ada))
     partly = rows(ada)
     # A batch ends before a call, never between it and its results.
     assert 0 < len(partly) < 9

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.transfer.nova import PREFIX, NovaCall, SplitText, split_calls, split_result
+from memory.transfer.nova import PREFIX, NovaCall, split_calls, split_result
 
 NASTY = st.text(alphabet='|:{}[]" \\\n,aé1', max_size=12)
 JSON_VALUES = st.recursive(
@@ -32,7 +32,7 @@ CALLS = st.builds(
 @given(st.lists(CALLS, max_size=5))
 def test_what_was_joined_is_split_again(calls: list[NovaCall]) -> None:
     records = (f"{call.id}:{call.name}:{call.arguments}" for call in calls)
-    assert split_calls(PREFIX + "|".join(records)) == SplitText(tuple(calls), "")
+    assert split_calls(PREFIX + "|".join(records)) == (calls, "")
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,8 @@ def test_what_was_joined_is_split_again(calls: list[NovaCall]) -> None:
 def test_what_is_broken_costs_no_more_than_itself(
     text: str, calls: list[tuple[str, str, str]], rest: str
 ) -> None:
-    kept = split_calls(PREFIX + text)
-    assert list(kept.calls) == [NovaCall(*each) for each in calls]
-    assert kept.rest == rest
+    expected = [NovaCall(*each) for each in calls]
+    assert split_calls(PREFIX + text) == (expected, rest)
 
 
 RECORDS = st.lists(
@@ -96,11 +95,11 @@ RECORDS = st.lists(
 @given(st.one_of(st.text(max_size=200), RECORDS))
 def test_no_character_of_any_text_is_lost(text: str) -> None:
     """But blanks around records, and the signs between the parts of those found."""
-    kept = split_calls(PREFIX + text)
-    for call in kept.calls:
+    calls, rest = split_calls(PREFIX + text)
+    for call in calls:
         assert call.id
         assert call.name
-    parts = [kept.rest, *(f"{c.id}:{c.name}:{c.arguments}" for c in kept.calls)]
+    parts = [rest, *(f"{c.id}:{c.name}:{c.arguments}" for c in calls)]
     before, after = (Counter("".join(each.split())) for each in (text, "|".join(parts)))
     lost = before - after
     # Empty records between delimiters hold nothing.
