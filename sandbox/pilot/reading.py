@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 Json = Mapping[str, Any]
@@ -62,19 +63,12 @@ def read_answer(text: str) -> Answer:
     if found := _ERROR.match(text):
         return Answer(text, {}, found[1] or "error", found[2].strip())
     data = find_object(text)
-    if data.get("error"):
-        return _read_error(text, data)
+    if error := data.get("error"):
+        named = error if isinstance(error, Mapping) else {**data, "code": error}
+        code, message = named.get("code") or "error", named.get("message") or ""
+        return Answer(text, {}, str(code), str(message))
     unsure = not data and bool(_UNKNOWN.match(text))
     return Answer(text, data, unsure=unsure)
-
-
-def _read_error(text: str, data: Json) -> Answer:
-    error = data["error"]
-    if isinstance(error, Mapping):
-        code, message = error.get("code"), error.get("message")
-    else:
-        code, message = error, data.get("message")
-    return Answer(text, {}, str(code or "error"), str(message or ""))
 
 
 def find_object(text: str) -> Json:
@@ -196,8 +190,8 @@ class Transcript:
 
 
 def _find_turn_start(entries: Sequence[Entry]) -> int:
-    """Where the last turn begins: with what was heard last, or after what was said last."""
     for index, entry in reversed(list(enumerate(entries))):
+        # The last turn begins with what was heard last, or after what was said last.
         if not isinstance(entry, Called):
             return index if isinstance(entry, Heard) else index + 1
     return 0
@@ -289,7 +283,6 @@ def read_block(text: str) -> Block:
 
 
 def _stale_tools(text: str) -> Iterator[str]:
-    """The tools whose snapshots the closing lines call stale."""
     for line in text.splitlines():
         if found := _STALE.match(line):
             yield from re.findall(r"\w+", found[1] or found[2])
@@ -316,11 +309,8 @@ def _read_lines(
     for index, line in enumerate(lines):
         if line.startswith(" "):
             continue
-        children = []
-        for below in lines[index + 1 :]:
-            if not below.startswith(" "):
-                break
-            children.append(below.strip()[2:])
+        below = takewhile(lambda one: one.startswith(" "), lines[index + 1 :])
+        children = [child.strip()[2:] for child in below]
         yield _read_fact(section, line[2:], children, stale)
 
 
@@ -345,7 +335,6 @@ def _read_fact(
 
 
 def _read_age(words: str) -> int | None:
-    """The age of a section in ticks; None if it names none."""
     if words.startswith("just now"):
         return 0
     if found := _TICKS.search(words):
