@@ -41,7 +41,7 @@ class Game:
     ) -> None:
         self.config = config or Config()
         self.state = State(self.config, sources or Sources())
-        self.resolution = ERAS[self.config.era]()
+        self.resolution = ERAS[self.config.era](self.state)
         self.tools = tools_of(self.config.era)
 
     @property
@@ -73,7 +73,7 @@ class Game:
         given = arguments or {}
         player = self.state.players[self.player_of(given.get("session_id"))]
         check(tool.parameters, tool.example, given)
-        return self.resolution.must_wait(self.state, player)
+        return self.resolution.must_wait(player)
 
     def player_of(self, session_id: object) -> str:
         """The id of the player behind a session; raises GameError."""
@@ -136,11 +136,11 @@ class Game:
             return accounts.logout(self.state, player, session)
         if name in QUERIES:
             return QUERIES[name](Call(self.state, player, checked, session.mailbox))
-        if self.resolution.must_wait(self.state, player):
+        if self.resolution.must_wait(player):
             wait = self.config.tick_seconds
             words = f"One action per tick. Try again in {wait:g} seconds."
             raise GameError("rate_limited", words, wait_seconds=wait)
-        return self.resolution.submit(self.state, player, ACTIONS[name], checked)
+        return self.resolution.submit(player, ACTIONS[name], checked)
 
     def _open_call(self, tool: Tool, arguments: Json) -> Json:
         checked = check(tool.parameters, tool.example, arguments)
@@ -165,7 +165,7 @@ class Game:
             player.ship.shield = min(
                 build.shield, player.ship.shield + build.shield_recharge
             )
-        self.resolution.resolve(state)
+        self.resolution.resolve()
         prowl(state)
         let_happen(state)
         clear_wrecks(state)

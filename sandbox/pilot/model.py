@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,

@@ -7,10 +7,9 @@ of the two is gone or the ship leaves the place.
 from __future__ import annotations
 
 from sandbox.game.actions import damage
-from sandbox.game.actions.action import Action, Intent, teach
+from sandbox.game.actions.action import Action, Call, Intent
 from sandbox.game.config import GameError, Json, must_undock
 from sandbox.game.sessions import Event
-from sandbox.game.state import State
 from sandbox.game.tool import Parameter, Tool, text
 from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import Pirate
@@ -29,20 +28,19 @@ def _no_such_target(target_id: str) -> GameError:
     )
 
 
-def _prepare_scan(state: State, player: Player, given: Json) -> Intent:
-    target = {"target_id": given["target_id"]}
-    if _inspect(state, player, given["target_id"]) is None:
-        raise _no_such_target(given["target_id"])
-    return Intent(target, {**target, "message": "Scanning..."})
+def _prepare_scan(call: Call) -> Intent:
+    if _inspect(call) is None:
+        raise _no_such_target(call.given["target_id"])
+    return Intent(call.given, {**call.given, "message": "Scanning..."})
 
 
-def _finish_scan(state: State, player: Player, given: Json) -> list[Event]:
-    target_id = given["target_id"]
+def _finish_scan(call: Call) -> list[Event]:
+    player, target_id = call.player, call.given["target_id"]
     # A target that left in time is a scan without success, not an error.
-    seen = _inspect(state, player, target_id)
-    teach(state, player, "scanning", 2)
+    seen = _inspect(call)
+    call.teach("scanning", 2)
     found = {"target_id": target_id, "success": seen is not None}
-    target = state.players.get(target_id)
+    target = call.state.players.get(target_id)
     if seen is not None and target is not None:
         noticed = {
             "scanner_id": player.id,
@@ -51,61 +49,60 @@ def _finish_scan(state: State, player: Player, given: Json) -> list[Event]:
             "revealed_info": ["username", "ship_class", "hull", "shield", "cloaked"],
             "message": f"{player.username} has scanned your ship.",
         }
-        state.tell(Event(noticed, "scan_detected"), target)
+        call.tell(target, "scan_detected", "system", noticed)
     told = {**found, "revealed_info": list(seen or ()), **(seen or {})}
     return [Event(told, "scan_result", "combat")]
 
 
-def _inspect(state: State, player: Player, target_id: str) -> Json | None:
+def _inspect(call: Call) -> Json | None:
+    state, here, target_id = call.state, call.player.poi_id, call.given["target_id"]
     seen: dict[str, tuple[str, str, int, int]] = {}
-    for pirate in state.pirates_at(player.poi_id):
+    for pirate in state.pirates_at(here):
         seen[pirate.id] = (pirate.name, "pirate", pirate.hull, pirate.shield)
-    for npc in state.npcs_at(player.poi_id):
+    for npc in state.npcs_at(here):
         seen[npc.id] = (npc.username, npc.ship_class, 100, 50)
-    for other in state.players_at(player.poi_id):
+    for other in state.players_at(here):
         ship = other.ship
         seen[other.id] = (other.username, ship.class_id, ship.hull, ship.shield)
-    if target_id not in seen or target_id == player.id:
+    if target_id not in seen or target_id == call.player.id:
         return None
     names = ("username", "ship_class", "hull", "shield")
     return dict(zip(names, seen[target_id], strict=True)) | {"cloaked": False}
 
 
-def _prepare_attack(state: State, player: Player, given: Json) -> Intent:
-    if player.docked_at:
+def _prepare_attack(call: Call) -> Intent:
+    if call.player.docked_at:
         raise must_undock()
-    target_id = given["target_id"]
-    weapon = given.get("weapon_idx", 0)
+    weapon = call.given.get("weapon_idx", 0)
     if weapon != 0:
         raise GameError("invalid_weapon", f"No weapon at index {weapon}. Use 0.")
-    target = _find_target(state, player, target_id)
+    target = _find_target(call)
     name = target.name if isinstance(target, Pirate) else target.username
     preview = {
-        "target_id": target_id,
+        "target_id": target.id,
         "target_name": name,
         "weapon_idx": 0,
         "weapon_name": _GUN,
         "damage_type": damage.DAMAGE_TYPE,
         "message": f"Attacking {name}",
     }
-    return Intent({"target_id": target_id}, preview)
+    return Intent({"target_id": target.id}, preview)
 
 
-def _find_target(state: State, player: Player, target_id: str) -> Pirate | Player:
-    """A pirate or an undocked captain at the same place."""
-    pirate = state.pirates.get(target_id)
-    if pirate and pirate.alive and pirate.poi_id == player.poi_id:
-        return pirate
-    for other in state.players_at(player.poi_id):
-        if other.id == target_id != player.id and not other.docked_at:
-            return other
+def _find_target(call: Call) -> Pirate | Player:
+    target_id, here = call.given["target_id"], call.player.poi_id
+    targets = [*call.state.pirates_at(here), *call.state.players_at(here)]
+    for target in targets:
+        docked = isinstance(target, Player) and target.docked_at
+        if target.id == target_id != call.player.id and not docked:
+            return target
     raise _no_such_target(target_id)
 
 
-def _finish_attack(state: State, player: Player, given: Json) -> list[Event]:
-    target = _find_target(state, player, given["target_id"])
+def _finish_attack(call: Call) -> list[Event]:
+    state, player, target = call.state, call.player, _find_target(call)
     if isinstance(target, Pirate):
-        return _shoot_pirate(state, player, target)
+        return _shoot_pirate(call, target)
     damage.begin_battle(state, player, target)
     hit = damage.shoot(target.ship, _DAMAGE)
     me, other = (player.id, player.username), (target.id, target.username)
@@ -117,7 +114,8 @@ def _finish_attack(state: State, player: Player, given: Json) -> list[Event]:
     return [shot]
 
 
-def _shoot_pirate(state: State, player: Player, pirate: Pirate) -> list[Event]:
+def _shoot_pirate(call: Call, pirate: Pirate) -> list[Event]:
+    state, player = call.state, call.player
     hit = damage.shoot(pirate, _DAMAGE)
     me = (player.id, player.username)
     shot = damage.shot_event(state, me, (pirate.id, pirate.name), hit)
@@ -126,15 +124,16 @@ def _shoot_pirate(state: State, player: Player, pirate: Pirate) -> list[Event]:
         pirate.strike_tick = state.tick
         return [shot]
     player.target_id = pirate.victim = None
-    return [shot, _destroy_pirate(state, player, pirate)]
+    return [shot, _destroy_pirate(call, pirate)]
 
 
-def _destroy_pirate(state: State, player: Player, pirate: Pirate) -> Event:
+def _destroy_pirate(call: Call, pirate: Pirate) -> Event:
+    state, player = call.state, call.player
     pirate.back_tick = state.tick + _BACK_AFTER
     reward = pirate.max_hull
     player.earn(reward)
     player.stats["pirates_destroyed"] += 1
-    teach(state, player, "weapons_basic", _KILL_XP)
+    call.teach("weapons_basic", _KILL_XP)
     player.advance_missions("kill_pirate", "", 1)
     steel, who = 1 + pirate.max_hull // 50, (pirate.id, pirate.name)
     cargo, where = {"refined_steel": steel}, pirate.poi_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.action import DOCKED, Call, act, ask, one, teach
+from sandbox.game.actions.action import DOCKED, Call, act, ask, one
 from sandbox.game.config import GameError, Json, fields, not_docked_here, rfc3339
 from sandbox.game.world.catalogue import ITEMS, TEMPLATES, Template
 from sandbox.game.world.models import Mission
@@ -127,7 +127,7 @@ def _complete(call: Call) -> Json:
     mission, template = call.thing, TEMPLATES[call.thing.template_id]
     call.player.missions.remove(mission)
     call.player.completed[template.id] = call.now()
-    teach(call.state, call.player, template.skill, template.xp)
+    call.teach(template.skill, template.xp)
     return {
         "message": f"Mission complete: {template.title}",
         "mission_id": mission.id,
