@@ -18,17 +18,15 @@ from starlette.types import Message, Send
 
 from sandbox.game.config import Json, dice
 
+# Kinds that keep an answer back; the first that strikes is the only one.
 STOPPING = ("lost-transport", "lost-session", "429", "rate-limit", "502", "lost-answer")
-"""Kinds that keep an answer back; the first that strikes is the only one."""
-
+# Kinds that change when or how an answer comes; they may strike together.
 SHAPING = ("delay", "null-lists", "text", "sse")
-"""Kinds that change when or how an answer comes; they may strike together."""
-
 VANISH = "vanish"
 KINDS = (*STOPPING, *SHAPING, VANISH)
 VANISHED_TICKS = 25
+# Tools that never vanish, else nobody could play at all.
 STAYING = frozenset({"register", "login", "logout"})
-"""Tools that never vanish, else nobody could play at all."""
 
 
 @dataclass(frozen=True, slots=True)

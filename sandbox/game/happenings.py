@@ -155,6 +155,7 @@ def _ambushed(case: Case) -> None:
 
 Change = Callable[[Case], Json | None]
 HERE, ME = "here", "me"
+# What an event changes, its category, and who hears of it.
 HAPPENINGS: dict[str, tuple[Change, str, str]] = {
     "market_update": (_order_taken, "market", ME),
     "crafting_update": (_goods_made, "crafting", ME),
@@ -170,7 +171,6 @@ HAPPENINGS: dict[str, tuple[Change, str, str]] = {
     "queue_cleared": (_queue_lost, "system", ""),
     "pirate_spawn": (_ambushed, "combat", ""),
 }
-"""What an event changes, its category, and who hears of it."""
 
 
 def happen(case: Case, kind: str, data: Json | None = None) -> None:

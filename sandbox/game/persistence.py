@@ -26,9 +26,8 @@ from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import Pirate
 
 FORMAT = 1
+# What the kinds of work were called that earlier games have saved.
 _EARLIER_JOBS = {"recipe": "crafting_update", "ship": "ship_commission_complete"}
-"""What the kinds of work were called that earlier games have saved."""
-
 _log = logging.getLogger(__name__)
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.game.config import FEWEST_SYSTEMS, MOST_SYSTEMS, Config
-from sandbox.game.control import is_loopback, make_control
 from sandbox.game.eras import ERAS
 from sandbox.game.faults import KINDS, Plan, parse
 from sandbox.game.game import Game
 from sandbox.game.host import Host, HostOptions, bind, url_of
 from sandbox.game.persistence import StateFileError
+from sandbox.game.truth import is_loopback, make_control
 
 HELP = "Run the local game server: MCP over streamable HTTP at /mcp."
 TRUTH_HOST = "127.0.0.1"

@@ -220,20 +220,16 @@ def learn_block(beliefs: Beliefs, block: Block) -> None:
         _merge(beliefs.docked, "docked", shown.value.startswith("Yes"), shown)
     if shown := block.find("Credits", "get_status"):
         _merge(beliefs.credits, "credits", _parse_number(shown.value), shown)
-    for label, name, level in (
-        ("Fuel", "fuel", beliefs.fuel),
-        ("Hull", "hull", beliefs.hull),
-    ):
-        if shown := block.find(label, *_SHIP):
+    for name, level in (("fuel", beliefs.fuel), ("hull", beliefs.hull)):
+        if shown := block.find(name.capitalize(), *_SHIP):
             value, most = _split_level(shown)
             level.most = most or level.most
             _merge(level, name, value, shown)
     _hold(beliefs, block)
-    name = block.find("", "get_system")
-    beliefs.charted = name is not None and not name.changed
-    if (transit := block.find("In transit", *_SHIP)) and not _is_doubtful(
-        transit, "place"
-    ):
+    system = block.find("", "get_system")
+    beliefs.charted = system is not None and not system.changed
+    transit = block.find("In transit", *_SHIP)
+    if transit and not _is_doubtful(transit, "place"):
         beliefs.on_the_way = transit.value.removeprefix("Yes to ")
 
 

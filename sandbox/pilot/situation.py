@@ -155,8 +155,8 @@ def describe_action(call: Called) -> str:
             what = as_text(data.get("resource_name")) or "ore"
             return f"Mining {what}. I wait for the yield of the next tick."
         case "sell":
-            what = as_text(data.get("item")) or arguments.get("item_id")
-            return f"Selling {arguments.get('quantity')} {what}. I wait for the sale."
+            item = as_text(data.get("item")) or arguments.get("item_id")
+            return f"Selling {arguments.get('quantity')} {item}. I wait for the sale."
     doing = {
         "dock": "Docking",
         "undock": "Undocking",

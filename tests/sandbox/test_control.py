@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from sandbox.game.control import is_loopback
+from sandbox.game.truth import is_loopback
 from sandbox.game.testing import SandboxServer
 from tests.sandbox.remote import flying
 

@@ -91,8 +91,8 @@ def _prepare_attack(call: Call) -> Intent:
 
 def _find_target(call: Call) -> Pirate | Player:
     target_id, here = call.given["target_id"], call.player.poi_id
-    targets = [*call.state.pirates_at(here), *call.state.players_at(here)]
-    for target in targets:
+    targets: list[Pirate | Player] = [*call.state.pirates_at(here)]
+    for target in targets + call.state.players_at(here):
         docked = isinstance(target, Player) and target.docked_at
         if target.id == target_id != call.player.id and not docked:
             return target

@@ -22,8 +22,8 @@ class Target(Protocol):
     shield: int
 
 
+# Somebody's id and name.
 Who = tuple[str, str]
-"""Somebody's id and name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from sandbox.game.world.models import Player
 from sandbox.game.world.npcs import TIERS, Pirate
 
 WARNING_TICKS = 3
+# Below this police level pirates attack; elsewhere they only shoot back.
 LAWLESS = 20
-"""Below this police level pirates attack; elsewhere they only shoot back."""
-
 _RAIDER_STAYS = 10
 _NAME = fields("pirate_id=id pirate_name=name tier")
 _RAIDERS = ("Jackdaw", "Split Fang", "Cold Mercy", "Ragged Anne")

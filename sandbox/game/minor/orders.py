@@ -20,9 +20,8 @@ from sandbox.game.views import offers_view
 from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.models import Order
 
+# By item and side.
 Offers = dict[tuple[str, str], list[Json]]
-"""By item and side."""
-
 _NAMES = fields("order_id=id order_type=side side item_id")
 _PRICES = fields("price_each quantity remaining")
 MOST_ORDERS = 20

@@ -9,9 +9,8 @@ from sandbox.game.world.catalogue import ITEMS
 from sandbox.game.world.places import Base
 
 _DEMAND = 4000
+# How long a price holds, in ticks.
 PRICE_TICKS = 60
-"""How long a price holds, in ticks."""
-
 _SWING = 0.15
 _TRADE_CHANCE = 0.2
 _CAPITAL_BASE = "sol_base"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from sandbox.game.config import Json
 from sandbox.game.world import catalogue
 
+# Numbers of things by item.
 Goods = dict[str, int]
-"""Numbers of things by item."""
 
 
 def size_of(goods: Mapping[str, int]) -> int:
