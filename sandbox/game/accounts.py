@@ -7,7 +7,7 @@ import hmac
 import unicodedata
 
 from sandbox.game import views
-from sandbox.game.actions.damage import new_ship
+from sandbox.game.actions.combat import new_ship
 from sandbox.game.config import GameError, Json, plain, release, rfc3339
 from sandbox.game.sessions import Session
 from sandbox.game.state import State

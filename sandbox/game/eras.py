@@ -225,19 +225,16 @@ class Blocking(Queued):
 
 def _move_for(state: State, player: Player, action: Action) -> str:
     """Dock or undock where the action needs it; gives the flag for its result."""
+    move = ""
     if action.needs == "space" and player.docked_at:
-        player.docked_at = None
-        return _tell_move(state, player, action, "undock")
-    if action.needs == "dock" and not player.docked_at and not player.in_transit:
+        move, player.docked_at = "undock", None
+    elif action.needs == "dock" and not player.docked_at and not player.in_transit:
         base = state.world.pois[player.poi_id].base
         cells = action.tool.name == "refuel" and player.ship.cargo.get("fuel_cell")
         if base is not None and not cells:
-            player.docked_at = base.id
-            return _tell_move(state, player, action, "dock")
-    return ""
-
-
-def _tell_move(state: State, player: Player, action: Action, move: str) -> str:
+            move, player.docked_at = "dock", base.id
+    if not move:
+        return ""
     message = f"Automatically {move}ed (required for {action.tool.name})"
     state.tell(Event({"message": message, "type": f"auto_{move}"}), player)
     return f"auto_{move}ed"

@@ -6,7 +6,7 @@ import json
 
 from sandbox.game import accounts
 from sandbox.game.actions.action import Call
-from sandbox.game.actions.damage import clear_wrecks
+from sandbox.game.actions.combat import clear_wrecks
 from sandbox.game.actions.pirates import prowl
 from sandbox.game.config import (
     Config,

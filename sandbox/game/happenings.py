@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.game.actions.damage import DAMAGE_TYPE, clear_queue, die, new_ship, shoot
+from sandbox.game.actions.combat import DAMAGE_TYPE, clear_queue, die, new_ship, shoot
 from sandbox.game.actions.pirates import ambush
 from sandbox.game.config import Json
 from sandbox.game.minor.orders import is_fair

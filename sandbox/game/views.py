@@ -121,17 +121,17 @@ def system_view(system: System, revealed: Container[str] = ()) -> Json:
         "police_level": system.police_level,
         "connections": list(system.connections),
         "pois": [poi.id for poi in system.known(revealed)],
-        "position": system.position.view(),
+        "position": system.position.view,
     }
 
 
-_POI = fields("id system_id type name description")
+_POI = fields("id system_id type name description position=position.view")
 _DEPOSIT = fields("resource_id richness remaining max_remaining")
 _BASE = fields("id poi_id name description empire")
 
 
 def poi_view(poi: Poi, *, resources: bool = True) -> Json:
-    view: Json = {**_POI(poi), "position": poi.position.view()}
+    view = _POI(poi)
     if poi.deposits and resources:
         view["resources"] = [_DEPOSIT(deposit) for deposit in poi.deposits]
     if poi.base:
@@ -235,8 +235,7 @@ def security(police_level: int) -> str:
 _NEAR = fields(
     "player_id=id username ship_class=ship.class_id status_message=looks.status_message"
 )
-_PIRATE = fields("pirate_id=id name tier")
-_STRENGTH = fields("hull max_hull shield max_shield")
+_PIRATE = fields("pirate_id=id name tier is_boss hull max_hull shield max_shield")
 
 
 def player_nearby(player: Player, faction: Faction | None = None) -> Json:
@@ -265,6 +264,4 @@ def npc_nearby(npc: Npc) -> Json:
 
 
 def pirate_nearby(pirate: Pirate) -> Json:
-    status = "attacking" if pirate.victim else "idle"
-    boss = {"is_boss": pirate.tier == "boss"}
-    return {**_PIRATE(pirate), **boss, **_STRENGTH(pirate), "status": status}
+    return {**_PIRATE(pirate), "status": "attacking" if pirate.victim else "idle"}

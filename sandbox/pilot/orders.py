@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from memory.context.types import is_nudge
 from sandbox.pilot.beliefs import Beliefs
 from sandbox.pilot.reading import (
     Called,
-    Entry,
     Heard,
     Json,
     Transcript,
@@ -73,16 +72,14 @@ def find_current_order(transcript: Transcript) -> Order | None:
     for index, entry in reversed(list(enumerate(entries))):
         if not isinstance(entry, Heard) or is_nudge(entry.text):
             continue
-        if is_summary_block(entry.text):
+        text, fresh, done = entry.text, index + 1 == len(entries), False
+        if is_summary_block(text):
             # A summary quotes old orders: what was done is not done again.
-            text, done = find_quoted_order(entry.text)
-            found = parse_order(text)
-            if found and not (done and found[0] in {*ONCE, *PASSING}):
-                return Order(*found, text, calls_since=_calls_after(entries, index))
-            continue
-        if found := parse_order(entry.text):
-            since = _calls_after(entries, index)
-            return Order(*found, entry.text, index + 1 == len(entries), since)
+            (text, done), fresh = find_quoted_order(text), False
+        found = parse_order(text)
+        if found and not (done and found[0] in {*ONCE, *PASSING}):
+            since = [e for e in entries[index + 1 :] if isinstance(e, Called)]
+            return Order(*found, text, fresh, tuple(since))
     said = _BROADCAST.search(transcript.system)
     found = parse_order(said[1]) if said else None
     return Order(*found, said[1] if said else "") if found else None
@@ -120,10 +117,6 @@ def parse_order(text: str) -> tuple[str, str] | None:
 def _target(words: str) -> str:
     first = re.split(r"[.!?;\n]|,| and | then ", words)[0]
     return re.sub(r"^(?:the|system|planet)\s+", "", first.strip().strip("\"'"))
-
-
-def _calls_after(entries: Sequence[Entry], index: int) -> tuple[Called, ...]:
-    return tuple(e for e in entries[index + 1 :] if isinstance(e, Called))
 
 
 def learn_notifications(b: Beliefs, data: Json) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sandbox.game import truth
-from sandbox.game.actions.damage import die
+from sandbox.game.actions.combat import die
 from sandbox.game.config import GameError, dice
 from sandbox.game.game import Game
 from sandbox.game.happenings import HAPPENINGS

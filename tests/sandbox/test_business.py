@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox.game import truth
-from sandbox.game.actions.damage import CLONE_COST
+from sandbox.game.actions.combat import CLONE_COST
 from sandbox.game.game import Game
 from sandbox.game.happenings import REPAIR_TICKS
 from sandbox.game.minor.orders import TAKEN_AFTER_TICKS

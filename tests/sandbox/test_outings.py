@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.game.actions.damage import die, leave_wreck
+from sandbox.game.actions.combat import die, leave_wreck
 from sandbox.game.persistence import dump, restore
 from sandbox.game.world.models import Module
 from tests.sandbox.captains import Captain, make_game

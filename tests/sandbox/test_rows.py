@@ -19,7 +19,7 @@ import pytest
 from memory.gamestate.effects import ACTIONS, PREFIXES
 from memory.gamestate.reactions import FAMILIES, REACTIONS
 from memory.gamestate.values import find_value
-from sandbox.game.actions.damage import leave_wreck, new_ship
+from sandbox.game.actions.combat import leave_wreck, new_ship
 from sandbox.game.happenings import HAPPENINGS
 from sandbox.game.state import State
 from sandbox.game.table import TOOLS, tools_of

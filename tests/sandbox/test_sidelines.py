@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sandbox.game.actions.damage import LASTS_TICKS
+from sandbox.game.actions.combat import LASTS_TICKS
 from sandbox.game.game import Game
 from sandbox.game.persistence import dump, restore
 from sandbox.game.world.markets import PRICE_TICKS

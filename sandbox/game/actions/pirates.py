@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.damage import DAMAGE_TYPE, die, shoot
+from sandbox.game.actions.combat import DAMAGE_TYPE, die, shoot
 from sandbox.game.config import dice, fields, hex_id
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.world.models import Player
-from sandbox.game.world.npcs import TIERS, Pirate
+from sandbox.game.world.npcs import TIERS, Pirate, make_pirate
 
 WARNING_TICKS = 3
 # Below this police level pirates attack; elsewhere they only shoot back.
 LAWLESS = 20
 _RAIDER_STAYS = 10
-_NAME = fields("pirate_id=id pirate_name=name tier")
+_NAME = fields("pirate_id=id pirate_name=name tier is_boss")
+_OWN_SHIP = fields("your_hull=hull your_max_hull=build.hull your_shield=shield")
 _RAIDERS = ("Jackdaw", "Split Fang", "Cold Mercy", "Ragged Anne")
 
 
@@ -67,14 +68,8 @@ def _warn(state: State, pirate: Pirate, player: Player) -> None:
     pirate.victim = player.id
     pirate.strike_tick = state.tick + WARNING_TICKS
     player.target_id = player.target_id or pirate.id
-    data = (
-        _NAME(pirate)
-        | {"is_boss": pirate.tier == "boss"}
-        | {
-            "attack_in_ticks": WARNING_TICKS,
-            "message": f"{pirate.name} locks weapons on you. Leave or fight.",
-        }
-    )
+    message = f"{pirate.name} locks weapons on you. Leave or fight."
+    data = {**_NAME(pirate), "attack_in_ticks": WARNING_TICKS, "message": message}
     state.tell(Event(data, "pirate_warning", "combat"), player)
 
 
@@ -84,8 +79,7 @@ def _shoot(state: State, pirate: Pirate, player: Player) -> None:
     ship = player.ship
     left = {"player_hull": ship.hull, "player_shield": ship.shield}
     if state.config.era == "C":
-        left = {"your_hull": ship.hull, "your_max_hull": ship.build.hull}
-        left["your_shield"] = ship.shield
+        left = _OWN_SHIP(ship)
     data = {
         "tick": state.tick,
         "pirate_id": pirate.id,
@@ -118,25 +112,11 @@ def ambush(state: State, player: Player, tier: str = "small") -> Pirate:
 
     Raises KeyError for an unknown tier.
     """
-    build = TIERS[tier]
-    number = hex_id(state.config.seed, state.tick, player.username, "raider")
-    pirate = Pirate(
-        id=f"pirate_{number[:6]}",
-        name=_RAIDERS[int(number[:4], 16) % len(_RAIDERS)],
-        tier=tier,
-        max_hull=build.hull,
-        max_shield=build.shield,
-        hull=build.hull,
-        shield=build.shield,
-        poi_id=player.poi_id,
-        raider=True,
-        leaves_tick=state.tick + _RAIDER_STAYS,
-    )
+    occasion = (state.config.seed, state.tick, player.username, "raider")
+    name = _RAIDERS[int(hex_id(*occasion)[:4], 16) % len(_RAIDERS)]
+    pirate = make_pirate(name, tier, player.poi_id, *occasion)
+    pirate.raider, pirate.leaves_tick = True, state.tick + _RAIDER_STAYS
     state.pirates[pirate.id] = pirate
-    data = (
-        _NAME(pirate)
-        | {"is_boss": pirate.tier == "boss"}
-        | {"message": f"{pirate.name} drops out of the dark."}
-    )
+    data = {**_NAME(pirate), "message": f"{name} drops out of the dark."}
     state.tell_here(player.poi_id, Event(data, "pirate_spawn", "combat"))
     return pirate

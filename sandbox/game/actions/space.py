@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sandbox.game.actions.action import Action, Call, Intent, act
-from sandbox.game.actions.damage import leave_battle
+from sandbox.game.actions.combat import leave_battle
 from sandbox.game.config import GameError, Json, dice, must_undock, plain
 from sandbox.game.sessions import Event
 from sandbox.game.tool import Tool, text

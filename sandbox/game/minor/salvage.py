@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox.game.actions.action import GOODS, Call, Move, Takes, act, ask, one
-from sandbox.game.actions.damage import LASTS_TICKS, die, leave_wreck
+from sandbox.game.actions.combat import LASTS_TICKS, die, leave_wreck
 from sandbox.game.config import GameError, Json, fields, rfc3339
 from sandbox.game.views import brief_goods_view
 from sandbox.game.world.models import Drone, Goods, Wreck

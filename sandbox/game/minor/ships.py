@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox.game.actions.action import Call, Move, Takes, act, ask, one
-from sandbox.game.actions.damage import new_ship, opponents
+from sandbox.game.actions.combat import new_ship, opponents
 from sandbox.game.actions.station import CELL_FUEL
 from sandbox.game.config import GameError, Json, fields
 from sandbox.game.tool import ITEM, MOST_QUANTITY, Parameter

@@ -19,8 +19,8 @@ from sandbox.game.world.starmap import Chart
 
 MOST_FOUND = 20
 MOST_NEARBY = 100
-_FOUND = fields("system_id=id name")
-_POI = fields("id name type")
+_FOUND = fields("system_id=id name position=position.view connections")
+_POI = fields("id name type position=position.view")
 
 
 def _get_system(call: Call) -> Json:
@@ -67,7 +67,6 @@ def _modern_system(call: Call, system: System) -> Json:
 def _poi_view(state: State, poi: Poi) -> Json:
     view: Json = {
         **_POI(poi),
-        "position": poi.position.view(),
         "has_base": poi.base is not None,
         "online": len(state.players_at(poi.id)) + len(state.npcs_at(poi.id)),
     }
@@ -214,14 +213,7 @@ def _search_systems(call: Call) -> Json:
     ]
     return {
         "query": query,
-        "systems": [
-            {
-                **_FOUND(star),
-                "position": star.position.view(),
-                "connections": list(star.connections),
-            }
-            for star in found[:MOST_FOUND]
-        ],
+        "systems": [_FOUND(star) for star in found[:MOST_FOUND]],
         "total_found": len(found),
         "message": f"Found {len(found)} system(s)",
     }

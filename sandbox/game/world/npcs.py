@@ -75,6 +75,10 @@ class Pirate:
     def alive(self) -> bool:
         return self.hull > 0
 
+    @property
+    def is_boss(self) -> bool:
+        return self.tier == "boss"
+
 
 def make_npcs(world: World, seed: int) -> dict[str, Npc]:
     """Put half of the captains to the capitals, the rest anywhere in the empires."""
@@ -109,18 +113,20 @@ def _places(world: World, least_police: int) -> list[str]:
 
 def make_pirates(world: World, seed: int) -> dict[str, Pirate]:
     """Put two pirates into every stronghold."""
-    pirates: dict[str, Pirate] = {}
-    for star in world.systems.values():
-        if not star.stronghold:
-            continue
-        for index, (name, tier) in enumerate(_PIRATES):
-            hull, shield = TIERS[tier].hull, TIERS[tier].shield
-            pirate_id = f"pirate_{hex_id(seed, star.id, index)[:6]}"
-            poi_id = star.known()[index % len(star.known())].id
-            pirates[pirate_id] = Pirate(
-                pirate_id, name, tier, hull, shield, hull, shield, poi_id
-            )
-    return pirates
+    pirates = (
+        make_pirate(name, tier, known[index % len(known)].id, seed, star.id, index)
+        for star in world.systems.values()
+        if star.stronghold and (known := star.known())
+        for index, (name, tier) in enumerate(_PIRATES)
+    )
+    return {pirate.id: pirate for pirate in pirates}
+
+
+def make_pirate(name: str, tier: str, poi_id: str, *occasion: object) -> Pirate:
+    """Make a pirate whose id follows from the occasion; KeyError for the tier."""
+    hull, shield = TIERS[tier].hull, TIERS[tier].shield
+    pirate_id = f"pirate_{hex_id(*occasion)[:6]}"
+    return Pirate(pirate_id, name, tier, hull, shield, hull, shield, poi_id)
 
 
 def wander(npc: Npc, world: World, rng: Random) -> str | None:

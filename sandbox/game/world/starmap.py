@@ -134,7 +134,7 @@ def _halves(star: System) -> tuple[str, str]:
     before: Json = {
         "system_id": star.id,
         "name": star.name,
-        "position": star.position.view(),
+        "position": star.position.view,
         "connections": star.connections,
         **empire,
         "poi_count": len(star.known()),
