@@ -94,8 +94,7 @@ def _hash(password: str) -> str:
 
 
 def login(state: State, arguments: Json) -> Json:
-    player_id = state.usernames.get(arguments.get("username", "").strip().casefold())
-    player = state.players.get(player_id or "")
+    player = state.find_player(arguments.get("username", "").strip())
     given = _hash(arguments.get("password", ""))
     if player is None or not hmac.compare_digest(given, player.password_hash):
         raise GameError(

@@ -232,13 +232,9 @@ def _answer(body: bytes, *, streamed: bool) -> Json | None:
     lines = [body]
     if streamed:
         lines = [one[5:] for one in body.splitlines() if one.startswith(b"data:")]
-    for line in lines:
-        if not line.strip():
-            continue
-        found = json.loads(line)
-        if isinstance(found, dict) and "result" in found:
-            return found
-    return None
+    found = (json.loads(line) for line in lines if line.strip())
+    answers = (one for one in found if isinstance(one, dict) and "result" in one)
+    return next(answers, None)
 
 
 def _change(answer: Json, forms: AbstractSet[str]) -> None:

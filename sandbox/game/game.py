@@ -81,8 +81,8 @@ class Game:
 
     def end_sessions(self, username: str) -> None:
         """Log an account out everywhere, as a restart of the real server does."""
-        player_id = self.state.usernames.get(username.casefold())
-        for session in self.state.sessions.of(player_id or ""):
+        player = self.state.find_player(username)
+        for session in self.state.sessions.of(player.id) if player else ():
             self.state.sessions.close(session.id)
 
     def outcome(self, player_id: str) -> Outcome | None:
@@ -120,9 +120,8 @@ class Game:
         session = self.state.sessions.find(arguments.get("session_id"))
         if session is not None:
             return self.state.players[session.player_id].username
-        name = str(arguments.get("username", "")).strip().casefold()
-        player_id = self.state.usernames.get(name)
-        return self.state.players[player_id].username if player_id else ""
+        player = self.state.find_player(str(arguments.get("username", "")).strip())
+        return player.username if player else ""
 
     def _call(self, name: str, arguments: Json) -> Json | str:
         tool = self._tool(name)

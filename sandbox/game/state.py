@@ -53,8 +53,8 @@ class State:
         self.threads: dict[str, models.Thread] = {}
         self.bases: dict[str, models.BaseState] = {}
         self.mined: dict[tuple[str, str], Deposit] = {}
+        # By the name of the account; "" is who is not logged in.
         self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
-        """By the name of the account; "" is who is not logged in."""
         self._here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._npcs_here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for npc in self.npcs.values():
@@ -65,6 +65,10 @@ class State:
         self.usernames[player.username.casefold()] = player.id
         if not player.in_transit:
             self._here[player.poi_id][player.id] = None
+
+    def find_player(self, username: str) -> Player | None:
+        """Look an account up by its name, in whatever case."""
+        return self.players.get(self.usernames.get(username.casefold(), ""))
 
     def leave(self, player: Player) -> None:
         """Take a ship from its place and tell those who stay."""

@@ -150,10 +150,9 @@ def facts(game: Game, player: Player) -> Json:
 
 
 def _player(game: Game, username: str) -> Player:
-    player_id = game.state.usernames.get(username.casefold())
-    if player_id is None:
-        raise UnknownError(f"no account {username}")
-    return game.state.players[player_id]
+    if player := game.state.find_player(username):
+        return player
+    raise UnknownError(f"no account {username}")
 
 
 def _is_told(game: Game, name: str) -> bool:

@@ -75,8 +75,7 @@ STORAGE = (
 
 
 def _find_recipient(call: Call) -> Player:
-    name = call.given["recipient"].strip().casefold()
-    other = call.state.players.get(call.state.usernames.get(name, ""))
+    other = call.state.find_player(call.given["recipient"].strip())
     if other is None or other is call.player:
         raise GameError("invalid_target", "No such captain.")
     return other
