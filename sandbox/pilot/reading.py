@@ -259,13 +259,6 @@ class Block:
         return next(sure, lines[0] if lines else None)
 
 
-@dataclass(slots=True)
-class _Section:
-    tool: str
-    age: int | None
-    note: str
-
-
 def read_block(text: str) -> Block:
     """Read a state block; the text may be empty."""
     if not text:
@@ -275,9 +268,9 @@ def read_block(text: str) -> Block:
     stale = set(_stale_tools(text))
     account = next((m[1] for m in map(_ACCOUNT.match, text.splitlines()) if m), "")
     sections: dict[str, dict[str, Shown]] = {}
-    for section, lines in _read_sections(text):
-        shown = sections.setdefault(section.tool, {})
-        for label, line in _read_lines(section, lines, section.tool in stale):
+    for section, lines in _split_sections(text):
+        shown = sections.setdefault(section[1], {})
+        for label, line in _read_lines(section, lines, section[1] in stale):
             shown.setdefault(label, line)
     return Block(True, account, sections)
 
@@ -288,22 +281,19 @@ def _stale_tools(text: str) -> Iterator[str]:
             yield from re.findall(r"\w+", found[1] or found[2])
 
 
-def _read_sections(text: str) -> Iterator[tuple[_Section, list[str]]]:
-    section: _Section | None = None
-    lines: list[str] = []
+def _split_sections(text: str) -> list[tuple[re.Match[str], list[str]]]:
+    """The headings, each a match of tool and age, with the lines below."""
+    sections: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
         if found := _HEADING.match(line):
-            if section:
-                yield section, lines
-            section, lines = _Section(found[1], _read_age(found[2]), found[2]), []
-        elif section and line.lstrip().startswith("- "):
-            lines.append(line)
-    if section:
-        yield section, lines
+            sections.append((found, []))
+        elif sections and line.lstrip().startswith("- "):
+            sections[-1][1].append(line)
+    return sections
 
 
 def _read_lines(
-    section: _Section, lines: list[str], stale: bool
+    section: re.Match[str], lines: list[str], stale: bool
 ) -> Iterator[tuple[str, Shown]]:
     """Each fact with its label; the first line without a label is the name."""
     for index, line in enumerate(lines):
@@ -315,9 +305,9 @@ def _read_lines(
 
 
 def _read_fact(
-    section: _Section, line: str, children: list[str], stale: bool
+    section: re.Match[str], line: str, children: list[str], stale: bool
 ) -> tuple[str, Shown]:
-    mark = _MARK.search(line) or _MARK.search(f" {section.note}")
+    mark = _MARK.search(line) or _MARK.search(f" {section[2]}")
     merged = _MERGED.search(line)
     for pattern in (_MARK, _MERGED, _GROWING, _WAS):
         line = pattern.sub("", line)
@@ -325,9 +315,9 @@ def _read_fact(
     more = bool(_MORE.search(line)) or any(_MORE.match(f"- {c}") for c in children)
     return label if colon else "", Shown(
         value=_MORE.split(value if colon else line)[0].strip(),
-        age=0 if merged else section.age,
+        age=0 if merged else _read_age(section[2]),
         changed=mark[1] if mark else "",
-        ask=mark[3] if mark else section.tool,
+        ask=mark[3] if mark else section[1],
         stale=stale and not merged,
         children=tuple(_WAS.sub("", child) for child in children),
         complete=not more,
