@@ -19,7 +19,7 @@ from sandbox.game.config import GameError, Json
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.table import ACTIONS
-from sandbox.game.views import condition_view
+from sandbox.game.views import view_condition
 from sandbox.game.world.models import Pending, Player
 
 
@@ -145,7 +145,7 @@ def _travel(state: State, own: Json) -> Json:
 
 def _dock(state: State, own: Json) -> Json:
     base = state.world.bases[own["base_id"]]
-    condition = condition_view(base, state.bases.get(base.id))
+    condition = view_condition(base, state.bases.get(base.id))
     story = {"base": base.name, "story": _STORY}
     return {"action": "dock", **story, "station_condition": condition}
 

@@ -121,9 +121,8 @@ class HandshakeOnly:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        version = None
-        if scope["type"] == "http":
-            version = Headers(scope=scope).get("mcp-protocol-version")
+        headers = Headers(scope=scope) if scope["type"] == "http" else {}
+        version = headers.get("mcp-protocol-version")
         if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
             await self._app(scope, receive, send)
             return
@@ -317,7 +316,7 @@ class Host:
             self.stop()
 
 
-def bind(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """Listen on a port of a local address, 0 for any free one. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sends at once (TCP_NODELAY) on what it accepts.
@@ -333,7 +332,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def url_of(listener: socket.socket, path: str = PATH) -> str:
+def format_url(listener: socket.socket, path: str = PATH) -> str:
     """Give the address of the MCP endpoint on a bound socket, or of another path."""
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host

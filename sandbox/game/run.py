@@ -15,9 +15,9 @@ from typing import Any
 
 from sandbox.game.config import FEWEST_SYSTEMS, MOST_SYSTEMS, Config
 from sandbox.game.eras import ERAS
-from sandbox.game.faults import KINDS, Plan, parse
+from sandbox.game.faults import KINDS, Plan, parse_plan
 from sandbox.game.game import Game
-from sandbox.game.host import Host, HostOptions, bind, url_of
+from sandbox.game.host import Host, HostOptions, format_url, open_listener
 from sandbox.game.persistence import StateFileError
 from sandbox.game.truth import is_loopback, make_control
 
@@ -75,7 +75,7 @@ def _read_number(kind: type[float], least: float, most: float, text: str) -> flo
 
 def _read_faults(text: str) -> Plan:
     try:
-        return parse(text)
+        return parse_plan(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
 
@@ -115,11 +115,11 @@ def run(options: Mapping[str, Any], announce: Callable[[str], None]) -> None:
                 raise CannotStart(str(error)) from None
         pace = "by hand" if manual else f"{tick:g} s"
         line = (
-            f"sandbox game ready at {url_of(listener)} (tick {pace}, era {era}, "
+            f"sandbox game ready at {format_url(listener)} (tick {pace}, era {era}, "
             f"{config.systems} systems, seed {config.seed})"
         )
         if truth is not None:
-            line += f"; truth at {url_of(truth, '')}"
+            line += f"; truth at {format_url(truth, '')}"
 
         async def serve() -> None:
             loop = asyncio.get_running_loop()
@@ -144,7 +144,7 @@ def _check(options: Mapping[str, Any]) -> None:
 
 def _listen(host: str, port: int, option: str) -> socket.socket:
     try:
-        return bind(host, port)
+        return open_listener(host, port)
     except (OSError, OverflowError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise CannotStart(

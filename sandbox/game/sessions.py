@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.game.config import GameError, Json, fields
+from sandbox.game.config import GameError, Json, make_view
 
 QUEUE_LENGTH = 100
 
@@ -35,7 +35,7 @@ class Notification:
         return _NOTIFICATION(self)
 
 
-_NOTIFICATION = fields("id type timestamp msg_type data")
+_NOTIFICATION = make_view("id type timestamp msg_type data")
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sandbox.game.config import Config, Json, rfc3339
+from sandbox.game.config import Config, Json, format_plain_time, format_time
 from sandbox.game.sessions import Event, Notification, Sessions, Tally
 from sandbox.game.world import models
 from sandbox.game.world.markets import Markets
@@ -59,6 +59,16 @@ class State:
         self._npcs_here: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for npc in self.npcs.values():
             self._npcs_here[npc.poi_id][npc.id] = None
+
+    @property
+    def now(self) -> str:
+        """The time as the game stamps it."""
+        return format_time(self.sources.now_ns())
+
+    @property
+    def plain_now(self) -> str:
+        """The time as in the captain's log and the map."""
+        return format_plain_time(self.sources.now_ns())
 
     def add_player(self, player: Player) -> None:
         self.players[player.id] = player
@@ -125,7 +135,7 @@ class State:
         notification = Notification(
             id=self.sources.token(16),
             type=event.category,
-            timestamp=rfc3339(self.sources.now_ns()),
+            timestamp=self.now,
             msg_type=event.msg_type,
             data=event.data,
         )

@@ -89,7 +89,7 @@ _ONLY_IN = {
 }
 
 
-def tools_of(era: str) -> dict[str, Tool]:
+def list_tools(era: str) -> dict[str, Tool]:
     """The tools of an era; since v0.63.1 the log is read one entry at a time."""
     absent = frozenset().union(*(_ONLY_IN[one] for one in _ONLY_IN if one != era))
     tools = {name: tool for name, tool in TOOLS.items() if name not in absent}

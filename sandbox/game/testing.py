@@ -23,9 +23,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from sandbox.game import truth
 from sandbox.game.actions.pirates import ambush
 from sandbox.game.config import Config
-from sandbox.game.faults import Order, parse
+from sandbox.game.faults import Order, parse_plan
 from sandbox.game.game import Game
-from sandbox.game.host import Host, HostOptions, bind, url_of
+from sandbox.game.host import Host, HostOptions, format_url, open_listener
 from sandbox.game.sessions import Write
 from sandbox.game.state import Sources
 from sandbox.game.truth import make_control
@@ -56,7 +56,7 @@ class SandboxServer:
     ) -> None:
         chosen = {"systems": 20, "tick_seconds": tick or 10.0, **config}
         self.game = Game(Config(**chosen), sources)
-        options = HostOptions(tick, state, json_response, parse(faults))
+        options = HostOptions(tick, state, json_response, parse_plan(faults))
         self._host = Host(self.game, options)
         self._port = port
         self._thread = contextlib.ExitStack()
@@ -68,8 +68,9 @@ class SandboxServer:
     def __enter__(self) -> Self:
         if self._host.keeper is not None:
             self._host.keeper.load()
-        listener, truth_port = bind("127.0.0.1", self._port), bind("127.0.0.1", 0)
-        self.url, self.truth_url = url_of(listener), url_of(truth_port, "")
+        listener = open_listener("127.0.0.1", self._port)
+        truth_port = open_listener("127.0.0.1", 0)
+        self.url, self.truth_url = format_url(listener), format_url(truth_port, "")
         self._portal = self._thread.enter_context(start_blocking_portal())
         self._serving, _ = self._portal.start_task(self._serve, listener, truth_port)
         return self
@@ -112,15 +113,15 @@ class SandboxServer:
 
     def happen(self, username: str, kind: str, **about: Any) -> None:
         """Let an event happen to an account; raises ValueError where it cannot."""
-        self.run(lambda: truth.happen(self.game, username, kind, about))
+        self.run(lambda: truth.let_happen(self.game, username, kind, about))
 
     def truth(self, username: str) -> dict[str, Any]:
         """All that is true of an account now, as on the truth port."""
-        return self.run(lambda: truth.account(self.game, username))
+        return self.run(lambda: truth.describe_account(self.game, username))
 
     def answer(self, username: str, tool: str, **arguments: Any) -> Any:
         """What a query would answer an account now, as on the truth port."""
-        return self.run(lambda: truth.snapshot(self.game, username, tool, arguments))
+        return self.run(lambda: truth.query_game(self.game, username, tool, arguments))
 
     def writes(self) -> dict[str, list[Write]]:
         """What was taken in of each account that changes something, in order."""
@@ -133,7 +134,7 @@ class SandboxServer:
 
     def set_faults(self, plan: str) -> None:
         """Let other things go wrong from now on; "" for none."""
-        parsed = parse(plan)
+        parsed = parse_plan(plan)
         self.run(lambda: setattr(self._host.faults, "plan", parsed))
 
     def strike_once(self, kind: str, *, tool: str = "", username: str = "") -> None:

@@ -54,7 +54,9 @@ class Parameter:
         return view
 
 
-def check(parameters: tuple[Parameter, ...], example: Json, given: Json) -> Json:
+def check_arguments(
+    parameters: tuple[Parameter, ...], example: Json, given: Json
+) -> Json:
     """Give the arguments a tool may work with; null counts as absent.
 
     Raises GameError `invalid_payload` that names what is wrong and what is right.

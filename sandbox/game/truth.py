@@ -19,13 +19,13 @@ from starlette.routing import Route
 
 from sandbox.game import happenings
 from sandbox.game.actions.action import Call
-from sandbox.game.config import GameError, Json, fields
-from sandbox.game.faults import Order, parse
+from sandbox.game.config import GameError, Json, make_view
+from sandbox.game.faults import Order, parse_plan
 from sandbox.game.game import Game
 from sandbox.game.host import Host
 from sandbox.game.table import QUERIES
-from sandbox.game.tool import check
-from sandbox.game.views import log_view
+from sandbox.game.tool import check_arguments
+from sandbox.game.views import view_log
 from sandbox.game.world.models import Player
 
 # Long or draining tools; they are had by their name.
@@ -38,7 +38,7 @@ class UnknownError(Exception):
     """No such account, or no such query."""
 
 
-def accounts(game: Game) -> Json:
+def describe_accounts(game: Game) -> Json:
     """Who there is, and at which tick."""
     online = game.state.sessions.is_online
     return {
@@ -52,7 +52,7 @@ def accounts(game: Game) -> Json:
     }
 
 
-def account(game: Game, username: str) -> Json:
+def describe_account(game: Game, username: str) -> Json:
     """All that is true of an account now. Raises UnknownError.
 
     `snapshots` hold, by tool, the very answers that the account would get now, errors
@@ -66,10 +66,10 @@ def account(game: Game, username: str) -> Json:
         "username": player.username,
         "player_id": player.id,
         "online": game.state.sessions.is_online(player.id),
-        "facts": facts(game, player),
+        "facts": _describe_facts(game, player),
         "action": _PENDING(player.pending) if player.pending else None,
         "snapshots": {name: _snapshot(game, player, name, {}) for name in names},
-        "log": log_view(player.log),
+        "log": view_log(player.log),
         "waiting": [
             [one.view() for one in session.mailbox.waiting]
             for session in game.state.sessions.of(player.id)
@@ -78,19 +78,19 @@ def account(game: Game, username: str) -> Json:
     }
 
 
-def snapshot(game: Game, username: str, tool: str, arguments: Json) -> Any:
+def query_game(game: Game, username: str, tool: str, arguments: Json) -> Any:
     """What one query would answer an account now; UnknownError, ValueError."""
     player, words = _player(game, username), game.tools.get(tool)
     if tool not in QUERIES or words is None or words.writes:
         raise UnknownError(f"no query {tool}")
     try:
-        checked = check(words.parameters, words.example, arguments)
+        checked = check_arguments(words.parameters, words.example, arguments)
     except GameError as error:
         raise ValueError(error.message) from None
     return _snapshot(game, player, tool, checked)
 
 
-def happen(game: Game, username: str, kind: str, about: Json) -> None:
+def let_happen(game: Game, username: str, kind: str, about: Json) -> None:
     """Let an event happen to an account; `about` are a Case's fields, and `data`.
 
     Raises UnknownError, and ValueError where it cannot happen.
@@ -106,7 +106,7 @@ def happen(game: Game, username: str, kind: str, about: Json) -> None:
         if not fits(game, value):
             raise ValueError(f"{name} is {words}")
     case = happenings.Case(game.state, _player(game, username), **given)
-    happenings.happen(case, kind, data)
+    happenings.let_happen(case, kind, data)
 
 
 _ABOUT: dict[str, tuple[Callable[[Game, Any], bool], str]] = {
@@ -121,14 +121,14 @@ _ABOUT: dict[str, tuple[Callable[[Game, Any], bool], str]] = {
     ),
 }
 
-_FACTS = fields(
+_FACTS = make_view(
     "hull max_hull=build.hull shield max_shield=build.shield fuel max_fuel=build.fuel"
     " cargo_used cargo_capacity=build.cargo"
 )
-_PENDING = fields("tool due_tick begun arguments")
+_PENDING = make_view("tool due_tick begun arguments")
 
 
-def facts(game: Game, player: Player) -> Json:
+def _describe_facts(game: Game, player: Player) -> Json:
     """The figures of an account in the payloads' own field names."""
     world = game.state.world
     flight = player.pending if player.in_transit else None
@@ -187,15 +187,17 @@ def make_control(host: Host) -> Starlette:
     game, levers = host.game, _Levers(host)
     tallies = game.state.tallies
     routes = [
-        _route("/truth", lambda given: accounts(game)),
-        _route("/truth/{username}", lambda given: account(game, given["username"])),
-        _route("/truth/{username}/{tool}", levers.snapshot),
+        _route("/truth", lambda given: describe_accounts(game)),
+        _route(
+            "/truth/{username}", lambda given: describe_account(game, given["username"])
+        ),
+        _route("/truth/{username}/{tool}", levers.query_game),
         _route("/calls", lambda given: {k: one.view() for k, one in tallies.items()}),
         _route("/calls/reset", levers.reset_calls, "POST"),
         _route("/step", levers.step, "POST"),
         _route("/clock", levers.set_clock, "POST"),
         _route("/held", levers.wait_until_held, "POST"),
-        _route("/happen", levers.happen, "POST", 201),
+        _route("/happen", levers.let_happen, "POST", 201),
         _route("/faults", levers.show_faults),
         _route("/faults", levers.set_faults, "POST"),
         _route("/faults/once", levers.strike_once, "POST", 201),
@@ -240,13 +242,13 @@ class _Levers:
     def __init__(self, host: Host) -> None:
         self._host = host
 
-    def snapshot(self, given: Json) -> Any:
+    def query_game(self, given: Json) -> Any:
         username, tool = given.pop("username"), given.pop("tool")
-        return snapshot(self._host.game, username, tool, given)
+        return query_game(self._host.game, username, tool, given)
 
-    def happen(self, given: Json) -> Json:
+    def let_happen(self, given: Json) -> Json:
         name, kind = str(given.pop("username", "")), str(given.pop("kind", ""))
-        happen(self._host.game, name, kind, given)
+        let_happen(self._host.game, name, kind, given)
         return {}
 
     def reset_calls(self, given: Json) -> Json:
@@ -283,7 +285,7 @@ class _Levers:
         }
 
     def set_faults(self, given: Json) -> Json:
-        self._host.faults.plan = parse(str(given.get("plan", "")))
+        self._host.faults.plan = parse_plan(str(given.get("plan", "")))
         return self.show_faults(given)
 
     def strike_once(self, given: Json) -> Json:

@@ -75,7 +75,7 @@ _NAME = re.compile(r"\bYou are ([^,.;:\n]{1,80})|\b[Yy]our name is ([^,.;:\n]{1,
 
 
 @cache
-def pilot_model() -> FunctionModel:
+def make_pilot() -> FunctionModel:
     """The pilot; there is one, since it has no state."""
     return FunctionModel(_answer, model_name="pilot")
 

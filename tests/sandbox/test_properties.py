@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sandbox.game.config import GameError
 from sandbox.game.game import Game
-from sandbox.game.persistence import dump
+from sandbox.game.persistence import dump_game
 from tests.sandbox.captains import Captain, make_game
 
 ITEMS = ["ore_iron", "ore_copper", "ore_nickel", "fuel_cell", "repair_kit", "nothing"]
@@ -82,7 +82,7 @@ def test_accounts_and_holds_stay_within_their_bounds(turns: Any) -> None:
 def test_the_same_seed_and_calls_give_the_same_game(turns: Any, seed: int) -> None:
     first, second = make_game(seed=seed), make_game(seed=seed)
     assert play(first, turns) == play(second, turns)
-    assert dump(first) == dump(second)
+    assert dump_game(first) == dump_game(second)
 
 
 @settings(max_examples=60, deadline=None)

@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 
 from agents.llm.complete import request_completion
 from agents.llm.model_types import ChatMessage, Completion, Endpoint, Tool
-from sandbox.pilot.model import pilot_model
+from sandbox.pilot.model import make_pilot
 
 
 async def send(
@@ -30,7 +30,7 @@ async def send(
 ) -> Completion:
     """Let the pilot answer; it is given nothing but messages and tools."""
     history = history_of(messages, system)
-    return await request_completion(endpoint, pilot_model(), history, tools, settings)
+    return await request_completion(endpoint, make_pilot(), history, tools, settings)
 
 
 def history_of(

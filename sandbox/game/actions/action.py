@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sandbox.game.config import GameError, Json, must_undock, not_docked_here, rfc3339
+from sandbox.game.config import GameError, Json, must_undock, not_docked_here
 from sandbox.game.sessions import Event, Mailbox
 from sandbox.game.state import State
 from sandbox.game.tool import ITEM, QUANTITY, Parameter, Tool, text
 from sandbox.game.world.catalogue import ITEMS, Item, find_item
-from sandbox.game.world.models import Goods, Job, Player, add_goods, size_of
+from sandbox.game.world.models import Goods, Job, Player, add_goods, measure_goods
 from sandbox.game.world.places import Base
 
 DOCKED = "You must be docked."
@@ -47,9 +47,6 @@ class Call:
     def token(self) -> str:
         return self.state.sources.token(16)
 
-    def now(self) -> str:
-        return rfc3339(self.state.sources.now_ns())
-
     def schedule(self, ticks: int, kind: str, subject: str, count: int = 1) -> None:
         """Let something happen to the captain, or to what is his, after some ticks."""
         where = self.player.docked_at or ""
@@ -75,7 +72,7 @@ class Call:
 
     def goods(self) -> Goods:
         """The goods that `item_id` and `quantity` name."""
-        item, quantity = named_item({"quantity": 1, **self.given})
+        item, quantity = read_item({"quantity": 1, **self.given})
         return {item.id: quantity}
 
     def hold(self) -> Goods:
@@ -132,12 +129,12 @@ def check_credits(player: Player, needed: int) -> None:
         )
 
 
-def named_item(arguments: Json) -> tuple[Item, int]:
+def read_item(arguments: Json) -> tuple[Item, int]:
     """Read `item_id` and `quantity`; raises GameError for what is no such thing."""
-    return find_item(arguments.get("item_id", "")), positive(arguments)
+    return find_item(arguments.get("item_id", "")), read_positive(arguments)
 
 
-def positive(arguments: Json, name: str = "quantity") -> int:
+def read_positive(arguments: Json, name: str = "quantity") -> int:
     """Read a number of at least 1; raises GameError `invalid_quantity`."""
     number = int(arguments.get(name, 0))
     if number < 1:
@@ -149,7 +146,7 @@ def positive(arguments: Json, name: str = "quantity") -> int:
 
 def check_room(player: Player, goods: Mapping[str, int]) -> None:
     """Raises GameError `no_cargo_space` where the goods do not fit into the hold."""
-    needed, free = size_of(goods), player.ship.cargo_free
+    needed, free = measure_goods(goods), player.ship.cargo_free
     if needed > free:
         raise GameError(
             "no_cargo_space", f"Not enough cargo space. Need {needed}, have {free}."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sandbox.game.actions.action import Action, Call, Intent
-from sandbox.game.config import GameError, Json, must_undock, rfc3339
+from sandbox.game.config import GameError, Json, must_undock
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.tool import Parameter, Tool, text
@@ -56,14 +56,13 @@ def shoot(target: Target, damage: int) -> Hit:
     return Hit(shield, hull, target.hull == 0)
 
 
-def shot_event(state: State, attacker: Who, target: Who, hit: Hit) -> Event:
+def make_shot_event(state: State, attacker: Who, target: Who, hit: Hit) -> Event:
     """A shot as both sides hear of it: by name in era A, by id in era C."""
-    name, sides = "combat_update", {"attacker": attacker[1], "target": target[1]}
-    count = "damage"
+    name, count = "combat_update", "damage"
+    sides = {"attacker": attacker[1], "target": target[1]}
     if state.config.era == "C":
-        name, sides = "battle_damage", {"attacker_id": attacker[0]}
-        sides["target_id"] = target[0]
-        count = "total_damage"
+        name, count = "battle_damage", "total_damage"
+        sides = {"attacker_id": attacker[0], "target_id": target[0]}
     data = {
         "tick": state.tick,
         **sides,
@@ -76,7 +75,7 @@ def shot_event(state: State, attacker: Who, target: Who, hit: Hit) -> Event:
     return Event(data, name, "combat")
 
 
-def opponents(state: State, player: Player) -> list[Player]:
+def list_opponents(state: State, player: Player) -> list[Player]:
     """The captains that a captain shoots at, or is shot at by."""
     return [
         other
@@ -87,14 +86,14 @@ def opponents(state: State, player: Player) -> list[Player]:
 
 def begin_battle(state: State, attacker: Player, target: Player) -> None:
     """Take a captain as the target; both hear of a battle that is new (era C)."""
-    if target not in opponents(state, attacker):
+    if target not in list_opponents(state, attacker):
         _tell_battle(state, attacker, target, "battle_started")
     attacker.target_id = target.id
 
 
 def leave_battle(state: State, player: Player) -> None:
     """Take a captain out of his battles: he flies away, or his ship is lost."""
-    for other in opponents(state, player):
+    for other in list_opponents(state, player):
         _tell_battle(state, player, other, "battle_ended")
         if other.target_id == player.id:
             other.target_id = None
@@ -143,7 +142,7 @@ def new_ship(state: State, owner_id: str, build: ShipClass) -> Ship:
         id=state.sources.token(16),
         owner_id=owner_id,
         class_id=build.id,
-        created_at=rfc3339(state.sources.now_ns()),
+        created_at=state.now,
         hull=build.hull,
         shield=build.shield,
         fuel=build.fuel,
@@ -151,7 +150,7 @@ def new_ship(state: State, owner_id: str, build: ShipClass) -> Ship:
     )
 
 
-def die(
+def kill(
     state: State, player: Player, killer_id: str, killer_name: str, cause: str
 ) -> None:
     """Bring the captain home in a new ship without cargo, and tell him."""
@@ -280,11 +279,11 @@ def _finish_attack(call: Call) -> list[Event]:
     begin_battle(state, player, target)
     hit = shoot(target.ship, _DAMAGE)
     me, other = (player.id, player.username), (target.id, target.username)
-    shot = shot_event(state, me, other, hit)
+    shot = make_shot_event(state, me, other, hit)
     state.tell(shot, target)
     if hit.destroyed:
         player.stats["ships_destroyed"] += 1
-        die(state, target, player.id, player.username, "player")
+        kill(state, target, player.id, player.username, "player")
     return [shot]
 
 
@@ -292,7 +291,7 @@ def _shoot_pirate(call: Call, pirate: Pirate) -> list[Event]:
     state, player = call.state, call.player
     hit = shoot(pirate, _DAMAGE)
     me = (player.id, player.username)
-    shot = shot_event(state, me, (pirate.id, pirate.name), hit)
+    shot = make_shot_event(state, me, (pirate.id, pirate.name), hit)
     if not hit.destroyed:
         player.target_id, pirate.victim = pirate.id, player.id
         pirate.strike_tick = state.tick

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sandbox.game.actions.combat import DAMAGE_TYPE, die, shoot
-from sandbox.game.config import dice, fields, hex_id
+from sandbox.game.actions.combat import DAMAGE_TYPE, kill, shoot
+from sandbox.game.config import make_dice, make_hex_id, make_view
 from sandbox.game.sessions import Event
 from sandbox.game.state import State
 from sandbox.game.world.models import Player
@@ -13,12 +13,12 @@ WARNING_TICKS = 3
 # Below this police level pirates attack; elsewhere they only shoot back.
 LAWLESS = 20
 _RAIDER_STAYS = 10
-_NAME = fields("pirate_id=id pirate_name=name tier is_boss")
-_OWN_SHIP = fields("your_hull=hull your_max_hull=build.hull your_shield=shield")
+_NAME = make_view("pirate_id=id pirate_name=name tier is_boss")
+_OWN_SHIP = make_view("your_hull=hull your_max_hull=build.hull your_shield=shield")
 _RAIDERS = ("Jackdaw", "Split Fang", "Cold Mercy", "Ragged Anne")
 
 
-def prowl(state: State) -> None:
+def move_pirates(state: State) -> None:
     """Let every pirate do what it does in a tick."""
     for pirate in list(state.pirates.values()):
         if pirate.alive:
@@ -92,7 +92,7 @@ def _shoot(state: State, pirate: Pirate, player: Player) -> None:
     state.tell(Event(data, "pirate_combat", "combat"), player)
     if hit.destroyed:
         pirate.victim = None
-        die(state, player, pirate.id, pirate.name, "pirate")
+        kill(state, player, pirate.id, pirate.name, "pirate")
 
 
 def _raid(state: State) -> None:
@@ -102,7 +102,7 @@ def _raid(state: State) -> None:
         at_risk = _within_reach(state, player, player.poi_id) and not player.target_id
         if not at_risk or not _lawless(state, player.poi_id):
             continue
-        rng = dice(state.config.seed, state.tick, player.username, "raid")
+        rng = make_dice(state.config.seed, state.tick, player.username, "raid")
         if rng.random() < state.config.raid_chance:
             ambush(state, player)
 
@@ -113,7 +113,7 @@ def ambush(state: State, player: Player, tier: str = "small") -> Pirate:
     Raises KeyError for an unknown tier.
     """
     occasion = (state.config.seed, state.tick, player.username, "raider")
-    name = _RAIDERS[int(hex_id(*occasion)[:4], 16) % len(_RAIDERS)]
+    name = _RAIDERS[int(make_hex_id(*occasion)[:4], 16) % len(_RAIDERS)]
     pirate = make_pirate(name, tier, player.poi_id, *occasion)
     pirate.raider, pirate.leaves_tick = True, state.tick + _RAIDER_STAYS
     state.pirates[pirate.id] = pirate

@@ -6,7 +6,7 @@ import math
 
 from sandbox.game.actions.action import Action, Call, Intent, act
 from sandbox.game.actions.combat import leave_battle
-from sandbox.game.config import GameError, Json, dice, must_undock, plain
+from sandbox.game.config import GameError, Json, make_dice, must_undock
 from sandbox.game.sessions import Event
 from sandbox.game.tool import Tool, text
 from sandbox.game.world.catalogue import ITEMS
@@ -110,7 +110,7 @@ def _finish_jump(call: Call) -> list[Event]:
     if explored:
         player.stats["systems_explored"] += 1
         call.teach("exploration", 5)
-    player.visited[target.id] = plain(call.state.sources.now_ns())
+    player.visited[target.id] = call.state.plain_now
     told = {
         "action": "jumped",
         "from_system": start.id,
@@ -150,7 +150,7 @@ def _prepare_mine(call: Call) -> Intent:
     if not deposits:
         raise GameError(*_NOTHING_HERE)
     # Rich deposits are met more often.
-    rng = dice(state.config.seed, state.tick, player.username, "mine")
+    rng = make_dice(state.config.seed, state.tick, player.username, "mine")
     deposit = rng.choices(deposits, [deposit.richness for deposit in deposits])[0]
     item = ITEMS[deposit.resource_id]
     if player.ship.cargo_free < item.size:

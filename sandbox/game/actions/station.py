@@ -10,7 +10,7 @@ from sandbox.game.actions.action import (
     Intent,
     check_credits,
     check_room,
-    named_item,
+    read_item,
 )
 from sandbox.game.config import GameError, Json
 from sandbox.game.sessions import Event
@@ -33,7 +33,7 @@ _NOT_SOLD = (
 
 def _read_trade(call: Call) -> tuple[Item, int, Shelf]:
     base = call.base
-    item, quantity = named_item(call.given)
+    item, quantity = read_item(call.given)
     return item, quantity, call.state.markets.at(base).shelves[item.id]
 
 

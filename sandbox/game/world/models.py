@@ -12,7 +12,7 @@ from sandbox.game.world import catalogue
 Goods = dict[str, int]
 
 
-def size_of(goods: Mapping[str, int]) -> int:
+def measure_goods(goods: Mapping[str, int]) -> int:
     return sum(catalogue.ITEMS[name].size * count for name, count in goods.items())
 
 
@@ -157,7 +157,7 @@ class Ship:
 
     @property
     def cargo_used(self) -> int:
-        return size_of(self.cargo)
+        return measure_goods(self.cargo)
 
     @property
     def cargo_free(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 from random import Random
 
-from sandbox.game.config import dice
+from sandbox.game.config import make_dice
 from sandbox.game.world.places import (
     CAPITALS,
     Base,
@@ -18,7 +18,7 @@ from sandbox.game.world.places import (
     System,
     World,
 )
-from sandbox.game.world.starmap import around, connect, scatter
+from sandbox.game.world.starmap import connect_points, place_near, scatter_points
 
 _NUMERALS = ("I", "II", "III", "IV", "V", "VI")
 _SERVICES = (
@@ -151,10 +151,10 @@ _TEMPERS = (
 
 def make_world(seed: int, systems: int) -> World:
     """Make the world that belongs to a seed and a number of systems."""
-    rng = dice(seed, "world", systems)
+    rng = make_dice(seed, "world", systems)
     stars = _empire_systems(systems, rng)
     stars += _wilderness(systems - len(stars), [star.position for star in stars], rng)
-    joined = connect([star.position for star in stars], rng)
+    joined = connect_points([star.position for star in stars], rng)
     for star, others in zip(stars, joined, strict=True):
         star.connections = sorted(stars[index].id for index in others)
     wild = [star for star in stars if not star.empire]
@@ -169,7 +169,7 @@ def make_world(seed: int, systems: int) -> World:
         else:
             _furnish(star, rng)
         _add_clouds(star, rng)
-        _hide(star, dice(seed, "hidden", star.id))
+        _hide(star, make_dice(seed, "hidden", star.id))
     pois = {poi.id: poi for star in stars for poi in star.pois}
     bases = {poi.base.id: poi.base for poi in pois.values() if poi.base}
     return World({star.id: star for star in stars}, pois, bases)
@@ -188,7 +188,7 @@ def _empire_systems(systems: int, rng: Random) -> list[System]:
     for capital in CAPITALS:
         more = islice(names, _TOWNS_EACH - len(capital.towns))
         for name in [*capital.towns, *more][:towns]:
-            place = around(capital.position, [star.position for star in stars], rng)
+            place = place_near(capital.position, [star.position for star in stars], rng)
             stars.append(_town(capital, name, place, rng))
     return stars
 
@@ -212,5 +212,5 @@ def _wilderness(count: int, taken: list[Position], rng: Random) -> list[System]:
             position=place,
             description=rng.choice(_TEMPERS) if rng.random() < _NOTED else "",
         )
-        for index, place in enumerate(scatter(count, taken, rng), start=1)
+        for index, place in enumerate(scatter_points(count, taken, rng), start=1)
     ]
