@@ -116,8 +116,7 @@ def login(state: State, arguments: Json) -> Json:
 
 
 def _open(state: State, player: Player) -> Session:
-    now = state.now
-    player.last_login_at = player.last_active_at = now
+    player.last_login_at = player.last_active_at = state.now
     return state.sessions.open(player.id)
 
 

@@ -118,9 +118,7 @@ def _jump(b: Beliefs, call: Called) -> tuple[str, ...]:
     b.came_from = b.system.value or b.came_from
     _depart(b, call, usual_fuel=2)
     place = as_text(call.answer.data.get("poi_id"))
-    b.place.learn("")
-    b.place.value, b.place.known = place, place is not None
-    b.place.ask = "get_notifications"
+    b.place = Fact(place, place is not None, "get_notifications")
     b.system.learn(as_text(call.arguments.get("target_system")) or "")
     return ("place", "system")
 

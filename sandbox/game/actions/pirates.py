@@ -96,7 +96,6 @@ def _shoot(state: State, pirate: Pirate, player: Player) -> None:
 
 
 def _raid(state: State) -> None:
-    """Now and then a raider finds a ship in lawless space."""
     for name in state.sessions.online():
         player = state.players[name]
         at_risk = _within_reach(state, player, player.poi_id) and not player.target_id
